@@ -1,0 +1,1 @@
+"""Contracts and registries; a leaf package that imports nothing else of the project."""

@@ -1,0 +1,49 @@
+"""Errors that a user can act on: what was asked, why not, what to do."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class BenchError(Exception):
+    """Base of every error that the bench raises on purpose."""
+
+
+class UnknownName(BenchError):
+    """A name that no registry, task, preset or option knows."""
+
+    @classmethod
+    def among(cls, kind: str, name: str, known: Iterable[str], *, see: str = "") -> "UnknownName":
+        """Build the message: the name asked for, the closest known one, and where to look.
+
+        >>> str(UnknownName.among("task", "copyng", ["copying", "recall"], see="bench list tasks"))
+        "no task named 'copyng'; did you mean 'copying'? 2 are known: run `bench list tasks`."
+        """
+        names = sorted(known)
+        close = get_close_matches(name, names, n=1, cutoff=0.5)
+        hint = f"; did you mean {close[0]!r}?" if close else ";"
+        where = f"run `{see}`" if see else ", ".join(names) or "none"
+        return cls(f"no {kind} named {name!r}{hint} {len(names)} are known: {where}.")
+
+
+class InvalidSelector(BenchError):
+    """A selector that the grammar cannot read."""
+
+
+class InvalidConfig(BenchError):
+    """An option with a wrong name, type or value."""
+
+
+class Refused(BenchError):
+    """A combination without meaning; the message is the reason a table prints."""
+
+
+class DataUnavailable(BenchError):
+    """A data set that is not on this machine; the message names the command that fetches it."""
+
+
+class DataDamaged(BenchError):
+    """A data file that is truncated, empty, misaligned or wrongly encoded; names file and line."""
+
+
+class Diverged(BenchError):
+    """Training produced a value that is not finite."""

@@ -1,0 +1,157 @@
+"""The selector grammar: the text that names a variant, task, backbone or protocol.
+
+    selector := name | name "[" key "=" value ("," key "=" value)* "]"
+    value    := selector ("+" selector)* | number | "true" | "false"
+
+`show` prints options in sorted order, and `parse(show(selector)) == selector` always holds.
+
+>>> parse("bahdanau[score=additive[width=64],feedback=markov+tu_coverage]").show()
+'bahdanau[feedback=markov+tu_coverage,score=additive[width=64]]'
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Union
+
+from bench.api.errors import InvalidSelector
+
+Scalar = bool | int | float
+Value = Union[Scalar, tuple["Selector", ...]]
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?(?![A-Za-z0-9_.])")
+
+
+@dataclass(frozen=True)
+class Selector:
+    """A name with options; two selectors are equal if they print alike."""
+
+    name: str
+    options: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
+
+    def show(self) -> str:
+        """Print in canonical form: keys sorted, no spaces."""
+        if not self.options:
+            return self.name
+        inner = ",".join(f"{key}={show_value(self.options[key])}" for key in sorted(self.options))
+        return f"{self.name}[{inner}]"
+
+    def with_options(self, **changed: Value) -> "Selector":
+        """Copy with some options set."""
+        return Selector(self.name, {**self.options, **changed})
+
+    def __str__(self) -> str:
+        return self.show()
+
+    def __hash__(self) -> int:
+        return hash(self.show())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Selector) and self.show() == other.show()
+
+
+def show_value(value: Value) -> str:
+    """Print one option value; floats keep full precision."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    return "+".join(selector.show() for selector in value)
+
+
+def parse(text: str) -> Selector:
+    """Read one selector; raise `InvalidSelector` naming the place that cannot be read."""
+    reader = _Reader(text)
+    selector = reader.selector()
+    reader.end()
+    return selector
+
+
+def parse_list(text: str) -> list[Selector]:
+    """Read a comma-separated list of selectors; commas inside brackets belong to the selector."""
+    reader = _Reader(text)
+    found = [reader.selector()]
+    while reader.accept(","):
+        found.append(reader.selector())
+    reader.end()
+    return found
+
+
+def walk(selector: Selector) -> Iterator[Selector]:
+    """Visit the selector and every selector nested in its options."""
+    yield selector
+    for value in selector.options.values():
+        if isinstance(value, tuple):
+            for inner in value:
+                yield from walk(inner)
+
+
+class _Reader:
+    """A cursor over the text; one method per rule of the grammar."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def fail(self, expected: str) -> InvalidSelector:
+        found = repr(self.text[self.at : self.at + 12]) if self.at < len(self.text) else "the end"
+        return InvalidSelector(
+            f"cannot read {self.text!r} at position {self.at}: expected {expected}, found {found}; "
+            "write name[key=value,...], for example additive[width=64]."
+        )
+
+    def skip(self) -> None:
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+
+    def accept(self, mark: str) -> bool:
+        self.skip()
+        if self.text.startswith(mark, self.at):
+            self.at += len(mark)
+            return True
+        return False
+
+    def end(self) -> None:
+        self.skip()
+        if self.at < len(self.text):
+            raise self.fail("the end, ',' or '['")
+
+    def word(self) -> str:
+        self.skip()
+        match = _WORD.match(self.text, self.at)
+        if match is None:
+            raise self.fail("a name")
+        self.at = match.end()
+        return match.group()
+
+    def selector(self) -> Selector:
+        name = self.word()
+        if not self.accept("["):
+            return Selector(name)
+        options: dict[str, Value] = {}
+        while not self.accept("]"):
+            if options and not self.accept(","):
+                raise self.fail("',' or ']'")
+            key = self.word()
+            if key in options:
+                raise InvalidSelector(f"option {key!r} is given twice in {self.text!r}; keep one.")
+            if not self.accept("="):
+                raise self.fail("'='")
+            options[key] = self.value()
+        return Selector(name, options)
+
+    def value(self) -> Value:
+        self.skip()
+        match = _NUMBER.match(self.text, self.at)
+        if match is not None:
+            self.at = match.end()
+            digits = match.group()
+            return int(digits) if re.fullmatch(r"[+-]?\d+", digits) else float(digits)
+        found = [self.selector()]
+        while self.accept("+"):
+            found.append(self.selector())
+        if len(found) == 1 and found[0].name in ("true", "false") and not found[0].options:
+            return found[0].name == "true"
+        return tuple(found)

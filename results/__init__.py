@@ -1,0 +1,1 @@
+"""Rows, the store that never loses one, tidy frames and honest statistics."""

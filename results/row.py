@@ -1,0 +1,79 @@
+"""The record of one finished cell: long rows of values, or the reason there is none."""
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+Status = Literal["ok", "refused", "out_of_memory", "timeout", "diverged", "failed"]
+STATUSES: tuple[Status, ...] = (
+    "ok",
+    "refused",
+    "out_of_memory",
+    "timeout",
+    "diverged",
+    "failed",
+)
+
+RECORD_SCHEMA = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One measured value of one cell."""
+
+    metric: str
+    """Name ending in its unit: `forward_time_ms`, `peak_memory_bytes`, `token_accuracy`."""
+    value: float
+    """Finite; a value that is not makes the cell `diverged` or `failed`."""
+    repeat: int = 0
+    """Timing round, or 0."""
+    axis: str = ""
+    """What `x` counts: `step`, `cpu_s`, `length`, or empty for a single value."""
+    x: float | None = None
+    """Position on `axis`."""
+    split: str = ""
+    """`train`, `validation`, `test`, or empty where no data was scored."""
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.value):
+            raise ValueError(f"row {self.metric}: value must be finite, got {self.value}")
+        if bool(self.axis) != (self.x is not None):
+            raise ValueError(f"row {self.metric}: axis and x go together")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One line of a ledger: a finished cell with all its rows, whatever happened."""
+
+    cell: dict[str, object]
+    """`asdict` of the cell that was asked."""
+    id: str
+    """`Cell.id`."""
+    status: Status
+    detail: str = ""
+    """One sentence, empty exactly when the status is `ok`."""
+    environment: str
+    """Id of the environment record beside the ledger."""
+    attempt: int = 1
+    seconds: float = 0.0
+    """Wall time of the cell (s)."""
+    finished: str = ""
+    """UTC time, ISO 8601."""
+    rows: tuple[Row, ...] = field(default=())
+    schema: int = RECORD_SCHEMA
+
+    def __post_init__(self) -> None:
+        if (self.status == "ok") != (self.detail == ""):
+            raise ValueError(f"record {self.id}: status {self.status} with detail {self.detail!r}")
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data for one ledger line."""
+        return asdict(self)
+
+
+def record_from_json(data: dict[str, object]) -> Record:
+    """Read one ledger line back."""
+    rows = data.pop("rows", [])
+    if not isinstance(rows, list):
+        raise ValueError("ledger line: rows must be a list")
+    return Record(rows=tuple(Row(**row) for row in rows), **data)  # type: ignore[arg-type]
