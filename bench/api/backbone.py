@@ -1,0 +1,347 @@
+"""The network around attention: encoder, wiring, readout, output and losses."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from bench.api.call import Attended, Read
+from bench.api.component import NOTHING
+from bench.api.config import Config
+from bench.api.errors import Refused
+from bench.api.facts import Fact, check_facts
+from bench.api.noise import Noise
+from bench.api.source import Memory, State, Tree
+from bench.api.task import Batch, Sizes
+from bench.api.variant import Slot
+
+Emit = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""(states, context, embedded) -> logits over the vocabulary; broadcasts over extra dimensions, so
+that p(y | s) is `emit(states[:, :, None], value[:, None], embedded[:, :, None])`."""
+
+
+class Claiming(nn.Module):
+    """A module that says what it needs, gives and cannot meet, as data on its class."""
+
+    needs: ClassVar[frozenset[Fact]] = NOTHING
+    gives: ClassVar[frozenset[Fact]] = NOTHING
+    cannot: ClassVar[Mapping[Fact, str]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        check_facts(cls.__name__, cls.needs, cls.gives, cls.cannot)
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How a forward pass reads; the same for every slot of a network."""
+
+    read: Read | None = None
+    """None lets each mechanism read as it is scored."""
+    noise: Noise | None = None
+    progress: float = 1.0
+    want_weights: bool = True
+
+    def call(self) -> dict[str, Any]:
+        """Keywords for `Slot.attend`."""
+        return {
+            "read": self.read,
+            "noise": self.noise,
+            "progress": self.progress,
+            "want_weights": self.want_weights,
+        }
+
+
+class Trace(NamedTuple):
+    """All that outputs and losses may see of a decoder's run."""
+
+    states: Float[Tensor, "B T D"]
+    context: Float[Tensor, "B T Dv"]
+    embedded: Float[Tensor, "B T De"]
+    attended: tuple[Attended, ...]
+    """One a slot that holds the variant; empty without attention."""
+    memories: tuple[Memory | None, ...]
+
+    @property
+    def weights(self) -> Float[Tensor, "B T S"]:
+        """Weights of the first slot, averaged over heads."""
+        found = self.attended[0].weights
+        if found is None:
+            raise Refused("this output or loss needs weights, and the variant has none.")
+        return found[:, 0] if found.shape[1] == 1 else found.mean(1)
+
+
+class OutputSizes(NamedTuple):
+    """What an output must know to make its parameters."""
+
+    vocab: int
+    states: int
+    context: int
+    embedded: int
+    unk: int
+
+
+class Output(Claiming):
+    """What the weights do to the output distribution."""
+
+    sequence_only: ClassVar[bool] = False
+    """No factor per token, hence no token accuracy (segment-to-segment models)."""
+
+    def __init__(self, config: Config, sizes: OutputSizes) -> None:
+        super().__init__()
+        self.sizes = sizes
+
+    @abstractmethod
+    def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T V+X"]:
+        """Log probability of every word of the extended vocabulary."""
+
+    def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T"]:
+        """Negative log likelihood of each target (nats), zero where the batch does not score."""
+        chosen = self.log_probs(trace, emit, batch).gather(-1, batch.targets.unsqueeze(-1))
+        return torch.where(batch.mask, -chosen.squeeze(-1), 0.0)
+
+
+@dataclass(frozen=True)
+class LossInputs:
+    """What a loss may see."""
+
+    trace: Trace
+    nll: Float[Tensor, "B T"]
+    batch: Batch
+    progress: float
+
+
+class Loss(Claiming):
+    """A term added to the negative log likelihood; a baseline is carried, never kept on `self`."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+
+    def init(self) -> dict[str, Tensor]:
+        """What to carry from step to step, part of a checkpoint."""
+        return {}
+
+    @abstractmethod
+    def forward(
+        self, inputs: LossInputs, carry: dict[str, Tensor]
+    ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
+        """The term (nats per target token), and the next carry."""
+
+
+class JointLoss(Claiming):
+    """A term that couples the two directions of a jointly trained pair."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+
+    @abstractmethod
+    def forward(self, there: LossInputs, back: LossInputs) -> Float[Tensor, ""]:
+        """The term (nats per sentence, averaged over the batch)."""
+
+
+class Encoded(NamedTuple):
+    """A source after its encoder."""
+
+    states: Float[Tensor, "B S De"]
+    mask: Bool[Tensor, "B S"] | None
+    summary: Float[Tensor, "B Ds"]
+    """What initializes a decoder: last states, or their mean."""
+    stride: int = 1
+    """Tokens per state."""
+
+
+class Encoder(Claiming):
+    """Turns embedded tokens into the states that are attended to."""
+
+    output_width: int
+    summary_width: int
+
+    def __init__(self, config: Config, embedding_width: int, hidden: int) -> None:
+        super().__init__()
+
+    @abstractmethod
+    def forward(self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None) -> Encoded:
+        """Encode; padded positions never change real ones."""
+
+
+class Path(NamedTuple):
+    """A decoder's position on its way: hidden state, slot states, and what a wiring adds."""
+
+    hidden: Float[Tensor, "B D"]
+    slots: tuple[State, ...]
+    extra: Tree
+
+
+class Steps(NamedTuple):
+    """Some decoder steps."""
+
+    states: Float[Tensor, "B T D"]
+    context: Float[Tensor, "B T Dv"]
+    attended: tuple[Attended, ...]
+    path: Path
+
+
+class WiringSizes(NamedTuple):
+    """Widths a wiring must know."""
+
+    embedding: int
+    hidden: int
+    summary: int
+    sources: tuple[int, ...]
+    """State width of each encoder."""
+
+
+AttachSlot = Callable[[int, int], Slot]
+"""(query width, source width) -> slot; what a wiring calls for each source it attends to."""
+
+
+class Wiring(Claiming):
+    """Where attention stands in a recurrent decoder.
+
+    A decoder with several sources has one slot a source; contexts are concatenated.
+    """
+
+    open_loop: ClassVar[bool] = False
+    """States do not depend on the context, so that all queries are known at once."""
+    attends: ClassVar[bool] = True
+    context_width: int
+    readout_width: int
+
+    def __init__(self, config: Config, sizes: WiringSizes, attach: AttachSlot) -> None:
+        super().__init__()
+        slots = [attach(sizes.hidden, width) for width in sizes.sources] if self.attends else []
+        self.slots: tuple[Slot, ...] = tuple(slots)
+        self.slot_list = nn.ModuleList(slots)
+        self.context_width = sum(slot.output_width for slot in slots)
+
+    def prepare(self, sources: tuple[Encoded, ...], batch: Batch) -> tuple[Memory, ...]:
+        """Let every slot prepare its source."""
+        tokens = (batch.extended, *[None] * (len(sources) - 1))
+        return tuple(
+            slot.prepare(source.states, source.mask, ids)
+            for slot, source, ids in zip(self.slots, sources, tokens, strict=True)
+        )
+
+    @abstractmethod
+    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
+        """The state before the first word."""
+
+    @abstractmethod
+    def step(
+        self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+    ) -> Steps:
+        """One step: its state, its context, the weights, and the next path."""
+
+    def run(
+        self, x: Float[Tensor, "B T De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+    ) -> Steps:
+        """All steps under teacher forcing; a loop unless a subclass can do better."""
+        found: list[Steps] = []
+        for index in range(x.shape[1]):
+            found.append(self.step(x[:, index : index + 1], memories, path, mode))
+            path = found[-1].path
+        return join_steps(found)
+
+    def attend(
+        self,
+        query: Float[Tensor, "B L D"],
+        memories: tuple[Memory, ...],
+        states: tuple[State, ...],
+        mode: Mode,
+    ) -> tuple[Float[Tensor, "B L Dv"], tuple[Attended, ...]]:
+        """Ask every slot and concatenate the contexts."""
+        call = mode.call()
+        answers = [
+            slot.attend(query, memory, state, **call)
+            for slot, memory, state in zip(self.slots, memories, states, strict=True)
+        ]
+        if len(answers) == 1:
+            return answers[0][0], (answers[0][1],)
+        context = torch.cat([context for context, _ in answers], -1)
+        return context, tuple(attended for _, attended in answers)
+
+    def start_slots(
+        self, hidden: Float[Tensor, "B D"], memories: tuple[Memory, ...]
+    ) -> tuple[State, ...]:
+        """Start every slot."""
+        like = hidden.unsqueeze(1)
+        return tuple(
+            slot.start(memory, like) for slot, memory in zip(self.slots, memories, strict=True)
+        )
+
+    @abstractmethod
+    def readout(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
+        """What the vocabulary projection reads; broadcasts over extra dimensions."""
+
+
+def join_steps(found: list[Steps]) -> Steps:
+    """Concatenate steps along the target."""
+    joined = []
+    for slot in range(len(found[0].attended)):
+        parts = [steps.attended[slot] for steps in found]
+        weights = None
+        if parts[0].weights is not None:
+            weights = torch.cat([part.weights for part in parts if part.weights is not None], 2)
+        terms = {name: torch.cat([p.terms[name] for p in parts], 1) for name in parts[0].terms}
+        output = torch.cat([part.output for part in parts], 2)
+        joined.append(Attended(output, weights, parts[-1].state, terms))
+    states = torch.cat([steps.states for steps in found], 1)
+    context = torch.cat([steps.context for steps in found], 1)
+    return Steps(states, context, tuple(joined), found[-1].path)
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Greedy output of a batch."""
+
+    tokens: tuple[tuple[int, ...], ...]
+    """Without BOS and EOS; ids of the extended vocabulary."""
+    steps: int = 0
+    """Decoder steps taken."""
+    weights: Float[Tensor, "B T S"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackboneParts:
+    """What a backbone is built around: the task's sizes and the variant's makers."""
+
+    sizes: Sizes
+    attach: Callable[..., Slot]
+    """`attach(place: SlotPlace) -> Slot` for the slot that holds the variant."""
+    attach_default: Callable[..., Slot]
+    """The same for slots that hold ordinary multi-head attention."""
+    output: Callable[[OutputSizes], Output]
+    slot: str = ""
+    """Which slot holds the variant; empty for the backbone's main one."""
+    facts: frozenset[Fact] = field(default_factory=frozenset)
+
+
+class Backbone(Claiming):
+    """A whole network; `forward` runs it under teacher forcing, `generate` decodes greedily."""
+
+    slots: ClassVar[tuple[str, ...]]
+    """Names of the slots that can hold the variant, the main one first."""
+    output: Output
+
+    def __init__(self, config: Config, parts: BackboneParts) -> None:
+        super().__init__()
+
+    @abstractmethod
+    def forward(self, batch: Batch, mode: Mode) -> Trace:
+        """Run under teacher forcing."""
+
+    @abstractmethod
+    def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
+        """Logits over the vocabulary; broadcasts over extra dimensions."""
+
+    def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
+        """Decode greedily, all rows at once."""
+        raise Refused(f"{type(self).__name__} does not decode.")
+
+    def variant_slots(self) -> tuple[Slot, ...]:
+        """The slots that hold the variant, for parameter counts."""
+        return ()

@@ -1,0 +1,124 @@
+"""The one argument of every component hook, and what attention returns."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from bench.api.noise import Noise
+from bench.api.shapes import Mixed, Query, Weights
+from bench.api.source import Memory, State, Tree
+
+Read = Literal["train", "expected", "hard"]
+"""`train` samples where the mechanism samples, `expected` averages, `hard` takes the best key."""
+
+Regime = Literal["cross", "causal", "self", "pool"]
+"""`causal` and `self` attend to their own sequence; `pool` has one learned query."""
+
+
+class Dims(NamedTuple):
+    """Sizes a component needs to make its parameters."""
+
+    heads: int
+    """Hq."""
+    kv_heads: int
+    """Hk; divides `heads`."""
+    query_width: int
+    """Eq, per head."""
+    key_width: int
+    """Ek, per head."""
+    value_width: int
+    """Ev, per head."""
+    model_width: int
+    """D, the width of the residual stream or decoder state."""
+    regime: Regime
+    source_vocab: int = 0
+    """Ids a source token can take; 0 where there are no tokens."""
+    num_features: int = 0
+    """F, per-key features that feedback and position components hand to the score."""
+
+
+class QueryShape(NamedTuple):
+    """What `start` must know of the queries to come."""
+
+    rows: int
+    heads: int
+    width: int
+    dtype: torch.dtype
+    device: torch.device
+
+
+@dataclass
+class Call:
+    """One question to a component: these queries against this memory."""
+
+    query: Query
+    memory: Memory
+    offset: int
+    """Position of the first query."""
+    causal: bool
+    read: Read = "expected"
+    noise: Noise | None = None
+    progress: float = 1.0
+    """Share of training done; 1 in evaluation."""
+    extras: Tree = field(default_factory=dict)
+    """Declared per-query inputs, leaves `B L ...`."""
+
+    @cached_property
+    def position(self) -> Int[Tensor, " L"]:
+        """Absolute positions of the queries, 0-based."""
+        length = self.query.shape[2]
+        return torch.arange(self.offset, self.offset + length, device=self.query.device)
+
+    @cached_property
+    def key_position(self) -> Int[Tensor, " S"]:
+        """Absolute positions of the keys, 0-based."""
+        return torch.arange(self.memory.source.key.shape[2], device=self.query.device)
+
+    @cached_property
+    def allowed(self) -> Bool[Tensor, "#B 1 #L S"] | None:
+        """Keys that exist and do not lie in the future; None says that all do."""
+        mask = self.memory.source.mask
+        allowed = None if mask is None else mask[:, None, None, :]
+        if self.causal:
+            past = (self.key_position <= self.position[:, None])[None, None]
+            allowed = past if allowed is None else allowed & past
+        return allowed
+
+    @property
+    def drawing(self) -> Noise:
+        """The noise, where a mechanism is asked to sample."""
+        assert self.noise is not None, "read='train' needs noise"
+        return self.noise
+
+    def one(self, index: int) -> "Call":
+        """The call for a single query of several."""
+        extras = {name: leaf[:, index : index + 1] for name, leaf in self.extras.items()}  # type: ignore[index]
+        return replace(
+            self,
+            query=self.query[:, :, index : index + 1],
+            offset=self.offset + index,
+            extras=extras,
+        )
+
+
+class MixResult(NamedTuple):
+    """What `mix` returns."""
+
+    output: Mixed
+    weights: Weights | None
+    carried: Tree
+    terms: dict[str, Float[Tensor, "B L"]]
+
+
+class Attended(NamedTuple):
+    """The answer to some queries."""
+
+    output: Mixed
+    weights: Weights | None
+    state: State
+    terms: dict[str, Float[Tensor, "B L"]]
+    """Facts per query (`log_prob`, `entropy`, `touched`, `expected_delay`); never losses."""

@@ -1,0 +1,251 @@
+"""Components put together: rotate, window, features, energy, align, gain, mix, update.
+
+The chain knows axes, not components. Three grades of sequence: without feedback all queries go
+through at once; an alignment may scan over queries by itself; feedback makes the chain step.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bench.api.call import Call, Dims, MixResult, QueryShape, Read
+from bench.api.component import (
+    Alignment,
+    Feedback,
+    Pattern,
+    Position,
+    Score,
+    expand_heads,
+)
+from bench.api.errors import Refused
+from bench.api.oracle import chain_oracle
+from bench.api.shapes import Allowed, Features, Mixed, Weights
+from bench.api.source import Memory, Source, State, Tree, branch, tree_map
+from bench.api.variant import Impl, Variant
+
+CHAIN_IMPLS: tuple[Impl, ...] = ("auto", "eager", "sdpa")
+
+
+class Chain(Variant):
+    """Attention made of one component an axis."""
+
+    gives = frozenset({"weights"})
+
+    def __init__(
+        self,
+        dims: Dims,
+        *,
+        score: Score,
+        pattern: Pattern,
+        alignment: Alignment,
+        positions: tuple[Position, ...] = (),
+        feedbacks: tuple[Feedback, ...] = (),
+        impl: Impl = "auto",
+    ) -> None:
+        super().__init__(dims, impl)
+        self.score = score
+        self.pattern = pattern
+        self.alignment = alignment
+        self.positions = positions
+        self.feedbacks = feedbacks
+        # a module list registers the parameters; the tuples above keep the types
+        self.stacked = nn.ModuleList((*positions, *feedbacks))
+        self.steps = any(feedback.feeds_back for feedback in feedbacks)
+        self.default_read: Read = alignment.default_read
+        self.reads: tuple[Read, ...] = alignment.reads
+        self._has_features = bool(feedbacks) or any(p.gives_features for p in positions)
+        # fused attention is open only where nothing looks at single weights
+        self._fusable = (
+            "softmax" in alignment.gives
+            and not feedbacks
+            and pattern.kind == "full"
+            and not any(p.changes_output or p.gives_features for p in positions)
+            and "dot_form" in score.gives
+        )
+        if impl not in CHAIN_IMPLS:
+            raise Refused(f"a chain of components has no impl={impl}; use auto, eager or sdpa.")
+        if impl == "sdpa" and not self._fusable:
+            raise Refused(
+                "impl=sdpa needs a dot-product score, softmax, the full pattern, and no feedback."
+            )
+
+    def prepare(self, source: Source) -> Memory:
+        """Let every component prepare its branch."""
+        parts: dict[str, Tensor | Tree] = {
+            "score": self.score.prepare(source),
+            "alignment": self.alignment.prepare(source),
+        }
+        for index, position in enumerate(self.positions):
+            parts[f"position{index}"] = position.prepare(source)
+        for index, feedback in enumerate(self.feedbacks):
+            parts[f"feedback{index}"] = feedback.prepare(source)
+        return Memory(source, parts)
+
+    def start(self, memory: Memory | None, like: QueryShape) -> State:
+        """Let every component that carries something start its branch."""
+        carried: dict[str, Tensor | Tree] = {"alignment": self.alignment.start(memory, like)}
+        for index, feedback in enumerate(self.feedbacks):
+            carried[f"feedback{index}"] = feedback.start(memory, like)
+        return State(carried=carried)
+
+    def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
+        """Run the chain; step by step where weights feed back into the score."""
+        if self.steps and call.query.shape[2] > 1:
+            return self._mix_stepwise(call, carried)
+        for position in self.positions:
+            if position.changes_query:
+                call = position.rotate(call)
+        if self._fusable and not want_weights and self.impl != "eager":
+            return MixResult(self._fused(call), None, carried, {})
+        if self.impl == "sdpa" and want_weights:
+            raise Refused("impl=sdpa cannot return weights; ask without weights or use eager.")
+        return self._mix_at_once(call, carried)
+
+    def _mix_at_once(self, call: Call, carried: Tree) -> MixResult:
+        energy = self.score.energy(call, self._features(call, carried))
+        for position in self.positions:
+            if position.changes_energy:
+                energy = energy + position.energy(call)
+        allowed, log_gain = self.pattern.window(call)
+        state = branch(carried, "alignment")
+        aligned = self.alignment.align(energy, allowed, state, call)
+        weights = aligned.weights
+        if log_gain is not None:
+            weights = weights * log_gain.exp()
+        output = self._read(call, weights)
+        after: dict[str, Tensor | Tree] = {"alignment": aligned.state}
+        for index, feedback in enumerate(self.feedbacks):
+            name = f"feedback{index}"
+            after[name] = feedback.update(call, weights, branch(carried, name))
+        return MixResult(output, weights, after, aligned.terms)
+
+    def _read(self, call: Call, weights: Weights) -> Mixed:
+        value = expand_heads(call.memory.source.value, call.query.shape[1])
+        output = weights @ value
+        for position in self.positions:
+            if position.changes_output:
+                output = output + position.output(call, weights)
+        return output
+
+    def _features(self, call: Call, carried: Tree) -> Features | None:
+        if not self._has_features:
+            return None
+        parts = [
+            feedback.features(call, branch(carried, f"feedback{index}"))
+            for index, feedback in enumerate(self.feedbacks)
+        ]
+        parts += [position.features(call) for position in self.positions if position.gives_features]
+        return torch.cat(torch.broadcast_tensors(*parts), -1) if len(parts) > 1 else parts[0]
+
+    def _mix_stepwise(self, call: Call, carried: Tree) -> MixResult:
+        found: list[MixResult] = []
+        for index in range(call.query.shape[2]):
+            found.append(self.mix(call.one(index), carried, want_weights=True))
+            carried = found[-1].carried
+        weights = [step.weights for step in found if step.weights is not None]
+        terms = {
+            name: torch.cat([step.terms[name] for step in found], 1) for name in found[0].terms
+        }
+        output = torch.cat([step.output for step in found], 2)
+        return MixResult(output, torch.cat(weights, 2), carried, terms)
+
+    def _fused(self, call: Call) -> Mixed:
+        form = self.score.dot_form(call)
+        assert form is not None, "a score that gives dot_form must have one"
+        query, key, scale = form
+        heads, length = query.shape[1:3]
+        key = expand_heads(key, heads)
+        value = expand_heads(call.memory.source.value, heads)
+        bias: Tensor | None = None
+        for position in self.positions:
+            if position.changes_energy:
+                bias = position.energy(call) if bias is None else bias + position.energy(call)
+        square = call.offset == 0 and length == key.shape[2]
+        if bias is None and call.memory.source.mask is None and (not call.causal or square):
+            # is_causal aligns top-left, which is right only where the queries are all of the keys
+            return functional.scaled_dot_product_attention(
+                query, key, value, is_causal=call.causal, scale=scale
+            )
+        mask = _attention_mask(call.allowed, bias, query)
+        return functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, scale=scale
+        )
+
+    def stream(
+        self, query: Float[Tensor, "B Hq 1 Eq"], memory: Memory, pointer: Int[Tensor, "B Hq"]
+    ) -> tuple[Float[Tensor, "B Hq 1 Ev"], Int[Tensor, "B Hq"], Int[Tensor, "B Hq"]]:
+        """Read keys one at a time from the pointer on until one stops the search."""
+        if "stream" not in self.alignment.gives:
+            return super().stream(query, memory, pointer)
+        return stream_hard(self, query, memory, pointer)
+
+    def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
+        """Add the positions that act before projection."""
+        for position in self.positions:
+            x = position.embed(x, offset)
+        return x
+
+    def oracle(
+        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: Any
+    ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
+        """The chain of the components' own loop twins."""
+        return chain_oracle(self, query, source, read, **call)
+
+
+def _attention_mask(allowed: Allowed | None, bias: Tensor | None, query: Tensor) -> Tensor | None:
+    if bias is None:
+        return allowed
+    if allowed is None:
+        return bias
+    return bias.masked_fill(~allowed, float("-inf"))
+
+
+def stream_hard(
+    chain: Chain,
+    query: Float[Tensor, "B Hq 1 Eq"],
+    memory: Memory,
+    pointer: Int[Tensor, "B Hq"],
+) -> tuple[Float[Tensor, "B Hq 1 Ev"], Int[Tensor, "B Hq"], Int[Tensor, "B Hq"]]:
+    """Advance every head's pointer to the first key whose stop probability exceeds one half.
+
+    Each round scores one key a head, so keys beyond the pointer are never touched; the rounds end
+    when all heads have stopped or run off the end.
+    """
+    source = memory.source
+    rows, heads = pointer.shape
+    num_keys, width = source.value.shape[2:]
+    length = source.length[:, None]
+    searching = pointer < length
+    stopped = torch.zeros_like(searching)
+    touched = torch.zeros_like(pointer)
+    while bool(searching.any()):
+        at = pointer.clamp(max=num_keys - 1)
+        call = Call(query=query, memory=take_keys(memory, at[:, :, None]), offset=0, causal=False)
+        stop = chain.alignment.stop_probability(chain.score.energy(call, None))
+        assert stop is not None, "an alignment that gives `stream` has a stop probability"
+        touched = touched + searching
+        stopped = stopped | (searching & (stop[..., 0, 0] > 0.5))
+        searching = searching & ~stopped
+        pointer = torch.where(searching, pointer + 1, pointer)
+        searching = searching & (pointer < length)
+    at = pointer.clamp(max=num_keys - 1)[:, :, None, None].expand(rows, heads, 1, width)
+    read = source.value.expand(-1, heads, -1, -1).gather(2, at)
+    return torch.where(stopped[:, :, None, None], read, 0.0), pointer, touched
+
+
+def take_keys(memory: Memory, index: Int[Tensor, "B Hq n"]) -> Memory:
+    """Gather keys per head; legal only where the score is key-local."""
+
+    def take(leaf: Tensor) -> Tensor:
+        rows, heads = index.shape[:2]
+        wide = leaf.expand(rows, heads, *leaf.shape[2:])
+        shape = (*index.shape, *([1] * (leaf.dim() - 3)))
+        where = index.view(shape).expand(*index.shape, *leaf.shape[3:])
+        return wide.gather(2, where)
+
+    source = memory.source
+    taken = Source(key=take(source.key), value=take(source.value), extras=source.extras)
+    return Memory(taken, tree_map(take, memory.parts))

@@ -1,0 +1,258 @@
+"""Components of attention, one class an axis; every hook has a plain-loop twin.
+
+The twin (`oracle...`) answers one query of one head of one unpadded example with Python loops. It
+is what the vectorized hook is tested against in float64.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from bench.api.call import Call, Dims, QueryShape, Read
+from bench.api.config import Config
+from bench.api.facts import Fact, check_facts
+from bench.api.noise import Noise
+from bench.api.shapes import Allowed, Energy, Features, Mixed, Weights
+from bench.api.source import Memory, Source, Tree
+
+NOTHING: frozenset[Fact] = frozenset()
+
+
+@dataclass
+class OneQuery:
+    """What an oracle sees: one query, one head, one example without padding."""
+
+    query: Float[Tensor, " Eq"]
+    key: Float[Tensor, "S Ek"]
+    value: Float[Tensor, "S Ev"]
+    head: int
+    position: int
+    """Of the query, 0-based."""
+    causal: bool
+    read: Read
+    tokens: list[int] | None = None
+    row: int = 0
+    """Index in the batch, which addresses the noise."""
+    noise: Noise | None = None
+    progress: float = 1.0
+
+    @property
+    def num_keys(self) -> int:
+        """S, all of them real."""
+        return self.key.shape[0]
+
+    def visible(self, index: int) -> bool:
+        """Whether causality lets the query see this key."""
+        return not self.causal or index <= self.position
+
+
+class Component(nn.Module):
+    """One choice on one axis of attention.
+
+    A subclass is final and registered with `register`; it writes only its own branch of the
+    memory and of the state.
+    """
+
+    needs: ClassVar[frozenset[Fact]] = NOTHING
+    gives: ClassVar[frozenset[Fact]] = NOTHING
+    cannot: ClassVar[Mapping[Fact, str]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        check_facts(cls.__name__, cls.needs, cls.gives, cls.cannot)
+
+    def __init__(self, config: Config, dims: Dims) -> None:
+        super().__init__()
+
+    def prepare(self, source: Source) -> Tree:
+        """Compute what depends on the source alone, once a source."""
+        return {}
+
+    def start(self, memory: Memory | None, like: QueryShape) -> Tree:
+        """State before the first query; empty where nothing is carried."""
+        return {}
+
+
+class Score(Component):
+    """score(query, key) -> energy."""
+
+    takes_features: ClassVar[bool] = False
+
+    def energy(self, call: Call, features: Features | None) -> Energy:
+        """Energy of every query and key, before masking."""
+        raise NotImplementedError
+
+    def dot_form(self, call: Call) -> tuple[Tensor, Tensor, float] | None:
+        """Query, key and scale whose scaled dot product is the energy, or None."""
+        return None
+
+    def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
+        """`energy` for one query, by loops over keys."""
+        raise NotImplementedError
+
+
+class Position(Component):
+    """What places do to queries, energies and outputs; several may be stacked."""
+
+    changes_query: ClassVar[bool] = False
+    changes_energy: ClassVar[bool] = False
+    changes_output: ClassVar[bool] = False
+    gives_features: ClassVar[bool] = False
+    num_features: int = 0
+    """Per-key features handed to the score; set where `gives_features`."""
+
+    def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
+        """Add positions to the input of the stack, before any projection."""
+        return x
+
+    def rotate(self, call: Call) -> Call:
+        """Replace query and keys (rotary positions)."""
+        raise NotImplementedError
+
+    def energy(self, call: Call) -> Float[Tensor, "#B Hq L S"]:
+        """Add to the energy."""
+        raise NotImplementedError
+
+    def output(self, call: Call, weights: Weights) -> Mixed:
+        """Add to the output."""
+        raise NotImplementedError
+
+    def features(self, call: Call) -> Features:
+        """Per-key features for scores that take them."""
+        raise NotImplementedError
+
+    def oracle_rotate(self, one: OneQuery) -> OneQuery:
+        """`rotate` for one query."""
+        raise NotImplementedError
+
+    def oracle_energy(self, one: OneQuery) -> Float[Tensor, " S"]:
+        """`energy` for one query."""
+        raise NotImplementedError
+
+    def oracle_output(self, one: OneQuery, weights: Float[Tensor, " S"]) -> Float[Tensor, " Ev"]:
+        """`output` for one query."""
+        raise NotImplementedError
+
+    def oracle_features(self, one: OneQuery) -> Float[Tensor, "S F"]:
+        """`features` for one query."""
+        raise NotImplementedError
+
+
+class Pattern(Component):
+    """Which keys a query may see."""
+
+    kind: ClassVar[Literal["full", "window", "dense"]] = "dense"
+    """Symbolic form, so that a fused kernel need not read a mask."""
+
+    def window(self, call: Call) -> tuple[Allowed | None, Float[Tensor, "B Hq L S"] | None]:
+        """Allowed keys (None for all), and the log of a gain applied after alignment, if any."""
+        raise NotImplementedError
+
+    def oracle(self, one: OneQuery) -> tuple[list[bool], list[float] | Float[Tensor, " S"]]:
+        """Allowed and gain of each key for one query; `gain` is not a logarithm here."""
+        raise NotImplementedError
+
+
+class Aligned:
+    """Weights, the state to carry, and terms, as an alignment returns them."""
+
+    __slots__ = ("state", "terms", "weights")
+
+    def __init__(
+        self, weights: Weights, state: Tree | None = None, terms: dict[str, Tensor] | None = None
+    ) -> None:
+        self.weights = weights
+        self.state: Tree = state or {}
+        self.terms: dict[str, Tensor] = terms or {}
+
+
+class Alignment(Component):
+    """energy -> weights; owns its scan over queries if it needs one."""
+
+    default_read: ClassVar[Read] = "expected"
+    """How a trained model reads when it is scored."""
+    reads: ClassVar[tuple[Read, ...]] = ("expected",)
+    """Read modes that differ from each other."""
+
+    def align(self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call) -> Aligned:
+        """Weights of every key; exactly zero where not allowed and on rows without a key."""
+        raise NotImplementedError
+
+    def oracle(
+        self,
+        energy: Float[Tensor, " S"],
+        allowed: list[bool],
+        state: dict[str, Any],
+        one: OneQuery,
+    ) -> Float[Tensor, " S"]:
+        """`align` for one query; carries by writing to `state`."""
+        raise NotImplementedError
+
+    def stop_probability(self, energy: Energy) -> Energy | None:
+        """Probability of stopping at a key, for mechanisms that stream; None for others."""
+        return None
+
+
+class Feedback(Component):
+    """What goes back from the weights into the next step's score."""
+
+    feeds_back: ClassVar[bool] = True
+    num_features: int = 0
+    """Per-key features handed to the score."""
+
+    def features(self, call: Call, state: Tree) -> Features:
+        """Per-key features for the score, from the state before this query."""
+        raise NotImplementedError
+
+    def update(self, call: Call, weights: Bool[Tensor, "..."] | Weights, state: Tree) -> Tree:
+        """State after one query (L = 1)."""
+        raise NotImplementedError
+
+    def oracle_features(self, one: OneQuery, state: dict[str, Any]) -> Float[Tensor, "S F"]:
+        """`features` for one query."""
+        raise NotImplementedError
+
+    def oracle_update(
+        self, one: OneQuery, weights: Float[Tensor, " S"], state: dict[str, Any]
+    ) -> None:
+        """`update` for one query; writes to `state`."""
+        raise NotImplementedError
+
+
+class Heads(nn.Module):
+    """Owns every projection of a slot: model width to heads and back."""
+
+    dims: Dims
+    output_width: int
+
+    def __init__(
+        self,
+        config: Config,
+        query_width: int,
+        source_width: int,
+        regime: Literal["cross", "causal", "self", "pool"],
+    ) -> None:
+        super().__init__()
+
+    def query(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B Hq L Eq"]:
+        """Make the queries."""
+        raise NotImplementedError
+
+    def source(
+        self, x: Float[Tensor, "B S Dk"], mask: Tensor | None, tokens: Tensor | None
+    ) -> Source:
+        """Make keys and values."""
+        raise NotImplementedError
+
+    def merge(self, output: Float[Tensor, "B Hq L Ev"]) -> Float[Tensor, "B L D"]:
+        """Join the heads."""
+        raise NotImplementedError
+
+
+def expand_heads(x: Float[Tensor, "B Hk S E"], heads: int) -> Float[Tensor, "B Hq S E"]:
+    """Repeat key heads so that every query head has one (grouped queries)."""
+    return x if x.shape[1] == heads else torch.repeat_interleave(x, heads // x.shape[1], 1)

@@ -1,0 +1,74 @@
+"""Facts about a place in a network, and the refusals computed from them.
+
+A component says what it needs, what it gives and what it cannot meet; nobody writes a table of
+legal combinations. The set of facts is closed: each has the words that a refusal prints.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import ClassVar, Protocol
+
+Fact = str
+
+FACTS: Mapping[Fact, str] = MappingProxyType(
+    {
+        "cross": "cross attention, where keys come from another sequence",
+        "causal": "causal self-attention, where keys arrive with the queries",
+        "self": "bidirectional self-attention",
+        "pool": "pooling, where one learned query reads the sequence",
+        "padding": "padded keys",
+        "stepwise": "queries that come one at a time",
+        "stream": "hard decoding in linear time",
+        "weights": "explicit attention weights",
+        "simplex": "weights that sum to one",
+        "key_local": "a score that looks at one key at a time",
+        "dot_form": "a score that is a scaled dot product",
+        "softmax": "softmax as the alignment",
+        "weighted_sum": "a plain weighted sum of values",
+        "no_feedback": "no memory of earlier weights",
+        "takes_features": "a score that accepts per-key features",
+        "open_loop": "decoder states that do not depend on the context",
+        "source_tokens": "the token ids of the source",
+        "gold_alignment": "gold alignments",
+        "two_sources": "a second source",
+        "token_extras": "per-query token embeddings",
+        "equal_width": "queries and keys of equal width",
+        "equal_heads": "as many key heads as query heads",
+        "reversible_pairs": "pairs that can be trained in both directions",
+        "loss:reinforce": "the reinforce loss",
+    }
+)
+
+
+class Claims(Protocol):
+    """What every component and variant says about itself, as data on the class."""
+
+    needs: ClassVar[frozenset[Fact]]
+    gives: ClassVar[frozenset[Fact]]
+    cannot: ClassVar[Mapping[Fact, str]]
+
+
+def refusal(parts: Iterable[tuple[str, type[Claims]]], given: frozenset[Fact]) -> str | None:
+    """Say in one sentence why the named parts cannot work together here, or None.
+
+    Args:
+        parts: Name and claims of each part.
+        given: Facts of the regime, the task, the backbone and what is wanted of the result.
+    """
+    named = list(parts)
+    have = given.union(*(part.gives for _, part in named)) if named else given
+    for name, part in named:
+        for fact in sorted(part.cannot):
+            if fact in have:
+                return f"{name}: {part.cannot[fact]}"
+    for name, part in named:
+        for fact in sorted(part.needs - have):
+            return f"{name} needs {FACTS[fact]}, which nothing here gives."
+    return None
+
+
+def check_facts(owner: str, *groups: Iterable[Fact]) -> None:
+    """Assert at import that a class names known facts only."""
+    for group in groups:
+        for fact in group:
+            assert fact in FACTS, f"{owner}: unknown fact {fact!r}"

@@ -1,0 +1,105 @@
+"""The chain by plain loops: one query, one head, one unpadded example at a time."""
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.call import Read
+from bench.api.component import OneQuery
+from bench.api.noise import Noise
+from bench.api.source import Source
+
+if TYPE_CHECKING:
+    from bench.api.chain import Chain
+
+
+def chain_oracle(
+    chain: "Chain",
+    query: Float[Tensor, "Hq L Eq"],
+    source: Source,
+    read: Read,
+    *,
+    row: int = 0,
+    noise: Noise | None = None,
+    progress: float = 1.0,
+) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
+    """Answer every query by loops; the oracle of every combination of components.
+
+    Args:
+        chain: The components.
+        query: Queries of one example.
+        source: Its keys, one row, no padding.
+        read: How to read.
+        row: Index of the example in the batch, which addresses the noise.
+        noise: Needed by `read="train"` where the mechanism samples.
+        progress: Share of training done.
+    """
+    heads, length, _ = query.shape
+    group = heads // source.key.shape[1]
+    outputs, weights = [], []
+    for head in range(heads):
+        state: dict[str, dict[str, Any]] = {"alignment": {}}
+        for index in range(len(chain.feedbacks)):
+            state[f"feedback{index}"] = {}
+        rows = []
+        for place in range(length):
+            one = OneQuery(
+                query=query[head, place],
+                key=source.key[0, head // group],
+                value=source.value[0, head // group],
+                head=head,
+                position=place,
+                causal=chain.dims.regime == "causal",
+                read=read,
+                tokens=None if source.tokens is None else source.tokens[0].tolist(),
+                row=row,
+                noise=noise,
+                progress=progress,
+            )
+            rows.append(_one(chain, one, state))
+        outputs.append(torch.stack([output for output, _ in rows]))
+        weights.append(torch.stack([weight for _, weight in rows]))
+    return torch.stack(outputs), torch.stack(weights)
+
+
+def _one(
+    chain: "Chain", one: OneQuery, state: dict[str, dict[str, Any]]
+) -> tuple[Float[Tensor, " Ev"], Float[Tensor, " S"]]:
+    for position in chain.positions:
+        if position.changes_query:
+            one = position.oracle_rotate(one)
+    energy = chain.score.oracle(one, _features(chain, one, state))
+    for position in chain.positions:
+        if position.changes_energy:
+            energy = energy + position.oracle_energy(one)
+    allowed, gain = chain.pattern.oracle(one)
+    weights = chain.alignment.oracle(energy, allowed, state["alignment"], one)
+    weights = weights * torch.as_tensor(gain, dtype=weights.dtype)
+    for index, feedback in enumerate(chain.feedbacks):
+        feedback.oracle_update(one, weights, state[f"feedback{index}"])
+    return _read(chain, one, weights), weights
+
+
+def _read(chain: "Chain", one: OneQuery, weights: Float[Tensor, " S"]) -> Float[Tensor, " Ev"]:
+    output = torch.zeros_like(one.value[0])
+    for index in range(one.num_keys):
+        output = output + weights[index] * one.value[index]
+    for position in chain.positions:
+        if position.changes_output:
+            output = output + position.oracle_output(one, weights)
+    return output
+
+
+def _features(
+    chain: "Chain", one: OneQuery, state: dict[str, dict[str, Any]]
+) -> Float[Tensor, "S F"] | None:
+    parts = [
+        feedback.oracle_features(one, state[f"feedback{index}"])
+        for index, feedback in enumerate(chain.feedbacks)
+    ]
+    parts += [
+        position.oracle_features(one) for position in chain.positions if position.gives_features
+    ]
+    return torch.cat(parts, -1) if parts else None

@@ -1,0 +1,228 @@
+"""The registry: what can be selected, on which axis, with which options and which paper.
+
+Registration is a decorator beside the class; discovery is an explicit call that imports every
+public module of a package once, so that a new variant is one new file and no edited file.
+"""
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bench.api.config import Config, NoOptions, build_config, config_options
+from bench.api.errors import BenchError, InvalidConfig, UnknownName
+from bench.api.selector import Selector, Value
+
+CHAIN_AXES = ("position", "score", "pattern", "alignment", "feedback")
+"""Axes of the chain, in the order in which they act."""
+VARIANT_AXES = ("head", *CHAIN_AXES, "output", "loss")
+"""Axes that a variant selector may set."""
+BACKBONE_AXES = ("encoder", "wiring", "direction")
+"""Axes of the backbone that a recipe may fix because its mechanism is a wiring."""
+STACKED = ("position", "feedback", "loss")
+"""Axes on which several components may be joined by '+'."""
+AXES = (*VARIANT_AXES, *BACKBONE_AXES, "mechanism", "recipe", "backbone", "joint", "task")
+
+DEFAULTS: Mapping[str, str] = {
+    "head": "auto",
+    "position": "none",
+    "score": "scaled_dot",
+    "pattern": "full",
+    "alignment": "softmax",
+    "feedback": "none",
+    "output": "softmax",
+    "loss": "none",
+}
+"""What a chain uses on an axis that nothing sets; `auto` heads are the slot's own."""
+
+ABSENT = {"position": "none", "feedback": "none", "loss": "none"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Citation:
+    """Where a mechanism was published."""
+
+    text: str
+    """Authors and year."""
+    url: str
+    where: str = ""
+    """Section and equation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Home:
+    """The task that shows what a variant is for."""
+
+    task: str
+    """Task selector."""
+    backbone: str = ""
+    """Backbone selector, or the task's own."""
+    slot: str = ""
+    """Slot of the backbone, or its main one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One registered thing."""
+
+    axis: str
+    name: str
+    target: Any
+    """The class; for recipes, the recipe."""
+    config: type[Config] = NoOptions
+    title: str = ""
+    citation: Citation | None = None
+    revision: int = 1
+    """Raised by hand when numbers change."""
+    home: Home | None = None
+    """Set exactly where the name is listed as a variant of its own."""
+    control: bool = False
+    """A negative control: never a contender."""
+    deviations: str = ""
+    """How the code differs from the paper, or nothing."""
+    module: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Named choices on the axes: data, not code."""
+
+    axes: Mapping[str, str]
+    """Axis to selector text."""
+    main: str = ""
+    """Axis that options without an axis name go to."""
+    fixes: Mapping[str, str] = field(default_factory=dict)
+    """Backbone axes that the mechanism itself is: wiring, direction."""
+
+
+_ENTRIES: dict[str, dict[str, Entry]] = {axis: {} for axis in AXES}
+_LOADED: set[str] = set()
+
+T = TypeVar("T")
+
+
+def register(axis: str, name: str, **facts: Any) -> Callable[[type[T]], type[T]]:
+    """Register the decorated class under a name; see `Entry` for the keywords."""
+
+    def add(target: type[T]) -> type[T]:
+        title = facts.pop("title", "") or _first_line(target.__doc__)
+        add_entry(
+            Entry(
+                axis=axis,
+                name=name,
+                target=target,
+                title=title,
+                module=target.__module__,
+                **facts,
+            )
+        )
+        return target
+
+    return add
+
+
+def register_recipe(name: str, recipe: Recipe, *, module: str, **facts: Any) -> None:
+    """Register a recipe; `module` is the caller's `__name__`."""
+    add_entry(Entry(axis="recipe", name=name, target=recipe, module=module, **facts))
+
+
+def add_entry(new: Entry) -> None:
+    """Put an entry into its axis; two different things under one name are an error."""
+    if new.axis not in _ENTRIES:
+        raise InvalidConfig(str(UnknownName.among("axis", new.axis, AXES)))
+    old = _ENTRIES[new.axis].get(new.name)
+    if old is not None and old.module != new.module:
+        raise InvalidConfig(
+            f"{new.axis} {new.name!r} of {new.module} is already registered by {old.module}; "
+            "choose another name."
+        )
+    _ENTRIES[new.axis][new.name] = new
+
+
+def entry(axis: str, name: str) -> Entry:
+    """Look a name up on one axis."""
+    found = _ENTRIES[axis].get(name)
+    if found is None:
+        raise UnknownName.among(axis, name, _ENTRIES[axis], see=f"bench list {axis}")
+    return found
+
+
+def entries(axis: str) -> dict[str, Entry]:
+    """Everything on one axis, by name, sorted."""
+    return dict(sorted(_ENTRIES[axis].items()))
+
+
+def variant_entries() -> dict[str, Entry]:
+    """Everything that is listed as a variant: it has a home task."""
+    found: dict[str, Entry] = {}
+    for axis in ("recipe", "mechanism", *VARIANT_AXES):
+        for name, item in _ENTRIES[axis].items():
+            if item.home is not None:
+                found.setdefault(name, item)
+    return dict(sorted(found.items()))
+
+
+def load_package(name: str) -> None:
+    """Import every module of a package whose name does not begin with an underscore, once."""
+    if name in _LOADED:
+        return
+    package = importlib.import_module(name)
+    for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+        if not module.name.rpartition(".")[2].startswith("_"):
+            importlib.import_module(module.name)
+    _LOADED.add(name)
+
+
+def load_plugin(path: Path) -> None:
+    """Import a file that registers variants or tasks.
+
+    Raises:
+        BenchError: The file is not there or does not import; the message says why.
+    """
+    if not path.is_file():
+        raise BenchError(f"no plug-in file {path}; give the path of a Python file.")
+    name = f"bench_plugin_{path.stem}"
+    if name in sys.modules:
+        return
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise BenchError(f"cannot import {path}: it is not a Python file; give a .py file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BenchError:
+        del sys.modules[name]
+        raise
+    except Exception as error:
+        del sys.modules[name]
+        raise BenchError(f"plug-in {path} failed to import: {error!r}; mend the file.") from error
+
+
+def canonical(axis: str, selector: Selector) -> Selector:
+    """Write the defaults of a component's options out."""
+    found = entry(axis, selector.name)
+    config = build_config(found.config, selector.options, selector.name)
+    return Selector(selector.name, config_options(config))
+
+
+def make(axis: str, selector: Selector, *args: Any, **kwargs: Any) -> Any:
+    """Build what a selector names: `target(config, *args, **kwargs)`."""
+    found = entry(axis, selector.name)
+    config = build_config(found.config, selector.options, selector.name)
+    return found.target(config, *args, **kwargs)
+
+
+def options_of(value: Value) -> tuple[Selector, ...]:
+    """Read an option that must be names joined by '+'."""
+    if isinstance(value, tuple):
+        return value
+    raise InvalidConfig(f"expected a name, got {value!r}.")
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0].rstrip(".")

@@ -1,0 +1,247 @@
+"""From a variant selector to components: defaults written out, refusals computed, modules built."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bench.api import registry
+from bench.api.call import Dims, Regime
+from bench.api.chain import Chain
+from bench.api.component import Heads
+from bench.api.errors import InvalidConfig, Refused, UnknownName
+from bench.api.facts import Claims, Fact, refusal
+from bench.api.registry import (
+    ABSENT,
+    BACKBONE_AXES,
+    CHAIN_AXES,
+    DEFAULTS,
+    STACKED,
+    VARIANT_AXES,
+    Entry,
+    Recipe,
+)
+from bench.api.selector import Selector, Value, parse
+from bench.api.variant import Impl, Slot, Variant
+
+Axes = Mapping[str, tuple[Selector, ...]]
+
+
+@dataclass(frozen=True)
+class VariantSpec:
+    """A variant selector with every choice written out."""
+
+    name: str
+    entry: Entry
+    axes: Axes
+    """Selectors by variant axis; empty tuples where an axis has nothing."""
+    mechanism: Selector | None
+    """Set where one mechanism replaces the chain."""
+    fixes: Mapping[str, Selector]
+    """Backbone axes that the variant fixes."""
+
+    @property
+    def canonical(self) -> Selector:
+        """The selector with defaults written out; equal variants print alike."""
+        options: dict[str, Value] = {}
+        for axis, chosen in self.axes.items():
+            options[axis] = chosen or (Selector(ABSENT[axis]),)
+        for axis, fixed in self.fixes.items():
+            options[axis] = (fixed,)
+        if self.mechanism is not None:
+            options.update(self.mechanism.options)
+        return Selector(self.name, options)
+
+    @property
+    def revision(self) -> str:
+        """`name:number` of everything whose code decides the numbers."""
+        used = [(self.entry.name, self.entry.revision)]
+        for axis, chosen in self.axes.items():
+            used += [
+                (s.name, registry.entry(axis, s.name).revision) for s in chosen if s.name != "auto"
+            ]
+        return " ".join(f"{name}:{number}" for name, number in sorted(set(used)))
+
+    def claims(self) -> list[tuple[str, type[Claims]]]:
+        """Names and claims of all parts, for `refusal`."""
+        parts: list[tuple[str, type[Claims]]] = []
+        if self.mechanism is not None:
+            parts.append(
+                (self.mechanism.name, registry.entry("mechanism", self.mechanism.name).target)
+            )
+        for axis, chosen in self.axes.items():
+            parts += [
+                (selector.name, registry.entry(axis, selector.name).target)
+                for selector in chosen
+                if axis != "head"
+            ]
+        if self.mechanism is None:
+            parts.append((self.name, Chain))
+        return parts
+
+    def refusal(self, given: frozenset[Fact]) -> str | None:
+        """Say why this variant cannot stand in a place with these facts, or None."""
+        return refusal(self.claims(), given)
+
+
+def resolve(selector: Selector | str) -> VariantSpec:
+    """Write out what a variant selector means.
+
+    Raises:
+        UnknownName: No recipe, mechanism or component has this name, or an option is unknown.
+        InvalidConfig: An option has a wrong value.
+    """
+    asked = parse(selector) if isinstance(selector, str) else selector
+    found = find(asked.name)
+    known_axes = (*VARIANT_AXES, *BACKBONE_AXES)
+    given = {key: value for key, value in asked.options.items() if key in known_axes}
+    own = {key: value for key, value in asked.options.items() if key not in known_axes}
+    if found.axis == "mechanism":
+        return _resolve_mechanism(found, given, own)
+    recipe = found.target if found.axis == "recipe" else Recipe(axes={}, main=found.axis)
+    axes = {axis: _axis(axis, parse_names(text)) for axis, text in DEFAULTS.items()}
+    for axis, text in recipe.axes.items():
+        axes[axis] = _axis(axis, parse_names(text))
+    if found.axis != "recipe":
+        axes[found.axis] = (Selector(found.name),)
+    fixes = {axis: registry.canonical(axis, parse(text)) for axis, text in recipe.fixes.items()}
+    for axis, value in given.items():
+        if axis in BACKBONE_AXES:
+            fixes[axis] = registry.canonical(axis, registry.options_of(value)[0])
+        else:
+            axes[axis] = _axis(axis, registry.options_of(value))
+    if own:
+        axes, fixes = _give_own(found, recipe.main, axes, fixes, own)
+    written = {axis: tuple(_written(axis, s) for s in axes[axis]) for axis in VARIANT_AXES}
+    return VariantSpec(found.name, found, written, None, fixes)
+
+
+def find(name: str) -> Entry:
+    """Find a recipe, a mechanism or the one component of this name."""
+    for axis in ("recipe", "mechanism"):
+        if name in registry.entries(axis):
+            return registry.entry(axis, name)
+    owners = [axis for axis in VARIANT_AXES if name in registry.entries(axis)]
+    if len(owners) == 1:
+        return registry.entry(owners[0], name)
+    if owners:
+        choices = " or ".join(f"scaled_dot[{axis}={name}]" for axis in owners)
+        raise InvalidConfig(f"{name!r} is a component of several axes; write {choices}.")
+    known = {
+        candidate
+        for axis in ("recipe", "mechanism", *VARIANT_AXES)
+        for candidate in registry.entries(axis)
+    }
+    raise UnknownName.among("variant", name, known, see="bench list variants")
+
+
+def parse_names(text: str) -> tuple[Selector, ...]:
+    """Read names joined by '+'."""
+    return registry.options_of(parse(f"x[y={text}]").options["y"])
+
+
+def _axis(axis: str, chosen: tuple[Selector, ...]) -> tuple[Selector, ...]:
+    """Drop the word for nothing; refuse several where only one makes sense."""
+    kept = tuple(s for s in chosen if s.name != ABSENT.get(axis) or len(chosen) > 1)
+    if any(s.name == ABSENT.get(axis) for s in kept):
+        raise InvalidConfig(f"{axis}={'+'.join(map(str, chosen))}: 'none' stands alone.")
+    if len(kept) > 1 and axis not in STACKED:
+        raise InvalidConfig(f"{axis} takes one name, got {'+'.join(map(str, chosen))}.")
+    return kept
+
+
+def _give_own(
+    found: Entry,
+    main: str,
+    axes: dict[str, tuple[Selector, ...]],
+    fixes: dict[str, Selector],
+    own: dict[str, Value],
+) -> tuple[dict[str, tuple[Selector, ...]], dict[str, Selector]]:
+    """Pass options without an axis name to the component that the name is about."""
+    if not main:
+        raise InvalidConfig(
+            str(UnknownName.among(f"option of {found.name}", min(own), VARIANT_AXES))
+        )
+    if main in fixes:
+        target = fixes[main].with_options(**own)
+        return axes, {**fixes, main: registry.canonical(main, target)}
+    first, *rest = axes[main]
+    return {**axes, main: (first.with_options(**own), *rest)}, fixes
+
+
+def _resolve_mechanism(
+    found: Entry, given: Mapping[str, Value], own: Mapping[str, Value]
+) -> VariantSpec:
+    for axis in given:
+        if axis in CHAIN_AXES:
+            raise InvalidConfig(f"{found.name} replaces the whole chain and has no axis {axis!r}.")
+    axes = {}
+    for axis in ("head", "output", "loss"):
+        asked = given.get(axis, parse_names(DEFAULTS[axis]))
+        chosen = _axis(axis, registry.options_of(asked))
+        axes[axis] = tuple(_written(axis, s) for s in chosen)
+    mechanism = registry.canonical("mechanism", Selector(found.name, own))
+    return VariantSpec(found.name, found, axes, mechanism, {})
+
+
+def _written(axis: str, selector: Selector) -> Selector:
+    if axis == "head" and selector.name == "auto":
+        return selector
+    return registry.canonical(axis, selector)
+
+
+def build_variant(
+    spec: VariantSpec, dims: Dims, *, impl: Impl = "auto", given: frozenset[Fact] = frozenset()
+) -> Variant:
+    """Build the attention of a spec beneath its heads.
+
+    Raises:
+        Refused: The combination has no meaning in this regime; the message is the reason.
+    """
+    reason = spec.refusal(given | {dims.regime})
+    if reason is not None:
+        raise Refused(reason)
+    if spec.mechanism is not None:
+        built: Variant = registry.make("mechanism", spec.mechanism, dims, impl)
+        return built
+    positions = tuple(registry.make("position", s, dims) for s in spec.axes["position"])
+    feedbacks = tuple(registry.make("feedback", s, dims) for s in spec.axes["feedback"])
+    dims = dims._replace(num_features=sum(part.num_features for part in (*positions, *feedbacks)))
+    parts: dict[str, Any] = {
+        axis: registry.make(axis, spec.axes[axis][0], dims)
+        for axis in ("score", "pattern", "alignment")
+    }
+    return Chain(dims, positions=positions, feedbacks=feedbacks, impl=impl, **parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlotPlace:
+    """The place of a backbone that will hold a variant."""
+
+    regime: Regime
+    query_width: int
+    source_width: int
+    head: str
+    """Heads that `head=auto` means here."""
+    source_vocab: int = 0
+    given: frozenset[Fact] = frozenset()
+    """Facts of the task and the backbone."""
+
+
+def build_slot(spec: VariantSpec, place: SlotPlace, *, impl: Impl = "auto") -> Slot:
+    """Build heads and variant for a place.
+
+    Raises:
+        Refused: The variant cannot stand there; the message is the reason.
+    """
+    chosen = spec.axes["head"][0]
+    selector = parse(place.head) if chosen.name == "auto" else chosen
+    heads: Heads = registry.make(
+        "head", selector, place.query_width, place.source_width, place.regime
+    )
+    dims = heads.dims._replace(source_vocab=place.source_vocab)
+    facts = set(place.given)
+    if dims.query_width == dims.key_width:
+        facts.add("equal_width")
+    if dims.heads == dims.kv_heads:
+        facts.add("equal_heads")
+    return Slot(heads, build_variant(spec, dims, impl=impl, given=frozenset(facts)))

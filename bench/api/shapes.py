@@ -1,0 +1,21 @@
+"""Shapes of the contract, in PyTorch's own letters.
+
+B batch, Hq query heads, Hk key heads, L queries, S keys, Eq/Ek/Ev widths (Eq != Ek is legal),
+D model width, De embedding width, T target length, V vocabulary, X extra (copied) ids, F features.
+"""
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+Query = Float[Tensor, "B Hq L Eq"]
+Key = Float[Tensor, "B Hk S Ek"]
+Value = Float[Tensor, "B Hk S Ev"]
+KeyMask = Bool[Tensor, "B S"]
+Tokens = Int[Tensor, "B S"]
+Energy = Float[Tensor, "B Hq L S"]
+Weights = Float[Tensor, "B Hq L S"]
+Mixed = Float[Tensor, "B Hq L Ev"]
+Allowed = Bool[Tensor, "#B #Hq #L S"]
+Features = Float[Tensor, "B #Hq #L S F"]
+PerQuery = Float[Tensor, "B L"]
+Hidden = Float[Tensor, "B L D"]

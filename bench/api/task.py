@@ -1,0 +1,176 @@
+"""A task: seeded examples, metrics with units, a place for attention; it never sees the variant."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from bench.api.config import Config
+from bench.api.facts import Fact
+
+Split = Literal["train", "validation", "test"]
+
+
+@dataclass(frozen=True)
+class Text:
+    """One source sequence a row."""
+
+    tokens: Int[Tensor, "B S"]
+    mask: Bool[Tensor, "B S"] | None
+    """True where a token is real; None where nothing is padded."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Examples in tensors; what a backbone reads and an output is scored on."""
+
+    sources: tuple[Text, ...]
+    """Sequences to attend to; empty for decoder-only tasks."""
+    inputs: Int[Tensor, "B T"]
+    """Decoder inputs under teacher forcing; copied words appear as UNK."""
+    targets: Int[Tensor, "B T"]
+    """What to predict, in the extended vocabulary."""
+    mask: Bool[Tensor, "B T"]
+    """True where a target is scored."""
+    extended: Int[Tensor, "B S"] | None = None
+    """The first source in the extended vocabulary, for copying."""
+    num_extra: int = 0
+    """X, ids beyond the vocabulary that this batch's sources add."""
+    gold: Float[Tensor, "B T S"] | None = None
+    """Gold alignment, rows sum to one or to zero (no link)."""
+    references: tuple[str, ...] = ()
+    """Target texts, for metrics that score text."""
+    names: tuple[str, ...] = ()
+    """Source texts, for samples."""
+
+    def to(self, device: torch.device) -> "Batch":
+        """Move every tensor."""
+
+        def move(x: Tensor | None) -> Tensor | None:
+            return None if x is None else x.to(device)
+
+        sources = tuple(Text(text.tokens.to(device), move(text.mask)) for text in self.sources)
+        return replace(
+            self,
+            sources=sources,
+            inputs=self.inputs.to(device),
+            targets=self.targets.to(device),
+            mask=self.mask.to(device),
+            extended=move(self.extended),
+            gold=move(self.gold),
+        )
+
+
+class Sizes(NamedTuple):
+    """What a backbone must know of a task to make its layers."""
+
+    source_vocabs: tuple[int, ...]
+    """Vocabulary of each source; empty for decoder-only tasks."""
+    target_vocab: int
+    """V."""
+    max_length: int
+    """Longest sequence that any split holds, source or target."""
+    bos: int = 1
+    eos: int = 2
+    unk: int = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """What a number is."""
+
+    name: str
+    title: str
+    unit: str
+    better: Literal["higher", "lower", "none"]
+    group: Literal["quality", "speed", "memory", "size", "diagnostic"] = "quality"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """One value of one metric, possibly at a place on an axis."""
+
+    metric: str
+    value: float
+    axis: str = ""
+    x: float | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model said to one batch."""
+
+    batch: Batch
+    predicted: Int[Tensor, "B T"] | None = None
+    """Best token at every target under teacher forcing."""
+    nll: Float[Tensor, "B T"] | None = None
+    """Negative log likelihood of the targets (nats), zero where not scored."""
+    generated: tuple[tuple[int, ...], ...] | None = None
+    """Greedy output without EOS, where the task decodes."""
+    weights: Float[Tensor, "B T S"] | None = None
+    """Attention under teacher forcing, averaged over heads."""
+
+
+class Sample(NamedTuple):
+    """One example for a reader of the report."""
+
+    source: str
+    reference: str
+    output: str
+
+
+class Task:
+    """Base of all tasks; one subclass a file, registered with `register("task", ...)`."""
+
+    metrics: ClassVar[tuple[Metric, ...]]
+    """The first one ranks."""
+    facts: ClassVar[frozenset[Fact]] = frozenset()
+    """What the task provides: `gold_alignment`, `source_tokens`, `reversible_pairs` ..."""
+    backbone: ClassVar[str]
+    """Backbone selector used unless another is asked for."""
+    decodes: ClassVar[bool] = False
+    """Whether scoring needs greedily generated output, not only teacher forcing."""
+    data_license: ClassVar[str] = "open (generated)"
+    needs_download: ClassVar[bool] = False
+    """Whether the data do not ship with the bench or a library."""
+    sizes: Sizes
+    chance: float | None = None
+    """Value of the first metric without learning."""
+    ceiling: float | None = None
+    """Value of the first metric at which nothing more can be learned."""
+
+    def __init__(self, config: Config, seed: int, data_dir: Path | None = None) -> None:
+        """Make or load the data.
+
+        Args:
+            config: Options.
+            seed: Of the cell; draws generated data.
+            data_dir: A local mirror, or None for the environment's.
+
+        Raises:
+            DataUnavailable: The data are not on this machine; the message says how to get them.
+        """
+
+    def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
+        """Endless batches in a seeded order."""
+        raise NotImplementedError
+
+    def evaluation(self, split: Split) -> Sequence[Batch]:
+        """The fixed batches of a split; `test` may hold lengths beyond the training range."""
+        raise NotImplementedError
+
+    def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
+        """Values of the metrics over a split."""
+        raise NotImplementedError
+
+    def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
+        """Some examples to show."""
+        return []
+
+    def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
+        """Names of token ids, for figures."""
+        return [str(number) for number in ids]

@@ -1,0 +1,165 @@
+"""The variant: three verbs, of which one answers any number of queries."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from bench.api.call import Attended, Call, Dims, MixResult, QueryShape, Read
+from bench.api.component import NOTHING, Heads
+from bench.api.errors import Refused
+from bench.api.facts import Fact, check_facts
+from bench.api.noise import Noise
+from bench.api.shapes import Query
+from bench.api.source import Memory, Source, State, Tree
+
+Impl = Literal["auto", "reference", "eager", "sdpa", "flex", "triton", "compiled"]
+IMPLS: tuple[Impl, ...] = ("auto", "reference", "eager", "sdpa", "flex", "triton", "compiled")
+
+
+class Variant(nn.Module, ABC):
+    """An attention mechanism that replaces the whole chain, or the chain itself.
+
+    An author writes `mix`, and `prepare` and `start` where there is something to keep. Positions
+    are counted here and nowhere else, and all state is returned, never kept on `self`.
+    """
+
+    needs: ClassVar[frozenset[Fact]] = NOTHING
+    gives: ClassVar[frozenset[Fact]] = NOTHING
+    cannot: ClassVar[Mapping[Fact, str]] = {}
+    remembers_keys: bool = True
+    """Whether causal self-attention keeps old keys; recurrent mechanisms do not."""
+    default_read: Read = "expected"
+    reads: tuple[Read, ...] = ("expected",)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        check_facts(cls.__name__, cls.needs, cls.gives, cls.cannot)
+
+    def __init__(self, dims: Dims, impl: Impl = "auto") -> None:
+        super().__init__()
+        self.dims = dims
+        self.impl: Impl = impl
+
+    def prepare(self, source: Source) -> Memory:
+        """Compute what depends on the source alone."""
+        return Memory(source)
+
+    def start(self, memory: Memory | None, like: QueryShape) -> State:
+        """State before the first query."""
+        return State()
+
+    def attend(
+        self,
+        query: Query,
+        memory: Memory | None,
+        state: State,
+        *,
+        new: Source | None = None,
+        read: Read | None = None,
+        noise: Noise | None = None,
+        progress: float = 1.0,
+        extras: Tree | None = None,
+        want_weights: bool = True,
+    ) -> Attended:
+        """Answer some queries: all of them (parallel), one (stepwise), or any split.
+
+        Args:
+            query: The next queries of the path.
+            memory: The prepared source under cross attention; None under self-attention.
+            state: What the previous call returned.
+            new: Keys that arrive with the queries, under self-attention.
+            read: How to read; None for the mechanism's own way of being scored.
+            noise: Needed by `read="train"` where the mechanism samples.
+            progress: Share of training done.
+            extras: Declared per-query inputs.
+            want_weights: Whether the weight matrix is wanted; fused code cannot give it.
+
+        Returns:
+            Output, weights (None where the mechanism has none or none were wanted), next state.
+        """
+        causal = self.dims.regime == "causal"
+        cache = state.cache
+        if new is not None:
+            memory = self.prepare(new)
+            if causal and self.remembers_keys:
+                memory = memory if cache is None else cache.extend(memory)
+                cache = memory
+        assert memory is not None, "cross attention needs a memory, self-attention needs `new`"
+        call = Call(
+            query=query,
+            memory=memory,
+            offset=state.offset,
+            causal=causal,
+            read=self.default_read if read is None else read,
+            noise=noise,
+            progress=progress,
+            extras=extras or {},
+        )
+        output, weights, carried, terms = self.mix(call, state.carried, want_weights)
+        after = State(offset=state.offset + query.shape[2], carried=carried, cache=cache)
+        return Attended(output, weights if want_weights else None, after, terms)
+
+    @abstractmethod
+    def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
+        """Mix the values for every query of the call."""
+
+    def stream(
+        self, query: Float[Tensor, "B Hq 1 Eq"], memory: Memory, pointer: Int[Tensor, "B Hq"]
+    ) -> tuple[Float[Tensor, "B Hq 1 Ev"], Int[Tensor, "B Hq"], Int[Tensor, "B Hq"]]:
+        """Hard decoding that reads keys from the pointer on; returns output, pointer, keys read.
+
+        The pointer is the first key not yet passed; S where the search ran off the end.
+        """
+        raise Refused(f"{type(self).__name__} has no streaming form.")
+
+    def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
+        """Add positions to the input of a stack of self-attention layers."""
+        return x
+
+    @abstractmethod
+    def oracle(
+        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: Any
+    ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"] | None]:
+        """Plain loops over one unpadded example, a source of one row; what `attend` must equal."""
+
+
+class Slot(nn.Module):
+    """What a backbone holds in the place of attention: heads around a variant."""
+
+    def __init__(self, heads: Heads, variant: Variant) -> None:
+        super().__init__()
+        self.heads = heads
+        self.variant = variant
+        self.output_width = heads.output_width
+
+    def prepare(
+        self,
+        x: Float[Tensor, "B S Dk"],
+        mask: Tensor | None = None,
+        tokens: Tensor | None = None,
+    ) -> Memory:
+        """Project a source and let the variant prepare it."""
+        return self.variant.prepare(self.heads.source(x, mask, tokens))
+
+    def start(self, memory: Memory | None, x: Float[Tensor, "B L D"]) -> State:
+        """State before the first query; `x` tells rows, dtype and device."""
+        dims = self.heads.dims
+        like = QueryShape(x.shape[0], dims.heads, dims.query_width, x.dtype, x.device)
+        return self.variant.start(memory, like)
+
+    def attend(
+        self,
+        x: Float[Tensor, "B L D"],
+        memory: Memory | None,
+        state: State,
+        *,
+        own: tuple[Tensor, Tensor | None, Tensor | None] | None = None,
+        **call: Any,
+    ) -> tuple[Float[Tensor, "B L Dv"], Attended]:
+        """Answer hidden vectors; `own` is (sequence, mask, tokens) under self-attention."""
+        new = None if own is None else self.heads.source(*own)
+        attended = self.variant.attend(self.heads.query(x), memory, state, new=new, **call)
+        return self.heads.merge(attended.output), attended

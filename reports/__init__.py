@@ -1,0 +1,1 @@
+"""Tables, figures, Markdown and HTML from stored rows alone."""

@@ -1,0 +1,225 @@
+"""The parts of a report that account for everything: holes, certificates, machines, commands."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from bench.api.cell import Cell, parse_label
+from bench.api.errors import InvalidSelector
+from reports.blocks import Block, Column, Entry, Section, Table, Text, clean
+from reports.catalog import certificate_of, red_reasons
+from reports.folder import RunFolder, command_of
+
+STATUS_TEXT = {
+    "refused": "refused",
+    "out_of_memory": "out of memory",
+    "timeout": "timeout",
+    "diverged": "diverged",
+    "failed": "failed",
+}
+
+
+def counts(folder: RunFolder) -> str:
+    """How many cells ended how."""
+    found = Counter(outcome.record.status for outcome in folder.outcomes)
+    parts = [f"{found['ok']} with values"]
+    parts += [f"{found[status]} {text}" for status, text in STATUS_TEXT.items() if found[status]]
+    if folder.unfinished:
+        parts.append(f"{len(folder.unfinished)} not run yet")
+    left_out = folder.plan.get("left_out") or ()
+    if left_out:
+        parts.append(f"{len(left_out)} left out")
+    return ", ".join(parts)
+
+
+def holes_section(folder: RunFolder) -> Section:
+    """Cells without a value, each with its reason and its command."""
+    rows = [
+        (STATUS_TEXT[outcome.record.status], outcome.cell, outcome.record.detail)
+        for outcome in folder.outcomes
+        if outcome.record.status != "ok"
+    ]
+    blocks: list[Block] = [Text(sentence, "warning") for sentence in folder.damage]
+    if rows:
+        blocks.append(_cells_table(folder, "holes", "Cells without a value", rows))
+    else:
+        blocks.append(Text("Every finished cell has a value."))
+    if folder.unfinished:
+        waiting = [("not run yet", label, "") for label in folder.unfinished]
+        title = "Planned cells that have not run"
+        blocks.append(_cells_table(folder, "unfinished", title, waiting, folded=len(waiting) > 20))
+    blocks.append(_left_out(folder))
+    return Section(key="holes", title="What is missing, and why", blocks=tuple(blocks))
+
+
+def _cells_table(
+    folder: RunFolder,
+    key: str,
+    title: str,
+    rows: Iterable[tuple[str, Cell | str, str]],
+    *,
+    folded: bool = False,
+) -> Table:
+    lines = []
+    for status, cell, reason in rows:
+        label = cell if isinstance(cell, str) else cell.label
+        lines.append(
+            (
+                Entry(text=status, marks=()),
+                *_place(folder, cell),
+                Entry(text=clean(reason) or "-"),
+                Entry(text=clean(command_of(label)), code=True),
+            )
+        )
+    columns = ("status", "kind", "task", "variant", "seed", "reason", "command")
+    return Table(
+        key=key,
+        title=title,
+        columns=tuple(Column(title=name, numeric=name == "seed") for name in columns),
+        rows=tuple(lines),
+        folded=folded,
+    )
+
+
+def _place(folder: RunFolder, cell: Cell | str) -> tuple[Entry, Entry, Entry, Entry]:
+    """Kind, task, variant and seed; a label that cannot be read is shown whole."""
+    if isinstance(cell, str):
+        try:
+            cell = parse_label(cell)
+        except InvalidSelector:
+            return (Entry(text="-"), Entry(text="-"), Entry(text=clean(cell)), Entry(text="-"))
+    return (
+        Entry(text=cell.kind),
+        Entry(text=folder.catalog.task_label(cell.task)),
+        Entry(text=folder.catalog.label(cell.variant)),
+        Entry(text=str(cell.seed), sort=cell.seed),
+    )
+
+
+def _left_out(folder: RunFolder) -> Block:
+    entries: Iterable[Mapping[str, Any]] = folder.plan.get("left_out") or ()
+    lines = [
+        (
+            *_place(folder, str(entry.get("label", "")))[1:],
+            Entry(text=clean(entry.get("reason") or "no reason was stored.")),
+            Entry(text=clean(entry.get("command") or ""), code=True),
+        )
+        for entry in entries
+    ]
+    if not lines:
+        return Text("The plan left no cell out.")
+    columns = ("task", "variant", "seed", "reason", "command that runs it")
+    return Table(
+        key="left-out",
+        title="Cells that the plan left out",
+        columns=tuple(Column(title=name, numeric=name == "seed") for name in columns),
+        rows=tuple(lines),
+        folded=len(lines) > 20,
+    )
+
+
+def certificates_section(folder: RunFolder) -> Section:
+    """What each variant was proved to satisfy before it was measured."""
+    variants = sorted({outcome.cell.variant for outcome in folder.outcomes})
+    lines, dimmed = [], []
+    for variant in variants:
+        line = _certificate_line(folder, variant)
+        lines.append(line)
+        dimmed.append(line[1].text != "green")
+    columns = ("variant", "certificate", "passed", "skipped, with the reason", "failed")
+    table = Table(
+        key="certificates-table",
+        title="Conformance checks of every variant",
+        columns=tuple(Column(title=name, numeric=name == "passed") for name in columns),
+        rows=tuple(lines),
+        dimmed=tuple(dimmed),
+    )
+    text = Text(
+        "A variant with a red certificate is shown in the tables and figures but takes no part "
+        "in any ranking: a check failed, or one that its name is expected to pass did not run. "
+        "`none` means that nothing was checked.".replace("`", "“", 1).replace("`", "”", 1)
+    )
+    return Section(key="certificates", title="Certificates", blocks=(text, table))
+
+
+def _certificate_line(folder: RunFolder, variant: str) -> tuple[Entry, ...]:
+    certificate = certificate_of(folder.certificates, variant)
+    name = Entry(text=folder.catalog.label(variant))
+    if certificate is None:
+        return name, Entry(text="none"), Entry(text="0", sort=0), Entry(text="-"), Entry(text="-")
+    red = red_reasons(folder.certificates, variant)
+    passed = list(certificate.get("passed") or ())
+    skipped = [f"{check}: {why}" for check, why in (certificate.get("skipped") or {}).items()]
+    return (
+        name,
+        Entry(text="", sort="red", marks=("red certificate",)) if red else Entry(text="green"),
+        Entry(text=str(len(passed)), sort=len(passed)),
+        Entry(text=clean("; ".join(skipped)) or "-"),
+        Entry(text=clean("; ".join(red)) or "-"),
+    )
+
+
+def environment_section(folder: RunFolder) -> Section:
+    """Machines and versions behind the numbers."""
+    blocks: list[Block] = []
+    if len(folder.environments) > 1:
+        blocks.append(
+            Text(
+                "Cells of this folder ran in more than one environment; times of different "
+                "environments must not be compared.",
+                "warning",
+            )
+        )
+    for at, (name, facts) in enumerate(folder.environments.items(), start=1):
+        used = sum(outcome.record.environment == name for outcome in folder.outcomes)
+        rows = [
+            (Entry(text=clean(key)), Entry(text=clean(value))) for key, value in _flat("", facts)
+        ]
+        blocks.append(
+            Table(
+                key=f"environment-{at}",
+                title=f"Environment {clean(name)}, {used} cells",
+                columns=(Column(title="fact"), Column(title="value")),
+                rows=tuple(rows),
+            )
+        )
+    if not folder.environments:
+        blocks.append(Text("No environment was stored.", "warning"))
+    return Section(key="environment", title="Environment", blocks=tuple(blocks))
+
+
+def _flat(prefix: str, facts: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
+    for key, value in facts.items():
+        name = f"{prefix}.{key}" if prefix else str(key)
+        if isinstance(value, Mapping):
+            yield from _flat(name, value)
+        else:
+            yield name, value
+
+
+def commands_section(folder: RunFolder) -> Section:
+    """The command of every cell, where the numbers of the tables link to."""
+    lines = [
+        (
+            Entry(text=outcome.record.status.replace("_", " ")),
+            *_place(folder, outcome.cell),
+            Entry(text=f"{outcome.record.seconds:.1f}", sort=round(outcome.record.seconds, 3)),
+            Entry(text=clean(command_of(outcome.cell.label)), code=True),
+        )
+        for outcome in folder.outcomes
+    ]
+    columns = [Column(title=name) for name in ("status", "kind", "task", "variant")]
+    columns += [Column(title="seed", numeric=True), Column(title="time", unit="s", numeric=True)]
+    table = Table(
+        key="commands-table",
+        title="Command of every finished cell",
+        columns=(*columns, Column(title="command")),
+        rows=tuple(lines),
+        anchors=tuple(outcome.anchor for outcome in folder.outcomes),
+        folded=True,
+    )
+    text = Text(
+        "Each line computes one cell again, whatever else the run contained. "
+        "Links in the column “cells” of the tables lead here."
+    )
+    return Section(key="commands", title="Commands that reproduce each cell", blocks=(text, table))

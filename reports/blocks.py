@@ -1,0 +1,154 @@
+"""What a report is made of, before it is Markdown or HTML.
+
+Every text here is plain: nothing is markup, so each writer escapes all of it.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+Tone = Literal["plain", "note", "warning"]
+
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
+
+
+def clean(text: object) -> str:
+    r"""Make foreign text safe to print: no control, direction or half characters.
+
+    >>> clean("a\x00b")
+    'a�b'
+    """
+    whole = str(text).encode("utf-8", "replace").decode("utf-8")
+    return _UNPRINTABLE.sub("\ufffd", whole)
+
+
+def safe_url(url: str) -> str:
+    """Keep web addresses; anything that could run code or read a disk becomes empty.
+
+    >>> safe_url("javascript:alert(1)"), safe_url("https://arxiv.org/abs/1409.0473")
+    ('', 'https://arxiv.org/abs/1409.0473')
+    """
+    return url if re.fullmatch(r"https?://[^\s\"'<>`\\]+", url) else ""
+
+
+@dataclass(frozen=True)
+class Text:
+    """One paragraph."""
+
+    text: str
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """An unordered list of sentences."""
+
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines to copy."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """Head of one table column."""
+
+    title: str
+    unit: str = ""
+    numeric: bool = False
+    better: str = ""
+    """`higher` or `lower`: which way the first click sorts."""
+    help: str = ""
+    """Longer explanation, shown on hovering."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One field of a table."""
+
+    text: str
+    sort: float | str | None = None
+    """What sorting compares; the text if None."""
+    href: str = ""
+    """A web address, or `#anchor` inside the report."""
+    code: bool = False
+    marks: tuple[str, ...] = ()
+    """Short labels behind the text, such as `control`."""
+    note: int = 0
+    """Number of the footnote that explains a missing value; 0 for none."""
+    best: bool = False
+    """Not told apart from the best value of its column."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A sortable and filterable table with its footnotes."""
+
+    key: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Entry, ...], ...]
+    notes: tuple[str, ...] = ()
+    anchors: tuple[str, ...] = ()
+    """One anchor a row, or none at all."""
+    dimmed: tuple[bool, ...] = ()
+    """Rows that are shown but take no part, one flag a row, or none at all."""
+    folded: bool = False
+    """Long tables that a reader opens on demand."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A drawing with words for those who cannot see it."""
+
+    key: str
+    title: str
+    description: str
+    caption: str
+    svg: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One example that a model answered."""
+
+    source: str
+    reference: str
+    outputs: tuple[tuple[str, str], ...]
+    """Variant and what it wrote."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples:
+    """Outputs of several variants on the same examples."""
+
+    title: str
+    samples: tuple[Sample, ...]
+
+
+Block = Text | Bullets | Code | Table | Figure | Samples
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A headed part of the report."""
+
+    key: str
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """The whole report."""
+
+    title: str
+    lead: str
+    facts: tuple[tuple[str, str], ...] = ()
+    """Pairs shown under the title: preset, cells, date."""
+    command: str = ""
+    sections: tuple[Section, ...] = field(default=())

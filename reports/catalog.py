@@ -1,0 +1,159 @@
+"""What a report knows about names: read from the folder, because the code may be gone."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bench.api.errors import InvalidSelector
+from bench.api.selector import parse
+from reports.blocks import clean, safe_url
+
+Better = Literal["higher", "lower", "none"]
+
+# Longest first, so that `tokens_per_s` is not taken for seconds.
+_UNITS = (
+    ("tokens_per_s", "tokens/s"),
+    ("time_ms", "ms"),
+    ("_bytes", "bytes"),
+    ("_count", "count"),
+    ("_nats", "nats"),
+    ("_ms", "ms"),
+    ("_s", "s"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """How a metric is printed and which side is better."""
+
+    name: str
+    title: str
+    unit: str
+    better: Better = "none"
+
+    @property
+    def axis(self) -> str:
+        """Title with unit, for an axis of a figure."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+    @property
+    def arrow(self) -> str:
+        """Title with the better side, for a table head."""
+        return self.title + {"higher": " ↑", "lower": " ↓", "none": ""}[self.better]
+
+
+class Catalog:
+    """Typed access to `catalog.json`; names that it does not know are printed as they are."""
+
+    def __init__(self, data: Mapping[str, Any] | None) -> None:
+        data = data or {}
+        self.variants: dict[str, dict[str, Any]] = dict(data.get("variants") or {})
+        self.tasks: dict[str, dict[str, Any]] = dict(data.get("tasks") or {})
+        self.metrics: dict[str, dict[str, Any]] = dict(data.get("metrics") or {})
+        self.study: dict[str, Any] = dict(data.get("study") or {})
+        self.baseline = str(data.get("baseline") or "")
+        self.command = clean(data.get("command") or "")
+        self.preset = clean(data.get("preset") or "")
+        self.ranks = bool(data.get("ranks", True))
+        self._labels = _unique_labels(self.variants)
+        self._task_labels = _unique_labels(self.tasks)
+
+    @classmethod
+    def of(cls, data: "Catalog | Mapping[str, Any] | None") -> "Catalog":
+        """Accept what callers have at hand."""
+        return data if isinstance(data, Catalog) else cls(data)
+
+    def label(self, variant: str) -> str:
+        """Short name of a variant, its selector where short names collide."""
+        return self._labels.get(variant, clean(variant))
+
+    def task_label(self, task: str) -> str:
+        """Short name of a task, its selector where short names collide."""
+        return self._task_labels.get(task, clean(task))
+
+    def labels(self, variants: Iterable[str]) -> dict[str, str]:
+        """Short names of several variants."""
+        return {variant: self.label(variant) for variant in variants}
+
+    def fact(self, variant: str, key: str) -> str:
+        """One text about a variant, empty if unknown."""
+        return clean(self.variants.get(variant, {}).get(key) or "")
+
+    def flag(self, variant: str, key: str) -> bool:
+        """One yes or no about a variant, no if unknown."""
+        return bool(self.variants.get(variant, {}).get(key, False))
+
+    def url(self, variant: str) -> str:
+        """Web address of the paper, empty unless it is safe to follow."""
+        return safe_url(str(self.variants.get(variant, {}).get("url") or ""))
+
+    def ablation(self, variant: str) -> dict[str, str] | None:
+        """The one changed axis of an ablated variant."""
+        entry = self.variants.get(variant, {}).get("ablation")
+        return {key: clean(value) for key, value in entry.items()} if entry else None
+
+    def primary(self, task: str) -> str:
+        """Name of the metric that ranks a task, empty if unknown."""
+        return str(self.tasks.get(task, {}).get("primary") or "")
+
+    def level(self, task: str, key: Literal["chance", "ceiling"]) -> float | None:
+        """Score of guessing, or the best one possible."""
+        value = self.tasks.get(task, {}).get(key)
+        return None if value is None else float(value)
+
+    def is_open(self, task: str) -> bool:
+        """Whether examples of the task may be published."""
+        return str(self.tasks.get(task, {}).get("data_license") or "").startswith("open")
+
+    def license(self, task: str) -> str:
+        """Terms of the data of a task."""
+        return clean(self.tasks.get(task, {}).get("data_license") or "unknown")
+
+    def metric(self, name: str) -> Metric:
+        """How to print a metric; unit and title come from its name if nobody wrote them down."""
+        entry = self.metrics.get(name, {})
+        guess = next((unit for suffix, unit in _UNITS if name.endswith(suffix)), "")
+        better = entry.get("better", "none")
+        return Metric(
+            name=name,
+            title=clean(entry.get("title") or name.replace("_", " ")),
+            unit=clean(entry.get("unit") or guess),
+            better=better if better in ("higher", "lower") else "none",
+        )
+
+
+def _unique_labels(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    shorts = {name: clean(entry.get("short") or name) for name, entry in entries.items()}
+    seen = [*shorts.values()]
+    return {
+        name: short if seen.count(short) == 1 else clean(name) for name, short in shorts.items()
+    }
+
+
+def red_reasons(certificates: Mapping[str, Any] | None, variant: str) -> list[str]:
+    """Say why a variant must not be ranked; empty if its certificate is green or missing."""
+    certificate = certificate_of(certificates, variant)
+    if certificate is None:
+        return []
+    failed: Mapping[str, str] = certificate.get("failed") or {}
+    skipped: Mapping[str, str] = certificate.get("skipped") or {}
+    passed = set(certificate.get("passed") or ())
+    reasons = [f"{check}: {why}" for check, why in failed.items()]
+    for check in certificate.get("expected") or ():
+        if check not in passed and check not in failed:
+            reasons.append(f"{check}: expected, but {skipped.get(check) or 'it did not run.'}")
+    return [clean(reason) for reason in reasons]
+
+
+def certificate_of(
+    certificates: Mapping[str, Any] | None, variant: str
+) -> Mapping[str, Any] | None:
+    """Find the certificate under the selector, else under the bare name."""
+    if not certificates:
+        return None
+    try:
+        name = parse(variant).name
+    except InvalidSelector:
+        name = variant
+    found: Mapping[str, Any] | None = certificates.get(variant, certificates.get(name))
+    return found

@@ -1,0 +1,108 @@
+"""A run folder as a report reads it."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from bench.api.cell import Cell, cell_from_dict
+from reports.catalog import Catalog
+from results.row import Record
+from results.store import Store
+
+
+def command_of(label: str) -> str:
+    """The command that runs one cell, quoted for a shell.
+
+    >>> command_of("quality copying @ lm @ rope / causal")
+    "python -m bench run --cell 'quality copying @ lm @ rope / causal'"
+    """
+    return f"python -m bench run --cell {shlex.quote(label)}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished cell and its record."""
+
+    cell: Cell
+    record: Record
+
+    @property
+    def anchor(self) -> str:
+        """Place of this cell in the page."""
+        return f"cell-{self.record.id}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFolder:
+    """Everything that a report needs, read once."""
+
+    path: Path
+    outcomes: tuple[Outcome, ...]
+    """Newest record of each cell, sorted by label."""
+    catalog: Catalog
+    plan: Mapping[str, Any]
+    certificates: Mapping[str, Any]
+    environments: Mapping[str, Mapping[str, Any]]
+    damage: tuple[str, ...]
+    """One sentence for each kind of damage in the ledger."""
+    store: Store
+
+    @property
+    def name(self) -> str:
+        """Name of the run."""
+        return self.path.resolve().name
+
+    @cached_property
+    def unfinished(self) -> tuple[str, ...]:
+        """Labels that were planned and have no record yet."""
+        done = {outcome.cell.label for outcome in self.outcomes}
+        return tuple(label for label in self.plan.get("cells") or () if label not in done)
+
+    def of_kind(self, kind: str, status: str = "ok") -> list[Outcome]:
+        """Outcomes of one kind of cell."""
+        return [
+            outcome
+            for outcome in self.outcomes
+            if outcome.cell.kind == kind and outcome.record.status == status
+        ]
+
+    def artifact(self, outcome: Outcome) -> Mapping[str, Any]:
+        """Attention maps and samples of a cell; empty if it left none."""
+        found = self.store.read_artifact(outcome.record.id)
+        return found if isinstance(found, Mapping) else {}
+
+
+def read_folder(path: Path) -> RunFolder:
+    """Read a run folder.
+
+    Raises:
+        NotARunFolder: The folder has no ledger.
+
+    """
+    store = Store(path)
+    ledger = store.ledger()
+    outcomes = [Outcome(cell_from_dict(dict(r.cell)), r) for r in ledger.newest().values()]
+    damage = []
+    if ledger.torn_tails:
+        damage.append(
+            f"{ledger.torn_tails} unfinished last lines of killed writers were left out; "
+            "their cells run again."
+        )
+    if ledger.corrupt_lines:
+        damage.append(
+            f"{len(ledger.corrupt_lines)} ledger lines cannot be read, the first is "
+            f"{ledger.corrupt_lines[0]}; their cells run again."
+        )
+    return RunFolder(
+        path=Path(path),
+        outcomes=tuple(sorted(outcomes, key=lambda outcome: outcome.cell.label)),
+        catalog=Catalog(store.read_json("catalog.json")),
+        plan=store.read_json("plan.json") or {},
+        certificates=store.read_json("certificates.json") or {},
+        environments=store.environments(),
+        damage=tuple(damage),
+        store=store,
+    )

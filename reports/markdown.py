@@ -1,0 +1,127 @@
+"""The report as Markdown that GitHub renders: pipe tables and SVG files beside it."""
+
+import re
+from collections.abc import Callable
+
+from reports.blocks import (
+    Block,
+    Bullets,
+    Code,
+    Document,
+    Entry,
+    Figure,
+    Samples,
+    Section,
+    Table,
+    Text,
+    clean,
+    safe_url,
+)
+
+_SPECIAL = re.compile(r"([\\`*\[\]|~$#])")
+_EDGE_UNDERSCORE = re.compile(r"(?<![A-Za-z0-9_])_|_(?![A-Za-z0-9_])")
+FIGURES = "figures"
+
+
+def twin(document: Document) -> str:
+    """Write the document as Markdown; figures are links to `figures/<key>.svg`."""
+    facts = " · ".join(f"**{escape(name)}** {escape(fact)}" for name, fact in document.facts)
+    parts = [f"# {escape(document.title)}", escape(document.lead), facts]
+    if document.command:
+        parts.append(_code(document.command))
+    parts += [_section(section) for section in document.sections]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def escape(text: str) -> str:
+    r"""Make plain text mean itself in Markdown.
+
+    >>> escape("a|b <script> *x* shaw_rpr _y")
+    'a\\|b &lt;script&gt; \\*x\\* shaw_rpr \\_y'
+    """
+    text = " ".join(clean(text).split())
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = _SPECIAL.sub(r"\\\1", text)
+    return _EDGE_UNDERSCORE.sub(r"\\_", text)
+
+
+def code_span(text: str) -> str:
+    r"""Inline code that survives backticks and table cells.
+
+    >>> code_span("a|b"), code_span("x`y")
+    ('`a\\|b`', '`` x`y ``')
+    """
+    text = " ".join(clean(text).split()).replace("|", "\\|")
+    if "`" not in text:
+        return f"`{text}`"
+    fence = "`" * (1 + max(len(run) for run in re.findall(r"`+", text)))
+    return f"{fence} {text} {fence}"
+
+
+def _code(text: str) -> str:
+    text = clean(text)
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def _section(section: Section) -> str:
+    parts = [f"## {escape(section.title)}", *(_block(block) for block in section.blocks)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _block(block: Block) -> str:
+    writers: dict[type, Callable[..., str]] = {
+        Text: _text,
+        Bullets: lambda bullets: "\n".join(f"- {escape(item)}" for item in bullets.items),
+        Code: lambda code: _code(code.text),
+        Table: _table,
+        Figure: _figure,
+        Samples: _samples,
+    }
+    return writers[type(block)](block)
+
+
+def _text(text: Text) -> str:
+    marker = {"plain": "", "note": "> [!NOTE]\n> ", "warning": "> [!WARNING]\n> "}[text.tone]
+    return marker + escape(text.text)
+
+
+def _figure(figure: Figure) -> str:
+    image = f"![{escape(figure.description)}]({FIGURES}/{figure.key}.svg)"
+    return f"{image}\n\n**{escape(figure.title)}.** {escape(figure.caption)}"
+
+
+def _table(table: Table) -> str:
+    heads = [
+        escape(column.title) + (f"<br>{escape(column.unit)}" if column.unit else "")
+        for column in table.columns
+    ]
+    rules = ["---:" if column.numeric else ":---" for column in table.columns]
+    rows = [heads, rules, *([_entry(entry) for entry in row] for row in table.rows)]
+    body = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
+    notes = "\n".join(f"{at}. {escape(note)}" for at, note in enumerate(table.notes, start=1))
+    inside = body + (f"\n\n{notes}" if notes else "")
+    if table.folded:
+        summary = f"{escape(table.title)} ({len(table.rows)} rows)"
+        return f"<details><summary>{summary}</summary>\n\n{inside}\n\n</details>"
+    return f"### {escape(table.title)}\n\n{inside}"
+
+
+def _entry(entry: Entry) -> str:
+    text = code_span(entry.text) if entry.code else escape(entry.text)
+    if entry.best:
+        text = f"**{text}**"
+    address = safe_url(entry.href)
+    if address:
+        text = f"[{text}]({address.replace(')', '%29').replace('(', '%28')})"
+    marks = "".join(f" *({escape(mark)})*" for mark in entry.marks)
+    return text + marks + (f" <sup>{entry.note}</sup>" if entry.note else "")
+
+
+def _samples(block: Samples) -> str:
+    parts = [f"### {escape(block.title)}"]
+    for sample in block.samples:
+        lines = [("source", sample.source), ("reference", sample.reference), *sample.outputs]
+        rows = "\n".join(f"| {escape(name)} | {escape(text)} |" for name, text in lines)
+        parts.append(f"| | |\n| :--- | :--- |\n{rows}")
+    return "\n\n".join(parts)

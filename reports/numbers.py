@@ -1,0 +1,93 @@
+"""Numbers as text: as many digits as the interval supports, never more."""
+
+import math
+
+_SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def digits_for(half_width: float) -> int:
+    """Decimals that keep two significant digits of an interval's half width.
+
+    >>> digits_for(0.021), digits_for(3.4), digits_for(1200.0)
+    (3, 1, 0)
+    """
+    if not math.isfinite(half_width) or half_width <= 0:
+        return 3
+    return min(6, max(0, 1 - math.floor(math.log10(half_width))))
+
+
+def plain(value: float, digits: int | None = None) -> str:
+    """Print with fixed decimals, or three significant digits.
+
+    >>> plain(0.123456), plain(1234.5), plain(12.0, 1), plain(-0.0001, 2)
+    ('0.123', '1,234', '12.0', '0.00')
+    """
+    if not math.isfinite(value):
+        return "n/a"
+    if digits is None:
+        size = 0 if value == 0 else math.floor(math.log10(abs(value)))
+        digits = min(6, max(0, 2 - size))
+    text = f"{value:,.{digits}f}"
+    return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
+
+
+def with_interval(value: float, low: float, high: float, *, signed: bool = False) -> str:
+    """Print a mean and its interval; `±` where it is symmetric, brackets where it is not.
+
+    >>> with_interval(0.9, 0.88, 0.92), with_interval(1.5, 1.2, 2.0)
+    ('0.900 ± 0.020', '1.50 [1.20, 2.00]')
+    """
+    if not math.isfinite(value):
+        return "n/a"
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return f"{'+' if signed and value > 0 else ''}{plain(value)}"
+    up, down = high - value, value - low
+    digits = digits_for(max(up, down))
+    if up <= 0 and down <= 0:
+        digits = max(digits, 3)
+    sign = "+" if signed and value > 0 else ""
+    middle = sign + plain(value, digits)
+    if math.isclose(up, down, rel_tol=0.02, abs_tol=1e-9):
+        return f"{middle} ± {plain(max(up, 0.0), digits)}"
+    return f"{middle} [{plain(low, digits)}, {plain(high, digits)}]"
+
+
+def scaled(value: float) -> str:
+    """Print a count with a decimal prefix.
+
+    >>> scaled(213_440), scaled(12), scaled(2.5e9)
+    ('213 k', '12', '2.50 G')
+    """
+    if not math.isfinite(value):
+        return "n/a"
+    for size, prefix in _SCALES:
+        if abs(value) >= size:
+            return f"{plain(value / size)} {prefix}"
+    return plain(value, 0 if value == int(value) else None)
+
+
+def percent(ratio: float) -> str:
+    """Print a ratio as a signed difference.
+
+    >>> percent(1.083), percent(0.5), percent(1.0)
+    ('+8.3 %', '-50 %', '±0 %')
+    """
+    if not math.isfinite(ratio):
+        return "n/a"
+    change = 100 * (ratio - 1)
+    if abs(change) < 0.05:
+        return "±0 %"
+    return f"{change:+.0f} %" if abs(change) >= 10 else f"{change:+.1f} %"
+
+
+def probability(value: float) -> str:
+    """Print a p value.
+
+    >>> probability(0.0004), probability(0.034), probability(0.4)
+    ('< 0.001', '0.034', '0.40')
+    """
+    if not math.isfinite(value):
+        return "n/a"
+    if value < 0.001:
+        return "< 0.001"
+    return f"{value:.3f}" if value < 0.1 else f"{value:.2f}"

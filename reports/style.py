@@ -1,0 +1,154 @@
+"""How figures look: colors, dashes and markers that agree over a whole report, and stable SVG."""
+
+import html
+import io
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure as Canvas
+
+from reports.blocks import Figure, clean
+
+PAPER, INK, RULE, REST = "#ffffff", "#1f2328", "#d0d7de", "#a8b0b8"
+MOST_LINES = 7
+_TAG = re.compile(r"<[^>]+>")
+
+# Okabe and Ito (2008) without yellow, which vanishes on paper; ink stands for their black.
+COLORS = (INK, "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 1.5)),
+    (0, (1.2, 1.2)),
+    (0, (6, 1.5, 1.2, 1.5)),
+    (0, (8, 2)),
+    (0, (3, 1, 1, 1, 1, 1)),
+    (0, (2, 3)),
+)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+_SETTINGS: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "attention-bench",
+    "text.parse_math": False,
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.linewidth": 0.8,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """Three channels that tell one line from another, so that color is never the only one."""
+
+    color: str
+    dash: Any
+    marker: str
+
+
+def looks(names: Sequence[str]) -> dict[str, Look]:
+    """Give the first names a look each; the rest of a report draws in one gray."""
+    return {
+        name: Look(COLORS[at], DASHES[at], MARKERS[at])
+        for at, name in enumerate(names[:MOST_LINES])
+    }
+
+
+def draw(
+    key: str,
+    words: Mapping[str, str],
+    paint: Callable[[Any], None],
+    *,
+    size: tuple[float, float],
+) -> Figure:
+    """Run `paint` on a fresh matplotlib figure and keep it as SVG.
+
+    Args:
+        key: Name of the file and prefix of every id inside it.
+        words: `title`, `description` and `caption`.
+        paint: Draws on the figure that it gets.
+        size: Width and height (inches).
+
+    """
+    buffer = io.StringIO()
+    # Fonts lack glyphs of some scripts; the reader's browser has them, since text stays text.
+    with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure = Canvas(figsize=size, layout="constrained")
+        FigureCanvasSVG(figure)
+        paint(figure)
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    title, description = clean(words["title"]), clean(words["description"])
+    svg = _finish(buffer.getvalue(), key, title, description)
+    return Figure(
+        key=key,
+        title=title,
+        description=description,
+        caption=clean(words["caption"]),
+        svg=svg,
+    )
+
+
+def _finish(svg: str, key: str, title: str, description: str) -> str:
+    """Drop the prolog, make ids unique in the page, and add the words."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
+    svg = _TAG.sub(lambda tag: _prefixed(tag.group(), key), svg)
+    head, rest = svg.split(">", 1)
+    names = f'role="img" aria-labelledby="{key}-title {key}-desc"'
+    words = (
+        f'<title id="{key}-title">{html.escape(title)}</title>'
+        f'<desc id="{key}-desc">{html.escape(description)}</desc>'
+    )
+    return "\n".join(line.rstrip() for line in f"{head} {names}>{words}{rest}".splitlines()) + "\n"
+
+
+def _prefixed(tag: str, key: str) -> str:
+    tag = re.sub(r'\bid="', f'id="{key}-', tag)
+    return tag.replace("url(#", f"url(#{key}-").replace('href="#', f'href="#{key}-')
+
+
+def for_page(svg: str) -> str:
+    """Let the page decide about paper and ink, so that dark mode reaches inside."""
+    svg = re.sub(r"<style.*?</style>\s*", "", svg, flags=re.DOTALL)
+    return _TAG.sub(lambda tag: _themed(tag.group()), svg)
+
+
+def _themed(tag: str) -> str:
+    tag = tag.replace(PAPER, "var(--paper)").replace(INK, "var(--ink)")
+    return tag.replace(RULE, "var(--rule)").replace(REST, "var(--rest)")
+
+
+def legend_text(text: str) -> str:
+    """Text that matplotlib does not take for a private label."""
+    text = clean(text)
+    return f" {text}" if text.startswith("_") else text

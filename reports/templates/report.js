@@ -1,0 +1,103 @@
+// Sorts and filters tables; the page is complete without it.
+// A link such as report.html#sort=ranked-1:3:descending&filter=ranked-1:rope opens a view.
+(() => {
+  "use strict";
+
+  const bodyOf = (table) => table.tBodies[0];
+
+  function value(row, column) {
+    const cell = row.cells[column];
+    const text = cell.dataset.sort ?? cell.textContent.trim();
+    const number = text === "" ? NaN : Number(text);
+    return { text, number, missing: text === "" };
+  }
+
+  function compare(a, b) {
+    const both = !Number.isNaN(a.number) && !Number.isNaN(b.number);
+    return both ? a.number - b.number : a.text.localeCompare(b.text, undefined, { numeric: true });
+  }
+
+  // Rows without a value stay last in both directions; equal rows keep their order.
+  function sort(table, column, direction) {
+    const sign = direction === "descending" ? -1 : 1;
+    const rows = [...bodyOf(table).rows].map((row) => ({ row, at: value(row, column) }));
+    rows.sort((a, b) => a.at.missing - b.at.missing || sign * compare(a.at, b.at));
+    bodyOf(table).append(...rows.map((entry) => entry.row));
+    [...table.tHead.rows[0].cells].forEach((head, index) => {
+      head.setAttribute("aria-sort", index === column ? direction : "none");
+    });
+  }
+
+  function filter(table, text) {
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    let shown = 0;
+    for (const row of bodyOf(table).rows) {
+      const content = row.textContent.toLowerCase();
+      row.hidden = !words.every((word) => content.includes(word));
+      shown += row.hidden ? 0 : 1;
+    }
+    const total = bodyOf(table).rows.length;
+    toolsOf(table).querySelector("output").textContent = `${shown} of ${total} rows`;
+  }
+
+  const toolsOf = (table) => document.getElementById(`${table.id}-tools`);
+
+  function prepare(table) {
+    [...table.tHead.rows[0].cells].forEach((head, column) => {
+      const numeric = head.classList.contains("number");
+      const button = document.createElement("button");
+      button.type = "button";
+      button.title = "Sort by this column";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const now = head.getAttribute("aria-sort");
+        const first = numeric && head.dataset.better === "higher" ? "descending" : "ascending";
+        const other = first === "ascending" ? "descending" : "ascending";
+        sort(table, column, now === first ? other : first);
+      });
+    });
+    const tools = toolsOf(table);
+    tools.hidden = false;
+    tools.querySelector("input").addEventListener("input", (event) => {
+      filter(table, event.target.value);
+    });
+    filter(table, "");
+  }
+
+  function openAround(element) {
+    for (let at = element; at; at = at.parentElement) {
+      if (at.tagName === "DETAILS") at.open = true;
+    }
+  }
+
+  function follow() {
+    let text = location.hash.slice(1);
+    try { text = decodeURIComponent(text); } catch { return; }
+    const target = document.getElementById(text);
+    if (target) {
+      openAround(target);
+      target.scrollIntoView({ block: "center" });
+      return;
+    }
+    for (const part of text.split("&")) {
+      const [, verb, key, rest] = part.match(/^(sort|filter)=([\w-]+):(.*)$/) ?? [];
+      const table = key && document.getElementById(key);
+      if (!table || table.tagName !== "TABLE") continue;
+      openAround(table);
+      if (verb === "sort") {
+        const [column, direction] = rest.split(":");
+        if (table.tHead.rows[0].cells[Number(column)]) {
+          sort(table, Number(column), direction === "descending" ? direction : "ascending");
+        }
+      } else {
+        toolsOf(table).querySelector("input").value = rest;
+        filter(table, rest);
+      }
+    }
+  }
+
+  document.querySelectorAll("table.sortable").forEach(prepare);
+  addEventListener("hashchange", follow);
+  follow();
+})();

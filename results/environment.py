@@ -1,0 +1,152 @@
+"""The machine and the code that produced a record: facts stored once beside the ledger."""
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import psutil
+
+PACKAGES = ("torch", "triton", "numpy", "pandas", "scipy", "datasets", "optuna")
+"""Libraries whose version can change a number."""
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """What a reader needs to know to repeat a measurement."""
+
+    cpu: str
+    """Model name of the processor."""
+    physical_cores: int
+    """Cores of the machine, hyper-threads not counted."""
+    logical_cores: int
+    """Cores of the machine, hyper-threads counted."""
+    memory_bytes: int
+    """Installed memory."""
+    platform: str
+    """Operating system, kernel and C library."""
+    python: str
+    """Version of the interpreter."""
+    packages: dict[str, str]
+    """Version of each installed library of `PACKAGES`."""
+    threads: int
+    """Threads that one cell may use."""
+    aten_cpu_capability: str = ""
+    """Vector instructions torch uses (`AVX2`, `AVX512`); empty where torch was not loaded."""
+    gpu: str = ""
+    """Name of the current GPU; empty without one, or where torch was not loaded."""
+    gpu_driver: str = ""
+    """Version of the NVIDIA driver."""
+    gpu_capability: str = ""
+    """Compute capability, `9.0`."""
+    git_revision: str = ""
+    """Commit of this project; empty outside a checkout."""
+    git_dirty: bool | None = None
+    """Whether files differ from that commit, new files included; None outside a checkout."""
+    load_average: float = field(default=0.0, compare=False)
+    """Runnable processes in the last minute, when collected; no part of the id."""
+
+    @cached_property
+    def id(self) -> str:
+        """Twelve hex digits of the SHA-256 of every field except the load average."""
+        facts = asdict(self)
+        del facts["load_average"]
+        canonical = json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data for `environments/<id>.json`."""
+        return {"id": self.id, **asdict(self)}
+
+
+def collect(threads: int) -> Environment:
+    """Ask this machine for its facts.
+
+    Torch is never imported here: its facts (GPU, vector instructions) are taken only from a
+    process that has loaded it. Collect in such a process, or ids differ by these fields.
+
+    Args:
+        threads: Threads that one cell may use.
+    """
+    revision, dirty = _git_state()
+    return Environment(
+        cpu=_cpu_model(),
+        physical_cores=psutil.cpu_count(logical=False) or 0,
+        logical_cores=psutil.cpu_count(logical=True) or 0,
+        memory_bytes=psutil.virtual_memory().total,
+        platform=platform.platform(),
+        python=platform.python_version(),
+        packages=_package_versions(),
+        threads=threads,
+        git_revision=revision,
+        git_dirty=dirty,
+        load_average=round(psutil.getloadavg()[0], 2),
+        **_torch_facts(),
+    )
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _package_versions() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _torch_facts() -> dict[str, str]:
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return {}
+    facts = {"aten_cpu_capability": str(torch.backends.cpu.get_cpu_capability())}
+    if torch.cuda.is_available():
+        major, minor = torch.cuda.get_device_capability()
+        facts["gpu"] = str(torch.cuda.get_device_name())
+        facts["gpu_capability"] = f"{major}.{minor}"
+        facts["gpu_driver"] = _output(
+            "nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"
+        )
+    return facts
+
+
+def _git_state() -> tuple[str, bool | None]:
+    revision = _output("git", "-C", str(PROJECT), "rev-parse", "HEAD")
+    if not revision:
+        return "", None
+    # Without optional locks, a run in the background never blocks a commit of its user.
+    status = _output("git", "--no-optional-locks", "-C", str(PROJECT), "status", "--porcelain")
+    return revision, bool(status)
+
+
+def _output(*command: str) -> str:
+    """First line a program prints; empty if it fails or is not installed."""
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.partition("\n")[0].strip()

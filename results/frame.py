@@ -1,0 +1,223 @@
+"""Rows of run folders as one tidy pandas frame, and the tables that reports make of it."""
+
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from results.ledger import newest_by_id
+from results.row import Record
+from results.speed import SETTING, growth_exponents, speed_summary
+from results.statistics import t_interval
+from results.store import Store
+
+__all__ = [
+    "COLUMNS",
+    "SETTING",
+    "curve",
+    "export_parquet",
+    "final_values",
+    "growth_exponents",
+    "load",
+    "missing",
+    "scores",
+    "speed_summary",
+]
+
+COLUMNS = {
+    "cell": "id of the cell",
+    "kind": "quality, speed or trial",
+    "task": "canonical task selector; the shape for speed cells",
+    "backbone": "canonical backbone selector",
+    "variant": "canonical variant selector",
+    "slot": "place of the variant in the backbone",
+    "protocol": "training or timing settings",
+    "impl": "which code computed it",
+    "dtype": "parameter and activation type",
+    "device": "cpu or cuda",
+    "seed": "integer",
+    "revisions": "revisions of task, backbone and variant code",
+    "task_name": "short name from the catalog, or the selector",
+    "variant_name": "short name from the catalog, or the selector",
+    "metric": "name ending in its unit; empty in the one line of a cell without a result",
+    "value": "float in that unit; NaN in the one line of a cell without a result",
+    "repeat": "timing round, or 0",
+    "axis": "what x counts: step, cpu_s, length, or empty",
+    "x": "position on the axis, NaN without one",
+    "split": "train, validation, test, or empty",
+    "status": "ok, or why the cell has no result",
+    "detail": "one sentence, empty for ok",
+    "environment": "id of the machine record",
+    "attempt": "how often the cell was run",
+    "seconds": "wall time of the cell (s)",
+}
+"""Every column of `load`, with its meaning; numbers as numbers, all else as `str`."""
+
+_NUMBERS = {
+    "seed": "int64",
+    "value": "float64",
+    "repeat": "int64",
+    "x": "float64",
+    "attempt": "int64",
+    "seconds": "float64",
+}
+_EMPTY = {"metric": "", "value": np.nan, "repeat": 0, "axis": "", "x": np.nan, "split": ""}
+
+
+def load(folders: Path | str | Iterable[Path | str]) -> pd.DataFrame:
+    """Read run folders into one line per row, with the columns of `COLUMNS`.
+
+    The newest attempt of a cell wins over all folders. A cell that did not end `ok` has one line
+    with metric "" and value NaN, after the rows it produced before (a diverged learning curve).
+
+    Args:
+        folders: One run folder or several.
+
+    Raises:
+        NotARunFolder: A folder does not exist or has no ledger.
+    """
+    paths = [folders] if isinstance(folders, Path | str) else list(folders)
+    stores = [Store(path) for path in paths]
+    names = _short_names(stores)
+    records = newest_by_id(record for store in stores for record in store.records())
+    lines = [line for record in records.values() for line in _lines(record, names)]
+    kinds = {name: _NUMBERS.get(name, "str") for name in COLUMNS}
+    return pd.DataFrame(lines, columns=list(COLUMNS)).astype(kinds)
+
+
+def _short_names(stores: Iterable[Store]) -> dict[str, str]:
+    """Map selectors to the short names of the catalogs, the first folder first."""
+    found: dict[str, str] = {}
+    for store in stores:
+        catalog: Mapping[str, Any] = store.read_json("catalog.json") or {}
+        for group in ("variants", "tasks"):
+            for selector, facts in catalog.get(group, {}).items():
+                found.setdefault(selector, facts.get("short") or selector)
+    return found
+
+
+def _lines(record: Record, names: Mapping[str, str]) -> Iterator[dict[str, object]]:
+    task, variant = str(record.cell.get("task", "")), str(record.cell.get("variant", ""))
+    common = {
+        **record.cell,
+        "cell": record.id,
+        "task_name": names.get(task, task),
+        "variant_name": names.get(variant, variant),
+        "status": record.status,
+        "detail": record.detail,
+        "environment": record.environment,
+        "attempt": record.attempt,
+        "seconds": record.seconds,
+    }
+    for row in record.rows:
+        yield {**common, **vars(row)}
+    if record.status != "ok" or not record.rows:
+        yield {**common, **_EMPTY}
+
+
+def export_parquet(frame: pd.DataFrame, path: Path | str) -> Path:
+    """Write the frame as one Parquet file, replacing an old one as a whole.
+
+    Write it anew from the ledger each time: readers of several Parquet files drop columns that
+    the first file lacks.
+    """
+    path = Path(path)
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        frame.to_parquet(draft, index=False)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
+
+
+def final_values(
+    frame: pd.DataFrame, metric: str, split: str = "test", kind: str = "quality"
+) -> pd.DataFrame:
+    """Pick one value per cell that ended `ok`: the row of the metric without an axis.
+
+    Args:
+        frame: From `load`.
+        metric: Name of the metric.
+        split: `test`, `validation`, or "" for metrics that score no data (`parameters_count`).
+        kind: Kind of cell; studies (`trial`) never mix with results.
+
+    Returns:
+        Columns `cell`, `SETTING`, `seed` and `value`; the median where a cell has repeats.
+    """
+    chosen = _ok(frame, metric, axis="")
+    chosen = chosen[(chosen["split"] == split) & (chosen["kind"] == kind)]
+    keys = ["cell", *SETTING, "seed"]
+    return chosen.groupby(keys, sort=False)[["value"]].median().reset_index()
+
+
+def scores(values: pd.DataFrame, by: str = "variant") -> dict[str, dict[int, float]]:
+    """Turn final values of one task into what `statistics.rank` takes: variant -> seed -> value.
+
+    Raises:
+        ValueError: A variant has two values for one seed, because tasks or backbones are mixed.
+    """
+    twice = values.duplicated([by, "seed"])
+    if twice.any():
+        first = values[twice].iloc[0]
+        raise ValueError(
+            f"{first[by]} has two values for seed {first['seed']}: settings are mixed; "
+            "choose one task, backbone, slot and protocol first."
+        )
+    return {
+        str(name): dict(zip(group["seed"].tolist(), group["value"].tolist(), strict=True))
+        for name, group in values.groupby(by, sort=False)
+    }
+
+
+def curve(frame: pd.DataFrame, metric: str, axis: str) -> pd.DataFrame:
+    """Average a metric over seeds at each point of an axis, for cells that ended `ok`.
+
+    On `cpu_s` seeds never meet at the same x: there the n-th points are averaged, x included.
+
+    Args:
+        frame: From `load`.
+        metric: Name of the metric.
+        axis: `step`, `cpu_s` or `length`.
+
+    Returns:
+        Columns `SETTING`, `split`, `x`, `mean`, `low`, `high` (95% t interval over seeds,
+        infinite for one seed) and `seeds`, ordered by x within each setting.
+    """
+    chosen = _ok(frame, metric, axis)
+    point = ["cell", *SETTING, "seed", "split", "x"]
+    single = chosen.groupby(point, sort=False)[["value"]].median().reset_index()
+    single = single.sort_values("x", kind="stable")
+    keys = [*SETTING, "split"]
+    order = single.groupby(["cell", "split"]).cumcount() if axis == "cpu_s" else single["x"]
+    lines = []
+    for key, group in single.assign(order=order).groupby([*keys, "order"], sort=False):
+        bounds = t_interval(group["value"].to_numpy(dtype=np.float64))
+        lines.append(
+            {
+                **dict(zip(keys, key, strict=False)),
+                "x": float(group["x"].mean()),
+                "mean": bounds.estimate,
+                "low": bounds.low,
+                "high": bounds.high,
+                "seeds": bounds.count,
+            }
+        )
+    table = pd.DataFrame(lines, columns=[*keys, "x", "mean", "low", "high", "seeds"])
+    return table.sort_values([*keys, "x"], kind="stable", ignore_index=True)
+
+
+def missing(frame: pd.DataFrame) -> pd.DataFrame:
+    """List the finished cells without a result: `cell`, `SETTING`, `seed`, `status`, `detail`."""
+    holes = frame[frame["status"] != "ok"]
+    columns = ["cell", *SETTING, "seed", "status", "detail"]
+    return holes[columns].drop_duplicates("cell", ignore_index=True)
+
+
+def _ok(frame: pd.DataFrame, metric: str, axis: str) -> pd.DataFrame:
+    picked = (frame["status"] == "ok") & (frame["metric"] == metric) & (frame["axis"] == axis)
+    return frame[picked]

@@ -1,0 +1,181 @@
+"""The ledger: append-only files of JSON lines, one writer per file, one line per finished cell."""
+
+import json
+import os
+import re
+import socket
+import threading
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.api.errors import BenchError
+from results.row import RECORD_SCHEMA, Record, record_from_json
+
+
+class NewerSchema(BenchError):
+    """A ledger line written by a newer version of the bench."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ledger:
+    """Everything that could be read from the files of one ledger."""
+
+    records: tuple[Record, ...]
+    """Every complete line in file and line order, older attempts included."""
+    torn_tails: int = 0
+    """Last lines without a newline: their writer was killed and never acknowledged them."""
+    corrupt_lines: tuple[str, ...] = ()
+    """`file:line: reason` of each complete line that cannot be read; these cells run again."""
+
+    def newest(self) -> dict[str, Record]:
+        """Pick the record that counts for each cell id."""
+        return newest_by_id(self.records)
+
+
+def newest_by_id(records: Iterable[Record]) -> dict[str, Record]:
+    """Keep the newest record of each cell id: highest attempt, then latest finish, then last."""
+    best: dict[str, Record] = {}
+    for record in records:
+        held = best.get(record.id)
+        if held is None or age(record) >= age(held):
+            best[record.id] = record
+    return best
+
+
+def age(record: Record) -> tuple[int, str]:
+    """Sort key by which a later record of one cell wins; ISO 8601 UTC times sort as text."""
+    return record.attempt, record.finished
+
+
+class LedgerWriter:
+    """Appends records to a file of its own; an `append` that returned survives a kill.
+
+    Threads of one process may share a writer, and a forked process opens its own file.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._process = os.getpid()
+        self._descriptor: int | None = None
+        self._lock = threading.Lock()
+
+    def append(self, record: Record) -> None:
+        """Write one line and wait until the disk has it."""
+        line = json.dumps(record.to_json(), separators=(",", ":"), allow_nan=False) + "\n"
+        self._leave_parent()
+        with self._lock:
+            descriptor = self._open() if self._descriptor is None else self._descriptor
+            try:
+                _write_whole(descriptor, line.encode())
+            except OSError:
+                # A torn line must stay the last of its file, so the next append opens another.
+                self._forget()
+                raise
+
+    def close(self) -> None:
+        """Close the file; a later append opens a new one."""
+        self._leave_parent()
+        with self._lock:
+            self._forget()
+
+    def _leave_parent(self) -> None:
+        if self._process == os.getpid():
+            return
+        # Another thread of the parent may hold the inherited lock for ever: take a fresh one.
+        self._process, self._lock = os.getpid(), threading.Lock()
+        self._forget()
+
+    def _open(self) -> int:
+        host = re.sub(r"[^A-Za-z0-9.]+", "_", socket.gethostname()) or "host"
+        name = f"{host}-{self._process}-{uuid.uuid4().hex[:12]}.jsonl"
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
+        self._descriptor = os.open(self._folder / name, flags, 0o644)
+        sync_folder(self._folder)
+        return self._descriptor
+
+    def _forget(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _write_whole(descriptor: int, line: bytes) -> None:
+    # One call, so that a kill falls before or after the line and not inside it.
+    written = os.write(descriptor, line)
+    if written != len(line):
+        raise OSError(f"wrote {written} of {len(line)} bytes of a ledger line; is the disk full?")
+    os.fsync(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new names in a folder survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@dataclass
+class _Progress:
+    """What was read of one file so far."""
+
+    offset: int = 0
+    lines: int = 0
+    torn: bool = False
+    records: list[Record] = field(default_factory=list)
+    corrupt: list[str] = field(default_factory=list)
+
+
+class LedgerReader:
+    """Reads every file of a ledger; reading again parses only what was appended since."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[Path, _Progress] = {}
+
+    def read(self) -> Ledger:
+        """Read what is on disk now.
+
+        Raises:
+            NewerSchema: A line was written by a newer version of the bench.
+        """
+        paths = sorted(self._folder.glob("*.jsonl"))
+        for path in paths:
+            _read_on(path, self._files.setdefault(path, _Progress()))
+        files = [self._files[path] for path in paths]
+        return Ledger(
+            records=tuple(record for progress in files for record in progress.records),
+            torn_tails=sum(progress.torn for progress in files),
+            corrupt_lines=tuple(place for progress in files for place in progress.corrupt),
+        )
+
+
+def _read_on(path: Path, progress: _Progress) -> None:
+    with path.open("rb") as file:
+        file.seek(progress.offset)
+        *lines, tail = file.read().split(b"\n")
+    progress.torn = bool(tail)
+    for line in lines:
+        place = f"{path}:{progress.lines + 1}"
+        try:
+            progress.records.append(_parse(line, place))
+        except (ValueError, TypeError, KeyError) as error:
+            progress.corrupt.append(f"{place}: {error}")
+        progress.lines += 1
+        progress.offset += len(line) + 1
+
+
+def _parse(line: bytes, place: str) -> Record:
+    data = json.loads(line)
+    if not isinstance(data, dict):
+        raise ValueError("not a JSON object")
+    schema = data.get("schema", 1)
+    if schema > RECORD_SCHEMA:
+        raise NewerSchema(
+            f"{place}: written with record schema {schema}, this bench reads up to "
+            f"{RECORD_SCHEMA}; update attention-bench to read this run folder."
+        )
+    return record_from_json(data)

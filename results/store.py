@@ -1,0 +1,250 @@
+"""A run folder on disk: the ledger and the JSON files beside it (ADR 2)."""
+
+import json
+import os
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from bench.api.errors import BenchError, DataDamaged
+from results.claims import Claims
+from results.environment import Environment
+from results.ledger import Ledger, LedgerReader, LedgerWriter, age, sync_folder
+from results.row import Record, Status
+
+LEDGER, ENVIRONMENTS, ARTIFACTS = "ledger", "environments", "artifacts"
+CLAIMS = "ledger/claims.lock"
+MERGED_FILES = ("catalog.json", "plan.json", "certificates.json")
+
+
+class NotARunFolder(BenchError):
+    """A path that holds no results of ours."""
+
+
+class Store:
+    """An existing run folder; several processes may write to it at once.
+
+    Opening writes nothing. A store may be pickled or inherited by a fork: each process appends
+    to a file of its own.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        """Open a run folder.
+
+        Raises:
+            NotARunFolder: The folder does not exist or has no ledger.
+        """
+        self.folder = Path(folder)
+        if not (self.folder / LEDGER).is_dir():
+            why = f"has no {LEDGER}/ inside" if self.folder.exists() else "does not exist"
+            raise NotARunFolder(
+                f"no run folder at {self.folder}: it {why}; "
+                "give the folder that `bench run --out` wrote."
+            )
+        self._writer = LedgerWriter(self.folder / LEDGER)
+        self._reader = LedgerReader(self.folder / LEDGER)
+        self._claims = Claims(self.folder / CLAIMS)
+
+    @classmethod
+    def create(cls, folder: Path | str) -> "Store":
+        """Open a run folder, making it first if the path is free or empty.
+
+        Raises:
+            NotARunFolder: The path is a file, or a folder with something else inside.
+        """
+        folder = Path(folder)
+        occupied = folder.is_file() or (folder.is_dir() and any(folder.iterdir()))
+        if occupied and not (folder / LEDGER).is_dir():
+            raise NotARunFolder(
+                f"cannot start a run in {folder}: it holds something else; "
+                "give a new or empty folder."
+            )
+        (folder / LEDGER).mkdir(parents=True, exist_ok=True)
+        sync_folder(folder)
+        return cls(folder)
+
+    def __reduce__(self) -> tuple[type["Store"], tuple[Path]]:
+        return Store, (self.folder,)
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close open files and drop all claims; the store can still be used."""
+        self._writer.close()
+        self._claims.close()
+
+    def append(self, record: Record) -> None:
+        """Store one finished cell; when this returns, the record survives a kill or power cut."""
+        self._writer.append(record)
+
+    def ledger(self) -> Ledger:
+        """Read every attempt on disk now, and count what is damaged."""
+        return self._reader.read()
+
+    def records(self) -> list[Record]:
+        """Read the newest attempt of every finished cell, in no promised order."""
+        return list(self.ledger().newest().values())
+
+    def finished(self) -> dict[str, Status]:
+        """Status of every finished cell by id, whatever the status; a resumed run skips these."""
+        return {id_: record.status for id_, record in self.ledger().newest().items()}
+
+    def claim(self, cell_id: str) -> bool:
+        """Reserve a cell among the processes that share this folder; never waits.
+
+        Claim first and ask `finished` second: then no cell is run twice, whoever else writes
+        here. A killed process leaves no claim behind.
+
+        Returns:
+            False if another process holds the cell now.
+        """
+        return self._claims.take(cell_id)
+
+    def release(self, cell_id: str) -> None:
+        """Give a claimed cell back, after its record was appended."""
+        self._claims.drop(cell_id)
+
+    def write_environment(self, environment: Environment) -> str:
+        """Store the facts of a machine once; returns the id that records carry."""
+        name = f"{ENVIRONMENTS}/{environment.id}.json"
+        if not (self.folder / name).exists():
+            self.write_json(name, environment.to_json())
+        return environment.id
+
+    def environments(self) -> dict[str, dict[str, Any]]:
+        """Read the stored facts of every machine by environment id."""
+        paths = sorted((self.folder / ENVIRONMENTS).glob("*.json"))
+        return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+
+    def write_artifact(self, cell_id: str, data: object) -> Path:
+        """Store attention maps and samples of a cell; call before appending its record."""
+        return self.write_json(f"{ARTIFACTS}/{cell_id}.json", data)
+
+    def read_artifact(self, cell_id: str) -> Any | None:
+        """Read the artifact of a cell, or None if it has none."""
+        return self.read_json(f"{ARTIFACTS}/{cell_id}.json")
+
+    def write_json(self, name: str, data: object) -> Path:
+        """Replace a JSON file of the run folder as a whole: a reader sees old or new, never half.
+
+        Args:
+            name: Path inside the run folder, `catalog.json`.
+            data: Plain data; NaN and infinity are refused.
+        """
+        path = self._inside(name)
+        text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        path.parent.mkdir(exist_ok=True)
+        draft = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
+        try:
+            with draft.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
+        return path
+
+    def read_json(self, name: str) -> Any | None:
+        """Read a JSON file of the run folder, or None if there is no such file.
+
+        Raises:
+            DataDamaged: The file is not JSON.
+        """
+        path = self._inside(name)
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise DataDamaged(
+                f"{path} is not readable JSON ({error}); delete it and run again."
+            ) from error
+
+    def _inside(self, name: str) -> Path:
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise ValueError(f"{name!r} does not name a file inside the run folder")
+        return self.folder / name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merged:
+    """What a merge did."""
+
+    added: int
+    """Records copied: cells that were new or newer."""
+    skipped: int
+    """Records of the sources that the target already had as new or newer."""
+    torn_tails: int
+    """Unfinished last lines in the sources."""
+    corrupt_lines: tuple[str, ...]
+    """`file:line: reason` of unreadable lines in the sources."""
+
+
+def merge(into: Path | str, sources: Iterable[Path | str]) -> Merged:
+    """Copy run folders of several machines into one, by cell id; merging twice changes nothing.
+
+    The newest record of each cell wins. JSON files are united entry by entry, and where two
+    disagree the target's value stays. Sources are only read; `study.db` is not merged.
+
+    Raises:
+        NotARunFolder: A source is not a run folder, or the target holds something else.
+    """
+    stores = [Store(source) for source in sources]
+    ledgers = [store.ledger() for store in stores]
+    with Store.create(into) as target:
+        added = sum(
+            _copy(store, ledger, target) for store, ledger in zip(stores, ledgers, strict=True)
+        )
+    return Merged(
+        added=added,
+        skipped=sum(len(ledger.newest()) for ledger in ledgers) - added,
+        torn_tails=sum(ledger.torn_tails for ledger in ledgers),
+        corrupt_lines=tuple(place for ledger in ledgers for place in ledger.corrupt_lines),
+    )
+
+
+def _copy(source: Store, ledger: Ledger, target: Store) -> int:
+    for name in MERGED_FILES:
+        theirs = source.read_json(name)
+        if theirs is not None:
+            ours = target.read_json(name)
+            target.write_json(name, theirs if ours is None else _union(ours, theirs))
+    for id_, facts in source.environments().items():
+        if id_ not in target.environments():
+            target.write_json(f"{ENVIRONMENTS}/{id_}.json", facts)
+    held = target.ledger().newest()
+    fresh = [r for r in ledger.newest().values() if r.id not in held or age(r) > age(held[r.id])]
+    for record in fresh:
+        artifact = source.read_artifact(record.id)
+        if artifact is not None:
+            target.write_artifact(record.id, artifact)
+        target.append(record)
+    return len(fresh)
+
+
+def _union(ours: Any, theirs: Any) -> Any:
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        return {
+            key: _union(ours[key], theirs[key])
+            if key in ours and key in theirs
+            else ours.get(key, theirs.get(key))
+            for key in [*ours, *(key for key in theirs if key not in ours)]
+        }
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return ours + [entry for entry in theirs if entry not in ours]
+    return ours

@@ -1,0 +1,316 @@
+"""A realistic run folder made of numbers nobody measured, to look at and to test reports with."""
+
+import json
+import math
+import random
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from bench.api.cell import Cell
+from results.row import Record, Row, Status
+
+BASE = "bahdanau[width=64]"
+ENVIRONMENT = "e1a2b3c4d5e6"
+LENGTHS = (64, 128, 256, 512)
+METRICS = {
+    "token_accuracy": ("Token accuracy", "fraction", "higher", "quality"),
+    "bleu": ("BLEU", "BLEU points", "higher", "quality"),
+    "loss_nats": ("Loss", "nats/token", "lower", "quality"),
+    "train_loss_nats": ("Training loss", "nats/token", "lower", "diagnostic"),
+    "alignment_entropy_nats": ("Alignment entropy", "nats", "none", "diagnostic"),
+    "train_tokens_per_s": ("Training throughput", "tokens/s", "higher", "speed"),
+    "decode_tokens_per_s": ("Decoding throughput", "tokens/s", "higher", "speed"),
+    "train_step_time_ms": ("Training step", "ms", "lower", "speed"),
+    "train_cpu_s": ("Training CPU time", "s", "lower", "speed"),
+    "forward_time_ms": ("Forward", "ms", "lower", "speed"),
+    "forward_backward_time_ms": ("Forward + backward", "ms", "lower", "speed"),
+    "decode_step_time_ms": ("Decode step", "ms", "lower", "speed"),
+    "peak_memory_bytes": ("Peak memory", "bytes", "lower", "memory"),
+    "forward_flops_analytic_count": ("Forward FLOPs", "FLOPs", "lower", "size"),
+    "parameters_count": ("Parameters", "count", "none", "size"),
+    "slot_parameters_count": ("Parameters in the slot", "count", "none", "size"),
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How one pretended variant behaves."""
+
+    short: str
+    quality: float
+    family: str = "content-based"
+    speed: float = 1.0
+    exponent: float = 2.0
+    parameters: int = 210_000
+    control: bool = False
+    wiring_differs: bool = False
+    red: bool = False
+
+
+VARIANTS: dict[str, Shape] = {
+    BASE: Shape("bahdanau", 0.90),
+    "luong_general": Shape("luong_general", 0.89, speed=0.7, parameters=196_000),
+    "scaled_dot": Shape("scaled_dot", 0.895, speed=0.45, parameters=180_000),
+    "shaw_rpr[clip=16]": Shape("shaw_rpr", 0.94, "position", 0.95, 2.0, 214_000),
+    "linear_attention[feature_map=elu]": Shape("linear_attention", 0.80, "linear", 0.5, 1.0),
+    "lstmn": Shape("lstmn", 0.86, "recurrent", 1.9, 2.1, 260_000, wiring_differs=True),
+    "mocha[chunk=4]": Shape("mocha", 0.97, "monotonic", 1.3, 2.0, red=True),
+    "no_attention": Shape("no_attention", 0.45, "control", 0.2, 0.9, 150_000, control=True),
+}
+TASKS = {
+    "reversal[length=24]": ("reversal", "token_accuracy", "open (generated here)", 0.05, 1.0),
+    "translation[pair=de-en]": ("translation", "bleu", "non-commercial (Multi30k)", None, None),
+    "recall[pairs=8]": ("recall", "loss_nats", "open (generated here)", 2.08, 0.0),
+}
+
+
+def catalog(*, ranks: bool = True, preset: str = "standard") -> dict[str, object]:
+    """What the run writes about its names."""
+    variants: dict[str, dict[str, object]] = {
+        name: {
+            "short": shape.short,
+            "title": f"{shape.short.replace('_', ' ').capitalize()} attention",
+            "paper": "Bahdanau et al., 2015" if name == BASE else "Somebody et al., 2020",
+            "url": "https://arxiv.org/abs/1409.0473",
+            "where": "section 3.1",
+            "family": shape.family,
+            "control": shape.control,
+            "wiring_differs": shape.wiring_differs,
+            "deviations": "none",
+        }
+        for name, shape in VARIANTS.items()
+    }
+    variants["luong_general"]["ablation"] = {"base": BASE, "axis": "score", "value": "general"}
+    variants["scaled_dot"]["ablation"] = {"base": BASE, "axis": "score", "value": "scaled_dot"}
+    tasks = {
+        name: {
+            "short": short,
+            "title": f"{short.capitalize()} task",
+            "paper": "Elliott et al., 2016",
+            "url": "https://arxiv.org/abs/1605.00459",
+            "primary": primary,
+            "data_license": rights,
+            "chance": chance,
+            "ceiling": ceiling,
+        }
+        for name, (short, primary, rights, chance, ceiling) in TASKS.items()
+    }
+    metrics = {
+        name: {"title": title, "unit": unit, "better": better, "group": group}
+        for name, (title, unit, better, group) in METRICS.items()
+    }
+    return {
+        "variants": variants,
+        "tasks": tasks,
+        "metrics": metrics,
+        "baseline": BASE,
+        "command": f"python -m bench run --preset {preset} --variants all --out runs/demo",
+        "preset": preset,
+        "ranks": ranks,
+    }
+
+
+def quality_cell(task: str, variant: str, seed: int) -> Cell:
+    """The question of one training run."""
+    return Cell(
+        kind="quality",
+        task=task,
+        backbone="seq2seq[width=64]",
+        variant=variant,
+        slot="cross",
+        protocol="adam[lr=0.003,steps=400]",
+        seed=seed,
+        revisions="seq2seq:1 task:1 variant:1",
+    )
+
+
+def speed_cell(variant: str, length: int) -> Cell:
+    """The question of one timing."""
+    return replace(
+        quality_cell(f"attend[batch=4,heads=1,length={length},width=64]", variant, 0),
+        kind="speed",
+        backbone="none",
+        protocol="rounds[count=8]",
+    )
+
+
+def score(primary: str, level: float) -> float:
+    """One latent quality in the unit of each metric."""
+    return {"token_accuracy": level, "bleu": 38 * level, "loss_nats": 2.4 * (1.02 - level)}[primary]
+
+
+def quality_rows(task: str, shape: Shape, seed: int) -> Iterable[Row]:
+    """Curves, final scores and counts of one training run."""
+    primary, draw = TASKS[task][1], random.Random(f"{task}{shape.short}{seed}")
+    level = min(0.995, shape.quality + draw.gauss(0, 0.012) + 0.004 * seed)
+    step_ms = 12 * (0.6 + 0.4 * shape.speed)
+    for step in range(0, 401, 40):
+        now = level * (1 - math.exp(-step / 90)) + 0.02 * draw.random()
+        for axis, x in (("step", float(step)), ("cpu_s", step * step_ms / 1000)):
+            value = score(primary, min(now, 0.999))
+            yield Row(metric=primary, value=value, axis=axis, x=x, split="validation")
+        loss = 3.2 * (1 - now) + 0.03
+        yield Row(metric="train_loss_nats", value=loss, axis="step", x=float(step), split="train")
+    yield Row(metric=primary, value=score(primary, level), split="test")
+    for length in (12, 24, 36, 48):
+        far = level * (1 - 0.004 * (length - 12) * (2.2 - shape.quality))
+        value = score(primary, far)
+        yield Row(metric=primary, value=value, axis="length", x=float(length), split="test")
+    yield Row(metric="alignment_entropy_nats", value=2.5 - 2 * level, split="test")
+    yield Row(metric="train_tokens_per_s", value=32 * 24 / step_ms * 1000 * draw.gauss(1, 0.02))
+    yield Row(metric="train_step_time_ms", value=step_ms * draw.gauss(1, 0.02))
+    yield Row(metric="train_cpu_s", value=0.4 * step_ms)
+    yield Row(metric="parameters_count", value=float(shape.parameters))
+    yield Row(metric="slot_parameters_count", value=float(shape.parameters // 10))
+
+
+def speed_rows(shape: Shape, length: int) -> Iterable[Row]:
+    """Rounds of one timing with the baseline and its double in each."""
+    draw = random.Random(f"{shape.short}{length}")
+    at = {"axis": "length", "x": float(length)}
+    grow = (length / 64) ** shape.exponent
+    for metric, base in (("forward_time_ms", 0.4), ("decode_step_time_ms", 0.05)):
+        for repeat in range(8):
+            load = draw.gauss(1, 0.05)
+            level = base * load
+            named = {
+                metric: level * shape.speed * grow,
+                f"reference_{metric}": level * (length / 64) ** 2,
+                f"sham_{metric}": level * (length / 64) ** 2 * draw.gauss(1, 0.02),
+            }
+            for name, value in named.items():
+                yield Row(metric=name, value=value * draw.gauss(1, 0.01), repeat=repeat, **at)
+    yield Row(metric="peak_memory_bytes", value=2e5 * grow * shape.speed, **at)
+    yield Row(metric="forward_flops_analytic_count", value=1e6 * grow, **at)
+
+
+def artifacts(task: str, shape: Shape) -> dict[str, object]:
+    """One attention map beside its gold alignment, and samples."""
+    source = "die Katze sitzt auf der alten Matte .".split()
+    query = "the cat is sitting on the old mat .".split()
+    gold_at = [0, 1, 2, 2, 3, 4, 5, 6, 7]
+    spread = 0.35 + 2 * (1 - shape.quality)
+    weights = []
+    for target in gold_at:
+        raw = [math.exp(-((key - target) ** 2) / (2 * spread**2)) for key in range(len(source))]
+        weights.append([value / sum(raw) for value in raw])
+    gold = [[1.0 if key == target else 0.0 for key in range(len(source))] for target in gold_at]
+    title = f"{TASKS[task][0]}, sentence 1"
+    entry = {"title": title, "query": query, "source": source, "weights": weights, "gold": gold}
+    output = " ".join(query if shape.quality > 0.85 else query[:4] + ["mat"] * 5)
+    sample = {"source": " ".join(source), "reference": " ".join(query), "output": output}
+    return {"attention": [entry], "samples": [sample]}
+
+
+def record(cell: Cell, status: Status, rows: Iterable[Row] = (), detail: str = "") -> Record:
+    """One finished cell."""
+    return Record(
+        cell=asdict(cell),
+        id=cell.id,
+        status=status,
+        detail=detail,
+        environment=ENVIRONMENT,
+        seconds=4.2,
+        finished="2026-11-20T12:00:00Z",
+        rows=tuple(rows),
+    )
+
+
+def quality_records(tasks: Iterable[str], seeds: int) -> Iterable[Record]:
+    """Training cells: one diverges, one is out of memory, the linear one refuses translation."""
+    for task in tasks:
+        for name, shape in VARIANTS.items():
+            for seed in range(seeds):
+                cell = quality_cell(task, name, seed)
+                if shape.short == "linear_attention" and task.startswith("translation"):
+                    reason = "linear_attention: no cross form for a source that is padded."
+                    yield record(cell, "refused", detail=reason)
+                elif shape.short == "lstmn" and task.startswith("recall") and seed == 1:
+                    yield record(cell, "diverged", detail="loss is nan at step 37.")
+                else:
+                    yield record(cell, "ok", quality_rows(task, shape, seed))
+
+
+def speed_records() -> Iterable[Record]:
+    """Timings; the longest sequence does not fit one variant."""
+    for name, shape in VARIANTS.items():
+        for length in LENGTHS:
+            cell = speed_cell(name, length)
+            if shape.short == "lstmn" and length == LENGTHS[-1]:
+                yield record(cell, "timeout", detail="60 s were not enough for one round.")
+            else:
+                yield record(cell, "ok", speed_rows(shape, length))
+
+
+def trial_records(task: str, trials: int) -> Iterable[Record]:
+    """A study of two variants with the same number of trials."""
+    for name in (BASE, "scaled_dot"):
+        draw = random.Random(name)
+        for number in range(trials):
+            rate = round(10 ** draw.uniform(-4, -2), 6)
+            cell = replace(
+                quality_cell(task, name, number), kind="trial", protocol=f"adam[lr={rate}]"
+            )
+            level = VARIANTS[name].quality - 0.08 * abs(math.log10(rate) + 2.6)
+            value = score(TASKS[task][1], level)
+            primary = TASKS[task][1]
+            row = Row(metric=primary, value=value, repeat=number, split="validation")
+            yield record(cell, "ok", [row])
+
+
+def certificates() -> dict[str, object]:
+    """Everything green but one."""
+    checks = ["causality", "padding", "gradients", "split_invariance"]
+    found: dict[str, object] = {}
+    for name, shape in VARIANTS.items():
+        failed = {"causality": "gradient at key 9 > query 8 is 3.1e-04."} if shape.red else {}
+        skipped = {"gradients": "has no float64 form."} if shape.short == "lstmn" else {}
+        passed = [check for check in checks if check not in failed and check not in skipped]
+        found[name] = {"passed": passed, "skipped": skipped, "failed": failed, "expected": checks}
+    return found
+
+
+def write_json(path: Path, data: object) -> None:
+    """Write one file of the folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(data, indent=1), encoding="utf-8")
+
+
+def write_run(
+    folder: Path,
+    *,
+    records: Iterable[Record] | None = None,
+    catalog_data: dict[str, object] | None = None,
+    tasks: Iterable[str] = tuple(TASKS),
+    seeds: int = 3,
+) -> Path:
+    """Write a run folder as the bench does."""
+    tasks = tuple(tasks)
+    if records is None:
+        trials = trial_records(tasks[0], 8)
+        records = [*quality_records(tasks, seeds), *speed_records(), *trials]
+    records = list(records)
+    ledger = folder / "ledger" / "host-1-0000.jsonl"
+    ledger.parent.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(entry.to_json(), allow_nan=False) + "\n" for entry in records]
+    ledger.write_text("".join(lines), encoding="utf-8")
+    for entry in records:
+        if entry.status == "ok" and entry.cell["kind"] == "quality" and entry.cell["seed"] == 0:
+            shape = VARIANTS.get(str(entry.cell["variant"]))
+            if shape is not None and str(entry.cell["task"]).startswith(("reversal", "transl")):
+                data = artifacts(str(entry.cell["task"]), shape)
+                write_json(folder / "artifacts" / f"{entry.id}.json", data)
+    left = quality_cell(tasks[0], "memory_net[hops=3]", 0)
+    labels = [Cell(**entry.cell).label for entry in records]  # type: ignore[arg-type]
+    reason = "no budget left: 120 s were asked, the plan needs 133 s."
+    command = f"python -m bench run --cell '{left.label}'"
+    left_out = [{"label": left.label, "reason": reason, "command": command}]
+    asked = {"preset": "standard", "seeds": seeds, "threads": 1}
+    write_json(folder / "plan.json", {"asked": asked, "cells": labels, "left_out": left_out})
+    write_json(folder / "certificates.json", certificates())
+    write_json(folder / "catalog.json", catalog_data if catalog_data is not None else catalog())
+    machine = {"python": "3.11.2", "torch": "2.13.0+cpu", "cpu": "Example CPU, 2 cores"}
+    machine |= {"threads": 1, "git": {"revision": "22f845b", "dirty": False}}
+    write_json(folder / "environments" / f"{ENVIRONMENT}.json", machine)
+    return folder

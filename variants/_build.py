@@ -1,0 +1,48 @@
+"""Variants for a user's own model."""
+
+from typing import Literal
+
+from bench.api.registry import load_package
+from bench.api.resolve import SlotPlace, build_slot, resolve
+from bench.api.selector import parse
+from bench.api.variant import Impl, Slot
+
+
+def load_all() -> None:
+    """Import every variant once; calling again costs nothing."""
+    load_package("variants")
+
+
+def build(
+    selector: str,
+    *,
+    dim: int,
+    heads: int | None = None,
+    source_dim: int | None = None,
+    regime: Literal["cross", "causal", "self", "pool"] = "self",
+    impl: Impl = "auto",
+) -> Slot:
+    """Build a variant with its heads, ready to stand in a model.
+
+    Args:
+        selector: A variant as on the command line, `shaw_rpr[clip=8]`.
+        dim: Width of the queries (and of the output).
+        heads: Number of heads; None for raw states without projections, as in classic decoders.
+        source_dim: Width of what is attended to; `dim` if not given.
+        regime: Where the keys come from.
+        impl: Which code computes it.
+
+    Raises:
+        UnknownName: No such variant.
+        Refused: The variant cannot stand there; the message says why.
+    """
+    load_all()
+    spec = resolve(parse(selector))
+    place = SlotPlace(
+        regime=regime,
+        query_width=dim,
+        source_width=dim if source_dim is None else source_dim,
+        head="raw" if heads is None else f"multi[heads={heads}]",
+        given=frozenset({"padding", "stepwise"}),
+    )
+    return build_slot(spec, place, impl=impl)

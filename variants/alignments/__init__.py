@@ -1,0 +1,1 @@
+"""energy -> weights, one file each."""

@@ -1,0 +1,1 @@
+"""What goes back from the weights into the next score, one file each."""

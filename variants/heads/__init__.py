@@ -1,0 +1,1 @@
+"""Projections between the model and the heads, one file each."""

@@ -1,0 +1,1 @@
+"""Fused implementations of the same mathematics, chosen by `impl=`."""

@@ -1,0 +1,1 @@
+"""What the weights add to the training loss, one file each."""

@@ -1,0 +1,1 @@
+"""Variants that replace the whole chain, one file each."""

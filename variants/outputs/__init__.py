@@ -1,0 +1,1 @@
+"""What the weights do to the output distribution, one file each."""

@@ -1,0 +1,46 @@
+"""Softmax output: the readout's logits and nothing else.
+
+Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473, appendix A.2.2.
+
+Deviations: none. Only scored positions are projected to the vocabulary, which changes no value.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional
+
+from bench.api.backbone import Emit, Output, Trace
+from bench.api.registry import Citation, register
+from bench.api.task import Batch
+
+
+@register(
+    "output",
+    "softmax",
+    citation=Citation(
+        text="Bahdanau et al., 2015",
+        url="https://arxiv.org/abs/1409.0473",
+        where="appendix A.2.2",
+    ),
+)
+class SoftmaxOutput(Output):
+    """log softmax of the logits; words beyond the vocabulary count as UNK and are never right."""
+
+    def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T V+X"]:
+        """Zero probability for extra ids."""
+        logits = emit(trace.states, trace.context, trace.embedded).float()
+        known = torch.log_softmax(logits, -1)
+        if not batch.num_extra:
+            return known
+        return functional.pad(known, (0, batch.num_extra), value=float("-inf"))
+
+    def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T"]:
+        """Cross entropy of the scored positions only; an extra id is trained as UNK."""
+        picked = batch.mask
+        targets = batch.targets[picked]
+        targets = torch.where(targets >= self.sizes.vocab, self.sizes.unk, targets)
+        logits = emit(trace.states[picked], trace.context[picked], trace.embedded[picked])
+        losses = functional.cross_entropy(logits.float(), targets, reduction="none")
+        full = torch.zeros(picked.shape, dtype=losses.dtype, device=losses.device)
+        return full.masked_scatter(picked, losses)

@@ -1,0 +1,1 @@
+"""Which keys a query may see, one file each."""

@@ -1,0 +1,1 @@
+"""What places do to queries, energies and outputs, one file each."""

@@ -1,0 +1,1 @@
+"""Named variants: components put together, one small file each."""

@@ -1,0 +1,1 @@
+"""score(query, key) -> energy, one file each."""

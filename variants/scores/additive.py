@@ -1,0 +1,116 @@
+"""Additive score: a one-layer perceptron on query and key.
+
+Bahdanau et al., 2015, "Neural machine translation by jointly learning to align and translate",
+https://arxiv.org/abs/1409.0473, appendix A.1.2.
+
+Deviations: the hidden width defaults to the query width, not 1000; weights start at Xavier's scale
+instead of N(0, 0.001), which leaves small models at uniform weights for hundreds of steps. Per-key
+features of feedback and position components enter inside the tanh.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bench.api.call import Call, Dims
+from bench.api.component import OneQuery, Score, expand_heads
+from bench.api.config import Config, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, Home, register
+from bench.api.shapes import Energy, Features
+from bench.api.source import Source, Tree, leaf
+from variants._math import per_head_linear, xavier_per_head
+
+CHUNK_ELEMENTS = 2**20
+"""Largest tanh tensor computed at once: 4 MB in float32, so that it stays in cache."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdditiveConfig(Config):
+    """Options of the additive score."""
+
+    width: Annotated[int, IntRange(8, 1024, log=True)] = 64
+    """Hidden units d_a, per head."""
+
+    def __post_init__(self) -> None:
+        """Check the width."""
+        if self.width < 1:
+            raise InvalidConfig(f"additive: width must be at least 1, got {self.width}.")
+
+
+@register(
+    "score",
+    "additive",
+    config=AdditiveConfig,
+    citation=Citation(
+        text="Bahdanau et al., 2015",
+        url="https://arxiv.org/abs/1409.0473",
+        where="appendix A.1.2",
+    ),
+    home=Home(task="transduction[rule=reverse]"),
+)
+class AdditiveScore(Score):
+    """v . tanh(W q + U k + b); U k is computed once a source; time O(L S d_a) a head."""
+
+    takes_features = True
+    gives = frozenset({"key_local", "takes_features"})
+
+    def __init__(self, config: AdditiveConfig, dims: Dims) -> None:
+        super().__init__(config, dims)
+        heads, width = dims.heads, config.width
+        self.query_map = nn.Parameter(xavier_per_head(heads, dims.query_width, width))
+        self.key_map = nn.Parameter(xavier_per_head(heads, dims.key_width, width))
+        self.bias = nn.Parameter(torch.zeros(heads, 1, width))
+        self.v = nn.Parameter(torch.empty(heads, width, 1))
+        nn.init.uniform_(self.v, -(width**-0.5), width**-0.5)
+        self.feature_map: nn.Parameter | None = None
+        if dims.num_features:
+            self.feature_map = nn.Parameter(xavier_per_head(heads, dims.num_features, width))
+
+    def prepare(self, source: Source) -> Tree:
+        """Project the keys, once a source."""
+        key = expand_heads(source.key, self.key_map.shape[0])
+        return {"key": per_head_linear(key, self.key_map) + self.bias}
+
+    def energy(self, call: Call, features: Features | None) -> Energy:
+        """Perceptron of every query and key, in chunks of queries that fit the cache."""
+        key = leaf(call.memory.parts, "score", "key").unsqueeze(2)
+        query = per_head_linear(call.query, self.query_map).unsqueeze(3)
+        extra = None
+        if features is not None and self.feature_map is not None:
+            extra = per_head_linear(features, self.feature_map)
+        length = query.shape[2]
+        step = max(1, CHUNK_ELEMENTS * length // max(1, query[:, :, :, 0].numel() * key.shape[3]))
+        if step >= length:
+            return self._perceptron(query, key, extra)
+        parts = [
+            self._perceptron(
+                query[:, :, at : at + step],
+                key,
+                None if extra is None else extra[:, :, at : at + step],
+            )
+            for at in range(0, length, step)
+        ]
+        return torch.cat(parts, 2)
+
+    def _perceptron(self, query: Tensor, key: Tensor, extra: Tensor | None) -> Energy:
+        hidden = query + key if extra is None else query + key + extra
+        return per_head_linear(torch.tanh(hidden), self.v).squeeze(-1)
+
+    def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
+        """The perceptron, key by key and unit by unit."""
+        found = []
+        for s in range(one.num_keys):
+            total = one.query.new_zeros(())
+            for unit in range(self.v.shape[1]):
+                inside = self.bias[one.head, 0, unit]
+                inside = inside + one.query @ self.query_map[one.head, :, unit]
+                inside = inside + one.key[s] @ self.key_map[one.head, :, unit]
+                if features is not None and self.feature_map is not None:
+                    inside = inside + features[s] @ self.feature_map[one.head, :, unit]
+                total = total + self.v[one.head, unit, 0] * torch.tanh(inside)
+            found.append(total)
+        return torch.stack(found)
