@@ -1,12 +1,12 @@
 """The parts of a report that account for everything: holes, certificates, machines, commands."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.api.cell import Cell, parse_label
 from bench.api.errors import InvalidSelector
-from reports.blocks import Block, Column, Entry, Section, Table, Text, clean
+from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text, clean
 from reports.catalog import certificate_of, red_reasons
 from reports.folder import RunFolder, command_of
 
@@ -21,7 +21,7 @@ STATUS_TEXT = {
 
 def counts(folder: RunFolder) -> str:
     """How many cells ended how."""
-    found = Counter(outcome.record.status for outcome in folder.outcomes)
+    found = Counter[str](outcome.record.status for outcome in folder.outcomes)
     parts = [f"{found['ok']} with values"]
     parts += [f"{found[status]} {text}" for status, text in STATUS_TEXT.items() if found[status]]
     if folder.unfinished:
@@ -34,18 +34,20 @@ def counts(folder: RunFolder) -> str:
 
 def holes_section(folder: RunFolder) -> Section:
     """Cells without a value, each with its reason and its command."""
-    rows = [
-        (STATUS_TEXT[outcome.record.status], outcome.cell, outcome.record.detail)
-        for outcome in folder.outcomes
-        if outcome.record.status != "ok"
-    ]
+    groups: dict[tuple[str, str, str, str, str], list[Cell]] = {}
+    for outcome in folder.outcomes:
+        cell, record = outcome.cell, outcome.record
+        if record.status != "ok":
+            reason = (STATUS_TEXT[record.status], cell.kind, cell.task, cell.variant, record.detail)
+            groups.setdefault(reason, []).append(cell)
     blocks: list[Block] = [Text(sentence, "warning") for sentence in folder.damage]
-    if rows:
-        blocks.append(_cells_table(folder, "holes", "Cells without a value", rows))
+    if groups:
+        bad = [(reason[0], cells, reason[-1]) for reason, cells in groups.items()]
+        blocks.append(_cells_table(folder, "holes-table", "Cells without a value", bad))
     else:
         blocks.append(Text("Every finished cell has a value."))
     if folder.unfinished:
-        waiting = [("not run yet", label, "") for label in folder.unfinished]
+        waiting = [("not run yet", [_cell(label)], "") for label in folder.unfinished]
         title = "Planned cells that have not run"
         blocks.append(_cells_table(folder, "unfinished", title, waiting, folded=len(waiting) > 20))
     blocks.append(_left_out(folder))
@@ -56,18 +58,19 @@ def _cells_table(
     folder: RunFolder,
     key: str,
     title: str,
-    rows: Iterable[tuple[str, Cell | str, str]],
+    rows: Iterable[tuple[str, Sequence[Cell | str], str]],
     *,
     folded: bool = False,
 ) -> Table:
+    """One line for each reason, with the command of its first cell."""
     lines = []
-    for status, cell, reason in rows:
-        label = cell if isinstance(cell, str) else cell.label
+    for status, cells, reason in rows:
+        label = cells[0] if isinstance(cells[0], str) else cells[0].label
         lines.append(
             (
-                Entry(text=status, marks=()),
-                *_place(folder, cell),
-                Entry(text=clean(reason) or "-"),
+                Entry(text=status),
+                *_place(folder, *cells),
+                Entry(text=clean(reason) or NO_VALUE),
                 Entry(text=clean(command_of(label)), code=True),
             )
         )
@@ -81,18 +84,25 @@ def _cells_table(
     )
 
 
-def _place(folder: RunFolder, cell: Cell | str) -> tuple[Entry, Entry, Entry, Entry]:
-    """Kind, task, variant and seed; a label that cannot be read is shown whole."""
-    if isinstance(cell, str):
-        try:
-            cell = parse_label(cell)
-        except InvalidSelector:
-            return (Entry(text="-"), Entry(text="-"), Entry(text=clean(cell)), Entry(text="-"))
+def _cell(label: str) -> Cell | str:
+    try:
+        return parse_label(label)
+    except InvalidSelector:
+        return label
+
+
+def _place(folder: RunFolder, *cells: Cell | str) -> tuple[Entry, Entry, Entry, Entry]:
+    """Kind, task, variant and seeds; a label that cannot be read is shown whole."""
+    first = cells[0]
+    if isinstance(first, str):
+        empty = Entry(text=NO_VALUE)
+        return empty, empty, Entry(text=clean(first)), empty
+    seeds = [str(cell.seed) for cell in cells if not isinstance(cell, str)]
     return (
-        Entry(text=cell.kind),
-        Entry(text=folder.catalog.task_label(cell.task)),
-        Entry(text=folder.catalog.label(cell.variant)),
-        Entry(text=str(cell.seed), sort=cell.seed),
+        Entry(text=first.kind),
+        Entry(text=folder.catalog.task_label(first.task)),
+        Entry(text=folder.catalog.label(first.variant)),
+        Entry(text=", ".join(seeds), sort=first.seed),
     )
 
 
@@ -100,7 +110,7 @@ def _left_out(folder: RunFolder) -> Block:
     entries: Iterable[Mapping[str, Any]] = folder.plan.get("left_out") or ()
     lines = [
         (
-            *_place(folder, str(entry.get("label", "")))[1:],
+            *_place(folder, _cell(str(entry.get("label", ""))))[1:],
             Entry(text=clean(entry.get("reason") or "no reason was stored.")),
             Entry(text=clean(entry.get("command") or ""), code=True),
         )
@@ -146,16 +156,22 @@ def _certificate_line(folder: RunFolder, variant: str) -> tuple[Entry, ...]:
     certificate = certificate_of(folder.certificates, variant)
     name = Entry(text=folder.catalog.label(variant))
     if certificate is None:
-        return name, Entry(text="none"), Entry(text="0", sort=0), Entry(text="-"), Entry(text="-")
+        return (
+            name,
+            Entry(text="none"),
+            Entry(text="0", sort=0),
+            Entry(text=NO_VALUE),
+            Entry(text=NO_VALUE),
+        )
     red = red_reasons(folder.certificates, variant)
     passed = list(certificate.get("passed") or ())
     skipped = [f"{check}: {why}" for check, why in (certificate.get("skipped") or {}).items()]
     return (
         name,
-        Entry(text="", sort="red", marks=("red certificate",)) if red else Entry(text="green"),
+        Entry(text="red", marks=("not ranked",)) if red else Entry(text="green"),
         Entry(text=str(len(passed)), sort=len(passed)),
-        Entry(text=clean("; ".join(skipped)) or "-"),
-        Entry(text=clean("; ".join(red)) or "-"),
+        Entry(text=clean("; ".join(skipped)) or NO_VALUE),
+        Entry(text=clean("; ".join(red)) or NO_VALUE),
     )
 
 

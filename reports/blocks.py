@@ -7,6 +7,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
+NO_VALUE = "\N{EM DASH}"
+"""An empty field; not a hyphen, which looks like a minus beside the number of its footnote."""
+
 Tone = Literal["plain", "note", "warning"]
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
@@ -41,9 +44,11 @@ class Text:
 
 @dataclass(frozen=True)
 class Bullets:
-    """An unordered list of sentences."""
+    """An unordered list of paragraphs."""
 
     items: tuple[str, ...]
+    heads: tuple[str, ...] = ()
+    """What each item is about, or none at all."""
 
 
 @dataclass(frozen=True)

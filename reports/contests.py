@@ -1,12 +1,15 @@
 """Contests: groups of cells whose variants may be compared, and their ranking."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from reports.catalog import Catalog, red_reasons
+from reports.catalog import Better, Catalog, red_reasons
 from results.frame import final_values, scores
 from results.statistics import Interval, Ranked, rank, t_interval
 
@@ -16,6 +19,9 @@ SAME = ["task", "slot", "dtype", "device"]
 SPLITS = ["backbone", "protocol", "impl", "revisions"]
 """Cells that differ here are compared (a recipe may bring its wiring, a study its learning rate)
 and marked, unless one variant has several; then the contest splits."""
+
+NOTHING = Interval(estimate=math.nan, low=-math.inf, high=math.inf, count=0)
+"""What is known about a quantity without data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +40,7 @@ class Contest:
     """Why each variant with a red certificate has one."""
 
     @property
-    def better(self) -> str:
+    def better(self) -> Better:
         """Which side of the metric is best."""
         return self.catalog.metric(self.metric).better
 
@@ -47,41 +53,57 @@ class Contest:
     def baseline(self) -> str | None:
         """The baseline, if it competes here with a value and a green certificate."""
         name = self.catalog.baseline
-        return name if name in self.scores() and name not in self.red else None
+        return name if name in self.scores and name not in self.red else None
 
-    def scores(self, split: str = "test") -> dict[str, dict[int, float]]:
-        """Value by seed of each variant."""
-        return scores(final_values(self.frame, self.metric, split=split))
+    @cached_property
+    def scores(self) -> dict[str, dict[int, float]]:
+        """Test score by seed of each variant."""
+        return scores(final_values(self.frame, self.metric))
 
+    @cached_property
     def means(self) -> dict[str, Interval]:
         """Mean score of each variant that has one, ranked or not."""
-        return {name: t_interval([*by_seed.values()]) for name, by_seed in self.scores().items()}
+        return {name: t_interval([*by_seed.values()]) for name, by_seed in self.scores.items()}
 
+    @cached_property
+    def compared(self) -> dict[str, Ranked]:
+        """Ranks and differences to the baseline, without variants of a red certificate."""
+        fair = {name: found for name, found in self.scores.items() if name not in self.red}
+        if self.better == "none" or not fair:
+            return {}
+        return {line.variant: line for line in rank(fair, self.better, baseline=self.baseline)}
+
+    @property
     def ranking(self) -> list[Ranked]:
-        """Ranks of all variants without a red certificate; none where the preset ranks nothing."""
-        if not self.catalog.ranks or self.better == "none":
-            return []
-        fair = {name: found for name, found in self.scores().items() if name not in self.red}
-        side: Any = self.better
-        return rank(fair, side, baseline=self.baseline) if fair else []
+        """Lines by rank, best first; empty where the preset ranks nothing."""
+        return [*self.compared.values()] if self.catalog.ranks else []
 
-    def compared(self) -> list[Ranked]:
-        """Differences to the baseline, ranks or no ranks, without red certificates."""
-        if self.better == "none":
-            return []
-        fair = {name: found for name, found in self.scores().items() if name not in self.red}
-        side: Any = self.better
-        return rank(fair, side, baseline=self.baseline) if fair else []
+    @cached_property
+    def cells(self) -> dict[str, pd.DataFrame]:
+        """One line per cell of each variant, in the order of seeds."""
+        single = self.frame.drop_duplicates("cell").sort_values("seed", kind="stable")
+        return {str(name): lines for name, lines in single.groupby("variant")}
+
+    @cached_property
+    def _unscored(self) -> dict[tuple[str, str], Interval]:
+        rows = self.frame[self.frame["split"].isin(["", "train"]) & (self.frame["axis"] == "")]
+        single = rows[rows["status"] == "ok"].groupby(["variant", "metric", "cell"])["value"]
+        return {
+            (str(name), str(metric)): t_interval(values.to_numpy(dtype=np.float64))
+            for (name, metric), values in single.median().groupby(["variant", "metric"])
+        }
+
+    def trained(self, variant: str, metric: str) -> Interval:
+        """Mean of a metric that scores no data, over the seeds of a variant."""
+        return self._unscored.get((variant, metric), NOTHING)
 
     def setting(self, variant: str, column: str) -> str:
         """Text of one setting of a variant."""
-        found = self.frame.loc[self.frame["variant"] == variant, column]
-        return str(found.iloc[0]) if len(found) else ""
+        return str(self.cells[variant][column].iloc[0]) if variant in self.cells else ""
 
     def seeds(self, variant: str) -> tuple[str, ...]:
         """Ids of the cells of a variant, in the order of their seeds."""
-        mine = self.frame[self.frame["variant"] == variant].sort_values("seed", kind="stable")
-        return tuple(str(cell) for cell in mine["cell"].unique())
+        return tuple(str(cell) for cell in self.cells[variant]["cell"])
 
 
 def contests(

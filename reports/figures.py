@@ -125,10 +125,14 @@ def _panel(axes: Any, panel: Panel, legend: Legend) -> None:
 
 
 def _scales(axes: Any, panel: Panel) -> None:
+    # The default labels of logarithmic axes are mathematics, which we do not parse.
     if panel.log_x:
         axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter("{x:g}")
     if panel.log_y:
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("")
     if panel.ticks:
         axes.set_xticks(panel.ticks, labels=[f"{tick:g}" for tick in panel.ticks])
         axes.minorticks_off()
@@ -171,7 +175,7 @@ def _points(axes: Any, points: Sequence[Point], legend: Legend) -> None:
         )
     front = sorted((point.x[0], point.y[0]) for point in points if point.front)
     if len(front) > 1:
-        axes.plot(*zip(*front, strict=True), color=INK, linewidth=0.8, alpha=0.5, zorder=2)
+        axes.plot(*zip(*front, strict=True), color=INK, linewidth=0.8, alpha=0.4, zorder=2)
 
 
 def _arms(triple: tuple[float, float, float]) -> list[list[float]] | None:

@@ -7,10 +7,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from bench.api.cell import Cell, cell_from_dict
 from reports.catalog import Catalog
+from reports.contests import Contest, contests
+from reports.tables import at_one_length, speed_table
+from results.frame import load, speed_summary
 from results.row import Record
 from results.store import Store
+
+PLACE = ("variant", "slot", "dtype", "device", "impl", "protocol")
+"""What the lengths of one line of a speed table have in common."""
 
 
 def command_of(label: str) -> str:
@@ -54,6 +62,45 @@ class RunFolder:
     def name(self) -> str:
         """Name of the run."""
         return self.path.resolve().name
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """Every row of the run, as `results.frame.load` gives it."""
+        return load(self.path)
+
+    @cached_property
+    def contests(self) -> list[Contest]:
+        """The comparisons that this run allows."""
+        return contests(self.frame, self.catalog, self.certificates)
+
+    @cached_property
+    def speed(self) -> pd.DataFrame:
+        """Summary of every timing, as `results.frame.speed_summary` gives it."""
+        return speed_summary(self.frame)
+
+    @cached_property
+    def speed_at_one_length(self) -> pd.DataFrame:
+        """The timings that stand beside the scores."""
+        return at_one_length(self.speed, self.catalog.baseline)
+
+    @cached_property
+    def speed_lines(self) -> pd.DataFrame:
+        """Growth and verdicts, as `reports.tables.speed_table` gives them."""
+        return speed_table(self.frame, self.catalog, self.certificates)
+
+    @cached_property
+    def by_id(self) -> dict[str, Outcome]:
+        """Outcomes by the id of their cell."""
+        return {outcome.record.id: outcome for outcome in self.outcomes}
+
+    @cached_property
+    def speed_cells(self) -> dict[tuple[str, ...], list[Outcome]]:
+        """Speed cells of every length with values, by the settings of `PLACE`."""
+        found: dict[tuple[str, ...], list[Outcome]] = {}
+        for outcome in self.of_kind("speed"):
+            place = tuple(str(getattr(outcome.cell, column)) for column in PLACE)
+            found.setdefault(place, []).append(outcome)
+        return found
 
     @cached_property
     def unfinished(self) -> tuple[str, ...]:

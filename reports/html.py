@@ -11,7 +11,7 @@ from reports.blocks import Block, Document, Figure
 from reports.style import for_page
 
 TEMPLATES = Path(__file__).parent / "templates"
-ALARMS = ("red certificate", "failed", "diverged")
+ALARMS = ("red certificate", "not ranked", "not certified")
 
 
 def page(document: Document) -> str:

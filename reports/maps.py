@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reports.blocks import Figure, clean
-from reports.style import draw
+from reports.style import REST, draw
 
 COLUMNS = 4
 MOST_TOKENS = 40
@@ -48,14 +48,14 @@ def _map(axes: Any, one: Map) -> None:
     axes.imshow(
         shown, cmap="gray", vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest", zorder=1
     )
-    axes.set_xlabel(clean(one.title), fontweight="bold")
+    axes.set_title(clean(one.title), loc="center", fontsize=8.5)
     axes.xaxis.set_ticks_position("top")
     source, query = one.source[:MOST_TOKENS], one.query[:MOST_TOKENS]
     axes.set_xticks(range(len(source)), labels=[_short(token) for token in source], rotation=90)
     axes.set_yticks(range(len(query)), labels=[_short(token) for token in query])
     axes.tick_params(length=0, labelsize=6.5, pad=2)
     for side in axes.spines.values():
-        side.set_visible(False)
+        side.set(visible=True, color=REST, linewidth=0.6)
     if one.gold is not None and not one.is_gold:
         links = [
             (column, row)

@@ -21,6 +21,8 @@ from reports.blocks import (
 _SPECIAL = re.compile(r"([\\`*\[\]|~$#])")
 _EDGE_UNDERSCORE = re.compile(r"(?<![A-Za-z0-9_])_|_(?![A-Za-z0-9_])")
 FIGURES = "figures"
+MOST_ROWS = 300
+"""Of a folded table; GitHub does not render files of a megabyte."""
 
 
 def twin(document: Document) -> str:
@@ -72,7 +74,7 @@ def _section(section: Section) -> str:
 def _block(block: Block) -> str:
     writers: dict[type, Callable[..., str]] = {
         Text: _text,
-        Bullets: lambda bullets: "\n".join(f"- {escape(item)}" for item in bullets.items),
+        Bullets: _bullets,
         Code: lambda code: _code(code.text),
         Table: _table,
         Figure: _figure,
@@ -86,6 +88,13 @@ def _text(text: Text) -> str:
     return marker + escape(text.text)
 
 
+def _bullets(bullets: Bullets) -> str:
+    heads = [f"**{escape(head)}.** " for head in bullets.heads] or [""] * len(bullets.items)
+    return "\n".join(
+        f"- {head}{escape(item)}" for head, item in zip(heads, bullets.items, strict=True)
+    )
+
+
 def _figure(figure: Figure) -> str:
     image = f"![{escape(figure.description)}]({FIGURES}/{figure.key}.svg)"
     return f"{image}\n\n**{escape(figure.title)}.** {escape(figure.caption)}"
@@ -97,10 +106,13 @@ def _table(table: Table) -> str:
         for column in table.columns
     ]
     rules = ["---:" if column.numeric else ":---" for column in table.columns]
-    rows = [heads, rules, *([_entry(entry) for entry in row] for row in table.rows)]
+    shown = table.rows[:MOST_ROWS] if table.folded else table.rows
+    rows = [heads, rules, *([_entry(entry) for entry in row] for row in shown)]
     body = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
     notes = "\n".join(f"{at}. {escape(note)}" for at, note in enumerate(table.notes, start=1))
     inside = body + (f"\n\n{notes}" if notes else "")
+    if len(shown) < len(table.rows):
+        inside += f"\n\n{len(table.rows) - len(shown)} more rows are in report.html."
     if table.folded:
         summary = f"{escape(table.title)} ({len(table.rows)} rows)"
         return f"<details><summary>{summary}</summary>\n\n{inside}\n\n</details>"

@@ -2,6 +2,8 @@
 
 import math
 
+from reports.blocks import NO_VALUE
+
 _SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -23,7 +25,7 @@ def plain(value: float, digits: int | None = None) -> str:
     ('0.123', '1,234', '12.0', '0.00')
     """
     if not math.isfinite(value):
-        return "n/a"
+        return NO_VALUE
     if digits is None:
         size = 0 if value == 0 else math.floor(math.log10(abs(value)))
         digits = min(6, max(0, 2 - size))
@@ -32,24 +34,35 @@ def plain(value: float, digits: int | None = None) -> str:
 
 
 def with_interval(value: float, low: float, high: float, *, signed: bool = False) -> str:
-    """Print a mean and its interval; `±` where it is symmetric, brackets where it is not.
+    """Print an estimate and its interval: `±` where it is symmetric, else brackets.
 
-    >>> with_interval(0.9, 0.88, 0.92), with_interval(1.5, 1.2, 2.0)
-    ('0.900 ± 0.020', '1.50 [1.20, 2.00]')
+    An interval without width, or without bounds, is left away.
+
+    >>> with_interval(0.9, 0.88, 0.92), with_interval(1.5, 1.2, 2.0), with_interval(2.0, 2.0, 2.0)
+    ('0.900 ± 0.020', '1.50 [1.20, 2.00]', '2.00')
     """
     if not math.isfinite(value):
-        return "n/a"
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return f"{'+' if signed and value > 0 else ''}{plain(value)}"
-    up, down = high - value, value - low
-    digits = digits_for(max(up, down))
-    if up <= 0 and down <= 0:
-        digits = max(digits, 3)
+        return NO_VALUE
     sign = "+" if signed and value > 0 else ""
-    middle = sign + plain(value, digits)
-    if math.isclose(up, down, rel_tol=0.02, abs_tol=1e-9):
-        return f"{middle} ± {plain(max(up, 0.0), digits)}"
-    return f"{middle} [{plain(low, digits)}, {plain(high, digits)}]"
+    up, down = high - value, value - low
+    if not (math.isfinite(up) and math.isfinite(down)) or max(up, down) <= 1e-9 * abs(value):
+        return sign + plain(value)
+    digits = digits_for(max(up, down))
+    if math.isclose(up, down, rel_tol=0.02):
+        return f"{sign}{plain(value, digits)} ± {plain(up, digits)}"
+    return f"{sign}{between(value, low, high)}"
+
+
+def between(value: float, low: float, high: float) -> str:
+    """Print a median between its quantiles.
+
+    >>> between(1.5, 1.2, 2.0), between(3.0, 3.0, 3.0)
+    ('1.50 [1.20, 2.00]', '3.00')
+    """
+    if low == high:
+        return plain(value)
+    digits = digits_for(max(high - value, value - low))
+    return f"{plain(value, digits)} [{plain(low, digits)}, {plain(high, digits)}]"
 
 
 def scaled(value: float) -> str:
@@ -59,7 +72,7 @@ def scaled(value: float) -> str:
     ('213 k', '12', '2.50 G')
     """
     if not math.isfinite(value):
-        return "n/a"
+        return NO_VALUE
     for size, prefix in _SCALES:
         if abs(value) >= size:
             return f"{plain(value / size)} {prefix}"
@@ -73,7 +86,7 @@ def percent(ratio: float) -> str:
     ('+8.3 %', '-50 %', '±0 %')
     """
     if not math.isfinite(ratio):
-        return "n/a"
+        return NO_VALUE
     change = 100 * (ratio - 1)
     if abs(change) < 0.05:
         return "±0 %"
@@ -87,7 +100,7 @@ def probability(value: float) -> str:
     ('< 0.001', '0.034', '0.40')
     """
     if not math.isfinite(value):
-        return "n/a"
+        return NO_VALUE
     if value < 0.001:
         return "< 0.001"
     return f"{value:.3f}" if value < 0.1 else f"{value:.2f}"

@@ -4,14 +4,15 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
+from tabulate import tabulate
 
-from reports.catalog import Catalog, certificate_of
-from reports.contests import Contest, contests
-from reports.numbers import percent, plain, scaled, with_interval
-from results.frame import curve, final_values, growth_exponents, speed_summary
-from results.statistics import Interval, holm, paired_difference, t_interval
+from reports.blocks import NO_VALUE, clean
+from reports.catalog import Catalog, certificate_of, red_reasons
+from reports.contests import NOTHING, Contest, contests
+from reports.numbers import scaled, with_interval
+from results.frame import growth_exponents, speed_summary
+from results.statistics import Interval
 
 Certificates = Mapping[str, Any] | None
 
@@ -19,15 +20,12 @@ TRAINED = ("train_tokens_per_s", "train_step_time_ms", "decode_tokens_per_s")
 """Averaged over seeds."""
 TIMED = ("decode_step_time_ms", "peak_memory_bytes", "forward_flops_analytic_count")
 """Taken from speed cells at one length."""
-COUNTED = ("parameters_count",)
-
-NOTHING = Interval(estimate=math.nan, low=-math.inf, high=math.inf, count=0)
 
 
 def ranked_table(
     frame: pd.DataFrame,
     catalog: Catalog | Mapping[str, Any],
-    certificates: Certificates = None,
+    certificates: Certificates,
 ) -> pd.DataFrame:
     """Rank the variants of each task; ties share a rank.
 
@@ -52,10 +50,8 @@ def ranked_table(
 def _contest_lines(
     contest: Contest, summary: pd.DataFrame, certificates: Certificates
 ) -> list[dict[str, object]]:
-    means = contest.means()
-    ranked = {line.variant: line for line in contest.compared()}
-    base = contest.catalog.baseline
-    lines = []
+    means, ranked, base = contest.means, contest.compared, contest.catalog.baseline
+    lines: list[dict[str, Any]] = []
     for variant in contest.variants:
         line = ranked.get(variant)
         difference = line.difference if line else None
@@ -63,16 +59,16 @@ def _contest_lines(
             {
                 "contest": contest.key,
                 "task": contest.title,
-                "rank": float(line.rank) if line and contest.ranking() else math.nan,
+                "rank": float(line.rank) if line and contest.catalog.ranks else math.nan,
                 "variant": contest.catalog.label(variant),
                 "selector": variant,
                 "marks": ", ".join(marks(contest, variant, certificates)),
                 "metric": contest.metric,
                 "unit": contest.catalog.metric(contest.metric).unit,
-                **_bounds("score", means.get(variant, NOTHING)),
+                **bounds("score", means.get(variant, NOTHING)),
                 "seeds": means.get(variant, NOTHING).count,
-                **_bounds("difference", difference or NOTHING),
-                "p_adjusted": line.p_adjusted if line else math.nan,
+                **bounds("difference", difference or NOTHING),
+                "p_adjusted": line.p_adjusted if line and contest.catalog.ranks else math.nan,
                 **_costs(contest, variant, summary, base),
             }
         )
@@ -91,25 +87,18 @@ def _costs(
     found: dict[str, float | int] = {}
     hidden = variant in contest.red
     for metric in TRAINED:
-        found |= _bounds(metric, NOTHING if hidden else trained(contest, variant, metric))
+        found |= bounds(metric, NOTHING if hidden else contest.trained(variant, metric))
     for metric in TIMED:
-        low_high = NOTHING if hidden else _timed(contest, variant, metric, summary)
-        found |= _bounds(metric, low_high)
-    count = trained(contest, variant, "parameters_count").estimate
+        low_high = NOTHING if hidden else timed(contest, variant, metric, summary)
+        found |= bounds(metric, low_high)
+    count = contest.trained(variant, "parameters_count").estimate
     found["parameters_count"] = count
-    reference = trained(contest, base, "parameters_count").estimate
+    reference = contest.trained(base, "parameters_count").estimate
     found["parameters_ratio"] = count / reference if reference else math.nan
     return found
 
 
-def trained(contest: Contest, variant: str, metric: str) -> Interval:
-    """Mean of a metric that scores no data, over the seeds of a variant."""
-    mine = contest.frame[contest.frame["variant"] == variant]
-    values = [final_values(mine, metric, split=split)["value"] for split in ("", "train")]
-    return t_interval(pd.concat(values).to_numpy(dtype=np.float64))
-
-
-def _timed(contest: Contest, variant: str, metric: str, summary: pd.DataFrame) -> Interval:
+def timed(contest: Contest, variant: str, metric: str, summary: pd.DataFrame) -> Interval:
     """Median of rounds between its quantiles; a count has neither spread nor bounds."""
     chosen = summary[(summary["variant"] == variant) & (summary["metric"] == metric)]
     for column in ("slot", "dtype", "device"):
@@ -135,29 +124,35 @@ def at_one_length(summary: pd.DataFrame, baseline: str) -> pd.DataFrame:
     return known[known["length"] == length]
 
 
-def marks(contest: Contest, variant: str, certificates: Certificates = None) -> list[str]:
+def marks(contest: Contest, variant: str, certificates: Certificates) -> list[str]:
     """Short labels that a reader must see beside the name."""
     catalog, base = contest.catalog, contest.catalog.baseline
-    found = []
-    if variant == base:
-        found.append("baseline")
-    if catalog.flag(variant, "control"):
-        found.append("control")
-    if variant in contest.red:
-        found.append("red certificate")
-    elif certificates and certificate_of(certificates, variant) is None:
-        found.append("not certified")
-    if catalog.flag(variant, "wiring_differs"):
-        found.append("wiring differs")
-    elif base in contest.variants:
-        for column in ("backbone", "protocol"):
-            if contest.setting(variant, column) != contest.setting(base, column):
-                found.append(f"other {column}")
-    return found
+    unknown = bool(certificates) and certificate_of(certificates, variant) is None
+    flags = {
+        "baseline": variant == base,
+        "control": catalog.flag(variant, "control"),
+        "red certificate": variant in contest.red,
+        "not certified": unknown,
+        "wiring differs": catalog.flag(variant, "wiring_differs"),
+        **{
+            f"other {column}": base in contest.variants
+            and contest.setting(variant, column) != contest.setting(base, column)
+            for column in ("backbone", "protocol")
+        },
+    }
+    if flags["wiring differs"]:
+        flags["other backbone"] = False
+    return [text for text, holds in flags.items() if holds]
 
 
-def speed_table(frame: pd.DataFrame, catalog: Catalog | Mapping[str, Any]) -> pd.DataFrame:
+def speed_table(
+    frame: pd.DataFrame,
+    catalog: Catalog | Mapping[str, Any],
+    certificates: Certificates,
+) -> pd.DataFrame:
     """Growth of each cost with length, and the ratio to the baseline at the longest length.
+
+    A variant with a red certificate has no line: a wrong result may be as fast as it likes.
 
     Returns:
         One line per shape, metric and variant: `exponent` with bounds, `lengths`, and at
@@ -166,6 +161,7 @@ def speed_table(frame: pd.DataFrame, catalog: Catalog | Mapping[str, Any]) -> pd
     """
     known = Catalog.of(catalog)
     summary = speed_summary(frame).dropna(subset="length")
+    summary = summary[~summary["variant"].map(lambda name: bool(red_reasons(certificates, name)))]
     if summary.empty:
         return pd.DataFrame()
     keys = ["shape", "slot", "dtype", "device", "impl", "protocol", "metric", "variant"]
@@ -174,70 +170,51 @@ def speed_table(frame: pd.DataFrame, catalog: Catalog | Mapping[str, Any]) -> pd
     growth = growth.rename(columns={"low": "exponent_low", "high": "exponent_high"})
     table = last.merge(growth, on=keys, how="left", validate="one_to_one")
     table.insert(0, "name", table["variant"].map(known.label))
-    table["verdict"] = table["verdict"].where(known.ranks, "")
+    if not known.ranks:
+        table["verdict"] = ""
     return table.sort_values([*keys[:-1], "median"], kind="stable", ignore_index=True)
 
 
-def ablation_table(
-    frame: pd.DataFrame,
-    catalog: Catalog | Mapping[str, Any],
-    certificates: Certificates = None,
-) -> pd.DataFrame:
-    """One changed axis per line, and what the change did to the score on common seeds.
+def bounds(name: str, interval: Interval) -> dict[str, float | int]:
+    """Three columns of a quantity: estimate, low and high."""
+    return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
-    Returns:
-        Columns `task`, `base`, `axis`, `value`, `variant`, `score` and `difference` with
-        bounds, `p_adjusted` (Holm over the lines of one task and base), `red`.
+
+def as_text(table: pd.DataFrame) -> str:
+    """Print a ranked table for a terminal, one block per task.
+
+    Args:
+        table: From `ranked_table`.
 
     """
-    known = Catalog.of(catalog)
-    lines = []
-    for contest in contests(frame, known, certificates):
-        changes = [(name, known.ablation(name)) for name in contest.variants]
-        for base in sorted({change["base"] for _, change in changes if change}):
-            mine = {name: change for name, change in changes if change and change["base"] == base}
-            lines += _ablation_lines(contest, base, mine)
-    return pd.DataFrame(lines)
+    if table.empty:
+        return "No quality cell has finished, so there is nothing to compare."
+    parts = []
+    for (title, metric, unit), group in table.groupby(["task", "metric", "unit"], sort=False):
+        rows = [_text_row(dict(line)) for line in group.to_dict("records")]
+        heads = ["rank", "variant", str(unit) or "score", "to baseline", "step ms", "MB", "params"]
+        body = tabulate(rows, heads, tablefmt="simple", disable_numparse=True, colalign=_ALIGN)
+        parts.append(f"{clean(title)}: {clean(metric)}\n{body}")
+    if table["rank"].isna().all():
+        parts.append("Nothing is ranked: the preset is too small, or no certificate is green.")
+    return "\n\n".join(parts)
 
 
-def _ablation_lines(
-    contest: Contest, base: str, changes: Mapping[str, Mapping[str, str]]
-) -> list[dict[str, object]]:
-    found, means = contest.scores(), contest.means()
-    differences = {}
-    for name in changes:
-        seeds = sorted(found.get(name, {}).keys() & found.get(base, {}).keys())
-        left = [found[name][seed] for seed in seeds] if seeds else []
-        right = [found[base][seed] for seed in seeds] if seeds else []
-        differences[name] = paired_difference(left, right)
-    adjusted = dict(zip(changes, holm([d.p for d in differences.values()]), strict=True))
-    first = {"axis": "(base)", "value": "", "p_adjusted": math.nan}
-    common = {"contest": contest.key, "task": contest.title, "base": base}
-    lines: list[dict[str, object]] = [
-        {
-            **common,
-            **first,
-            "variant": base,
-            **_bounds("score", means.get(base, NOTHING)),
-            **_bounds("difference", NOTHING),
-            "red": base in contest.red,
-        }
+_ALIGN = ("right", "left", *["right"] * 5)
+
+
+def _text_row(line: dict[Any, Any]) -> list[str]:
+    marks_ = f" ({line['marks']})" if line["marks"] else ""
+    texts = [
+        NO_VALUE if math.isnan(line["rank"]) else str(int(line["rank"])),
+        f"{line['variant']}{marks_}",
     ]
-    for name, change in sorted(changes.items(), key=lambda item: [*item[1].values()]):
-        lines.append(
-            {
-                **common,
-                "axis": change["axis"],
-                "value": change["value"],
-                "p_adjusted": adjusted[name],
-                "variant": name,
-                **_bounds("score", means.get(name, NOTHING)),
-                **_bounds("difference", differences[name]),
-                "red": name in contest.red,
-            }
-        )
-    return lines
-
-
-def _bounds(name: str, interval: Interval) -> dict[str, float | int]:
-    return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
+    for name, unit in (
+        ("score", 1.0),
+        ("difference", 1.0),
+        ("train_step_time_ms", 1.0),
+        ("peak_memory_bytes", 1e6),
+    ):
+        value, low, high = (line[f"{name}{end}"] / unit for end in ("", "_low", "_high"))
+        texts.append(with_interval(value, low, high, signed=name == "difference"))
+    return [clean(text) for text in (*texts, scaled(line["parameters_count"]))]

@@ -205,8 +205,6 @@ class Wiring(Claiming):
     A decoder with several sources has one slot a source; contexts are concatenated.
     """
 
-    open_loop: ClassVar[bool] = False
-    """States do not depend on the context, so that all queries are known at once."""
     attends: ClassVar[bool] = True
     context_width: int
     readout_width: int
@@ -217,6 +215,11 @@ class Wiring(Claiming):
         self.slots: tuple[Slot, ...] = tuple(slots)
         self.slot_list = nn.ModuleList(slots)
         self.context_width = sum(slot.output_width for slot in slots)
+
+    @classmethod
+    def given(cls, config: Any) -> frozenset[Fact]:
+        """Facts that this wiring gives under these options: `open_loop` or nothing."""
+        return cls.gives
 
     def prepare(self, sources: tuple[Encoded, ...], batch: Batch) -> tuple[Memory, ...]:
         """Let every slot prepare its source."""

@@ -23,7 +23,8 @@ from bench.api.component import (
 from bench.api.errors import Refused
 from bench.api.oracle import chain_oracle
 from bench.api.shapes import Allowed, Features, Mixed, Weights
-from bench.api.source import Memory, Source, State, Tree, branch, tree_map
+from bench.api.source import Memory, Source, State, Tree, branch
+from bench.api.stream import stream_hard
 from bench.api.variant import Impl, Variant
 
 CHAIN_IMPLS: tuple[Impl, ...] = ("auto", "eager", "sdpa")
@@ -180,6 +181,17 @@ class Chain(Variant):
         """Read keys one at a time from the pointer on until one stops the search."""
         if "stream" not in self.alignment.gives:
             return super().stream(query, memory, pointer)
+        moved = any(p.changes_query or p.changes_energy or p.changes_output for p in self.positions)
+        if (
+            "key_local" not in self.score.gives
+            or self.pattern.kind != "full"
+            or moved
+            or self._has_features
+        ):
+            raise Refused(
+                "streaming needs a score that looks at one key at a time, the full pattern, "
+                "and neither positions inside attention nor feedback."
+            )
         return stream_hard(self, query, memory, pointer)
 
     def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
@@ -201,51 +213,3 @@ def _attention_mask(allowed: Allowed | None, bias: Tensor | None, query: Tensor)
     if allowed is None:
         return bias
     return bias.masked_fill(~allowed, float("-inf"))
-
-
-def stream_hard(
-    chain: Chain,
-    query: Float[Tensor, "B Hq 1 Eq"],
-    memory: Memory,
-    pointer: Int[Tensor, "B Hq"],
-) -> tuple[Float[Tensor, "B Hq 1 Ev"], Int[Tensor, "B Hq"], Int[Tensor, "B Hq"]]:
-    """Advance every head's pointer to the first key whose stop probability exceeds one half.
-
-    Each round scores one key a head, so keys beyond the pointer are never touched; the rounds end
-    when all heads have stopped or run off the end.
-    """
-    source = memory.source
-    rows, heads = pointer.shape
-    num_keys, width = source.value.shape[2:]
-    length = source.length[:, None]
-    searching = pointer < length
-    stopped = torch.zeros_like(searching)
-    touched = torch.zeros_like(pointer)
-    while bool(searching.any()):
-        at = pointer.clamp(max=num_keys - 1)
-        call = Call(query=query, memory=take_keys(memory, at[:, :, None]), offset=0, causal=False)
-        stop = chain.alignment.stop_probability(chain.score.energy(call, None))
-        assert stop is not None, "an alignment that gives `stream` has a stop probability"
-        touched = touched + searching
-        stopped = stopped | (searching & (stop[..., 0, 0] > 0.5))
-        searching = searching & ~stopped
-        pointer = torch.where(searching, pointer + 1, pointer)
-        searching = searching & (pointer < length)
-    at = pointer.clamp(max=num_keys - 1)[:, :, None, None].expand(rows, heads, 1, width)
-    read = source.value.expand(-1, heads, -1, -1).gather(2, at)
-    return torch.where(stopped[:, :, None, None], read, 0.0), pointer, touched
-
-
-def take_keys(memory: Memory, index: Int[Tensor, "B Hq n"]) -> Memory:
-    """Gather keys per head; legal only where the score is key-local."""
-
-    def take(leaf: Tensor) -> Tensor:
-        rows, heads = index.shape[:2]
-        wide = leaf.expand(rows, heads, *leaf.shape[2:])
-        shape = (*index.shape, *([1] * (leaf.dim() - 3)))
-        where = index.view(shape).expand(*index.shape, *leaf.shape[3:])
-        return wide.gather(2, where)
-
-    source = memory.source
-    taken = Source(key=take(source.key), value=take(source.value), extras=source.extras)
-    return Memory(taken, tree_map(take, memory.parts))

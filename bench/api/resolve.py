@@ -189,6 +189,26 @@ def _written(axis: str, selector: Selector) -> Selector:
     return registry.canonical(axis, selector)
 
 
+def canonical_backbone(selector: Selector | str, fixes: Mapping[str, Selector]) -> Selector:
+    """Write a backbone's options out, with the axes that a variant fixes put in.
+
+    Raises:
+        Refused: The variant fixes an axis that this backbone does not have.
+    """
+    asked = parse(selector) if isinstance(selector, str) else selector
+    written = registry.canonical("backbone", asked)
+    options = dict(written.options)
+    for axis, fixed in fixes.items():
+        if axis not in options:
+            raise Refused(f"the variant fixes {axis}={fixed}, and {asked.name} has no such axis.")
+        options[axis] = (fixed,)
+    for axis in BACKBONE_AXES:
+        if axis in options:
+            chosen = registry.options_of(options[axis])[0]
+            options[axis] = (registry.canonical(axis, chosen),)
+    return Selector(asked.name, options)
+
+
 def build_variant(
     spec: VariantSpec, dims: Dims, *, impl: Impl = "auto", given: frozenset[Fact] = frozenset()
 ) -> Variant:

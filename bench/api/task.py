@@ -1,6 +1,6 @@
 """A task: seeded examples, metrics with units, a place for attention; it never sees the variant."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
@@ -123,6 +123,20 @@ class Sample(NamedTuple):
     output: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class TaskPreset:
+    """How big a task is under one preset."""
+
+    options: str
+    """Task options as a selector of the same name, `transduction[max_length=8]`."""
+    backbone: str
+    """Backbone selector."""
+    protocol: str
+    """Training selector, `adam[...]`."""
+    seconds: float
+    """CPU seconds of one cell of an ordinary variant on the reference machine."""
+
+
 class Task:
     """Base of all tasks; one subclass a file, registered with `register("task", ...)`."""
 
@@ -130,10 +144,12 @@ class Task:
     """The first one ranks."""
     facts: ClassVar[frozenset[Fact]] = frozenset()
     """What the task provides: `gold_alignment`, `source_tokens`, `reversible_pairs` ..."""
-    backbone: ClassVar[str]
-    """Backbone selector used unless another is asked for."""
+    presets: ClassVar[Mapping[str, TaskPreset]]
+    """Sizes and backbones by preset name: `smoke`, `quick`, `standard`."""
     decodes: ClassVar[bool] = False
     """Whether scoring needs greedily generated output, not only teacher forcing."""
+    needs_predictions: ClassVar[bool] = True
+    """Whether scoring looks at the best word of every target under teacher forcing."""
     data_license: ClassVar[str] = "open (generated)"
     needs_download: ClassVar[bool] = False
     """Whether the data do not ship with the bench or a library."""
@@ -144,7 +160,7 @@ class Task:
     """Value of the first metric at which nothing more can be learned."""
 
     def __init__(self, config: Config, seed: int, data_dir: Path | None = None) -> None:
-        """Make or load the data.
+        """Make or load the data; a subclass calls this first.
 
         Args:
             config: Options.
@@ -154,6 +170,8 @@ class Task:
         Raises:
             DataUnavailable: The data are not on this machine; the message says how to get them.
         """
+        self.notes: dict[str, str] = {}
+        """Facts a report prints beside the numbers: metric signatures, data hashes."""
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Endless batches in a seeded order."""

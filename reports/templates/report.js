@@ -58,7 +58,7 @@
       });
     });
     const tools = toolsOf(table);
-    tools.hidden = false;
+    tools.hidden = bodyOf(table).rows.length < 6;
     tools.querySelector("input").addEventListener("input", (event) => {
       filter(table, event.target.value);
     });

@@ -32,7 +32,7 @@ def kill(writer: subprocess.Popen[bytes]) -> list[str]:
     said = writer.stdout.read().decode()
     assert writer.wait() == -signal.SIGKILL
     writer.stdout.close()
-    return [line for line in said.split("\n")[:-1]]
+    return said.split("\n")[:-1]
 
 
 def test_fifty_kills_of_two_writers_lose_tear_and_repeat_nothing(tmp_path):
@@ -41,15 +41,18 @@ def test_fifty_kills_of_two_writers_lose_tear_and_repeat_nothing(tmp_path):
     store = Store.create(folder)
     writers = [start(folder, ENDLESS), start(folder, ENDLESS)]
     acknowledged: list[str] = []
+    busy_kills = 0
     for turn in range(KILLS):
         time.sleep(draw.uniform(0.0, 0.03))
-        acknowledged += kill(writers[turn % 2])
+        said = kill(writers[turn % 2])
+        busy_kills += bool(said)
+        acknowledged += said
         finished = store.finished()
         assert {line.split()[1] for line in acknowledged} <= finished.keys()
         writers[turn % 2] = start(folder, ENDLESS)
     for writer in writers:
         acknowledged += kill(writer)
-    assert len(acknowledged) > KILLS, "the writers were killed before they wrote anything"
+    assert busy_kills > 0.8 * KILLS, "the writers were killed before they wrote anything"
 
     last = 1 + max(int(line.split()[0]) for line in acknowledged) + 20
     writer = start(folder, last)

@@ -1,0 +1,66 @@
+"""Hard decoding in linear time: each query reads on from where the last one stopped."""
+
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from bench.api.call import Call
+from bench.api.component import expand_heads
+from bench.api.source import Memory, Source, tree_map
+
+if TYPE_CHECKING:
+    from bench.api.chain import Chain
+
+
+def stream_hard(
+    chain: "Chain",
+    query: Float[Tensor, "B Hq 1 Eq"],
+    memory: Memory,
+    pointer: Int[Tensor, "B Hq"],
+) -> tuple[Float[Tensor, "B Hq 1 Ev"], Int[Tensor, "B Hq"], Int[Tensor, "B Hq"]]:
+    """Advance every head's pointer to the first key whose stop probability exceeds one half.
+
+    Each round scores one key a head, so keys beyond the pointer are never touched; the rounds end
+    when all heads have stopped or run off the end. Keys that are not real are passed over.
+    """
+    source = memory.source
+    rows, heads = pointer.shape
+    num_keys, width = source.value.shape[2:]
+    real = source.key_mask()[:, None].expand(-1, heads, -1)
+    length = (real * torch.arange(1, num_keys + 1, device=real.device)).amax(-1)
+    searching = pointer < length
+    stopped = torch.zeros_like(searching)
+    touched = torch.zeros_like(pointer)
+    while bool(searching.any()):
+        at = pointer.clamp(max=num_keys - 1).unsqueeze(2)
+        call = Call(query=query, memory=take_keys(memory, at), offset=0, causal=False)
+        stop = chain.alignment.stop_probability(chain.score.energy(call, None))
+        assert stop is not None, "an alignment that gives `stream` has a stop probability"
+        stops = (stop[..., 0, 0] > 0.5) & real.gather(2, at).squeeze(2)
+        touched = touched + searching
+        stopped = stopped | (searching & stops)
+        searching = searching & ~stopped
+        pointer = torch.where(searching, pointer + 1, pointer)
+        # a walk that has left the source stays past its end, whatever the next query is
+        pointer = torch.where(searching & (pointer >= length), num_keys, pointer)
+        searching = searching & (pointer < length)
+    at = pointer.clamp(max=num_keys - 1)[:, :, None, None].expand(rows, heads, 1, width)
+    read = expand_heads(source.value, heads).gather(2, at)
+    return torch.where(stopped[:, :, None, None], read, 0.0), pointer, touched
+
+
+def take_keys(memory: Memory, index: Int[Tensor, "B Hq n"]) -> Memory:
+    """Gather keys per head; legal only where the score is key-local."""
+
+    def take(leaf: Tensor) -> Tensor:
+        wide = expand_heads(leaf, index.shape[1])
+        shape = (*index.shape, *([1] * (leaf.dim() - 3)))
+        where = index.view(shape).expand(*index.shape, *leaf.shape[3:])
+        return wide.gather(2, where)
+
+    source = memory.source
+    extras = tree_map(take, source.extras)
+    taken = Source(key=take(source.key), value=take(source.value), extras=extras)
+    return Memory(taken, tree_map(take, memory.parts))

@@ -1,0 +1,59 @@
+"""What a certificate says, and the two ways in which a check ends early."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class CheckFailed(Exception):
+    """A law that does not hold; the message is the sentence of the certificate."""
+
+
+class CheckSkipped(Exception):
+    """A law that has no meaning here; the message says why."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Which checks a variant passed, and in one sentence each which it did not, and why."""
+
+    variant: str
+    """Selector with all defaults written out."""
+    passed: tuple[str, ...] = ()
+    skipped: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    expected: tuple[str, ...] = ()
+    """Checks that had to pass; a skip among them is not green."""
+
+    def green(self, expected: Iterable[str] | None = None) -> bool:
+        """Whether nothing failed and everything expected passed.
+
+        Args:
+            expected: Checks that must have passed; None for those the rules derive.
+        """
+        wanted = self.expected if expected is None else tuple(expected)
+        return bool(self.passed) and not self.failed and set(wanted) <= set(self.passed)
+
+    def missing(self) -> dict[str, str]:
+        """Expected checks that were skipped, with the reason given."""
+        return {name: why for name, why in self.skipped.items() if name in self.expected}
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of `certificates.json` (ADR 2)."""
+        return {
+            "passed": list(self.passed),
+            "skipped": dict(self.skipped),
+            "failed": dict(self.failed),
+            "expected": list(self.expected),
+        }
+
+    @classmethod
+    def from_json(cls, variant: str, entry: dict[str, Any]) -> "Certificate":
+        """Read what `to_json` wrote."""
+        return cls(
+            variant=variant,
+            passed=tuple(entry["passed"]),
+            skipped=dict(entry["skipped"]),
+            failed=dict(entry["failed"]),
+            expected=tuple(entry["expected"]),
+        )

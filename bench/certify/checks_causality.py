@@ -1,0 +1,83 @@
+"""No future reaches a query: gradients are exactly zero, and nothing changes bit for bit."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from bench.certify.compare import expect, gradients
+from bench.certify.place import KEYS, ROWS, VOCAB, Subject
+from bench.certify.question import LENGTHS, Mode, Question, answer, ask, modes
+
+CACHED = (4, KEYS - 4)
+"""A first call that fills the cache, then fewer queries than keys."""
+AT = (0, 3, KEYS - 2)
+"""Queries that are looked at: the first, the last before the cache is read, a late one."""
+
+
+def causality(subject: Subject) -> None:
+    """Keys, values and queries after t do not reach query t; the value at t does."""
+    for lengths in (None, LENGTHS):
+        question = ask(subject, lengths=lengths)
+        for mode in modes(subject):
+            for split in (None, CACHED):
+                place = _place(mode, lengths, split)
+                _no_gradient(subject, question, mode, split, place)
+                _no_change(subject, question, mode, split, place)
+    _through_heads(subject)
+
+
+def _place(mode: Mode, lengths: Sequence[int] | None, split: Sequence[int] | None) -> str:
+    padded = ", with padded keys" if lengths else ""
+    cached = f", queries in calls of {CACHED}" if split else ""
+    return f"{mode}{padded}{cached}"
+
+
+def _no_gradient(
+    subject: Subject, question: Question, mode: Mode, split: Sequence[int] | None, place: str
+) -> None:
+    fresh = question.fresh()
+    output = answer(subject, fresh, mode, split=split).output
+    for t in AT:
+        found = gradients(output[:, :, t], fresh.leaves())
+        for name, gradient in zip(("query", "key", "value"), found, strict=True):
+            late = gradient[:, :, t + 1 :].abs().amax((0, 1, 3))
+            if bool((late != 0).any()):
+                s = t + 1 + int(late.argmax())
+                worst = f"gradient {float(late.max()):.2g}"
+                expect(False, f"query {t} depends on the {name} at {s} ({worst}; {place})")
+        if mode.read == "expected" and not subject.gives & {"no_feedback"}:
+            own = found[2][:, :, t].abs().sum()
+            expect(own > 0, f"query {t} does not see its own value ({place})")
+
+
+def _no_change(
+    subject: Subject, question: Question, mode: Mode, split: Sequence[int] | None, place: str
+) -> None:
+    before = answer(subject, question, mode, split=split).output
+    for t in AT:
+        source = question.source
+        assert source.tokens is not None
+        key, value, tokens = source.key.clone(), source.value.clone(), source.tokens.clone()
+        key[:, :, t + 1 :] += 3.0
+        value[:, :, t + 1 :] -= 2.0
+        tokens[:, t + 1 :] = (tokens[:, t + 1 :] + 1) % VOCAB
+        other = replace(source, key=key, value=value, tokens=tokens)
+        after = answer(subject, Question(question.query, other), mode, split=split).output
+        same = torch.equal(after[:, :, : t + 1], before[:, :, : t + 1])
+        expect(same, f"changing keys after {t} changes the queries up to {t} ({place})")
+
+
+def _through_heads(subject: Subject) -> None:
+    rng = torch.Generator().manual_seed(5)
+    width = subject.slot.heads.dims.model_width
+    x = torch.randn(ROWS, KEYS, width, generator=rng, dtype=torch.float64).requires_grad_()
+    tokens = torch.randint(1, VOCAB, (ROWS, KEYS), generator=rng)
+    state = subject.slot.start(None, x)
+    output, _ = subject.slot.attend(x, None, state, own=(x, None, tokens), read="expected")
+    for t in AT:
+        (gradient,) = gradients(output[:, t], (x,))
+        expect(
+            not gradient[:, t + 1 :].any(), f"through the heads, output {t} depends on its future"
+        )
+        expect(gradient[:, t].any(), f"through the heads, output {t} does not depend on place {t}")

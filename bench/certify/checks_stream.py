@@ -1,0 +1,77 @@
+"""Streaming equals hard decoding, and never touches a key beyond the pointer."""
+
+import copy
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from bench.api.source import Memory, tree_map
+from bench.certify.certificate import CheckFailed
+from bench.certify.compare import expect, expect_near
+from bench.certify.place import KEYS, QUERIES, Subject, shake
+from bench.certify.question import LENGTHS, Mode, Question, answer, ask
+
+TRIES = 40
+HARD = Mode("hard")
+
+
+def stream(subject: Subject) -> None:
+    """Decode with a pointer, with NaN planted beyond it; some searches stop, some run off."""
+    for attempt in range(TRIES):
+        slot = copy.deepcopy(subject.slot)
+        shake(slot, attempt, bold=True)
+        drawn = Subject(subject.regime, slot, subject.gives, subject.note)
+        question = ask(drawn, seed=27 + attempt, lengths=LENGTHS)
+        wanted = answer(drawn, question, HARD).output
+        answered = wanted.abs().amax(-1) > 0
+        if bool(answered.any()) and not bool(answered.all()) and _moves(drawn, question):
+            _equals_hard(drawn, question, wanted)
+            return
+    raise CheckFailed(
+        f"in {TRIES} draws never both a search that stops and one that runs off the end, "
+        "so the comparison would show nothing"
+    )
+
+
+def _moves(subject: Subject, question: Question) -> bool:
+    """Whether some pointer stops beyond the first key, so that there is something to skip."""
+    weights = answer(subject, question, HARD).weights
+    return weights is not None and bool(weights[..., 1:].any())
+
+
+def _equals_hard(subject: Subject, question: Question, wanted: Tensor) -> None:
+    memory = subject.variant.prepare(question.source)
+    rows, heads = question.query.shape[:2]
+    pointer = torch.zeros(rows, heads, dtype=torch.long)
+    for t in range(QUERIES if subject.regime == "cross" else 1):
+        query = question.query[:, :, t : t + 1]
+        output, after, touched = subject.variant.stream(query, memory, pointer)
+        sentence = f"streaming differs from hard decoding at query {t}"
+        expect_near(output[:, :, 0], wanted[:, :, t], 0.0, sentence)
+        expect((after >= pointer).all(), f"the pointer moves back at query {t}")
+        expect((after <= KEYS).all(), f"the pointer runs past the end at query {t}")
+        read = after - pointer + 1
+        expect((touched <= read).all(), f"more keys are touched than passed at query {t}")
+        poisoned = _poisoned(memory, after)
+        again, _, _ = subject.variant.stream(query, poisoned, pointer)
+        same = torch.equal(again, output)
+        expect(same, f"NaN beyond the pointer reaches the output at query {t}")
+        pointer = after
+
+
+def _poisoned(memory: Memory, pointer: Tensor) -> Memory:
+    source = memory.source
+    heads = pointer.shape[1]
+    beyond = torch.arange(source.key.shape[2]) > pointer[:, :, None]
+
+    def plant(leaf: Tensor) -> Tensor:
+        if not leaf.is_floating_point() or leaf.dim() < 3:
+            return leaf
+        # a leaf shared by several heads is poisoned where all of them have stopped
+        where = beyond if leaf.shape[1] == heads else beyond.all(1, keepdim=True)
+        where = where.reshape(*where.shape, *([1] * (leaf.dim() - 3)))
+        return torch.where(where, float("nan"), leaf)
+
+    spoiled = replace(source, key=plant(source.key), value=plant(source.value))
+    return Memory(spoiled, tree_map(plant, memory.parts))

@@ -1,0 +1,200 @@
+"""Where variants are certified: small places in every regime, of sizes that no two axes share.
+
+Every size is another prime, so that two axes which were mixed up cannot fit by accident. Options
+are taken as asked in some places and at the small end of their search range in others, where a
+window of ten keys is not wider than the whole sentence.
+"""
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import get_args
+
+import torch
+from torch import nn
+
+from bench.api import registry
+from bench.api.call import Regime
+from bench.api.config import IntRange, search_ranges
+from bench.api.errors import BenchError, InvalidConfig, Refused
+from bench.api.facts import Fact
+from bench.api.registry import CHAIN_AXES
+from bench.api.resolve import SlotPlace, VariantSpec, build_slot, resolve
+from bench.api.selector import Selector
+from bench.api.variant import Impl, Slot, Variant
+
+REGIMES: tuple[Regime, ...] = get_args(Regime)
+ROWS, HEADS, WIDTH, KEYS, QUERIES, SOURCE_WIDTH, VOCAB = 3, 2, 5, 7, 11, 13, 17
+
+OFFERED: frozenset[Fact] = frozenset(
+    {
+        "padding",
+        "stepwise",
+        "open_loop",
+        "source_tokens",
+        "gold_alignment",
+        "token_extras",
+        "two_sources",
+        "reversible_pairs",
+    }
+)
+"""Everything a task or a backbone could offer; a variant refused here is refused everywhere."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A variant in its heads in one regime, with parameters drawn, in float64."""
+
+    regime: Regime
+    slot: Slot
+    gives: frozenset[Fact]
+    note: str
+    """Heads and options, for sentences."""
+
+    @property
+    def variant(self) -> Variant:
+        """The attention beneath the heads."""
+        return self.slot.variant
+
+    @property
+    def own(self) -> bool:
+        """Whether keys come from the queries' own sequence."""
+        return self.regime in ("causal", "self")
+
+    @property
+    def where(self) -> str:
+        """The place, in words."""
+        return f"{self.regime} with {self.note}"
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A regime, the heads that `head=auto` means there, and which options are used."""
+
+    regime: Regime
+    head: str
+    smallest: bool
+
+
+PLACEMENTS: tuple[Placement, ...] = (
+    Placement("cross", "raw", smallest=False),
+    Placement("cross", "multi", smallest=True),
+    Placement("causal", "multi", smallest=True),
+    Placement("self", "multi", smallest=False),
+    Placement("pool", "raw", smallest=True),
+)
+
+
+def gives(spec: VariantSpec) -> frozenset[Fact]:
+    """Facts that the parts of a variant give."""
+    return frozenset[Fact]().union(*(part.gives for _, part in spec.claims()))
+
+
+def refusals(spec: VariantSpec) -> dict[Regime, str]:
+    """Regimes in which a variant cannot stand at all, with the reason."""
+    found: dict[Regime, str] = {}
+    for regime in REGIMES:
+        reasons = [
+            spec.refusal(given | {regime, "equal_width", "equal_heads"}) for given in _offers()
+        ]
+        if None not in reasons:
+            found[regime] = reasons[0] or ""
+    return found
+
+
+def smallest(spec: VariantSpec) -> VariantSpec:
+    """The same variant with whole-number options at the small end of their search ranges."""
+    options = dict(spec.canonical.options)
+    for axis in CHAIN_AXES:
+        if spec.axes.get(axis):
+            options[axis] = tuple(_small(axis, chosen) for chosen in spec.axes[axis])
+    if spec.mechanism is not None:
+        options.update(_small("mechanism", spec.mechanism).options)
+    try:
+        return resolve(Selector(spec.name, options))
+    except InvalidConfig:
+        return spec  # options that only make sense together stay as asked
+
+
+def build_subject(spec: VariantSpec, placement: Placement, impl: Impl = "auto") -> Subject:
+    """Build a variant for one placement, with as few facts taken away as it asks for.
+
+    Raises:
+        Refused: The variant cannot stand there; the message is the reason.
+    """
+    used = smallest(spec) if placement.smallest else spec
+    first: BenchError | None = None
+    for given in _offers():
+        for query_width, source_width, head in _widths(used, placement):
+            place = SlotPlace(
+                regime=placement.regime,
+                query_width=query_width,
+                source_width=source_width,
+                head=head,
+                source_vocab=VOCAB,
+                given=given,
+            )
+            try:
+                slot = _built(used, place, impl)
+            except BenchError as error:
+                first = first or error
+                continue
+            chosen = used.axes["head"][0]
+            note = head if chosen.name == "auto" else str(chosen)
+            note += " heads, smallest options" if placement.smallest else " heads"
+            return Subject(placement.regime, slot, gives(used), note)
+    raise Refused(str(first))
+
+
+def shake(module: nn.Module, seed: int, *, bold: bool = False) -> None:
+    """Move every parameter off the value it starts at, so that no term hides behind a zero.
+
+    Args:
+        module: What to change.
+        seed: Another seed, other parameters.
+        bold: Forget the start and draw standard normals.
+    """
+    rng = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            drawn = torch.randn(parameter.shape, generator=rng, dtype=torch.float64)
+            spread = float(parameter.std()) if parameter.numel() > 1 else 0.0
+            step = drawn if bold else drawn * (spread or 0.5)
+            parameter.copy_(step if bold else parameter + step)
+
+
+def _built(spec: VariantSpec, place: SlotPlace, impl: Impl) -> Slot:
+    # initialization draws from torch's global generator, which is none of our caller's business
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        slot = build_slot(spec, place, impl=impl).double()
+    shake(slot, zlib.crc32(f"{spec.name} {place.regime}".encode()))
+    return slot
+
+
+def _offers() -> Iterable[frozenset[Fact]]:
+    yield OFFERED
+    for fact in sorted(OFFERED):
+        yield OFFERED - {fact}
+
+
+def _widths(spec: VariantSpec, placement: Placement) -> list[tuple[int, int, str]]:
+    """Model width, source width and heads to try, the least equal widths first."""
+    chosen = spec.axes["head"][0]
+    if chosen.name == "auto":
+        head, count = placement.head, HEADS
+        if head == "multi":
+            head = f"multi[heads={HEADS}]"
+    else:
+        asked = chosen.options.get("heads", 1)
+        head, count = str(chosen), asked if isinstance(asked, int) else 1
+    width = WIDTH if head.partition("[")[0] == "raw" else WIDTH * count
+    if placement.regime in ("causal", "self"):
+        return [(width, width, head)]
+    return [(width, SOURCE_WIDTH, head), (width, width, head)]
+
+
+def _small(axis: str, chosen: Selector) -> Selector:
+    ranges = search_ranges(registry.entry(axis, chosen.name).config)
+    low = {name: r.low for name, r in ranges.items() if isinstance(r, IntRange)}
+    return chosen.with_options(**{n: v for n, v in low.items() if chosen.options.get(n) != v})

@@ -1,0 +1,95 @@
+"""Which checks a variant is expected to pass, derived from what its parts say of themselves."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bench.api import registry
+from bench.api.call import Regime
+from bench.api.facts import Fact
+from bench.api.registry import CHAIN_AXES
+from bench.api.resolve import VariantSpec
+from bench.certify.place import REGIMES, gives, refusals
+
+CHECKS = (
+    "runs_somewhere",
+    "shapes",
+    "config",
+    "causality",
+    "padding_invariance",
+    "batch_invariance",
+    "splits",
+    "oracle",
+    "gradients",
+    "weight_law",
+    "permutation_law",
+    "dead_rows",
+    "one_key",
+    "dtypes",
+    "determinism",
+    "stream",
+    "memory_pure",
+    "cost",
+)
+"""Checks of every certificate, in the order in which they are printed."""
+COMPILE = "compile"
+"""Runs only when asked for: it needs a process without the type-checking import hook."""
+
+
+def expected_checks(spec: VariantSpec, *, with_compile: bool = False) -> tuple[str, ...]:
+    """Checks that this variant has to pass."""
+    names = (*CHECKS, COMPILE) if with_compile else CHECKS
+    without = not_applicable(spec)
+    return tuple(name for name in names if name not in without)
+
+
+def not_applicable(spec: VariantSpec) -> dict[str, str]:
+    """Checks without meaning for this variant, each with its reason."""
+    refused = refusals(spec)
+    found: dict[str, str] = {}
+    if "causal" in refused:
+        found["causality"] = refused["causal"]
+    open_regimes = set(REGIMES) - set(refused)
+    if open_regimes <= {"pool"}:
+        found["splits"] = "pooling asks one query, which cannot be split"
+    reason = _cannot(spec, "padding")
+    if reason:
+        found |= dict.fromkeys(("padding_invariance", "dead_rows"), reason)
+    given = gives(spec)
+    if "weights" not in given:
+        found["weight_law"] = "gives no explicit weights"
+    if "stream" not in given:
+        found["stream"] = "has no streaming form"
+    ordered = _order_matters(spec, given, refused)
+    if ordered:
+        found["permutation_law"] = ordered
+    return found
+
+
+def _cannot(spec: VariantSpec, fact: Fact) -> str:
+    for name, part in spec.claims():
+        if fact in part.cannot:
+            return f"{name}: {part.cannot[fact]}"
+    return ""
+
+
+def _order_matters(spec: VariantSpec, given: frozenset[Fact], refused: Mapping[Regime, str]) -> str:
+    """Why keys in another order may give another output, or nothing."""
+    if {"cross", "self", "pool"} <= set(refused):
+        return "stands only in causal places, where order is time"
+    if "key_local" not in given:
+        owner = spec.name if spec.mechanism is not None else spec.axes["score"][0].name
+        return f"{owner} does not look at one key at a time"
+    for axis in CHAIN_AXES:
+        for selector in spec.axes.get(axis, ()):
+            if _looks_at_places(axis, registry.entry(axis, selector.name).target):
+                return f"{selector.name} looks at the places of keys"
+    if spec.mechanism is None and ("stream" in given or "simplex" not in given):
+        return f"{spec.axes['alignment'][0].name} reads keys in order"
+    return ""
+
+
+def _looks_at_places(axis: str, part: Any) -> bool:
+    if axis == "position":
+        acts = (part.changes_query, part.changes_energy, part.changes_output, part.gives_features)
+        return any(acts)
+    return axis == "feedback" or (axis == "pattern" and part.kind != "full")

@@ -1,0 +1,1 @@
+"""Speed, memory and operation counts of one variant beside the baseline."""

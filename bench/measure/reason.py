@@ -1,0 +1,32 @@
+"""Why a variant has no rows: the status and the sentence of its record."""
+
+from typing import NamedTuple
+
+import torch
+
+from bench.api.errors import Refused
+from results.row import Status
+
+
+class Reason(NamedTuple):
+    """What stands in a record in the place of rows."""
+
+    status: Status
+    detail: str
+    """One sentence."""
+
+
+def reason_for(error: Exception) -> Reason:
+    """Turn what a variant raised into a reason."""
+    text = " ".join(str(error).split()) or "no message"
+    if isinstance(error, Refused):
+        return Reason("refused", text)
+    if ran_out_of_memory(error):
+        return Reason("out_of_memory", f"timing ran out of memory: {text}")
+    return Reason("failed", f"{type(error).__name__} while timing: {text}")
+
+
+def ran_out_of_memory(error: Exception) -> bool:
+    """Whether an error says that memory ran out; torch has no class for it on a CPU."""
+    kinds = (MemoryError, torch.OutOfMemoryError)
+    return isinstance(error, kinds) or "can't allocate memory" in str(error)

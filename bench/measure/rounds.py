@@ -1,0 +1,148 @@
+"""Randomized rounds: every round visits everyone, so that a drift of the machine hits all alike.
+
+A variant timed after another differs from it in 98% of experiments on a drifting machine even if
+both are the same code; tests/measure/test_rounds.py repeats that experiment.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TypeVar
+
+from bench.measure.reason import Reason, reason_for
+from bench.measure.shape import Rounds
+from bench.measure.timer import Timer, Work
+
+Progress = Callable[[int, int], None]
+"""Told the visits made and the visits planned."""
+
+T = TypeVar("T")
+
+MOST_SAMPLES = 1000
+WARM_UP_CALLS = 3
+
+
+@dataclass
+class Contestant:
+    """Something to time under a name."""
+
+    name: str
+    works: Mapping[str, Work]
+    """Calls by workload."""
+    call_ms: dict[str, float] = field(default_factory=dict)
+    """Time of one call by workload, from the warm-up."""
+    visits: dict[str, dict[int, float]] = field(default_factory=dict)
+    """Median sample (ms) by workload and round."""
+    failed: Reason | None = None
+    """Why it left the field."""
+    compared: bool = False
+    """Whether the others are compared with it, in rounds that both take part in."""
+
+
+def warm_up(contestants: Sequence[Contestant], protocol: Rounds, timer: Timer) -> None:
+    """Call everything before anything is timed, and estimate how long a call takes.
+
+    Whatever compiles has done so in an earlier call. Short calls are estimated by the best of
+    several.
+    """
+    for contestant in contestants:
+        try:
+            for workload, work in contestant.works.items():
+                first = timer.samples(work, 1)[0]
+                more = timer.samples(work, WARM_UP_CALLS) if first < protocol.visit_ms else []
+                contestant.call_ms[workload] = min([first, *more])
+        except Exception as error:  # noqa: BLE001  # whatever a variant raises, others go on
+            contestant.failed = reason_for(error)
+
+
+def run_rounds(
+    contestants: Sequence[Contestant],
+    protocol: Rounds,
+    timer: Timer,
+    *,
+    seed: int,
+    progress: Progress = lambda done, planned: None,
+) -> None:
+    """Fill the visits of warmed-up contestants; one that fails leaves and keeps its reason.
+
+    Within a round the workloads follow each other and the contestants of a workload stand side by
+    side, both in random order.
+    """
+    shuffler = random.Random(seed)
+    plan = {
+        workload: plan_rounds(playing(contestants, workload), workload, protocol)
+        for workload in protocol.asked
+    }
+    planned, done = sum(len(rounds) for part in plan.values() for rounds in part.values()), 0
+    for number in range(protocol.count):
+        for workload in shuffled(protocol.asked, shuffler):
+            for contestant in shuffled(contestants, shuffler):
+                if number in plan[workload].get(contestant.name, ()):
+                    visit(contestant, workload, number, protocol, timer)
+                    done += 1
+                    progress(done, planned)
+
+
+def visit(
+    contestant: Contestant, workload: str, number: int, protocol: Rounds, timer: Timer
+) -> None:
+    """Settle, sample, and note the median."""
+    if contestant.failed is not None:
+        return
+    settle, samples = visit_calls(contestant.call_ms[workload], protocol)
+    try:
+        found = timer.samples(contestant.works[workload], settle + samples)
+    except Exception as error:  # noqa: BLE001  # whatever a variant raises, others go on
+        contestant.failed = reason_for(error)
+        return
+    contestant.visits.setdefault(workload, {})[number] = median(found[settle:])
+
+
+def visit_calls(call_ms: float, protocol: Rounds) -> tuple[int, int]:
+    """Calls that settle and calls that count, for a call of this length.
+
+    A call longer than the visit settles itself: what the previous contestant left in the cache is
+    a small part of it.
+    """
+    fitting = protocol.visit_ms / call_ms if call_ms > 0 else MOST_SAMPLES
+    samples = min(MOST_SAMPLES, max(protocol.samples, int(fitting)))
+    return int(fitting >= 1), samples
+
+
+def playing(contestants: Sequence[Contestant], workload: str) -> list[Contestant]:
+    """Those that are still in the field and have this workload."""
+    return [one for one in contestants if one.failed is None and workload in one.works]
+
+
+def plan_rounds(
+    contestants: Sequence[Contestant], workload: str, protocol: Rounds
+) -> dict[str, list[int]]:
+    """Rounds of one workload that each contestant takes part in.
+
+    All of them, or evenly spread ones if it is slow; never one without those it is compared with.
+    """
+    rounds = {one.name: affordable(one.call_ms[workload], protocol) for one in contestants}
+    common = min((rounds[one.name] for one in contestants if one.compared), default=protocol.count)
+    shared = spread(list(range(protocol.count)), common)
+    return {
+        one.name: shared if one.compared else spread(shared, min(common, rounds[one.name]))
+        for one in contestants
+    }
+
+
+def affordable(call_ms: float, protocol: Rounds) -> int:
+    """Rounds that fit the budget of one contestant."""
+    cost = sum(visit_calls(call_ms, protocol)) * call_ms
+    fitting = int(protocol.budget_ms / cost) if cost > 0 else protocol.count
+    return min(protocol.count, max(protocol.least, fitting))
+
+
+def spread(rounds: list[int], count: int) -> list[int]:
+    """Evenly spaced ones of some rounds."""
+    return [rounds[index * len(rounds) // count] for index in range(count)]
+
+
+def shuffled(items: Sequence[T], shuffler: random.Random) -> list[T]:
+    """A copy in random order."""
+    return shuffler.sample(items, len(items))

@@ -1,0 +1,129 @@
+"""What a speed cell times and how: the shape and the timing protocol, as selectors."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from bench.api.call import Dims
+from bench.api.config import Config, build_config, config_options
+from bench.api.errors import InvalidConfig, Refused
+from bench.api.selector import Selector, parse
+
+QUICK_LENGTHS = (64, 128, 256)
+"""Lengths of a quick run on a CPU: the fewest that give a growth exponent."""
+FULL_LENGTHS = (64, 128, 256, 512)
+"""Lengths of a standard run on a CPU."""
+
+Workload = Literal["forward", "forward_weights", "forward_backward", "decode_step"]
+WORKLOADS: tuple[Workload, ...] = ("forward", "forward_weights", "forward_backward", "decode_step")
+"""What is timed; each gives the metric `<workload>_time_ms`."""
+
+SOURCE_VOCAB = 100
+"""Ids that the tokens of a timed source take."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttendShape(Config):
+    """Sizes of one timed attention, beneath its heads."""
+
+    batch: int = 4
+    """Rows B."""
+    heads: int = 4
+    """Query and key heads H."""
+    length: int = 256
+    """Queries L and keys S; a decode step has one query and S keys."""
+    width: int = 32
+    """Width of queries, keys and values, per head."""
+    regime: Literal["cross", "causal"] = "causal"
+    """Where the keys come from."""
+
+    def __post_init__(self) -> None:
+        """Check that every size is positive."""
+        for name in ("batch", "heads", "length", "width"):
+            _at_least(f"attend: {name}", getattr(self, name), 1)
+
+    @property
+    def dims(self) -> Dims:
+        """Sizes a variant is built with."""
+        width = self.width
+        model = self.heads * width
+        return Dims(self.heads, self.heads, width, width, width, model, self.regime, SOURCE_VOCAB)
+
+    def show(self) -> str:
+        """Print the canonical selector, defaults written out."""
+        return Selector("attend", config_options(self)).show()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rounds(Config):
+    """Timing protocol: rounds that visit every variant in random order.
+
+    A visit settles with one call, then takes as many samples as fit `visit_ms`, and counts as one
+    number, their median.
+    """
+
+    count: int = 10
+    """Rounds."""
+    visit_ms: float = 12.0
+    """Time for the samples of one visit (ms)."""
+    samples: int = 3
+    """Fewest samples of a visit, however long a call takes."""
+    budget_ms: float = 300.0
+    """Time for all visits of one variant to one workload (ms); a variant too slow for it sits out
+    some of the rounds."""
+    least: int = 4
+    """Fewest rounds a slow variant takes part in."""
+    workloads: tuple[Selector, ...] = tuple(Selector(name) for name in WORKLOADS)
+    """What to time, joined by '+'."""
+    cache: Literal["warm", "cold"] = "warm"
+    """Whether inputs may lie in the cache; cold needs rotating inputs and is refused so far."""
+
+    def __post_init__(self) -> None:
+        """Check counts and workload names."""
+        _at_least("rounds: count", self.count, 1)
+        _at_least("rounds: samples", self.samples, 1)
+        _at_least("rounds: least", self.least, 1)
+        for selector in self.workloads:
+            if selector.show() not in WORKLOADS:
+                raise InvalidConfig(
+                    f"rounds: no workload {selector.show()!r}; known: {', '.join(WORKLOADS)}."
+                )
+        if self.cache == "cold":
+            raise Refused(
+                "timing with a cold cache is not written yet; use cache=warm, where all variants "
+                "may find their inputs in the cache."
+            )
+
+    @property
+    def asked(self) -> tuple[Workload, ...]:
+        """Names of the workloads, in the order of `WORKLOADS`."""
+        names = {selector.name for selector in self.workloads}
+        return tuple(workload for workload in WORKLOADS if workload in names)
+
+    def show(self) -> str:
+        """Print the canonical selector, defaults written out."""
+        return Selector("rounds", config_options(self)).show()
+
+
+ConfigT = TypeVar("ConfigT", bound=Config)
+
+
+def parse_shape(text: str) -> AttendShape:
+    """Read `attend[batch=4,...]`."""
+    return _read(AttendShape, "attend", text)
+
+
+def parse_rounds(text: str) -> Rounds:
+    """Read `rounds[count=10,...]`."""
+    return _read(Rounds, "rounds", text)
+
+
+def _read(config: type[ConfigT], name: str, text: str) -> ConfigT:
+    selector = parse(text)
+    if selector.name != name:
+        raise InvalidConfig(f"a speed cell needs {name}[...], got {text!r}.")
+    return build_config(config, selector.options, name)
+
+
+def _at_least(what: str, value: int, least: int) -> None:
+    if value < least:
+        raise InvalidConfig(f"{what} must be at least {least}, got {value}.")

@@ -1,0 +1,88 @@
+"""How long one call takes, on a CPU and on a GPU.
+
+On a CPU a sample is the time between two readings of the clock, wall time by default. On a GPU it
+is device time between two events. Launch gaps stay out because the stream is first made to sleep
+until everything is queued; a call of more than about a thousand kernels fills the launch queue
+meanwhile and is timed with its gaps.
+"""
+
+import gc
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+
+Clock = Callable[[], float]
+"""Returns seconds; only differences matter."""
+Work = Callable[[], object]
+"""One call of what is timed."""
+
+SLEEP_CYCLES_PER_S = 2.0e9
+"""At least the clock rate of current GPUs, so that a sleep is never too short."""
+LONGEST_SLEEP_S = 0.02
+
+
+class Timer(Protocol):
+    """Takes samples of the time of a call."""
+
+    def samples(self, work: Work, count: int) -> list[float]:
+        """Call `count` times and return the times (ms)."""
+        ...
+
+
+class CpuTimer:
+    """Samples from an injected clock; garbage is collected between visits, never in a sample."""
+
+    def __init__(self, clock: Clock = time.perf_counter) -> None:
+        self.clock = clock
+
+    def samples(self, work: Work, count: int) -> list[float]:
+        """Time each call by itself."""
+        clock, found = self.clock, []
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            for _ in range(count):
+                begin = clock()
+                work()
+                found.append((clock() - begin) * 1e3)
+        finally:
+            if collecting:
+                gc.enable()
+        return found
+
+
+class CudaTimer:
+    """Samples from event pairs behind a sleeping kernel.
+
+    Only a warm cache is timed. Cold needs input sets of three times the L2 cache, rotated from
+    call to call: a list of works in the place of one.
+    """
+
+    def __init__(self, clock: Clock = time.perf_counter, cuda: Any = torch.cuda) -> None:
+        self.clock = clock
+        self.cuda = cuda
+
+    def samples(self, work: Work, count: int) -> list[float]:
+        """Queue sleep, event, call, event for every sample, then wait for all of them."""
+        self.cuda.synchronize()
+        begin = self.clock()
+        work()
+        self.cuda.synchronize()
+        ahead = min(1.5 * (self.clock() - begin), LONGEST_SLEEP_S)
+        pairs = []
+        for _ in range(count):
+            first, last = (self.cuda.Event(enable_timing=True) for _ in range(2))
+            self.cuda._sleep(int(ahead * SLEEP_CYCLES_PER_S))
+            first.record()
+            work()
+            last.record()
+            pairs.append((first, last))
+        self.cuda.synchronize()
+        return [float(first.elapsed_time(last)) for first, last in pairs]
+
+
+def timer_for(device: torch.device, clock: Clock) -> Timer:
+    """The timer of a device."""
+    return CudaTimer(clock) if device.type == "cuda" else CpuTimer(clock)

@@ -1,0 +1,110 @@
+"""Ask a trained system about a split, and turn its answers into rows."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from bench.api.backbone import Backbone, Mode
+from bench.api.task import Answer, Batch, Scored, Split, Task
+from results.row import Row
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Answers to a split and what decoding took."""
+
+    answers: tuple[Answer, ...]
+    scores: tuple[Scored, ...]
+    decode_seconds: float
+    decoded_tokens: int
+
+    def value(self, metric: str) -> float | None:
+        """The plain value of a metric."""
+        for scored in self.scores:
+            if scored.metric == metric and not scored.axis:
+                return scored.value
+        return None
+
+
+def evaluate(
+    task: Task, backbone: Backbone, split: Split, device: torch.device, clock: Clock
+) -> Evaluated:
+    """Answer every batch of a split and score the answers."""
+    training = backbone.training
+    backbone.eval()
+    answers: list[Answer] = []
+    seconds, tokens = 0.0, 0
+    with torch.no_grad():
+        for batch in task.evaluation(split):
+            here = batch.to(device)
+            answer = _teacher_forced(task, backbone, here)
+            if task.decodes:
+                start = clock()
+                said = backbone.generate(here, task.sizes.max_length, Mode(want_weights=True))
+                seconds += clock() - start
+                tokens += sum(len(row) + 1 for row in said.tokens)
+                answer = Answer(batch, answer.predicted, answer.nll, said.tokens, answer.weights)
+            answers.append(answer)
+    backbone.train(training)
+    return Evaluated(tuple(answers), tuple(task.score(split, answers)), seconds, tokens)
+
+
+def _teacher_forced(task: Task, backbone: Backbone, batch: Batch) -> Answer:
+    trace = backbone(batch, Mode())
+    nll = backbone.output.nll(trace, backbone.emit, batch)
+    predicted = None
+    if task.needs_predictions and not backbone.output.sequence_only:
+        predicted = backbone.output.log_probs(trace, backbone.emit, batch).argmax(-1).cpu()
+    weights = None
+    if trace.attended and trace.attended[0].weights is not None:
+        weights = trace.weights.cpu()
+    on_cpu = batch.to(torch.device("cpu"))
+    return Answer(on_cpu, predicted, nll.cpu(), None, weights)
+
+
+def score_rows(scores: Sequence[Scored], split: Split) -> list[Row]:
+    """Rows of a scored split."""
+    return [Row(metric=s.metric, value=s.value, axis=s.axis, x=s.x, split=split) for s in scores]
+
+
+def attention_maps(task: Task, answers: Sequence[Answer], count: int) -> list[dict[str, object]]:
+    """Some maps beside their gold alignment, as plain data for the report."""
+    found: list[dict[str, object]] = []
+    usable = [a for a in answers if a.weights is not None and a.weights.shape[1] > 1]
+    for answer in usable[-2:] or [a for a in answers if a.weights is not None][:1]:
+        for row in range(min(count, len(answer.batch.targets))):
+            found.append(_map(task, answer, row))
+    return found[:count]
+
+
+def _map(task: Task, answer: Answer, row: int) -> dict[str, object]:
+    batch, weights = answer.batch, answer.weights
+    assert weights is not None
+    mask = batch.mask[row]
+    steps = mask if batch.sources else torch.ones_like(mask)
+    if batch.sources:
+        text = batch.sources[0]
+        real = text.mask[row] if text.mask is not None else torch.ones_like(text.tokens[row]).bool()
+        shown = batch.extended if batch.extended is not None else text.tokens
+        source = task.tokens(shown[row][real].tolist(), source=True)
+        query = task.tokens(batch.targets[row][steps].tolist(), source=False)
+    else:
+        real = torch.ones(weights.shape[2], dtype=torch.bool)
+        source = task.tokens(batch.inputs[row].tolist(), source=True)
+        query = source
+    gold = None if batch.gold is None else _rounded(batch.gold[row][steps][:, real])
+    return {
+        "title": f"example {row + 1}",
+        "query": query,
+        "source": source,
+        "weights": _rounded(weights[row][steps][:, real]),
+        "gold": gold,
+    }
+
+
+def _rounded(x: Tensor) -> list[list[float]]:
+    return [[round(value, 4) for value in line] for line in x.tolist()]

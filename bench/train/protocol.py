@@ -1,0 +1,52 @@
+"""How a quality cell is trained: the same for every variant of a comparison."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from bench.api.config import Config, FloatRange, build_config, config_options
+from bench.api.errors import InvalidConfig, UnknownName
+from bench.api.selector import Selector, parse
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdamProtocol(Config):
+    """Adam with linear warm-up, a constant rate, and gradient clipping."""
+
+    lr: Annotated[float, FloatRange(3e-4, 3e-2, log=True)] = 3e-3
+    """Learning rate after warm-up."""
+    warmup: int = 50
+    """Steps of linear warm-up."""
+    clip: float = 1.0
+    """Largest norm of the gradient."""
+    weight_decay: float = 0.0
+    """Decoupled weight decay."""
+    batch: int = 32
+    """Sequences a step."""
+    steps: int = 600
+    """Updates at most."""
+    cpu_seconds: float = 0.0
+    """Training CPU seconds at most (s); 0 for no limit. Evaluation does not count."""
+    evaluate_every: int = 100
+    """Updates between validations."""
+    stop_at: float = 0.0
+    """Stop once the ranking metric reaches this on validation; 0 for never."""
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if self.lr <= 0 or self.clip <= 0 or min(self.batch, self.steps, self.evaluate_every) < 1:
+            raise InvalidConfig(
+                "adam: lr and clip must be positive, batch, steps and evaluate_every at least 1."
+            )
+
+
+def read_protocol(selector: Selector | str) -> AdamProtocol:
+    """Read a training selector, `adam[lr=0.003,steps=600]`."""
+    asked = parse(selector) if isinstance(selector, str) else selector
+    if asked.name != "adam":
+        raise UnknownName.among("training protocol", asked.name, ["adam"])
+    return build_config(AdamProtocol, asked.options, "adam")
+
+
+def canonical_protocol(selector: Selector | str) -> Selector:
+    """Write the defaults out."""
+    return Selector("adam", config_options(read_protocol(selector)))

@@ -1,0 +1,81 @@
+"""What is trained: one backbone, or two directions that share a batch and a joint loss."""
+
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bench.api.backbone import Backbone, JointLoss, Loss, LossInputs, Mode
+from bench.api.task import Batch, Text
+
+Carry = dict[str, dict[str, Tensor]]
+"""What each loss carries from step to step; part of a checkpoint."""
+
+
+class System(nn.Module):
+    """Backbones and the losses summed over them."""
+
+    def __init__(
+        self,
+        there: Backbone,
+        losses: dict[str, Loss],
+        back: Backbone | None = None,
+        joint: JointLoss | None = None,
+    ) -> None:
+        super().__init__()
+        self.there = there
+        self.back = back
+        self.joint = joint
+        self.terms = nn.ModuleDict({name.replace(".", "_"): loss for name, loss in losses.items()})
+        self.named_losses = losses
+
+    def init_carry(self) -> Carry:
+        """Carry before the first step."""
+        return {name: loss.init() for name, loss in self.named_losses.items()}
+
+    def losses(
+        self, batch: Batch, mode: Mode, carry: Carry
+    ) -> tuple[dict[str, Float[Tensor, ""]], Carry]:
+        """Terms to be summed and minimized (nats per target token), and the next carry."""
+        there = self._inputs(self.there, batch, mode)
+        terms = {"nll": _per_token(there)}
+        after: Carry = {}
+        for name, loss in self.named_losses.items():
+            terms[name], after[name] = loss(there, carry[name])
+        if self.back is not None and self.joint is not None:
+            back = self._inputs(self.back, reverse_batch(batch), mode)
+            terms["nll_back"] = _per_token(back)
+            terms["joint"] = self.joint(there, back)
+        return terms, after
+
+    @staticmethod
+    def _inputs(backbone: Backbone, batch: Batch, mode: Mode) -> LossInputs:
+        trace = backbone(batch, mode)
+        nll = backbone.output.nll(trace, backbone.emit, batch)
+        return LossInputs(trace, nll, batch, mode.progress)
+
+
+def _per_token(inputs: LossInputs) -> Float[Tensor, ""]:
+    """Mean over scored tokens; outputs without a factor per token give one number a row."""
+    return inputs.nll.sum() / inputs.batch.mask.sum().clamp(min=1)
+
+
+def reverse_batch(batch: Batch) -> Batch:
+    """Swap source and target: what the other direction of a reversible pair is trained on.
+
+    Both sides end in EOS, so targets are the source tokens and the source is the targets.
+    """
+    text = batch.sources[0]
+    real = text.mask if text.mask is not None else torch.ones_like(text.tokens, dtype=torch.bool)
+    start = batch.inputs[:, :1]
+    return replace(
+        batch,
+        sources=(Text(batch.targets, batch.mask),),
+        inputs=torch.cat((start, text.tokens[:, :-1]), 1),
+        targets=text.tokens,
+        mask=real,
+        extended=None,
+        num_extra=0,
+        gold=None if batch.gold is None else batch.gold.transpose(1, 2),
+    )

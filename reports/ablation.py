@@ -1,0 +1,73 @@
+"""The ablation table: one axis changed at a time."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from reports.catalog import Catalog
+from reports.contests import NOTHING, Contest, contests
+from reports.tables import Certificates, bounds
+from results.statistics import holm, paired_difference
+
+
+def ablation_table(
+    frame: pd.DataFrame,
+    catalog: Catalog | Mapping[str, Any],
+    certificates: Certificates,
+) -> pd.DataFrame:
+    """One changed axis per line, and what the change did to the score on common seeds.
+
+    Returns:
+        Columns `task`, `base`, `axis`, `value`, `variant`, `score` and `difference` with
+        bounds, `p_adjusted` (Holm over the lines of one task and base), `red`.
+
+    """
+    known = Catalog.of(catalog)
+    lines = []
+    for contest in contests(frame, known, certificates):
+        changes = [(name, known.ablation(name)) for name in contest.variants]
+        for base in sorted({change["base"] for _, change in changes if change}):
+            mine = {name: change for name, change in changes if change and change["base"] == base}
+            lines += _ablation_lines(contest, base, mine)
+    return pd.DataFrame(lines)
+
+
+def _ablation_lines(
+    contest: Contest, base: str, changes: Mapping[str, Mapping[str, str]]
+) -> list[dict[str, object]]:
+    found, means = contest.scores, contest.means
+    differences = {}
+    for name in changes:
+        seeds = sorted(found.get(name, {}).keys() & found.get(base, {}).keys())
+        left = [found[name][seed] for seed in seeds] if seeds else []
+        right = [found[base][seed] for seed in seeds] if seeds else []
+        differences[name] = paired_difference(left, right)
+    adjusted = dict(zip(changes, holm([d.p for d in differences.values()]), strict=True))
+    first = {"axis": "(base)", "value": "", "p_adjusted": math.nan}
+    common = {"contest": contest.key, "task": contest.title, "base": base}
+    lines: list[dict[str, object]] = [
+        {
+            **common,
+            **first,
+            "variant": base,
+            **bounds("score", means.get(base, NOTHING)),
+            **bounds("difference", NOTHING),
+            "red": base in contest.red,
+        }
+    ]
+    for name, change in sorted(changes.items(), key=lambda item: [*item[1].values()]):
+        lines.append(
+            {
+                **common,
+                "axis": change["axis"],
+                "value": change["value"],
+                "p_adjusted": adjusted[name],
+                "variant": name,
+                **bounds("score", means.get(name, NOTHING)),
+                **bounds("difference", differences[name]),
+                "red": name in contest.red,
+            }
+        )
+    return lines

@@ -1,0 +1,235 @@
+"""Figures of a run: what is drawn from which rows."""
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+
+from reports.blocks import Block, Figure, Section, Text
+from reports.contests import Contest
+from reports.figures import Legend, Line, Panel, Point, panels
+from reports.folder import RunFolder
+from reports.style import MOST_LINES, looks
+from reports.tables import timed
+from results.frame import curve
+from results.statistics import Interval, pareto_front
+
+BANDS = "Bands are 95% t intervals over seeds; a line without a band has one seed."
+MOST_PANELS = 12
+DRAWN = ("forward_time_ms", "forward_backward_time_ms", "decode_step_time_ms", "peak_memory_bytes")
+
+
+def legend_of(folder: RunFolder) -> Legend:
+    """One look per variant for the whole report: the baseline, then the best over all tasks."""
+    places: dict[str, list[int]] = {}
+    for contest in folder.contests:
+        for line in contest.compared.values():
+            places.setdefault(line.variant, []).append(line.rank)
+    fair = {name for contest in folder.contests for name in contest.variants}
+    fair |= {outcome.cell.variant for outcome in folder.outcomes}
+    fair -= {name for contest in folder.contests for name in contest.red}
+    catalog = folder.catalog
+
+    def order(name: str) -> tuple[bool, bool, float, str]:
+        found = places.get(name, [])
+        mean = sum(found) / len(found) if found else math.inf
+        return name != catalog.baseline, not found, mean, name
+
+    names = sorted(fair, key=order)
+    controls = [name for name in names if catalog.flag(name, "control")][:1]
+    if controls and controls[0] not in names[:MOST_LINES]:
+        names.remove(controls[0])
+        names.insert(MOST_LINES - 1, controls[0])
+    return Legend(looks(names), catalog.labels([*names]))
+
+
+def learning_section(folder: RunFolder, legend: Legend) -> Section:
+    """Validation score against steps and against CPU seconds."""
+    content = [
+        panel
+        for contest in folder.contests
+        for axis, label in (("step", "step"), ("cpu_s", "CPU time (s)"))
+        if (panel := _curve_panel(contest, axis, label, "validation")).lines
+    ]
+    words = {
+        "title": "Learning curves",
+        "description": "Validation score of each variant against training steps and CPU time.",
+        "caption": f"Validation score against steps (left) and CPU time (right). {BANDS}",
+    }
+    none = "No learning curve was stored."
+    return _figures("learning", "Learning curves", words, content, legend, none=none, columns=2)
+
+
+def length_section(folder: RunFolder, legend: Legend) -> Section:
+    """Test score against the length of the input."""
+    content = [
+        panel
+        for contest in folder.contests
+        if (panel := _curve_panel(contest, "length", "length (tokens)", "test")).lines
+    ]
+    words = {
+        "title": "Quality against length",
+        "description": "Test score of each variant in groups of inputs of equal length.",
+        "caption": f"Test score of inputs of one length. {BANDS}",
+    }
+    none = "No task of this run scores by length."
+    return _figures("length", "Quality against length", words, content, legend, none=none)
+
+
+def pareto_section(folder: RunFolder, legend: Legend) -> Section:
+    """Quality against step time and against memory."""
+    summary = folder.speed_at_one_length
+    content = []
+    for contest in folder.contests:
+        steps = {name: contest.trained(name, "train_step_time_ms") for name in contest.means}
+        memory = {name: timed(contest, name, "peak_memory_bytes", summary) for name in steps}
+        for costs, unit, label in (
+            (steps, 1.0, "training step (ms)"),
+            (memory, 1e6, "peak memory (MB)"),
+        ):
+            panel = _pareto_panel(contest, costs, unit, label)
+            if panel.points:
+                content.append(panel)
+    front = (
+        "Filled marks are on the front: no variant has a better mean on both axes. Crosses are 95% "
+        "t intervals; where they overlap, the place on the front is not certain."
+        if folder.catalog.ranks
+        else "No front is drawn, because this preset ranks nothing."
+    )
+    words = {
+        "title": "Quality against cost",
+        "description": "Test score of each variant against its step time and peak memory.",
+        "caption": f"{front} Variants with a red certificate are left out.",
+    }
+    none = "Scores or costs are missing."
+    return _figures("pareto", "Quality against cost", words, content, legend, none=none, columns=2)
+
+
+def speed_figures(folder: RunFolder, legend: Legend) -> list[Figure]:
+    """Time and memory against length, one figure for each shape and slot."""
+    summary = folder.speed.dropna(subset="length")
+    red = {name for contest in folder.contests for name in contest.red}
+    summary = summary[~summary["variant"].isin(red)]
+    figures = []
+    for at, (place, group) in enumerate(
+        summary.groupby(["shape", "slot", "dtype", "device"], sort=True), start=1
+    ):
+        content = [
+            panel for metric in DRAWN if (panel := _speed_panel(folder, metric, group)).lines
+        ]
+        where = ", ".join(str(part) for part in place)
+        words = {
+            "title": f"Time and memory against length, {where}",
+            "description": "Cost of one call of each variant at several lengths, log-log.",
+            "caption": "Medians with 10% and 90% quantiles of the rounds, on logarithmic axes: "
+            "the slope is the growth exponent.",
+        }
+        if content:
+            figures.append(panels(f"speed-{at}", words, content, legend, columns=2))
+    return figures
+
+
+def _figures(
+    key: str,
+    title: str,
+    words: dict[str, str],
+    content: Sequence[Panel],
+    legend: Legend,
+    *,
+    none: str,
+    columns: int = 3,
+) -> Section:
+    """Pages of panels, so that no figure is too tall to read."""
+    pages = [content[at : at + MOST_PANELS] for at in range(0, len(content), MOST_PANELS)]
+    blocks: list[Block] = [
+        panels(f"{key}-{at}", words, page, legend, columns=columns)
+        for at, page in enumerate(pages, start=1)
+    ]
+    return Section(key=key, title=title, blocks=tuple(blocks or [Text(none)]))
+
+
+def _curve_panel(contest: Contest, axis: str, x_label: str, split: str) -> Panel:
+    table = curve(contest.frame, contest.metric, axis)
+    table = table[table["split"] == split]
+    known = contest.catalog
+    return Panel(
+        title=contest.title,
+        x_label=x_label,
+        y_label=known.metric(contest.metric).axis,
+        lines=tuple(_line(str(name), group) for name, group in table.groupby("variant")),
+        levels=tuple(
+            (value, key)
+            for key in ("chance", "ceiling")
+            if (value := known.level(contest.task, key)) is not None
+        ),
+    )
+
+
+def _line(
+    name: str,
+    table: pd.DataFrame,
+    columns: Sequence[str] = ("x", "mean", "low", "high"),
+    unit: float = 1.0,
+) -> Line:
+    x, mean, low, high = ([float(value) for value in table[column]] for column in columns)
+    return Line(
+        name=name,
+        x=tuple(x),
+        y=tuple(value / unit for value in mean),
+        low=tuple(_bound(value, middle) / unit for value, middle in zip(low, mean, strict=True)),
+        high=tuple(_bound(value, middle) / unit for value, middle in zip(high, mean, strict=True)),
+    )
+
+
+def _bound(value: float, middle: float) -> float:
+    return value if math.isfinite(value) else middle
+
+
+def _pareto_panel(contest: Contest, costs: dict[str, Interval], unit: float, label: str) -> Panel:
+    names = [
+        name
+        for name, cost in costs.items()
+        if name not in contest.red and math.isfinite(cost.estimate)
+    ]
+    better = contest.better
+    front = [False] * len(names)
+    if contest.catalog.ranks and better != "none":
+        pairs = [(contest.means[name].estimate, costs[name].estimate) for name in names]
+        front = pareto_front(pairs, (better, "lower"))
+    return Panel(
+        title=contest.title,
+        x_label=label,
+        y_label=contest.catalog.metric(contest.metric).axis,
+        points=tuple(
+            Point(
+                name=name,
+                x=_triple(costs[name], unit),
+                y=_triple(contest.means[name], 1.0),
+                front=on,
+            )
+            for name, on in zip(names, front, strict=True)
+        ),
+    )
+
+
+def _triple(interval: Interval, unit: float) -> tuple[float, float, float]:
+    return interval.estimate / unit, interval.low / unit, interval.high / unit
+
+
+def _speed_panel(folder: RunFolder, metric: str, group: pd.DataFrame) -> Panel:
+    rows = group[group["metric"] == metric].sort_values("length", kind="stable")
+    memory = metric.endswith("_bytes")
+    known = folder.catalog.metric(metric)
+    columns = ("length", "median", "q10", "q90")
+    unit = 1e6 if memory else 1.0
+    return Panel(
+        title=known.title,
+        x_label="length (tokens)",
+        y_label="MB" if memory else known.unit,
+        lines=tuple(
+            _line(str(name), part, columns, unit) for name, part in rows.groupby("variant")
+        ),
+        log_x=True,
+        log_y=True,
+        ticks=tuple(sorted(float(length) for length in rows["length"].unique())),
+    )

@@ -1,0 +1,204 @@
+"""The tables of a run as CSV for machines and LaTeX for papers."""
+
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from reports.ablation import ablation_table
+from reports.blocks import clean
+from reports.catalog import Catalog
+from reports.folder import RunFolder, command_of, read_folder
+from reports.numbers import between, percent, probability, scaled, with_interval
+from reports.tables import ranked_table
+
+Line = dict[Any, Any]
+Column = tuple[str, Callable[[Line], str]]
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "±": r"$\pm$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "×": r"$\times$",
+    "\N{EM DASH}": "---",
+    "\ufffd": "?",
+}
+
+
+def export_tables(folder: Path, out: Path) -> list[Path]:
+    """Write every table as CSV, and those of a paper as LaTeX for the package booktabs.
+
+    Args:
+        folder: A run folder.
+        out: Folder to write to; made if missing.
+
+    Returns:
+        The files written: `ranked`, `speed`, `ablation` and `cells` as `.csv`, without those
+        that have no line, and `.tex` for the first three.
+
+    """
+    run = read_folder(folder)
+    ranked = ranked_table(run.frame, run.catalog, run.certificates)
+    ablation = ablation_table(run.frame, run.catalog, run.certificates)
+    tables = {
+        "ranked": ranked,
+        "speed": run.speed_lines,
+        "ablation": ablation,
+        "cells": _cells(run),
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, table in tables.items():
+        if table.empty:
+            continue
+        path = out / f"{name}.csv"
+        finite = table.replace([math.inf, -math.inf], math.nan)
+        finite.map(_cell).to_csv(path, index=False, lineterminator="\n", encoding="utf-8")
+        written.append(path)
+        if name in _COLUMNS:
+            path = out / f"{name}.tex"
+            path.write_text(_latex(name, table, run.catalog), encoding="utf-8")
+            written.append(path)
+    return written
+
+
+def _cell(value: object) -> object:
+    """Keep foreign text from being run by a spreadsheet."""
+    if not isinstance(value, str):
+        return value
+    text = clean(value)
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t") else text
+
+
+def _cells(run: RunFolder) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "cell": outcome.record.id,
+            "kind": outcome.cell.kind,
+            "task": outcome.cell.task,
+            "variant": outcome.cell.variant,
+            "seed": outcome.cell.seed,
+            "status": outcome.record.status,
+            "detail": outcome.record.detail,
+            "seconds": outcome.record.seconds,
+            "command": command_of(outcome.cell.label),
+        }
+        for outcome in run.outcomes
+    )
+
+
+def escape_latex(text: str) -> str:
+    r"""Make plain text mean itself in LaTeX.
+
+    >>> escape_latex("50 % of x_1 & {y}")
+    '50 \\% of x\\_1 \\& \\{y\\}'
+    """
+    return "".join(_LATEX.get(letter, letter) for letter in " ".join(clean(text).split()))
+
+
+def _latex(name: str, table: pd.DataFrame, catalog: Catalog) -> str:
+    """One booktabs table for each contest, shape or base."""
+    key, columns = _COLUMNS[name]
+    parts = ["% \\usepackage{booktabs}"]
+    for group, lines in table.groupby(key, sort=False):
+        title = ", ".join(map(str, group)) if isinstance(group, tuple) else str(group)
+        parts.append(_tabular(title, [dict(line) for line in lines.to_dict("records")], columns))
+    if not catalog.ranks:
+        parts.insert(1, f"% The preset {escape_latex(catalog.preset)} ranks nothing.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _tabular(title: str, lines: Iterable[Line], columns: list[Column]) -> str:
+    heads = " & ".join(escape_latex(head) for head, _ in columns)
+    rows = [" & ".join(escape_latex(show(line)) for _, show in columns) for line in lines]
+    kinds = "".join("l" if head in _WORDS else "r" for head, _ in columns)
+    body = " \\\\\n".join(rows)
+    return (
+        f"\\begin{{table}}\n\\caption{{{escape_latex(title)}}}\n\\begin{{tabular}}{{{kinds}}}\n"
+        f"\\toprule\n{heads} \\\\\n\\midrule\n{body} \\\\\n\\bottomrule\n"
+        "\\end{tabular}\n\\end{table}"
+    )
+
+
+def _text(name: str) -> Callable[[Line], str]:
+    return lambda line: str(line[name])
+
+
+def _interval(name: str, unit: float = 1.0, *, signed: bool = False) -> Callable[[Line], str]:
+    def show(line: Line) -> str:
+        value, low, high = (line[f"{name}{end}"] / unit for end in ("", "_low", "_high"))
+        return with_interval(value, low, high, signed=signed)
+
+    return show
+
+
+def _rank(line: Line) -> str:
+    return "\N{EM DASH}" if math.isnan(line["rank"]) else str(int(line["rank"]))
+
+
+def _variant(line: Line) -> str:
+    return f"{line['variant']} ({line['marks']})" if line["marks"] else str(line["variant"])
+
+
+def _quantiles(line: Line) -> str:
+    unit = 1e6 if str(line["metric"]).endswith("_bytes") else 1.0
+    if str(line["metric"]).endswith("_count"):
+        return scaled(line["median"])
+    return between(line["median"] / unit, line["q10"] / unit, line["q90"] / unit)
+
+
+_WORDS = ("Variant", "Metric", "Axis", "Value", "Verdict", "Unit")
+_COLUMNS: dict[str, tuple[str | list[str], list[Column]]] = {
+    "ranked": (
+        "task",
+        [
+            ("Rank", _rank),
+            ("Variant", _variant),
+            ("Score", _interval("score")),
+            ("Unit", _text("unit")),
+            ("To baseline", _interval("difference", signed=True)),
+            ("p (Holm)", lambda line: probability(line["p_adjusted"])),
+            ("Tokens/s", _interval("train_tokens_per_s")),
+            ("Step (ms)", _interval("train_step_time_ms")),
+            ("Peak (MB)", _interval("peak_memory_bytes", 1e6)),
+            ("Parameters", lambda line: scaled(line["parameters_count"])),
+            ("To baseline", lambda line: percent(line["parameters_ratio"])),
+        ],
+    ),
+    "speed": (
+        ["shape", "slot", "dtype", "device", "metric"],
+        [
+            ("Variant", _text("name")),
+            ("Length", lambda line: f"{line['length']:g}"),
+            ("Median [10 %, 90 %]", _quantiles),
+            ("Growth", _interval("exponent")),
+            ("To baseline", _interval("ratio")),
+            ("Verdict", lambda line: str(line["verdict"]) or "\N{EM DASH}"),
+        ],
+    ),
+    "ablation": (
+        ["task", "base"],
+        [
+            ("Axis", _text("axis")),
+            ("Value", _text("value")),
+            ("Variant", _text("variant")),
+            ("Score", _interval("score")),
+            ("To base", _interval("difference", signed=True)),
+            ("p (Holm)", lambda line: probability(line["p_adjusted"])),
+        ],
+    ),
+}

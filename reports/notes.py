@@ -1,0 +1,76 @@
+"""Footnotes: each missing value of a table points to the sentence that explains it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from reports.accounts import STATUS_TEXT
+from reports.blocks import NO_VALUE, Entry, clean
+from reports.contests import Contest
+from reports.folder import Outcome, RunFolder
+
+
+@dataclass
+class Notes:
+    """Collects the footnotes of one table; equal sentences share a number."""
+
+    sentences: list[str] = field(default_factory=list)
+
+    def number(self, sentence: str) -> int:
+        """Number of a sentence, from 1."""
+        sentence = clean(sentence)
+        if sentence not in self.sentences:
+            self.sentences.append(sentence)
+        return self.sentences.index(sentence) + 1
+
+    def hole(self, reason: str) -> Entry:
+        """An empty field with its reason."""
+        return Entry(text=NO_VALUE, sort="", note=self.number(reason))
+
+
+def why_no_score(folder: RunFolder, contest: Contest, variant: str) -> str:
+    """Explain why some or all cells of a variant have no score; empty if all have."""
+    name = contest.catalog.label(variant)
+    cells = [folder.by_id[cell] for cell in contest.seeds(variant)]
+    bad = [cell for cell in cells if cell.record.status != "ok"]
+    sentences = [_some(name, "score", reason, part, cells) for reason, part in _by_reason(bad)]
+    scored = contest.scores.get(variant, {})
+    silent = [c for c in cells if c.record.status == "ok" and c.cell.seed not in scored]
+    if silent:
+        sentences.append(f"{name} ran, but stored no test value of {contest.metric}.")
+    waiting = [] if scored or bad or silent else [f"{name} has not run yet."]
+    return " ".join(sentences + waiting)
+
+
+def why_no_speed(folder: RunFolder, contest: Contest, variant: str) -> str:
+    """Explain why a cost that is taken from speed cells is missing."""
+    name = contest.catalog.label(variant)
+    if variant in contest.red:
+        return f"{name}: no speed or memory is printed under a red certificate."
+    slot = contest.frame["slot"].iloc[0]
+    mine = [
+        outcome
+        for outcome in folder.outcomes
+        if outcome.cell.kind == "speed"
+        and (outcome.cell.variant, outcome.cell.slot) == (variant, slot)
+    ]
+    bad = [outcome for outcome in mine if outcome.record.status != "ok"]
+    if bad:
+        return " ".join(_some(name, "speed value", *found, mine) for found in _by_reason(bad))
+    if mine:
+        return f"{name}: its speed cells stored no such value at this length."
+    return f"{name}: no speed cell was asked for in the slot {slot}."
+
+
+def _by_reason(bad: Iterable[Outcome]) -> list[tuple[str, list[Outcome]]]:
+    groups: dict[str, list[Outcome]] = {}
+    for outcome in bad:
+        reason = f"{STATUS_TEXT[outcome.record.status]}: {outcome.record.detail}"
+        groups.setdefault(reason, []).append(outcome)
+    return list(groups.items())
+
+
+def _some(name: str, quantity: str, reason: str, part: list[Outcome], whole: list[Outcome]) -> str:
+    which = f"{len(part)} of {len(whole)} cells" if len(part) < len(whole) else "any cell"
+    if len(part) < len(whole) and part[0].cell.kind == "quality":
+        which += f" (seed {', '.join(str(outcome.cell.seed) for outcome in part)})"
+    return f"{name}: no {quantity} from {which}, {reason}"

@@ -1,0 +1,85 @@
+"""Scores of all variants on all tasks at a glance."""
+
+from reports.blocks import Block, Column, Entry, Section, Table, Text
+from reports.folder import RunFolder
+from reports.notes import Notes, why_no_score
+from reports.numbers import with_interval
+
+
+def overview_section(folder: RunFolder) -> Section | None:
+    """One line per variant, one column per comparison; None below two comparisons."""
+    if len(folder.contests) < 2:
+        return None
+    notes = Notes()
+    variants = sorted({name for contest in folder.contests for name in contest.variants})
+    lines = [(name, _line(folder, name, notes)) for name in variants]
+    lines.sort(key=lambda line: (_mean_rank(folder, line[0]), line[0]))
+    red = {name for contest in folder.contests for name in contest.red}
+    columns = [Column(title="Variant")]
+    for contest in folder.contests:
+        metric = contest.catalog.metric(contest.metric)
+        columns.append(
+            Column(
+                title=contest.title,
+                unit=metric.arrow.lower() + (f", {metric.unit}" if metric.unit else ""),
+                numeric=True,
+                better=metric.better,
+            )
+        )
+    table = Table(
+        key="overview-table",
+        title="Mean test score with 95% t interval over seeds",
+        columns=tuple(columns),
+        rows=tuple(cells for _, cells in lines),
+        notes=tuple(notes.sentences),
+        dimmed=tuple(name in red for name, _ in lines),
+    )
+    blocks: list[Block] = [table]
+    if folder.catalog.ranks:
+        blocks.insert(
+            0,
+            Text(
+                "Scores that the data cannot tell from the best of their column are set off. "
+                "Lines are in the order of the mean rank, which is a summary and not a test."
+            ),
+        )
+    return Section(key="overview", title="Scores at a glance", blocks=tuple(blocks))
+
+
+def _line(folder: RunFolder, variant: str, notes: Notes) -> tuple[Entry, ...]:
+    catalog = folder.catalog
+    found = {
+        "baseline": variant == catalog.baseline,
+        "control": catalog.flag(variant, "control"),
+        "red certificate": any(variant in contest.red for contest in folder.contests),
+        "wiring differs": catalog.flag(variant, "wiring_differs"),
+    }
+    marks = tuple(text for text, holds in found.items() if holds)
+    entries = [Entry(text=catalog.label(variant), marks=marks)]
+    for contest in folder.contests:
+        mean = contest.means.get(variant)
+        asked = variant in contest.variants
+        why = why_no_score(folder, contest, variant) if asked else ""
+        if mean is None:
+            entries.append(notes.hole(why or f"{catalog.label(variant)} was not asked for here."))
+            continue
+        leads = any(line.variant == variant and line.rank == 1 for line in contest.ranking)
+        entries.append(
+            Entry(
+                text=with_interval(mean.estimate, mean.low, mean.high),
+                sort=mean.estimate,
+                best=leads,
+                note=notes.number(why) if why else 0,
+            )
+        )
+    return tuple(entries)
+
+
+def _mean_rank(folder: RunFolder, variant: str) -> float:
+    ranks = [
+        line.rank
+        for contest in folder.contests
+        for line in contest.ranking
+        if line.variant == variant
+    ]
+    return sum(ranks) / len(ranks) if ranks else 1e9

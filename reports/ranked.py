@@ -1,0 +1,207 @@
+"""The ranked table of each contest, as blocks."""
+
+import math
+from typing import Any
+
+from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text
+from reports.contests import Contest
+from reports.folder import RunFolder
+from reports.notes import Notes, why_no_score, why_no_speed
+from reports.numbers import between, percent, probability, scaled, with_interval
+from reports.tables import ranked_table
+
+COSTS = (
+    ("train_tokens_per_s", 1.0),
+    ("train_step_time_ms", 1.0),
+    ("decode_step_time_ms", 1.0),
+    ("peak_memory_bytes", 1e6),
+)
+"""Columns and the size of the unit they are printed in."""
+
+NO_RANKS = (
+    "The preset “{preset}” ranks nothing: its budget is too small for a claim. Lines are in the "
+    "order of their means, which is no result."
+)
+HOW_TO_READ = (
+    "Scores are means over seeds with 95% t intervals. Variants share a rank (marked =) if the "
+    "data cannot tell them from the best of their group, after Holm's correction over all pairs; "
+    "so a noisy variant may share a rank with a better one. Differences are to the baseline on the "
+    "same seeds, with Holm-adjusted p values."
+)
+
+
+def ranked_section(folder: RunFolder) -> Section:
+    """All ranked tables."""
+    blocks: list[Block] = []
+    if not folder.catalog.ranks:
+        blocks.append(Text(NO_RANKS.format(preset=folder.catalog.preset), "warning"))
+    if not folder.contests:
+        blocks.append(Text("No quality cell has finished, so there is nothing to compare."))
+        return Section(key="ranked", title="Ranking", blocks=tuple(blocks))
+    blocks.append(Text(HOW_TO_READ))
+    table = ranked_table(folder.frame, folder.catalog, folder.certificates)
+    where = _speed_place(folder)
+    for contest in folder.contests:
+        lines = table[table["contest"] == contest.key].to_dict("records")
+        blocks.append(_table(folder, contest, [dict(line) for line in lines], where))
+    title = "Ranking" if folder.catalog.ranks else "Scores, without ranks"
+    return Section(key="ranked", title=title, blocks=tuple(blocks))
+
+
+def _speed_place(folder: RunFolder) -> str:
+    """Shape and length behind decode time, memory and FLOPs."""
+    lines = folder.speed_at_one_length.dropna(subset="length")
+    if lines.empty:
+        return "no speed cells"
+    return f"{lines['shape'].iloc[0]} at length {lines['length'].iloc[0]:g}"
+
+
+def _table(folder: RunFolder, contest: Contest, lines: list[dict[Any, Any]], where: str) -> Table:
+    notes = Notes()
+    rows = tuple(_row(folder, contest, line, notes) for line in lines)
+    return Table(
+        key=f"ranked-{contest.key.removeprefix('contest-')}",
+        title=f"{contest.title}: {contest.catalog.metric(contest.metric).title.lower()}",
+        columns=_columns(contest, where),
+        rows=rows,
+        notes=tuple(notes.sentences),
+        dimmed=tuple(line["selector"] in contest.red for line in lines),
+    )
+
+
+def _columns(contest: Contest, where: str) -> tuple[Column, ...]:
+    metric = contest.catalog.metric(contest.metric)
+    timed = f"Median of rounds with 10% and 90% quantiles, {where}."
+    seeds = "Mean over seeds with its 95% t interval."
+    exact = f"Counted once, {where}; exact, so without interval."
+    score = Column(
+        title=metric.arrow, unit=metric.unit, numeric=True, better=metric.better, help=seeds
+    )
+    return (
+        Column(title="Rank", numeric=True, help="= marks a tie."),
+        Column(title="Variant"),
+        score,
+        Column(title="To baseline", unit=metric.unit, numeric=True, better=metric.better),
+        Column(title="p", unit="Holm", numeric=True, help="Of no difference to the baseline."),
+        Column(title="Training ↑", unit="tokens/s", numeric=True, better="higher", help=seeds),
+        Column(title="Step ↓", unit="ms", numeric=True, help=seeds),
+        Column(title="Decode step ↓", unit="ms", numeric=True, help=timed),
+        Column(title="Peak ↓", unit="MB", numeric=True, help=exact),
+        Column(
+            title="Parameters",
+            unit="to baseline",
+            numeric=True,
+            help="All trained numbers of the model, and how many more than the baseline has.",
+        ),
+        Column(title="FLOPs", unit="forward", numeric=True, help=exact),
+        Column(title="Cells", numeric=True, help="Leads to the commands that reproduce them."),
+    )
+
+
+def _row(
+    folder: RunFolder, contest: Contest, line: dict[Any, Any], notes: Notes
+) -> tuple[Entry, ...]:
+    variant = str(line["selector"])
+    why = why_no_score(folder, contest, variant)
+    if line["seeds"] == 1:
+        why = f"{why} {line['variant']} has one seed, so no interval is known.".strip()
+    if math.isnan(line["score"]):
+        score = notes.hole(why or f"{line['variant']} has no score.")
+    else:
+        text = interval_text(line, "score")
+        best = line["rank"] == 1
+        note = notes.number(why) if why else 0
+        score = Entry(text=text, sort=line["score"], note=note, best=best)
+    cells = contest.seeds(variant)
+    return (
+        _rank_entry(contest, line, notes),
+        Entry(
+            text=str(line["variant"]),
+            href=contest.catalog.url(variant),
+            marks=tuple(mark for mark in str(line["marks"]).split(", ") if mark),
+        ),
+        score,
+        _difference(contest, line),
+        Entry(text=probability(line["p_adjusted"]), sort=_sort(line, "p_adjusted")),
+        *(_cost(folder, contest, line, cost, notes) for cost in COSTS),
+        _parameters(contest, line, notes),
+        _flops(folder, contest, line, notes),
+        Entry(text=str(len(cells)), sort=len(cells), href=f"#{folder.by_id[cells[0]].anchor}"),
+    )
+
+
+def interval_text(
+    line: dict[Any, Any], name: str, unit: float = 1.0, *, signed: bool = False
+) -> str:
+    """Print a quantity of a table line with its bounds, in multiples of `unit`."""
+    value, low, high = (line[f"{name}{end}"] / unit for end in ("", "_low", "_high"))
+    return with_interval(value, low, high, signed=signed)
+
+
+def _rank_entry(contest: Contest, line: dict[Any, Any], notes: Notes) -> Entry:
+    if not math.isnan(line["rank"]):
+        ranks = [ranked.rank for ranked in contest.ranking]
+        tie = "=" if ranks.count(int(line["rank"])) > 1 else ""
+        return Entry(text=f"{int(line['rank'])}{tie}", sort=line["rank"])
+    if str(line["selector"]) in contest.red:
+        reasons = " ".join(contest.red[str(line["selector"])])
+        return notes.hole(f"{line['variant']} is not ranked, its certificate is red: {reasons}")
+    return Entry(text=NO_VALUE, sort="")
+
+
+def _difference(contest: Contest, line: dict[Any, Any]) -> Entry:
+    if line["selector"] == contest.baseline:
+        return Entry(text="baseline", sort=0.0)
+    if math.isnan(line["difference"]):
+        return Entry(text=NO_VALUE, sort="")
+    return Entry(text=interval_text(line, "difference", signed=True), sort=line["difference"])
+
+
+def _cost(
+    folder: RunFolder,
+    contest: Contest,
+    line: dict[Any, Any],
+    cost: tuple[str, float],
+    notes: Notes,
+) -> Entry:
+    name, unit = cost
+    if not math.isnan(line[name]):
+        value, low, high = (line[f"{name}{end}"] / unit for end in ("", "_low", "_high"))
+        # Timings of speed cells have quantiles, which are no interval of an estimate.
+        printed = between if name.startswith("decode_step") else with_interval
+        return Entry(text=printed(value, low, high), sort=line[name])
+    return _cost_hole(folder, contest, line, notes, name)
+
+
+def _cost_hole(
+    folder: RunFolder,
+    contest: Contest,
+    line: dict[Any, Any],
+    notes: Notes,
+    name: str,
+) -> Entry:
+    variant = str(line["selector"])
+    if name.startswith("train_") and variant not in contest.red:
+        why = why_no_score(folder, contest, variant)
+        return notes.hole(why or f"{line['variant']}: its cells stored no {name}.")
+    return notes.hole(why_no_speed(folder, contest, variant))
+
+
+def _parameters(contest: Contest, line: dict[Any, Any], notes: Notes) -> Entry:
+    count, ratio = line["parameters_count"], line["parameters_ratio"]
+    if math.isnan(count):
+        return notes.hole(f"{line['variant']}: its cells stored no parameters_count.")
+    same = line["selector"] == contest.catalog.baseline or math.isnan(ratio)
+    text = scaled(count) if same else f"{scaled(count)} ({percent(ratio)})"
+    return Entry(text=text, sort=count)
+
+
+def _flops(folder: RunFolder, contest: Contest, line: dict[Any, Any], notes: Notes) -> Entry:
+    name = "forward_flops_analytic_count"
+    if not math.isnan(line[name]):
+        return Entry(text=scaled(line[name]), sort=line[name])
+    return _cost_hole(folder, contest, line, notes, name)
+
+
+def _sort(line: dict[Any, Any], name: str) -> float | str:
+    return "" if math.isnan(line[name]) else float(line[name])

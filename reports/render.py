@@ -1,0 +1,113 @@
+"""Render a run folder: one HTML page, its Markdown twin, and the figures beside it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from reports.accounts import (
+    certificates_section,
+    commands_section,
+    counts,
+    environment_section,
+    holes_section,
+)
+from reports.blocks import Document, Figure, Section, clean
+from reports.curves import learning_section, legend_of, length_section, pareto_section
+from reports.examples import attention_section, samples_section
+from reports.folder import RunFolder, read_folder
+from reports.html import page
+from reports.markdown import FIGURES, twin
+from reports.names import names_section
+from reports.overview import overview_section
+from reports.ranked import ranked_section
+from reports.speed import speed_section
+from reports.studies import ablation_section, study_section
+from reports.summary import summary_section
+
+
+@dataclass(frozen=True, kw_only=True)
+class RenderedReport:
+    """Paths of what was written."""
+
+    html: Path
+    markdown: Path
+
+
+def render(folder: Path, *, publish: bool = False, out: Path | None = None) -> RenderedReport:
+    """Write `report.html`, `report.md` and `figures/` from the stored files of a run.
+
+    Args:
+        folder: A run folder.
+        publish: Leave out sentences of data that must not be passed on.
+        out: Folder to write to; the run folder if None.
+
+    Raises:
+        NotARunFolder: The folder has no ledger.
+
+    """
+    report = document(read_folder(folder), publish=publish)
+    target = folder if out is None else out
+    figures = target / FIGURES
+    figures.mkdir(parents=True, exist_ok=True)
+    for section in report.sections:
+        for block in section.blocks:
+            if isinstance(block, Figure):
+                (figures / f"{block.key}.svg").write_text(block.svg, encoding="utf-8")
+    written = RenderedReport(html=target / "report.html", markdown=target / "report.md")
+    written.html.write_text(page(report), encoding="utf-8")
+    written.markdown.write_text(twin(report), encoding="utf-8")
+    return written
+
+
+def document(folder: RunFolder, *, publish: bool = False) -> Document:
+    """Arrange everything that the folder tells."""
+    legend = legend_of(folder)
+    sections: tuple[Section | None, ...] = (
+        summary_section(folder),
+        overview_section(folder),
+        ranked_section(folder),
+        pareto_section(folder, legend),
+        length_section(folder, legend),
+        learning_section(folder, legend),
+        speed_section(folder, legend),
+        attention_section(folder, legend, publish=publish),
+        ablation_section(folder),
+        study_section(folder, legend),
+        certificates_section(folder),
+        holes_section(folder),
+        samples_section(folder, legend, publish=publish),
+        names_section(folder),
+        environment_section(folder),
+        commands_section(folder),
+    )
+    return Document(
+        title=f"Attention bench: {clean(folder.name)}",
+        lead=_lead(folder),
+        facts=_facts(folder),
+        command=folder.catalog.command,
+        sections=tuple(section for section in sections if section is not None),
+    )
+
+
+def _lead(folder: RunFolder) -> str:
+    variants = {outcome.cell.variant for outcome in folder.outcomes}
+    tasks = {outcome.cell.task for outcome in folder.outcomes if outcome.cell.kind == "quality"}
+    return (
+        f"{len(variants)} variants on {len(tasks)} tasks, with quality, speed and memory. "
+        "The command below computes it all again."
+    )
+
+
+def _facts(folder: RunFolder) -> tuple[tuple[str, str], ...]:
+    seeds = {outcome.cell.seed for outcome in folder.of_kind("quality")}
+    ends = sorted(outcome.record.finished for outcome in folder.outcomes if outcome.record.finished)
+    when = "unknown" if not ends else " to ".join(dict.fromkeys((ends[0][:10], ends[-1][:10])))
+    hours = sum(outcome.record.seconds for outcome in folder.outcomes) / 3600
+    catalog = folder.catalog
+    return (
+        ("Preset", catalog.preset or "none"),
+        ("Baseline", catalog.label(catalog.baseline) if catalog.baseline else "none"),
+        ("Seeds", str(len(seeds))),
+        ("Cells", counts(folder)),
+        ("Measured (UTC)", when),
+        ("Cell time", f"{hours:.2f} h"),
+    )

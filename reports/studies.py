@@ -1,0 +1,206 @@
+"""Ablations, one axis at a time, and hyper-parameter studies, one trial after another."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from bench.api.errors import InvalidSelector
+from bench.api.selector import parse
+from reports.ablation import ablation_table
+from reports.blocks import NO_VALUE, Block, Bullets, Column, Entry, Section, Table, Text, clean
+from reports.catalog import Catalog
+from reports.figures import Legend, Line, Panel, panels
+from reports.folder import Outcome, RunFolder, command_of
+from reports.notes import Notes, why_no_score
+from reports.numbers import plain, probability
+from reports.ranked import interval_text
+
+
+def ablation_section(folder: RunFolder) -> Section | None:
+    """Tables of changed axes; None if the run has no ablation."""
+    table = ablation_table(folder.frame, folder.catalog, folder.certificates)
+    if table.empty:
+        return None
+    blocks: list[Block] = [
+        Text(
+            "Each line changes one axis of the base and nothing else. The difference is to the "
+            "base on the same seeds, with a 95% t interval; p is Holm-adjusted over the lines."
+        )
+    ]
+    for at, (_, group) in enumerate(table.groupby(["contest", "base"], sort=True), start=1):
+        blocks.append(_ablation(folder, f"ablation-{at}", group))
+    return Section(key="ablation", title="Ablations", blocks=tuple(blocks))
+
+
+def _ablation(folder: RunFolder, key: str, group: pd.DataFrame) -> Table:
+    lines = [dict(line) for line in group.to_dict("records")]
+    contest = next(c for c in folder.contests if c.key == lines[0]["contest"])
+    metric = contest.catalog.metric(contest.metric)
+    notes = Notes()
+    rows = []
+    for line in lines:
+        variant = str(line["variant"])
+        why = why_no_score(folder, contest, variant) or f"{variant} was not run here."
+        has = line["score"] == line["score"]
+        compared = line["difference"] == line["difference"] and not line["red"]
+        score = Entry(text=interval_text(line, "score"), sort=line["score"])
+        difference = Entry(
+            text=interval_text(line, "difference", signed=True), sort=line["difference"]
+        )
+        rows.append(
+            (
+                Entry(text=clean(line["axis"])),
+                Entry(text=clean(line["value"]) or NO_VALUE),
+                Entry(
+                    text=contest.catalog.label(variant),
+                    marks=("red certificate",) if line["red"] else (),
+                ),
+                score if has else notes.hole(why),
+                difference if compared else Entry(text=NO_VALUE, sort=""),
+                Entry(text=probability(line["p_adjusted"]))
+                if folder.catalog.ranks and compared
+                else Entry(text=NO_VALUE, sort=""),
+            )
+        )
+    return Table(
+        key=key,
+        title=f"{contest.title}: {contest.catalog.label(str(lines[0]['base']))}, one axis changed",
+        columns=(
+            Column(title="Axis"),
+            Column(title="Value"),
+            Column(title="Variant"),
+            Column(title=metric.arrow, unit=metric.unit, numeric=True, better=metric.better),
+            Column(title="To base", unit=metric.unit, numeric=True, better=metric.better),
+            Column(title="p", unit="Holm", numeric=True),
+        ),
+        rows=tuple(rows),
+        notes=tuple(notes.sentences),
+        dimmed=tuple(bool(line["red"]) for line in lines),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One trial of a study."""
+
+    number: int
+    value: float
+    outcome: Outcome
+
+
+def study_section(folder: RunFolder, legend: Legend) -> Section | None:
+    """Best score so far by trial; None if the run has no study."""
+    studies: dict[str, dict[str, list[Trial]]] = {}
+    for outcome in folder.of_kind("trial"):
+        trial = _trial(folder.catalog, outcome)
+        if trial is not None:
+            name = _study_name(folder.catalog, outcome.cell.variant)
+            studies.setdefault(outcome.cell.task, {}).setdefault(name, []).append(trial)
+    if not studies:
+        return None
+    content = [_study_panel(folder.catalog, task, found) for task, found in studies.items()]
+    words = {
+        "title": "Best validation score so far",
+        "description": "The best validation score of each variant after each trial.",
+        "caption": "Compare at equal numbers of trials. Selection saw validation data only. "
+        "Each trial is one run, so no interval is drawn.",
+    }
+    blocks: list[Block] = [panels("study-1", words, content, legend)]
+    facts = [
+        f"{clean(name)}: {clean(_facts(value))}" for name, value in folder.catalog.study.items()
+    ]
+    if facts:
+        blocks.append(Bullets(tuple(facts)))
+    for at, (task, found) in enumerate(studies.items(), start=1):
+        blocks.append(_study_table(folder, f"study-table-{at}", task, found))
+    return Section(key="study", title="Studies", blocks=tuple(blocks))
+
+
+def _facts(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {entry}" for key, entry in value.items())
+    return str(value)
+
+
+def _study_name(catalog: Catalog, variant: str) -> str:
+    """Trials change options of a variant; all of them belong to the study of its name."""
+    if variant in catalog.variants or variant in catalog.study:
+        return variant
+    try:
+        name = parse(variant).name
+    except InvalidSelector:
+        return variant
+    known = [key for key in (*catalog.study, *catalog.variants) if key.split("[")[0] == name]
+    return known[0] if known else name
+
+
+def _trial(catalog: Catalog, outcome: Outcome) -> Trial | None:
+    primary = catalog.primary(outcome.cell.task)
+    rows = [row for row in outcome.record.rows if row.split == "validation" and not row.axis]
+    wanted = [row for row in rows if row.metric in (primary, f"validation_{primary}")] or rows
+    if not wanted:
+        return None
+    return Trial(number=wanted[-1].repeat, value=wanted[-1].value, outcome=outcome)
+
+
+def _best_so_far(trials: list[Trial], sign: float) -> list[Trial]:
+    best: list[Trial] = []
+    for trial in sorted(trials, key=lambda trial: trial.number):
+        improves = not best or sign * trial.value > sign * best[-1].value
+        best.append(trial if improves else best[-1])
+    return best
+
+
+def _sign(catalog: Catalog, task: str) -> float:
+    return -1.0 if catalog.metric(catalog.primary(task)).better == "lower" else 1.0
+
+
+def _study_panel(catalog: Catalog, task: str, found: Mapping[str, list[Trial]]) -> Panel:
+    lines = []
+    for name, trials in found.items():
+        y = tuple(trial.value for trial in _best_so_far(trials, _sign(catalog, task)))
+        x = tuple(float(at) for at in range(1, len(y) + 1))
+        lines.append(Line(name=name, x=x, y=y, low=y, high=y))
+    return Panel(
+        title=catalog.task_label(task),
+        x_label="trial",
+        y_label=catalog.metric(catalog.primary(task)).axis,
+        lines=tuple(lines),
+        steps=True,
+    )
+
+
+def _study_table(folder: RunFolder, key: str, task: str, found: Mapping[str, list[Trial]]) -> Table:
+    catalog = folder.catalog
+    metric = catalog.metric(catalog.primary(task))
+    rows = []
+    for name, trials in sorted(found.items()):
+        best = _best_so_far(trials, _sign(catalog, task))[-1]
+        spent = sum(trial.outcome.record.seconds for trial in trials)
+        cell = best.outcome.cell
+        rows.append(
+            (
+                Entry(text=catalog.label(name)),
+                Entry(text=str(len(trials)), sort=len(trials)),
+                Entry(text=plain(spent), sort=spent),
+                Entry(text=plain(best.value), sort=best.value),
+                Entry(text=str(best.number), sort=best.number),
+                Entry(text=clean(f"{cell.variant}, {cell.protocol}"), code=True),
+                Entry(text=clean(command_of(cell.label)), code=True),
+            )
+        )
+    return Table(
+        key=key,
+        title=f"{catalog.task_label(task)}: chosen by validation",
+        columns=(
+            Column(title="Variant"),
+            Column(title="Trials", unit="with a value", numeric=True),
+            Column(title="Spent", unit="s", numeric=True),
+            Column(title=metric.arrow, unit=metric.unit, numeric=True, better=metric.better),
+            Column(title="Best trial", numeric=True),
+            Column(title="Chosen settings"),
+            Column(title="Command"),
+        ),
+        rows=tuple(rows),
+    )

@@ -1,0 +1,231 @@
+"""What to choose, and why we cannot tell: sentences made by rule from the statistics."""
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+import pandas as pd
+
+from reports.blocks import Block, Bullets, Section, Text
+from reports.contests import Contest
+from reports.folder import RunFolder
+from reports.numbers import percent, with_interval
+from results.statistics import Interval, Ranked
+
+MOST_NAMES = 6
+PARITY = 0.01
+"""Parameter counts within 1% are called equal."""
+
+
+def summary_section(folder: RunFolder) -> Section:
+    """The verdict of the whole run, first thing on the page."""
+    blocks: list[Block] = []
+    if not folder.catalog.ranks:
+        blocks.append(
+            Text(
+                f"Choose nothing from this run: the preset “{folder.catalog.preset}” shows that "
+                "everything works and ranks nothing. Take a preset that ranks, with more seeds "
+                "and a larger budget.",
+                "warning",
+            )
+        )
+    elif not any(contest.ranking for contest in folder.contests):
+        blocks.append(Text("There is no score to choose by.", "warning"))
+    else:
+        blocks.append(Text(_overall(folder.contests)))
+        told = [(contest.title, _task(contest)) for contest in folder.contests if contest.ranking]
+        told += speed_sentences(folder)
+        blocks.append(Bullets(tuple(text for _, text in told), tuple(head for head, _ in told)))
+    red = sorted({name for contest in folder.contests for name in contest.red})
+    if red:
+        text = f"Not ranked, because a conformance check is red: {names(folder, red)}."
+        blocks.append(Text(text, "warning"))
+    title = "What to choose, and why we cannot tell"
+    return Section(key="summary", title=title, blocks=tuple(blocks))
+
+
+def names(folder: RunFolder, variants: Sequence[str]) -> str:
+    """Join short names, no more than a sentence can carry."""
+    return join([folder.catalog.label(name) for name in variants])
+
+
+def join(texts: Sequence[str]) -> str:
+    """Write a list as prose.
+
+    >>> join(["a", "b", "c"]), join(["a"])
+    ('a, b and c', 'a')
+    """
+    shown = [*texts[:MOST_NAMES]]
+    if len(texts) > MOST_NAMES:
+        shown.append(f"{len(texts) - MOST_NAMES} others")
+    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
+
+
+def _overall(contests: Sequence[Contest]) -> str:
+    ranked = [contest for contest in contests if contest.ranking]
+    first = [
+        {line.variant for line in _leading(contest) if not _control(contest, line)}
+        for contest in ranked
+    ]
+    always = sorted(set.intersection(*first))
+    label = ranked[0].catalog.label
+    count = f"{len(ranked)} comparisons" if len(ranked) > 1 else "the one comparison"
+    if not always:
+        return f"No variant is among the best in {count}, so the choice depends on the task."
+    if len(always) == 1:
+        return (
+            f"Choose {label(always[0])}: no other variant is among the best in {count}. Ranks are "
+            "about these tasks at this budget and size; elsewhere they may differ."
+        )
+    return (
+        f"We cannot tell {join([label(name) for name in always])} apart: each is among the best in "
+        f"{count}. Choose among them by cost, or buy more seeds."
+    )
+
+
+def _task(contest: Contest) -> str:
+    leaders = _leading(contest)
+    sentences = [
+        _leaders(contest, leaders),
+        _cheapest(contest, [line.variant for line in leaders if not _control(contest, line)]),
+        _against_baseline(contest),
+        _controls(contest, leaders),
+        _parity(contest, leaders),
+        _holes(contest),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _leading(contest: Contest) -> list[Ranked]:
+    """Lines of rank 1 that are not shown to be worse than the baseline, if it is among them."""
+    first = [line for line in contest.ranking if line.rank == 1]
+    if not any(line.variant == contest.baseline for line in first):
+        return first
+    return [line for line in first if not line.worse_than_baseline]
+
+
+def _leaders(contest: Contest, leaders: list[Ranked]) -> str:
+    label = contest.catalog.label
+    unit = contest.catalog.metric(contest.metric).unit
+    others = len(contest.ranking) - len(leaders)
+    best = leaders[0]
+    score = f"{with_interval(best.mean.estimate, best.mean.low, best.mean.high)} {unit}".strip()
+    if max(line.mean.count for line in contest.ranking) < 2:
+        return f"One seed each, so nothing can be told apart; the best mean is {score}."
+    if len(leaders) == 1:
+        behind = f"ahead of all {others} others" if others else "alone"
+        return f"Choose {label(best.variant)}, {score}, {behind}."
+    together = join([label(line.variant) for line in leaders])
+    lead = f"the best mean has {label(best.variant)} with {score}"
+    return f"We cannot tell {together} apart; {lead}."
+
+
+def _cheapest(contest: Contest, variants: list[str]) -> str:
+    """Name the shortest training step among equals, if it stands out."""
+    steps = {name: contest.trained(name, "train_step_time_ms") for name in variants}
+    known = {name: step for name, step in steps.items() if math.isfinite(step.estimate)}
+    if len(known) < 2:
+        return ""
+    first, *rest = sorted(known, key=lambda name: known[name].estimate)
+    text = _step(known[first])
+    close = [name for name in rest if not known[first].high < known[name].low]
+    label = contest.catalog.label
+    if close:
+        return (
+            f"Of these {label(first)} has the shortest mean step, {text}, but its interval "
+            f"overlaps that of {join([label(name) for name in close])}."
+        )
+    return f"Of these {label(first)} has the shortest step, {text}; it is the cheap choice."
+
+
+def _step(step: Interval) -> str:
+    return f"{with_interval(step.estimate, step.low, step.high)} ms"
+
+
+def _against_baseline(contest: Contest) -> str:
+    if contest.baseline is None:
+        return "The baseline has no score here, so no difference is tested."
+    label = contest.catalog.label
+    better = [line.variant for line in contest.ranking if line.better_than_baseline]
+    worse = [line.variant for line in contest.ranking if line.worse_than_baseline]
+    base = label(contest.baseline)
+    parts = [
+        f"Better than {base}: {join([label(name) for name in better])}."
+        if better
+        else f"Nothing is shown to be better than {base}."
+    ]
+    if worse:
+        parts.append(f"Worse: {join([label(name) for name in worse])}.")
+    widths = [
+        line.difference.half_width
+        for line in contest.ranking
+        if line.difference is not None and math.isfinite(line.difference.half_width)
+    ]
+    open_ = [line for line in contest.ranking if line.variant not in {*better, *worse}]
+    if widths and len(open_) > 1:
+        unit = contest.catalog.metric(contest.metric).unit
+        parts.append(
+            f"Differences are known to about ±{median(widths):.2g} {unit}; what is smaller "
+            "needs more seeds."
+        )
+    return " ".join(parts)
+
+
+def _control(contest: Contest, line: Ranked) -> bool:
+    return contest.catalog.flag(line.variant, "control")
+
+
+def _controls(contest: Contest, leaders: Iterable[Ranked]) -> str:
+    label = contest.catalog.label
+    leading = [label(line.variant) for line in leaders if _control(contest, line)]
+    if not leading:
+        return ""
+    return (
+        f"The control {join(leading)} is among the best: at this budget the task does not show "
+        "what attention is for."
+    )
+
+
+def _parity(contest: Contest, leaders: Iterable[Ranked]) -> str:
+    base = contest.trained(contest.catalog.baseline, "parameters_count").estimate
+    unequal = []
+    for line in leaders:
+        count = contest.trained(line.variant, "parameters_count").estimate
+        if base and abs(count / base - 1) > PARITY:
+            unequal.append(f"{contest.catalog.label(line.variant)} {percent(count / base)}")
+    return f"Parameters differ from the baseline: {join(unequal)}." if unequal else ""
+
+
+def _holes(contest: Contest) -> str:
+    empty = [contest.catalog.label(name) for name in contest.variants if name not in contest.scores]
+    return f"Without a score: {join(empty)}." if empty else ""
+
+
+def speed_sentences(folder: RunFolder) -> list[tuple[str, str]]:
+    """Head and sentence for each timed quantity: who is faster beyond the A/A noise."""
+    table = folder.speed_lines
+    if table.empty:
+        return []
+    timed = table[table["verdict"] != ""]
+    found = []
+    for (slot, metric, _), group in timed.groupby(["slot", "metric", "shape"], sort=True):
+        title = folder.catalog.metric(str(metric)).title
+        found.append((f"{title}, {slot} slot", _verdicts(folder, group)))
+    return found
+
+
+def _verdicts(folder: RunFolder, group: pd.DataFrame) -> str:
+    here = group[group["variant"] != folder.catalog.baseline]
+    parts = []
+    for verdict, text in (
+        ("FAST", "faster than the baseline"),
+        ("SLOW", "slower"),
+        ("SAME", "the same within 2%"),
+        ("AMBIGUOUS", "cannot tell"),
+    ):
+        mine = here[here["verdict"] == verdict].sort_values("ratio", kind="stable")
+        if len(mine):
+            times = [f"{line['name']} (×{line['ratio']:.2g})" for _, line in mine.iterrows()]
+            parts.append(f"{text}: {join(times)}")
+    told = "; ".join(parts) or "nothing to compare"
+    return f"At the longest length of each, up to {group['length'].max():g}, {told}."

@@ -1,0 +1,1 @@
+"""Tasks: seeded examples, metrics and backbones, one file a task family."""

@@ -1,0 +1,107 @@
+"""Scores that several tasks use unchanged."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import torch
+
+from bench.api.task import Answer, Metric, Scored
+
+SEQUENCE_ACCURACY = Metric(
+    name="sequence_accuracy", title="Exact match", unit="fraction of sequences", better="higher"
+)
+TOKEN_ACCURACY = Metric(
+    name="token_accuracy", title="Token accuracy", unit="fraction of tokens", better="higher"
+)
+ALIGNMENT_MATCH = Metric(
+    name="alignment_match",
+    title="Alignment match",
+    unit="fraction of aligned tokens",
+    better="higher",
+    group="diagnostic",
+)
+ALIGNMENT_ENTROPY = Metric(
+    name="alignment_entropy_nats",
+    title="Attention entropy",
+    unit="nats",
+    better="none",
+    group="diagnostic",
+)
+
+
+def scores_by_length(answers: Sequence[Answer], inside: int, *, curve: bool = True) -> list[Scored]:
+    """Exact match and token accuracy under teacher forcing.
+
+    All tokens right under teacher forcing is the same event as greedy exact match, so no decoding
+    loop is needed.
+
+    Args:
+        answers: One or more batches.
+        inside: Longest source (without EOS) that the plain score covers.
+        curve: Whether to give the scores of each length too.
+    """
+    rows: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    for answer in answers:
+        batch, predicted = answer.batch, answer.predicted
+        assert predicted is not None, "teacher-forced predictions are needed"
+        right = ((predicted == batch.targets) & batch.mask).sum(1).tolist()
+        total = batch.mask.sum(1).tolist()
+        for length, good, count in zip(_lengths(answer), right, total, strict=True):
+            if count:
+                rows[length].append((good == count, good, count))
+    covered = [row for length, found in rows.items() if length <= inside for row in found]
+    scores = _accuracies(covered, "", None)
+    if curve and len(answers) > 1:
+        for length in sorted(rows):
+            scores += _accuracies(rows[length], "length", float(length))
+    return scores
+
+
+def _accuracies(rows: list[tuple[int, int, int]], axis: str, x: float | None) -> list[Scored]:
+    if not rows:
+        return []
+    whole = sum(row[0] for row in rows) / len(rows)
+    tokens = sum(row[1] for row in rows) / sum(row[2] for row in rows)
+    return [
+        Scored(metric=SEQUENCE_ACCURACY.name, value=whole, axis=axis, x=x),
+        Scored(metric=TOKEN_ACCURACY.name, value=tokens, axis=axis, x=x),
+    ]
+
+
+def alignment_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:
+    """Share of gold-aligned tokens whose strongest key is the gold one, and the mean entropy."""
+    matched = total = 0
+    entropy = 0.0
+    count = 0
+    for answer in answers:
+        weights, gold = answer.weights, answer.batch.gold
+        if weights is None or max(_lengths(answer)) > inside:
+            continue
+        scored = answer.batch.mask
+        logs = torch.where(weights > 0, weights.clamp(min=1e-30).log(), 0.0)
+        entropy += float((-(weights * logs).sum(-1))[scored].sum())
+        count += int(scored.sum())
+        if gold is None:
+            continue
+        linked = scored & (gold.sum(-1) > 0)
+        hit = gold.gather(-1, weights.argmax(-1, keepdim=True)).squeeze(-1) > 0
+        matched += int((hit & linked).sum())
+        total += int(linked.sum())
+    found = []
+    if total:
+        found.append(Scored(metric=ALIGNMENT_MATCH.name, value=matched / total))
+    if count:
+        found.append(Scored(metric=ALIGNMENT_ENTROPY.name, value=entropy / count))
+    return found
+
+
+def _lengths(answer: Answer) -> list[int]:
+    """Source symbols without EOS; target length where there is no source."""
+    batch = answer.batch
+    if not batch.sources:
+        return [batch.inputs.shape[1]] * batch.inputs.shape[0]
+    text = batch.sources[0]
+    if text.mask is None:
+        return [text.tokens.shape[1] - 1] * text.tokens.shape[0]
+    lengths: list[int] = (text.mask.sum(1) - 1).tolist()
+    return lengths

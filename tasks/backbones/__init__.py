@@ -1,0 +1,1 @@
+"""Networks in which the attention is the only thing that changes."""

@@ -1,0 +1,148 @@
+"""Transformer blocks whose parts can be switched off, shared by the transformer backbones."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bench.api.backbone import Mode
+from bench.api.call import Attended
+from bench.api.config import Config, FloatRange, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.source import Memory, State
+from bench.api.variant import Slot
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockConfig(Config):
+    """Options that every transformer backbone has."""
+
+    width: Annotated[int, IntRange(16, 1024, log=True)] = 64
+    """Model width D."""
+    layers: Annotated[int, IntRange(1, 12)] = 2
+    """Blocks, in encoder and decoder each."""
+    heads: Annotated[int, IntRange(1, 16)] = 4
+    """Heads of slots whose variant does not choose its own."""
+    dropout: Annotated[float, FloatRange(0.0, 0.5)] = 0.0
+    """Share of residual units dropped in training."""
+    norm: Literal["pre", "post", "off"] = "pre"
+    """Where layer normalization stands; the 2017 paper has `post`."""
+    residual: bool = True
+    """Whether sublayers are added to their input."""
+    feed_forward: int = 4
+    """Hidden width of the feed-forward sublayer in model widths; 0 removes it."""
+    short_convolution: int = 0
+    """Kernel of a causal depthwise convolution before self-attention; 0 removes it."""
+
+    def __post_init__(self) -> None:
+        """Check that heads divide the width."""
+        if self.width % self.heads:
+            raise InvalidConfig(f"heads must divide width {self.width}, got {self.heads}.")
+
+
+class ShortConvolution(nn.Module):
+    """Causal depthwise convolution with a residual: each token sees the few before it."""
+
+    def __init__(self, width: int, kernel: int) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.mix = nn.Conv1d(width, width, kernel, groups=width)
+
+    def forward(
+        self, x: Float[Tensor, "B L D"], past: Float[Tensor, "B P D"] | None
+    ) -> tuple[Float[Tensor, "B L D"], Float[Tensor, "B P D"]]:
+        """Convolve; `past` holds the kernel-1 tokens before, and so does what is returned."""
+        if past is None:
+            past = x.new_zeros(x.shape[0], self.kernel - 1, x.shape[2])
+        wide = torch.cat((past, x), 1)
+        mixed = self.mix(wide.transpose(1, 2)).transpose(1, 2)
+        return x + mixed, wide[:, wide.shape[1] - self.kernel + 1 :]
+
+
+class Sublayer(nn.Module):
+    """Norm, dropout and residual around a function."""
+
+    def __init__(self, config: BlockConfig) -> None:
+        super().__init__()
+        self.placement = config.norm
+        self.residual = config.residual
+        self.dropout = config.dropout
+        self.norm = nn.Identity() if config.norm == "off" else nn.LayerNorm(config.width)
+
+    def before(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
+        """What the function reads."""
+        return self.norm(x) if self.placement == "pre" else x
+
+    def after(self, x: Float[Tensor, "B L D"], y: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
+        """Join the function's answer with its input."""
+        if self.training and self.dropout:
+            y = functional.dropout(y, self.dropout)
+        joined = x + y if self.residual else y
+        return self.norm(joined) if self.placement == "post" else joined
+
+
+class LayerPath(NamedTuple):
+    """What one block remembers between steps."""
+
+    own: State | None = None
+    cross: State | None = None
+    convolution: Tensor | None = None
+
+
+class Block(nn.Module):
+    """Self-attention, optional cross attention, feed-forward."""
+
+    def __init__(self, config: BlockConfig, own: Slot, cross: Slot | None = None) -> None:
+        super().__init__()
+        width = config.width
+        self.own, self.cross = own, cross
+        self.own_around = Sublayer(config)
+        self.cross_around = Sublayer(config) if cross is not None else None
+        self.convolution = (
+            ShortConvolution(width, config.short_convolution) if config.short_convolution else None
+        )
+        self.around = Sublayer(config) if config.feed_forward else None
+        self.feed = nn.Sequential(
+            nn.Linear(width, config.feed_forward * width),
+            nn.GELU(),
+            nn.Linear(config.feed_forward * width, width),
+        )
+
+    def forward(
+        self,
+        x: Float[Tensor, "B L D"],
+        mask: Tensor | None,
+        memory: Memory | None,
+        path: LayerPath,
+        modes: tuple[Mode, Mode],
+    ) -> tuple[Tensor, LayerPath, Attended, tuple[Tensor, Attended] | None]:
+        """Run some tokens; returns them, the next path, and what the slots answered."""
+        convolved = path.convolution
+        given = self.own_around.before(x)
+        if self.convolution is not None:
+            given, convolved = self.convolution(given, path.convolution)
+        state = path.own if path.own is not None else self.own.start(None, given)
+        context, attended = self.own.attend(
+            given, None, state, own=(given, mask, None), **modes[0].call()
+        )
+        x = self.own_around.after(x, context)
+        crossed = None
+        if self.cross is not None and self.cross_around is not None:
+            asked = self.cross_around.before(x)
+            start = path.cross if path.cross is not None else self.cross.start(memory, asked)
+            crossed = self.cross.attend(asked, memory, start, **modes[1].call())
+            x = self.cross_around.after(x, crossed[0])
+        if self.around is not None:
+            x = self.around.after(x, self.feed(self.around.before(x)))
+        after = LayerPath(attended.state, crossed[1].state if crossed else None, convolved)
+        return x, after, attended, crossed
+
+
+def embedding_table(vocab: int, width: int) -> nn.Embedding:
+    """Embeddings of unit scale once multiplied by sqrt(D), so that positions are not drowned."""
+    table = nn.Embedding(vocab, width)
+    nn.init.normal_(table.weight, std=width**-0.5)
+    return table

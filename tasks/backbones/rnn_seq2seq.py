@@ -1,0 +1,175 @@
+"""Recurrent encoder-decoder: the house of the classic mechanisms.
+
+Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473; Luong et al., 2015,
+https://arxiv.org/abs/1508.04025. Encoder, wiring and direction are axes.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bench.api import registry
+from bench.api.backbone import (
+    Backbone,
+    BackboneParts,
+    Encoded,
+    Encoder,
+    Generated,
+    Mode,
+    OutputSizes,
+    Trace,
+    Wiring,
+    WiringSizes,
+)
+from bench.api.config import Config, FloatRange, IntRange
+from bench.api.registry import register
+from bench.api.resolve import SlotPlace
+from bench.api.selector import Selector
+from bench.api.task import Batch
+from bench.api.variant import Slot
+
+
+@dataclass(frozen=True, kw_only=True)
+class RnnSeq2SeqConfig(Config):
+    """Options of the recurrent encoder-decoder."""
+
+    hidden: Annotated[int, IntRange(16, 1024, log=True)] = 64
+    """Width of decoder states, and of encoder states (both directions together)."""
+    embedding: Annotated[int, IntRange(8, 1024, log=True)] = 32
+    """Width of word embeddings."""
+    dropout: Annotated[float, FloatRange(0.0, 0.5)] = 0.0
+    """Share of embedding and readout units dropped in training."""
+    encoder: Selector = Selector("birnn")
+    """How source states are made."""
+    wiring: Selector = Selector("luong")
+    """Where attention stands in the decoder."""
+    direction: Selector = Selector("single")
+    """One direction, or two trained jointly."""
+    projection: Literal["float32", "bfloat16"] = "float32"
+    """Precision of the product with the vocabulary matrix."""
+
+
+@register("backbone", "rnn_seq2seq", config=RnnSeq2SeqConfig, title="GRU encoder-decoder")
+class RnnSeq2Seq(Backbone):
+    """GRU encoder, GRU decoder, and a slot of cross attention for each source."""
+
+    slots = ("cross",)
+
+    def __init__(self, config: RnnSeq2SeqConfig, parts: BackboneParts) -> None:
+        super().__init__(config, parts)
+        sizes = parts.sizes
+        self.sizes = sizes
+        self.dropout = config.dropout
+        self.low_precision = config.projection == "bfloat16"
+        self.source_embeddings = nn.ModuleList(
+            nn.Embedding(vocab, config.embedding, padding_idx=0) for vocab in sizes.source_vocabs
+        )
+        self.target_embedding = nn.Embedding(sizes.target_vocab, config.embedding, padding_idx=0)
+        encoders: list[Encoder] = [
+            registry.make("encoder", config.encoder, config.embedding, config.hidden)
+            for _ in sizes.source_vocabs
+        ]
+        self.encoders = nn.ModuleList(encoders)
+
+        def attach(query_width: int, source_width: int) -> Slot:
+            return parts.attach(
+                SlotPlace(
+                    regime="cross",
+                    query_width=query_width,
+                    source_width=source_width,
+                    head="raw",
+                    source_vocab=sizes.source_vocabs[0],
+                    given=parts.facts,
+                )
+            )
+
+        widths = WiringSizes(
+            config.embedding,
+            config.hidden,
+            sum(encoder.summary_width for encoder in encoders),
+            tuple(encoder.output_width for encoder in encoders),
+        )
+        self.wiring: Wiring = registry.make("wiring", config.wiring, widths, attach)
+        self.project = nn.Linear(self.wiring.readout_width, sizes.target_vocab)
+        self.output = parts.output(
+            OutputSizes(
+                sizes.target_vocab,
+                config.hidden,
+                self.wiring.context_width,
+                config.embedding,
+                sizes.unk,
+            )
+        )
+
+    def encode(self, batch: Batch) -> tuple[Encoded, ...]:
+        """Embed and encode every source."""
+        return tuple(
+            encoder(self._drop(embedding(text.tokens)), text.mask)
+            for encoder, embedding, text in zip(
+                self.encoders, self.source_embeddings, batch.sources, strict=True
+            )
+        )
+
+    def forward(self, batch: Batch, mode: Mode) -> Trace:
+        """Run under teacher forcing."""
+        encoded = self.encode(batch)
+        memories = self.wiring.prepare(encoded, batch) if self.wiring.attends else ()
+        embedded = self._drop(self.target_embedding(batch.inputs))
+        summary = torch.cat([source.summary for source in encoded], -1)
+        path = self.wiring.begin(summary, memories)
+        steps = self.wiring.run(embedded, memories, path, mode)
+        return Trace(steps.states, steps.context, embedded, steps.attended, memories)
+
+    def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
+        """Readout and vocabulary projection."""
+        read = self._drop(self.wiring.readout(states, context, embedded))
+        if not self.low_precision:
+            return self.project(read)
+        weight, bias = self.project.weight.bfloat16(), self.project.bias.bfloat16()
+        return functional.linear(read.bfloat16(), weight, bias)
+
+    def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
+        """Decode greedily until every row has said EOS."""
+        encoded = self.encode(batch)
+        memories = self.wiring.prepare(encoded, batch) if self.wiring.attends else ()
+        path = self.wiring.begin(torch.cat([e.summary for e in encoded], -1), memories)
+        rows = batch.sources[0].tokens.shape[0]
+        device = batch.sources[0].tokens.device
+        word = torch.full((rows, 1), self.sizes.bos, device=device)
+        done = torch.zeros(rows, dtype=torch.bool, device=device)
+        said: list[Tensor] = []
+        for _ in range(max_length):
+            embedded = self.target_embedding(
+                torch.where(word < self.sizes.target_vocab, word, self.sizes.unk)
+            )
+            steps = self.wiring.step(embedded, memories, path, mode)
+            path = steps.path
+            trace = Trace(steps.states, steps.context, embedded, steps.attended, memories)
+            word = self.output.log_probs(trace, self.emit, batch).argmax(-1)
+            said.append(torch.where(done[:, None], self.sizes.eos, word))
+            done = done | (word[:, 0] == self.sizes.eos)
+            if bool(done.all()):
+                break
+        return Generated(cut_at_eos(torch.cat(said, 1), self.sizes.eos), len(said))
+
+    def variant_slots(self) -> tuple[Slot, ...]:
+        """One slot a source."""
+        return self.wiring.slots
+
+    def _drop(self, x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        if not self.training or self.dropout == 0:
+            return x
+        return functional.dropout(x, self.dropout)
+
+
+def cut_at_eos(words: Tensor, eos: int) -> tuple[tuple[int, ...], ...]:
+    """Rows of ids up to, not including, EOS."""
+    found = []
+    for row in words.tolist():
+        end = row.index(eos) if eos in row else len(row)
+        found.append(tuple(row[:end]))
+    return tuple(found)

@@ -1,0 +1,70 @@
+"""Decoder-only transformer: causal self-attention in every layer.
+
+Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3; pre-norm as in later practice.
+
+Deviations: GELU instead of ReLU.
+"""
+
+from torch import Tensor, nn
+
+from bench.api.backbone import Backbone, BackboneParts, Mode, OutputSizes, Trace
+from bench.api.registry import Citation, register
+from bench.api.resolve import SlotPlace
+from bench.api.task import Batch
+from bench.api.variant import Slot
+from tasks.backbones._blocks import Block, BlockConfig, LayerPath, embedding_table
+
+
+@register(
+    "backbone",
+    "transformer_decoder",
+    config=BlockConfig,
+    title="transformer decoder",
+    citation=Citation(
+        text="Vaswani et al., 2017", url="https://arxiv.org/abs/1706.03762", where="section 3"
+    ),
+)
+class TransformerDecoder(Backbone):
+    """Blocks of causal self-attention; all of them hold the variant."""
+
+    slots = ("causal",)
+
+    def __init__(self, config: BlockConfig, parts: BackboneParts) -> None:
+        super().__init__(config, parts)
+        sizes, width = parts.sizes, config.width
+        self.scale = width**0.5
+        self.embedding = embedding_table(sizes.target_vocab, width)
+        place = SlotPlace(
+            regime="causal",
+            query_width=width,
+            source_width=width,
+            head=f"multi[heads={config.heads}]",
+            given=parts.facts,
+        )
+        self.blocks = nn.ModuleList(
+            Block(config, parts.attach(place)) for _ in range(config.layers)
+        )
+        self.norm = nn.LayerNorm(width) if config.norm == "pre" else nn.Identity()
+        self.project = nn.Linear(width, sizes.target_vocab)
+        self.output = parts.output(OutputSizes(sizes.target_vocab, width, 0, width, sizes.unk))
+
+    def forward(self, batch: Batch, mode: Mode) -> Trace:
+        """Run the whole sequence; only the last layer is asked for weights."""
+        embedded = self.embedding(batch.inputs) * self.scale
+        x = self.variant_slots()[0].variant.embed(embedded, 0)
+        quiet = Mode(mode.read, mode.noise, mode.progress, want_weights=False)
+        answers = []
+        for index, block in enumerate(self.blocks):
+            asked = mode if index == len(self.blocks) - 1 else quiet
+            x, _, attended, _ = block(x, None, None, LayerPath(), (asked, asked))
+            answers.append(attended)
+        states = self.norm(x)
+        return Trace(states, states[..., :0], embedded, (answers[-1],), (None,))
+
+    def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
+        """Vocabulary projection."""
+        return self.project(states)
+
+    def variant_slots(self) -> tuple[Slot, ...]:
+        """One slot a layer."""
+        return tuple(block.own for block in self.blocks if isinstance(block, Block))

@@ -1,0 +1,1 @@
+"""Wirings: where attention stands in a recurrent decoder, one file each."""

@@ -1,0 +1,92 @@
+"""Attention after the decoder step: the new state asks, the context goes to the readout.
+
+Luong, Pham & Manning, 2015, "Effective approaches to attention-based neural machine translation",
+https://arxiv.org/abs/1508.04025, section 3, equation 5; input feeding in section 3.3.
+
+Deviations: a GRU instead of a stacked LSTM.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bench.api.backbone import AttachSlot, Mode, Path, Steps, Wiring, WiringSizes
+from bench.api.config import Config
+from bench.api.facts import Fact
+from bench.api.registry import Citation, register
+from bench.api.source import Memory, leaf
+
+
+@dataclass(frozen=True, kw_only=True)
+class LuongConfig(Config):
+    """Options of the Luong wiring."""
+
+    input_feeding: bool = False
+    """Whether the attentional state of a step is part of the next input."""
+
+
+@register(
+    "wiring",
+    "luong",
+    config=LuongConfig,
+    citation=Citation(
+        text="Luong et al., 2015",
+        url="https://arxiv.org/abs/1508.04025",
+        where="section 3, equation 5",
+    ),
+)
+class LuongWiring(Wiring):
+    """h~ = tanh(W [c; s]); without input feeding all queries are known at once."""
+
+    def __init__(self, config: LuongConfig, sizes: WiringSizes, attach: AttachSlot) -> None:
+        super().__init__(config, sizes, attach)
+        self.input_feeding = config.input_feeding
+        fed = sizes.hidden if config.input_feeding else 0
+        self.hidden = sizes.hidden
+        self.start = nn.Linear(sizes.summary, sizes.hidden)
+        self.rnn = nn.GRU(sizes.embedding + fed, sizes.hidden, batch_first=True)
+        self.out = nn.Linear(self.context_width + sizes.hidden, sizes.hidden, bias=False)
+        self.readout_width = sizes.hidden
+
+    @classmethod
+    def given(cls, config: LuongConfig) -> frozenset[Fact]:
+        """States are open-loop unless the context is fed back."""
+        return frozenset() if config.input_feeding else frozenset({"open_loop"})
+
+    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
+        """Squash the summary into the first state."""
+        hidden = torch.tanh(self.start(summary))
+        extra = {"fed": torch.zeros_like(hidden)} if self.input_feeding else {}
+        return Path(hidden, self.start_slots(hidden, memories), extra)
+
+    def step(
+        self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+    ) -> Steps:
+        """Advance the state, ask with it, and remember h~ where it is fed back."""
+        given = x
+        if self.input_feeding:
+            given = torch.cat((x, leaf(path.extra, "fed").unsqueeze(1)), -1)
+        states, last = self.rnn(given, path.hidden.unsqueeze(0).contiguous())
+        context, attended = self.attend(states, memories, path.slots, mode)
+        extra = path.extra
+        if self.input_feeding:
+            extra = {"fed": self.readout(states, context, x).squeeze(1)}
+        after = Path(last[0], tuple(answer.state for answer in attended), extra)
+        return Steps(states, context, attended, after)
+
+    def run(
+        self, x: Float[Tensor, "B T De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+    ) -> Steps:
+        """Ask for all words at once where nothing is fed back."""
+        if self.input_feeding:
+            return super().run(x, memories, path, mode)
+        return self.step(x, memories, path, mode)
+
+    def readout(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
+        """The attentional state h~; the two halves of W broadcast separately."""
+        split = self.context_width
+        of_context = context @ self.out.weight[:, :split].T
+        of_state = states @ self.out.weight[:, split:].T
+        return torch.tanh(of_context + of_state)

@@ -1,0 +1,58 @@
+"""No attention: the summary of the source is part of every decoder input.
+
+Cho et al., 2014, "Learning phrase representations using RNN encoder-decoder",
+https://arxiv.org/abs/1406.1078, section 2.2.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bench.api.backbone import AttachSlot, Mode, Path, Steps, Wiring, WiringSizes
+from bench.api.config import NoOptions
+from bench.api.registry import Citation, register
+from bench.api.source import Memory, leaf
+
+
+@register(
+    "wiring",
+    "none_input",
+    citation=Citation(
+        text="Cho et al., 2014", url="https://arxiv.org/abs/1406.1078", where="section 2.2"
+    ),
+)
+class NoneInputWiring(Wiring):
+    """A GRU decoder that reads the summary beside every word."""
+
+    gives = frozenset({"open_loop"})
+    attends = False
+
+    def __init__(self, config: NoOptions, sizes: WiringSizes, attach: AttachSlot) -> None:
+        super().__init__(config, sizes, attach)
+        self.start = nn.Linear(sizes.summary, sizes.hidden)
+        self.rnn = nn.GRU(sizes.embedding + sizes.summary, sizes.hidden, batch_first=True)
+        self.out = nn.Linear(sizes.hidden + sizes.summary, sizes.hidden)
+        self.readout_width = sizes.hidden
+        self.context_width = sizes.summary
+
+    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
+        """Keep the summary on the path."""
+        return Path(torch.tanh(self.start(summary)), (), {"summary": summary})
+
+    def step(
+        self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+    ) -> Steps:
+        """One word."""
+        return self.run(x, memories, path, mode)
+
+    def run(
+        self, x: Float[Tensor, "B T De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+    ) -> Steps:
+        """All words at once; the context is the same summary everywhere."""
+        summary = leaf(path.extra, "summary").unsqueeze(1).expand(-1, x.shape[1], -1)
+        states, last = self.rnn(torch.cat((x, summary), -1), path.hidden.unsqueeze(0).contiguous())
+        return Steps(states, summary, (), Path(last[0], (), path.extra))
+
+    def readout(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
+        """One hidden layer over state and summary."""
+        return torch.tanh(self.out(torch.cat((states, context), -1)))

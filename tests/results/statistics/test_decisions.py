@@ -1,0 +1,102 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from results.statistics import equivalence, holm, speed_verdict
+
+shares = st.floats(0, 1)
+
+
+def test_holm_reproduces_a_worked_example():
+    """Holm (1979) by hand: 0.01 x 4, 0.013 x 3 (raised to 0.04), 0.02 x 2 (raised), 0.04 x 1."""
+    assert holm([0.04, 0.01, 0.013, 0.02]) == pytest.approx([0.04, 0.04, 0.04, 0.04])
+    assert holm([0.005, 0.3, 0.02]) == pytest.approx([0.015, 0.3, 0.04])
+
+
+def test_holm_counts_an_unknown_p_as_a_test_without_evidence():
+    assert holm([0.01, math.nan]) == pytest.approx([0.02, 1.0])
+    assert holm([]) == []
+
+
+@settings(deadline=None)
+@given(st.lists(shares, min_size=1, max_size=8))
+def test_holm_never_strengthens_and_keeps_the_order(p_values):
+    adjusted = holm(p_values)
+    assert all(p <= q <= 1 for p, q in zip(p_values, adjusted, strict=True))
+    assert [adjusted[i] for i in np.argsort(p_values)] == sorted(adjusted)
+    assert min(adjusted) == pytest.approx(min(1.0, len(p_values) * min(p_values)))
+
+
+def test_weights_move_the_error_to_what_matters():
+    plain, weighted = holm([0.02, 0.02, 0.02]), holm([0.02, 0.02, 0.02], [2, 1, 1])
+    assert plain == pytest.approx([0.06, 0.06, 0.06])
+    assert weighted == pytest.approx([0.04, 0.04, 0.04])
+    assert holm([0.02, 0.9, 0.9], [2, 1, 1])[0] == pytest.approx(0.04)
+    assert holm([0.9, 0.02, 0.9], [2, 1, 1])[1] == pytest.approx(0.08)
+
+
+def test_equivalence_agrees_with_two_tests_of_scipy():
+    values = np.random.default_rng(3).normal(0.1, 1, 20)
+    above = stats.ttest_1samp(values, -0.8, alternative="greater").pvalue
+    below = stats.ttest_1samp(values, 0.8, alternative="less").pvalue
+    found = equivalence(values, 0.8)
+    assert found.p == pytest.approx(max(above, below))
+    assert found.p_not_worse == pytest.approx(above)
+
+
+def test_equivalence_is_shown_and_never_assumed():
+    assert equivalence([0.01, -0.01, 0.0, 0.01], 0.1).holds()
+    assert not equivalence([0.5, -0.5, 0.3], 0.1).holds()
+    assert not equivalence([0.0], 0.1).holds()
+    assert not equivalence([], 0.1).not_worse()
+
+
+def test_a_better_variant_is_not_worse_but_not_equivalent():
+    found = equivalence([0.5, 0.51, 0.49], 0.1)
+    assert found.not_worse()
+    assert not found.holds()
+
+
+def test_differences_without_spread_are_decided_by_the_margin():
+    assert equivalence([0.0, 0.0], 0.1).holds()
+    assert not equivalence([0.2, 0.2], 0.1).holds()
+
+
+@pytest.mark.parametrize("margin", [0, -1, math.nan])
+def test_a_margin_that_is_not_positive_is_refused(margin):
+    with pytest.raises(ValueError, match="margin"):
+        equivalence([1.0, 2.0], margin)
+
+
+def around(ratio: float, spread: float = 0.001, rounds: int = 10) -> list[float]:
+    return list(math.log(ratio) + spread * np.linspace(-1, 1, rounds))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "spread", "aa_half_width", "verdict"),
+    [
+        (0.5, 0.001, 0.001, "FAST"),
+        (2.0, 0.001, 0.001, "SLOW"),
+        (1.0, 0.001, 0.001, "SAME"),
+        (1.005, 0.001, 0.001, "SAME"),
+        (1.0, 0.2, 0.001, "AMBIGUOUS"),
+        (1.5, 1.5, 0.001, "AMBIGUOUS"),
+        (1.05, 0.001, 0.03, "AMBIGUOUS"),
+        (0.95, 0.001, 0.03, "AMBIGUOUS"),
+        (0.5, 0.001, math.inf, "AMBIGUOUS"),
+        (0.5, 0.001, math.nan, "AMBIGUOUS"),
+    ],
+)
+def test_a_speed_is_claimed_only_outside_the_noise_of_the_control(
+    ratio, spread, aa_half_width, verdict
+):
+    assert speed_verdict(around(ratio, spread), aa_half_width) == verdict
+
+
+def test_one_round_is_never_a_verdict():
+    assert speed_verdict([math.log(0.1)], 0.001) == "AMBIGUOUS"
+    assert speed_verdict([], 0.001) == "AMBIGUOUS"

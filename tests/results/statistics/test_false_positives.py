@@ -1,0 +1,116 @@
+"""The harness proves its own error rates: whole procedures run on data without a difference."""
+
+import math
+
+import numpy as np
+import pytest
+
+from results.statistics import (
+    equivalence,
+    log_ratio_interval,
+    paired_difference,
+    rank,
+    speed_verdict,
+    t_interval,
+)
+
+
+def at_most(share: float, experiments: int) -> float:
+    """Largest share that chance explains, three standard deviations above the true one."""
+    return share + 3 * math.sqrt(share * (1 - share) / experiments)
+
+
+@pytest.mark.parametrize(
+    ("variants", "seeds", "experiments"), [(2, 3, 3000), (6, 3, 2000), (6, 5, 2000), (9, 10, 600)]
+)
+def test_a_ranking_without_a_true_difference_makes_any_claim_in_five_percent(
+    variants, seeds, experiments
+):
+    draw, claims = np.random.default_rng(variants * 100 + seeds), 0
+    for _ in range(experiments):
+        # Seeds are harder or easier for all variants alike, and variants differ in their spread.
+        spread = draw.uniform(0.5, 2.0, size=(variants, 1))
+        table = draw.normal(size=seeds) + spread * draw.normal(size=(variants, seeds))
+        scores = {f"v{row}": dict(enumerate(line.tolist())) for row, line in enumerate(table)}
+        lines = rank(scores, "higher", baseline="v0")
+        claims += any(
+            line.rank > 1 or line.better_than_baseline or line.worse_than_baseline for line in lines
+        )
+    assert claims / experiments <= at_most(0.05, experiments)
+
+
+def test_a_ranking_with_some_true_differences_stays_honest_about_the_rest():
+    """Three equal variants far above three equal ones: no claim inside either half."""
+    draw, experiments, wrong, found = np.random.default_rng(4), 500, 0, 0
+    for _ in range(experiments):
+        levels = np.array([0, 0, 0, 40, 40, 40])[:, None]
+        table = levels + draw.normal(size=(6, 5))
+        scores = {f"v{row}": dict(enumerate(line.tolist())) for row, line in enumerate(table)}
+        lines = {line.variant: line for line in rank(scores, "higher", baseline="v0")}
+        wrong += (
+            len({lines[name].rank for name in ("v3", "v4", "v5")}) > 1
+            or lines["v1"].p_adjusted < 0.05
+            or lines["v2"].p_adjusted < 0.05
+        )
+        found += all(lines[name].better_than_baseline for name in ("v3", "v4", "v5"))
+    assert wrong / experiments <= at_most(0.05, experiments)
+    assert found / experiments > 0.95
+
+
+def test_without_adjustment_the_same_table_would_be_wrong_four_times_as_often():
+    """Guards the simulation itself: it must be able to see a procedure that is too bold."""
+    draw, experiments, claims = np.random.default_rng(5), 500, 0
+    for _ in range(experiments):
+        table = draw.normal(size=(6, 5))
+        claims += min(paired_difference(table[0], line).p for line in table[1:]) < 0.05
+    assert claims / experiments > 0.12
+
+
+def test_the_t_interval_of_three_seeds_covers_where_the_percentile_bootstrap_does_not():
+    draw, experiments = np.random.default_rng(6), 3000
+    samples = draw.normal(size=(experiments, 3))
+    covered = sum(t_interval(sample).contains(0.0) for sample in samples) / experiments
+    means = samples[np.arange(experiments)[:, None, None], draw.integers(3, size=(1, 400, 3))]
+    low, high = np.quantile(means.mean(axis=2), [0.025, 0.975], axis=1)
+    bootstrap = ((low <= 0) & (high >= 0)).mean()
+    assert abs(covered - 0.95) <= at_most(0.05, experiments) - 0.05
+    assert bootstrap < 0.85
+
+
+def test_equivalence_is_claimed_at_the_margin_in_five_percent():
+    draw, experiments = np.random.default_rng(7), 3000
+    claims = sum(equivalence(draw.normal(1.0, 0.5, 5), 1.0).holds() for _ in range(experiments))
+    assert claims / experiments <= at_most(0.05, experiments)
+
+
+def machine(draw: np.random.Generator, samples: int) -> np.ndarray:
+    """Times of one kernel on a machine that drifts 1.5%, wanders 0.4% and jitters 0.3%."""
+    shocks = draw.normal(0, 0.004 * math.sqrt(1 - 0.99**2), samples)
+    wander = np.empty(samples)
+    state = draw.normal(0, 0.004)
+    for at, shock in enumerate(shocks):
+        state = 0.99 * state + shock
+        wander[at] = state
+    drift = 0.015 * np.exp(-np.arange(samples) / (0.3 * samples))
+    return np.exp(drift + wander + draw.normal(0, 0.003, samples))
+
+
+def test_two_equal_kernels_differ_when_timed_in_sequence_and_not_in_shuffled_rounds():
+    """MEASUREMENT.md, section A: 98% false differences in sequence, 4.8% in rounds."""
+    draw, experiments, rounds, visit = np.random.default_rng(8), 400, 20, 20
+    sequential = in_rounds = verdicts = 0
+    for _ in range(experiments):
+        times = machine(draw, 3 * rounds * visit)
+        half = times.size // 2
+        first, second = np.log(times[:half]), np.log(times[half:])
+        error = math.sqrt(first.var() / half + second.var() / half)
+        sequential += abs(first.mean() - second.mean()) > 1.96 * error
+        medians = np.median(times.reshape(rounds, 3, visit), axis=2)
+        variant, reference, sham = draw.permuted(medians, axis=1).T
+        in_rounds += not log_ratio_interval(variant, reference).contains(1.0)
+        noise = log_ratio_interval(sham, reference)
+        aa_half_width = max(1 - noise.low, noise.high - 1)
+        verdicts += speed_verdict(np.log(variant / reference), aa_half_width) in ("FAST", "SLOW")
+    assert sequential / experiments > 0.9
+    assert in_rounds / experiments <= at_most(0.05, experiments)
+    assert verdicts == 0

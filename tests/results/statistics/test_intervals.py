@@ -1,0 +1,158 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from results.statistics import (
+    Interval,
+    fieller_ratio,
+    log_log_slope,
+    log_ratio_interval,
+    paired_difference,
+    t_interval,
+)
+from results.statistics.intervals import exp_interval
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 30])
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_the_t_interval_agrees_with_scipy(rng, count, level):
+    values = rng.normal(5, 2, count)
+    expected = stats.t.interval(level, count - 1, values.mean(), stats.sem(values))
+    found = t_interval(values, level)
+    assert (found.low, found.high) == pytest.approx(expected, rel=1e-12)
+    assert found.count == count
+    assert found.half_width == pytest.approx((expected[1] - expected[0]) / 2)
+
+
+def test_one_seed_says_nothing_about_its_error():
+    found = t_interval([0.9])
+    assert found == Interval(estimate=0.9, low=-math.inf, high=math.inf, count=1)
+    assert found.contains(-1e300)
+    assert found.half_width == math.inf
+
+
+def test_no_seeds_have_no_estimate():
+    found = t_interval([])
+    assert math.isnan(found.estimate)
+    assert (found.low, found.high) == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize("values", [[1.0, math.nan], [math.inf], [[1.0]]])
+def test_values_that_are_no_flat_finite_list_are_refused(values):
+    with pytest.raises(ValueError, match="finite"):
+        t_interval(values)
+
+
+@pytest.mark.parametrize("level", [0, 1, 95])
+@pytest.mark.parametrize("values", [[1.0], [1.0, 2.0]])
+def test_a_level_that_is_no_share_is_refused(level, values):
+    with pytest.raises(ValueError, match="level"):
+        t_interval(values, level)
+
+
+def test_the_paired_difference_agrees_with_scipy(rng):
+    left, right = rng.normal(1, 1, 6), rng.normal(0, 1, 6)
+    expected = stats.ttest_rel(left, right)
+    found = paired_difference(left, right)
+    assert found.p == pytest.approx(expected.pvalue, rel=1e-12)
+    bounds = expected.confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((bounds.low, bounds.high))
+    assert paired_difference(right, left).p == pytest.approx(found.p)
+
+
+def test_a_pair_alone_is_no_evidence():
+    found = paired_difference([1.0], [0.0])
+    assert (found.estimate, found.p, found.low) == (1.0, 1.0, -math.inf)
+    assert paired_difference([], []).p == 1.0
+
+
+def test_equal_scores_are_no_difference_and_a_constant_one_is_certain():
+    assert paired_difference([1.0, 1.0, 1.0], [1.0, 1.0, 1.0]).p == 1.0
+    assert paired_difference([1.0, 1.0, 1.0], [0.0, 0.0, 0.0]).p == 0.0
+
+
+def test_pairs_of_unequal_number_are_refused():
+    with pytest.raises(ValueError, match="2 and 1"):
+        paired_difference([1.0, 2.0], [1.0])
+    with pytest.raises(ValueError, match="2 and 1"):
+        log_ratio_interval([1.0, 2.0], [1.0])
+
+
+def test_a_ratio_of_times_is_the_mean_of_log_ratios():
+    found = log_ratio_interval([2.0, 8.0, 4.0], [1.0, 1.0, 1.0])
+    logs = np.log([2.0, 8.0, 4.0])
+    half = stats.t.ppf(0.975, 2) * stats.sem(logs)
+    assert found.estimate == pytest.approx(4.0)
+    assert (found.low, found.high) == pytest.approx((4 * math.exp(-half), 4 * math.exp(half)))
+
+
+def test_a_ratio_turned_around_is_its_inverse(rng):
+    above, below = rng.lognormal(0, 0.1, 9), rng.lognormal(0.3, 0.1, 9)
+    there, back = log_ratio_interval(above, below), log_ratio_interval(below, above)
+    assert there.low == pytest.approx(1 / back.high)
+
+
+def test_one_round_bounds_no_ratio():
+    found = log_ratio_interval([2.0], [1.0])
+    assert (found.estimate, found.low, found.high) == (2.0, 0.0, math.inf)
+
+
+def test_bounds_beyond_the_largest_float_are_infinite():
+    assert exp_interval(Interval(estimate=0, low=-1e4, high=1e4, count=2)).high == math.inf
+
+
+def test_a_time_of_zero_is_refused():
+    with pytest.raises(ValueError, match="positive"):
+        log_ratio_interval([1.0, 0.0], [1.0, 1.0])
+
+
+def test_fieller_solves_its_own_equation(rng):
+    """At each bound r, the t statistic of mean(x) - r mean(y) is as far out as allowed."""
+    above, below = rng.normal(10, 1, 8), rng.normal(5, 0.5, 8)
+    found = fieller_ratio(above, below)
+    half_x, half_y = t_interval(above).half_width, t_interval(below).half_width
+    for bound in (found.low, found.high):
+        distance = abs(above.mean() - bound * below.mean())
+        assert distance == pytest.approx(math.hypot(half_x, bound * half_y))
+    assert found.contains(found.estimate)
+
+
+def test_fieller_is_unbounded_when_the_denominator_may_be_zero():
+    found = fieller_ratio([1.0, 2.0, 3.0], [-1.0, 0.1, 1.0])
+    assert (found.low, found.high) == (-math.inf, math.inf)
+    assert fieller_ratio([1.0], [2.0]).high == math.inf
+    assert fieller_ratio([1.0, 2.0], [0.0, 0.0]).high == math.inf
+
+
+def test_an_exact_power_law_gives_its_exponent():
+    lengths = np.array([64.0, 128.0, 256.0, 512.0])
+    found = log_log_slope(lengths, 3e-4 * lengths**2)
+    assert found.estimate == pytest.approx(2.0)
+    assert found.half_width < 1e-6
+
+
+def test_the_interval_of_an_exponent_agrees_with_scipy(rng):
+    lengths = 2.0 ** np.arange(5, 11)
+    times = lengths**1.5 * rng.lognormal(0, 0.2, lengths.size)
+    line = stats.linregress(np.log(lengths), np.log(times))
+    found = log_log_slope(lengths, times)
+    assert found.estimate == pytest.approx(line.slope)
+    assert found.half_width == pytest.approx(stats.t.ppf(0.975, 4) * line.stderr)
+
+
+@pytest.mark.parametrize("lengths", [[], [64.0], [64.0, 128.0], [64.0, 64.0, 128.0]])
+def test_two_lengths_give_no_exponent(lengths):
+    found = log_log_slope(lengths, np.ones(len(lengths)))
+    assert math.isnan(found.estimate)
+    assert found.high == math.inf
+
+
+def test_costs_of_zero_are_left_out_of_the_growth():
+    assert log_log_slope([1, 2, 4, 8], [0, 2, 4, 8]).count == 3

@@ -1,0 +1,102 @@
+import math
+
+import numpy as np
+import pytest
+
+from results.statistics import rank
+
+TIGHT = (0.0, 0.001, -0.001, 0.0005, -0.0005)
+
+
+def around(level: float, noise=TIGHT) -> dict[int, float]:
+    return {seed: level + step for seed, step in enumerate(noise)}
+
+
+def wobble(level: float, spread: float = 0.001, phase: int = 0) -> dict[int, float]:
+    draw = np.random.default_rng(phase)
+    return {seed: level + spread * draw.normal() for seed in range(5)}
+
+
+def test_clear_differences_get_ranks_of_their_own():
+    table = rank(
+        {"low": wobble(0.1), "high": wobble(0.9, phase=1), "middle": wobble(0.5, phase=2)},
+        "higher",
+        baseline="middle",
+    )
+    assert [(line.rank, line.variant) for line in table] == [(1, "high"), (2, "middle"), (3, "low")]
+    high, middle, low = table
+    assert (high.better_than_baseline, high.worse_than_baseline) == (True, False)
+    assert (low.better_than_baseline, low.worse_than_baseline) == (False, True)
+    assert middle.difference is None
+    assert math.isnan(middle.p_adjusted)
+    assert high.difference.estimate == pytest.approx(0.4, abs=0.01)
+
+
+def test_with_a_lower_better_side_the_order_turns_and_the_difference_does_not():
+    table = rank({"a": wobble(0.1), "b": wobble(0.9, phase=1)}, "lower", baseline="b")
+    assert [line.variant for line in table] == ["a", "b"]
+    assert table[0].better_than_baseline
+    assert table[0].difference.estimate < 0
+
+
+def test_ties_are_shown_as_ties():
+    scores = {
+        "a": wobble(0.9, phase=1),
+        "b": wobble(0.9002, phase=2),
+        "c": wobble(0.1, phase=3),
+        "d": wobble(0.1, phase=4),
+    }
+    assert [line.rank for line in rank(scores, "higher")] == [1, 1, 3, 3]
+
+
+def test_a_noisy_variant_shares_the_rank_it_cannot_be_told_from():
+    scores = {"best": wobble(0.9), "good": wobble(0.8, phase=1), "noisy": wobble(0.5, 0.5, 2)}
+    ranks = {line.variant: line.rank for line in rank(scores, "higher")}
+    assert ranks == {"best": 1, "noisy": 1, "good": 3}
+
+
+def test_one_seed_makes_no_claim():
+    table = rank({"a": {0: 1.0}, "b": {0: 0.0}}, "higher", baseline="b")
+    assert [line.rank for line in table] == [1, 1]
+    assert table[0].p_adjusted == 1.0
+    assert table[0].mean.high == math.inf
+
+
+def test_only_common_seeds_are_compared():
+    table = rank({"a": {0: 2.0, 1: 3.0, 7: 99.0}, "b": {0: 1.0, 1: 2.5}}, "higher", baseline="b")
+    assert table[0].difference.count == 2
+    assert table[0].difference.estimate == pytest.approx(0.75)
+    strangers = rank({"a": {0: 2.0}, "b": {1: 1.0}}, "higher", baseline="b")
+    assert strangers[0].p_adjusted == 1.0
+    assert math.isnan(strangers[0].difference.estimate)
+
+
+def test_pairing_by_seed_finds_what_hard_seeds_hide():
+    hard = {0: 0.1, 1: 0.9, 2: 0.4, 3: 0.7, 4: 0.2}
+    better = {seed: score + 0.05 + TIGHT[seed] for seed, score in hard.items()}
+    table = rank({"base": hard, "new": better}, "higher", baseline="base")
+    assert table[0].better_than_baseline
+
+
+def test_a_variant_without_scores_is_left_out():
+    assert [line.variant for line in rank({"a": around(1.0), "b": {}}, "higher")] == ["a"]
+    assert rank({}, "higher") == []
+
+
+def test_a_baseline_without_scores_is_refused():
+    with pytest.raises(ValueError, match="'b' has no scores"):
+        rank({"a": around(1.0), "b": {}}, "higher", baseline="b")
+
+
+def test_a_tie_is_never_significant_in_the_same_table():
+    draw = np.random.default_rng(0)
+    for _ in range(30):
+        scores = {
+            name: dict(enumerate(level + 0.05 * draw.normal(size=4)))
+            for name, level in zip("abcdef", np.linspace(0, 0.6, 6), strict=True)
+        }
+        table = rank(scores, "higher", baseline="a")
+        top = table[0]
+        if top.variant != "a":
+            mine = next(line for line in table if line.variant == "a")
+            assert (mine.rank > 1) == top.better_than_baseline

@@ -1,0 +1,135 @@
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+
+import pytest
+
+from bench.api.cell import Cell
+from results import frame as frames
+from results.row import Record, Row
+from results.store import Store
+
+WIGGLE = (0.999, 1.001, 1.0005, 0.9995, 1.0)
+
+
+def speed_record(length: int, rows: Iterable[Row], variant: str = "new", seed: int = 0) -> Record:
+    cell = Cell(
+        kind="speed",
+        task=f"attend[batch=4,length={length}]",
+        backbone="none",
+        variant=variant,
+        slot="cross",
+        protocol="rounds[count=5]",
+        seed=seed,
+    )
+    return Record(cell=asdict(cell), id=cell.id, status="ok", environment="e", rows=tuple(rows))
+
+
+def rounds(length: int, metric: str, times: Iterable[float]) -> list[Row]:
+    return [
+        Row(metric=metric, value=time, repeat=repeat, axis="length", x=float(length))
+        for repeat, time in enumerate(times)
+    ]
+
+
+def timed(length: int, ratio: float, load: Callable[[int], float] = lambda _: 1.0) -> list[Row]:
+    """Five rounds; the load of the machine hits all visits of a round alike."""
+    machine = [length * load(repeat) for repeat in range(5)]
+    sham = [time * wiggle for time, wiggle in zip(machine, WIGGLE, strict=True)]
+    own = [ratio * time * wiggle for time, wiggle in zip(machine, reversed(WIGGLE), strict=True)]
+    return [
+        *rounds(length, "forward_time_ms", own),
+        *rounds(length, "reference_forward_time_ms", machine),
+        *rounds(length, "sham_forward_time_ms", sham),
+        Row(metric="peak_memory_bytes", value=length**2, axis="length", x=float(length)),
+    ]
+
+
+@pytest.fixture
+def load(tmp_path):
+    def write_and_load(*records: Record):
+        with Store.create(tmp_path / "run") as store:
+            for entry in records:
+                store.append(entry)
+        return frames.load(tmp_path / "run")
+
+    return write_and_load
+
+
+def only(table, metric="forward_time_ms"):
+    [line] = table[table["metric"] == metric].to_dict("records")
+    return line
+
+
+def test_the_ratio_is_taken_within_rounds_so_that_load_cancels(load):
+    frame = load(speed_record(64, timed(64, 0.5, load=lambda repeat: 1.0 + repeat)))
+    line = only(frames.speed_summary(frame))
+    assert line["ratio"] == pytest.approx(0.5, rel=1e-3)
+    assert 0.49 < line["ratio_low"] < line["ratio"] < line["ratio_high"] < 0.51
+    assert line["median"] == pytest.approx(96, rel=1e-2)
+    assert line["q10"] < line["median"] < line["q90"]
+    assert (line["rounds"], line["processes"]) == (5, 1)
+    assert line["aa_half_width"] == pytest.approx(0.001, rel=0.1)
+    assert line["verdict"] == "FAST"
+
+
+def test_the_reference_and_its_double_are_no_lines_of_their_own(load):
+    summary = frames.speed_summary(load(speed_record(64, timed(64, 2.0))))
+    assert sorted(summary["metric"]) == ["forward_time_ms", "peak_memory_bytes"]
+    assert only(summary)["verdict"] == "SLOW"
+
+
+def test_a_metric_without_a_reference_has_no_ratio_and_no_verdict(load):
+    line = only(frames.speed_summary(load(speed_record(64, timed(64, 1.0)))), "peak_memory_bytes")
+    assert line["median"] == 64**2
+    assert math.isnan(line["ratio"])
+    assert (line["ratio_low"], line["ratio_high"]) == (0, math.inf)
+    assert line["verdict"] == ""
+
+
+def test_without_a_control_no_speed_is_claimed(load):
+    rows = [row for row in timed(64, 0.5) if not row.metric.startswith("sham_")]
+    line = only(frames.speed_summary(load(speed_record(64, rows))))
+    assert line["aa_half_width"] == math.inf
+    assert line["verdict"] == "AMBIGUOUS"
+
+
+def test_a_control_that_is_off_on_one_side_counts_with_its_farther_end(load):
+    rows = [row for row in timed(64, 0.97) if not row.metric.startswith("sham_")]
+    rows += rounds(64, "sham_forward_time_ms", [64 * 1.02 * wiggle for wiggle in WIGGLE])
+    line = only(frames.speed_summary(load(speed_record(64, rows))))
+    assert line["aa_half_width"] == pytest.approx(0.021, abs=1e-3)
+    assert line["verdict"] == "AMBIGUOUS"
+
+
+def test_several_processes_are_the_unit_and_not_their_rounds(load):
+    ratios = (0.49, 0.5, 0.51)
+    frame = load(*(speed_record(64, timed(64, r), seed=s) for s, r in enumerate(ratios)))
+    line = only(frames.speed_summary(frame))
+    assert (line["rounds"], line["processes"]) == (15, 3)
+    assert line["ratio"] == pytest.approx(0.5, rel=1e-3)
+    assert line["ratio_high"] - line["ratio_low"] > 0.04
+
+
+def test_one_round_bounds_nothing(load):
+    rows = [row for row in timed(64, 0.5) if row.repeat == 0]
+    line = only(frames.speed_summary(load(speed_record(64, rows))))
+    assert line["ratio_high"] == math.inf
+    assert line["verdict"] == "AMBIGUOUS"
+
+
+def test_growth_is_fitted_over_the_lengths_of_one_shape(load):
+    frame = load(*(speed_record(length, timed(length, 1.0)) for length in (64, 128, 256, 512)))
+    growth = frames.growth_exponents(frame).set_index("metric")
+    assert growth.loc["forward_time_ms", "exponent"] == pytest.approx(1.0, abs=0.01)
+    assert growth.loc["peak_memory_bytes", "exponent"] == pytest.approx(2.0)
+    assert growth.loc["forward_time_ms", "lengths"] == 4
+    assert growth.loc["forward_time_ms", "shape"] == "attend[batch=4]"
+    assert growth.loc["forward_time_ms", "low"] < 1.0 < growth.loc["forward_time_ms", "high"] + 0.01
+
+
+def test_two_lengths_have_no_exponent(load):
+    frame = load(*(speed_record(length, timed(length, 1.0)) for length in (64, 128)))
+    growth = frames.growth_exponents(frame)
+    assert growth["exponent"].isna().all()
+    assert (growth["high"] == math.inf).all()

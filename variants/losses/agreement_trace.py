@@ -1,0 +1,71 @@
+"""Trace bonus: two models trained in opposite directions are paid for aligning the same words.
+
+Cohn et al., 2016, "Incorporating structural alignment biases into an attentional neural
+translation model", https://arxiv.org/abs/1601.01085, on bidirectional training.
+
+Deviations: words that are special in the bench (padding, BOS, EOS: ids up to 2) are left out of
+rows and columns; several heads are averaged. As in the released code, gamma is 0.1 and the bonus is
+not divided by the length. Sources begin with their first word and keep one state a word, so that
+place t of one direction's targets is place t of the other's source.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from bench.api.backbone import JointLoss, LossInputs
+from bench.api.config import Config, FloatRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, register
+from bench.api.task import Batch, Sizes
+
+LAST_SPECIAL = Sizes._field_defaults["eos"]
+"""Ids up to this one stand for no word."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgreementTraceConfig(Config):
+    """Options of the trace bonus."""
+
+    gamma: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 0.1
+    """Weight of the bonus (nats per agreed word)."""
+
+    def __post_init__(self) -> None:
+        """Check the weight."""
+        if self.gamma < 0:
+            raise InvalidConfig(f"agreement_trace: gamma must be at least 0, got {self.gamma}.")
+
+
+@register(
+    "joint",
+    "agreement_trace",
+    config=AgreementTraceConfig,
+    citation=Citation(text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085"),
+)
+class AgreementTraceLoss(JointLoss):
+    """-gamma tr(A B), with A target x source of one direction and B of the other."""
+
+    needs = frozenset({"weights", "reversible_pairs"})
+
+    def __init__(self, config: AgreementTraceConfig) -> None:
+        super().__init__(config)
+        self.config = config
+
+    def forward(self, there: LossInputs, back: LossInputs) -> Float[Tensor, ""]:
+        """Element by element: the product of the two matrices is never formed."""
+        rows, columns = words(there.batch), words(back.batch)
+        ahead, behind = there.trace.weights, back.trace.weights.transpose(1, 2)
+        # one direction may hold an EOS that the other's source lacks: it is no word in either
+        length = min(ahead.shape[1], behind.shape[1])
+        width = min(ahead.shape[2], behind.shape[2])
+        agreed = ahead[:, :length, :width] * behind[:, :length, :width]
+        real = rows[:, :length, None] & columns[:, None, :width]
+        return -self.config.gamma * torch.where(real, agreed, 0.0).sum((1, 2)).mean()
+
+
+def words(batch: Batch) -> Bool[Tensor, "B T"]:
+    """Targets that are scored and stand for a word."""
+    return batch.mask & (batch.targets > LAST_SPECIAL)

@@ -1,0 +1,130 @@
+"""Hard attention summed out: the exact likelihood when each word is read from one key.
+
+Wu, Shapiro & Cotterell, 2018, "Hard non-monotonic attention for character-level transduction",
+https://arxiv.org/abs/1808.10024; Deng et al., 2018, "Latent alignment and variational attention",
+https://arxiv.org/abs/1807.03756.
+
+Deviations: a query without any key reads the zero vector, as it does under soft attention. Only
+scored positions are projected to the vocabulary, which changes no value.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+from bench.api.backbone import Emit, Output, Trace
+from bench.api.errors import Refused
+from bench.api.registry import Citation, register
+from bench.api.task import Batch
+
+CHUNK_LOGITS = 2**22
+"""Most logits alive at once: 16 MB in float32."""
+NEVER = -1e30
+"""Log weight of a key that is not read; finite, so that gradients are."""
+
+
+@register(
+    "output",
+    "hard_exact",
+    citation=Citation(text="Wu et al., 2018", url="https://arxiv.org/abs/1808.10024"),
+)
+class HardExactOutput(Output):
+    """log sum_s w_ts p(y_t | s): mixes predictions where soft attention mixes values."""
+
+    needs = frozenset({"open_loop", "weights", "simplex"})
+    cannot = {"two_sources": "hard_exact sums over the keys of one source, not over pairs of keys."}
+
+    def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T V+X"]:
+        """The mixture over all words; zero probability for extra ids."""
+        picked = torch.ones_like(trace.states[..., 0], dtype=torch.bool)
+        known = torch.cat(list(self._chunks(trace, emit, picked, None)))
+        known = known.unflatten(0, picked.shape)
+        if not batch.num_extra:
+            return known
+        return functional.pad(known, (0, batch.num_extra), value=float("-inf"))
+
+    def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T"]:
+        """The mixture at the targets; an extra id is trained as UNK."""
+        targets = batch.targets[batch.mask]
+        targets = torch.where(targets >= self.sizes.vocab, self.sizes.unk, targets)
+        losses = -torch.cat(list(self._chunks(trace, emit, batch.mask, targets)))
+        full = torch.zeros(batch.mask.shape, dtype=losses.dtype, device=losses.device)
+        return full.masked_scatter(batch.mask, losses)
+
+    def _chunks(
+        self, trace: Trace, emit: Emit, picked: Tensor, targets: Int[Tensor, " N"] | None
+    ) -> Iterator[Tensor]:
+        """Mixtures of some picked places after others; training recomputes all but one chunk."""
+        value = _values(trace)
+        log_weights = _log_weights(trace.weights)[picked]
+        states, embedded = trace.states[picked], trace.embedded[picked]
+        rows = picked.nonzero()[:, 0]
+        size = max(1, CHUNK_LOGITS // (value.shape[1] * self.sizes.vocab))
+
+        def mix(at: int) -> Tensor:
+            chunk = slice(at, at + size)
+            return _mixture(
+                emit(states[chunk, None], value[rows[chunk]], embedded[chunk, None]),
+                log_weights[chunk],
+                None if targets is None else targets[chunk],
+            )
+
+        for at in range(0, max(1, rows.shape[0]), size):
+            if rows.shape[0] > size and torch.is_grad_enabled():
+                yield checkpoint(mix, at, use_reentrant=False)
+            else:
+                yield mix(at)
+
+    def oracle_log_probs(
+        self, trace: Trace, emit: Emit, batch: Batch, row: int
+    ) -> Float[Tensor, "T V"]:
+        """One example, key by key, in probabilities."""
+        memory = trace.memories[0]
+        assert memory is not None, "hard_exact reads keys"
+        steps = []
+        for t in range(trace.states.shape[1]):
+            found: Tensor | None = None
+            for s, value in enumerate(memory.source.value[row, 0]):
+                logits = emit(trace.states[row, t], value, trace.embedded[row, t])
+                part = trace.weights[row, t, s] * torch.exp(logits) / torch.exp(logits).sum()
+                found = part if found is None else found + part
+            assert found is not None, "a source has keys"
+            steps.append(torch.log(found))
+        return torch.stack(steps)
+
+
+def _values(trace: Trace) -> Float[Tensor, "B S Dv"]:
+    """What each key gives to the readout, and the zero vector that no key gives."""
+    if len(trace.attended) != 1 or trace.memories[0] is None:
+        raise Refused(
+            "hard_exact sums over the keys of one slot, and this network has another number."
+        )
+    value = trace.memories[0].source.value
+    if value.shape[1] != 1 or value.shape[3] != trace.context.shape[2]:
+        raise Refused("hard_exact needs one raw head, whose values are the contexts; use head=raw.")
+    return functional.pad(value[:, 0], (0, 0, 0, 1))
+
+
+def _log_weights(weights: Float[Tensor, "B T S"]) -> Float[Tensor, "B T S+1"]:
+    """Logarithms; a row of zeros puts all on the zero vector."""
+    read = weights > 0
+    nothing = torch.where(read.any(-1, keepdim=True), NEVER, 0.0).to(weights.dtype)
+    logs = torch.where(read, torch.where(read, weights, 1.0).log(), NEVER)
+    return torch.cat((logs, nothing), -1)
+
+
+def _mixture(
+    logits: Float[Tensor, "N S V"],
+    log_weights: Float[Tensor, "N S"],
+    targets: Int[Tensor, " N"] | None,
+) -> Tensor:
+    """Log of the mean prediction: of one word a row, or of every word."""
+    known = torch.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), -1)
+    if targets is None:
+        return torch.logsumexp(known + log_weights.unsqueeze(-1), 1)
+    index = targets[:, None, None].expand(-1, known.shape[1], 1)
+    return torch.logsumexp(known.gather(-1, index).squeeze(-1) + log_weights, 1)

@@ -1,0 +1,110 @@
+"""Pointer-generator: a gate mixes the vocabulary with copies of the words that are attended to.
+
+See, Liu & Manning, 2017, "Get to the point: summarization with pointer-generator networks",
+https://arxiv.org/abs/1704.04368, section 2.2, equations 8 and 9.
+
+Deviations: the mixture is taken in log space, where an absent word is copied with probability 1e-20
+instead of 0. A word outside the vocabulary is scored as its copy where the source has it (its
+target is then an id beyond the vocabulary) and as a generated UNK only where it has not; UNK itself
+is never copied, because sources spell their unknown words with such ids. Several heads are averaged.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bench.api.backbone import Emit, Output, OutputSizes, Trace
+from bench.api.config import NoOptions
+from bench.api.errors import Refused
+from bench.api.registry import Citation, register
+from bench.api.task import Batch
+
+FLOOR = 1e-20
+"""Probability of copying a word that is not there; keeps logarithms and gradients finite."""
+NEVER = -1e30
+"""Logarithm of the probability of generating a word outside the vocabulary."""
+
+
+@register(
+    "output",
+    "pointer_generator",
+    citation=Citation(
+        text="See et al., 2017",
+        url="https://arxiv.org/abs/1704.04368",
+        where="section 2.2, equations 8 and 9",
+    ),
+)
+class PointerGeneratorOutput(Output):
+    """p_gen P_vocab(w) + (1 - p_gen) sum of the weights of the source words that are w."""
+
+    # weights that sum to more than one would give probabilities above one
+    needs = frozenset({"weights", "source_tokens", "simplex"})
+
+    def __init__(self, config: NoOptions, sizes: OutputSizes) -> None:
+        super().__init__(config, sizes)
+        self.gate = nn.Linear(sizes.context + sizes.states + sizes.embedded, 1)
+
+    def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T V+X"]:
+        """Scatter the weights to the words they point at, then mix."""
+        generate, copy = self._gates(trace.states, trace.context, trace.embedded)
+        known = _log_softmax(emit(trace.states, trace.context, trace.embedded))
+        known = functional.pad(known, (0, batch.num_extra), value=NEVER)
+        ids = _extended(batch).unsqueeze(1).expand(-1, known.shape[1], -1)
+        copied = torch.zeros_like(known).scatter_add(2, ids, trace.weights.to(known.dtype))
+        return torch.logaddexp(generate + known, copy + copied.clamp_min(FLOOR).log())
+
+    def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T"]:
+        """The same for the targets alone: no distribution over the extended vocabulary is made."""
+        picked = batch.mask
+        targets = batch.targets[picked]
+        parts = (trace.states[picked], trace.context[picked], trace.embedded[picked])
+        generate, copy = self._gates(*parts)
+        outside = targets >= self.sizes.vocab
+        index = torch.where(outside, 0, targets).unsqueeze(-1)
+        known = _log_softmax(emit(*parts)).gather(-1, index)
+        known = torch.where(outside.unsqueeze(-1), NEVER, known)
+        same = _extended(batch).unsqueeze(1) == batch.targets.unsqueeze(-1)
+        copied = torch.where(same, trace.weights, 0.0).sum(-1)[picked].unsqueeze(-1)
+        copied = copied.to(known.dtype).clamp_min(FLOOR).log()
+        losses = -torch.logaddexp(generate + known, copy + copied).squeeze(-1)
+        full = torch.zeros(picked.shape, dtype=losses.dtype, device=losses.device)
+        return full.masked_scatter(picked, losses)
+
+    def _gates(self, states: Tensor, context: Tensor, embedded: Tensor) -> tuple[Tensor, Tensor]:
+        """Log p_gen and log (1 - p_gen)."""
+        logit = self.gate(torch.cat((context, states, embedded), -1))
+        return functional.logsigmoid(logit), functional.logsigmoid(-logit)
+
+    def oracle_log_probs(
+        self, trace: Trace, emit: Emit, batch: Batch, row: int
+    ) -> Float[Tensor, "T V+X"]:
+        """One example, word by word, in probabilities."""
+        logits = emit(trace.states, trace.context, trace.embedded)[row]
+        weight, bias = self.gate.weight[0], self.gate.bias[0]
+        source = _extended(batch)[row].tolist()
+        steps = []
+        for t in range(logits.shape[0]):
+            inputs = [*trace.context[row, t], *trace.states[row, t], *trace.embedded[row, t]]
+            logit = sum((w * x for w, x in zip(weight, inputs, strict=True)), bias)
+            gate = 1 / (1 + torch.exp(-logit))
+            total = sum((torch.exp(x) for x in logits[t]), torch.zeros_like(gate))
+            found = [gate * torch.exp(x) / total for x in logits[t]]
+            found += [torch.zeros_like(gate)] * batch.num_extra
+            for place, word in enumerate(source):
+                found[word] = found[word] + (1 - gate) * trace.weights[row, t, place]
+            steps.append([math.log(FLOOR) if p == 0 else torch.log(p) for p in found])
+        return torch.stack([torch.stack([torch.as_tensor(x).to(logits) for x in s]) for s in steps])
+
+
+def _extended(batch: Batch) -> Int[Tensor, "B S"]:
+    if batch.extended is None:
+        raise Refused("pointer_generator copies source words, and this batch has no ids for them.")
+    return batch.extended
+
+
+def _log_softmax(logits: Tensor) -> Tensor:
+    """In at least float32."""
+    return torch.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), -1)

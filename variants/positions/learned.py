@@ -1,0 +1,76 @@
+"""Learned positions: one trained vector a place, added to the input of the stack.
+
+Vaswani et al., 2017, "Attention is all you need", https://arxiv.org/abs/1706.03762, section 3.5
+and table 3 (E), after Gehring et al., 2017, https://arxiv.org/abs/1705.03122, section 3.1.
+
+Deviations: vectors start with variance 1/2, the mean square of a sinusoid, so that both kinds of
+positions begin alike.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bench.api.call import Dims
+from bench.api.component import Position
+from bench.api.config import Config, IntRange
+from bench.api.errors import InvalidConfig, Refused
+from bench.api.facts import Fact
+from bench.api.registry import Citation, Home, register
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedConfig(Config):
+    """Options of learned positions."""
+
+    max_length: Annotated[int, IntRange(64, 4096, log=True)] = 512
+    """Places the table holds (tokens)."""
+
+    def __post_init__(self) -> None:
+        """Check the size of the table."""
+        if self.max_length < 1:
+            raise InvalidConfig(f"learned: max_length must be at least 1, got {self.max_length}.")
+
+
+@register(
+    "position",
+    "learned",
+    config=LearnedConfig,
+    citation=Citation(
+        text="Gehring et al., 2017", url="https://arxiv.org/abs/1705.03122", where="section 3.1"
+    ),
+    home=Home(task="offset"),
+)
+class LearnedPosition(Position):
+    """A table of `max_length` vectors of the model's width; there is nothing beyond its end."""
+
+    cannot: ClassVar[Mapping[Fact, str]] = {
+        "cross": "it acts on the input of self-attention layers, which cross attention has not",
+        "pool": "it acts on the input of self-attention layers, which pooling has not",
+    }
+
+    def __init__(self, config: LearnedConfig, dims: Dims) -> None:
+        super().__init__(config, dims)
+        self.table = nn.Parameter(torch.randn(config.max_length, dims.model_width) * 0.5**0.5)
+
+    def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
+        """Add the vectors of the places from `offset` on.
+
+        Raises:
+            Refused: A place lies beyond the table.
+        """
+        end = offset + x.shape[1]
+        if end > self.table.shape[0]:
+            raise Refused(
+                f"learned: the table ends at max_length={self.table.shape[0]}, but the sequence "
+                f"has {end} tokens; raise max_length."
+            )
+        return x + self.table[offset:end]
+
+    def oracle_embed(self, x: Float[Tensor, " D"], place: int) -> Float[Tensor, " D"]:
+        """`embed` for one place, unit by unit."""
+        return torch.stack([x[unit] + self.table[place, unit] for unit in range(x.shape[0])])

@@ -1,0 +1,128 @@
+"""Relative positions as vectors: keys and values get an embedding of their clipped distance.
+
+Shaw et al., 2018, "Self-attention with relative position representations",
+https://arxiv.org/abs/1803.02155, section 3.2, equations 3 to 5.
+
+Deviations: computed by distance, without a vector for each pair of places; tables start at Xavier's
+scale. The key term is divided by the square root of the key width as in the paper, whatever
+scale the score itself has.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from bench.api.call import Call, Dims
+from bench.api.component import OneQuery, Position
+from bench.api.config import Choices, Config, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.facts import Fact
+from bench.api.registry import Citation, Home, register
+from bench.api.shapes import Mixed, Weights
+from variants._math import per_head_linear, xavier_per_head
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShawConfig(Config):
+    """Options of relative position vectors."""
+
+    clip: Annotated[int, IntRange(1, 64, log=True)] = 16
+    """Distance from which on all are alike, k (tokens)."""
+    use: Annotated[Literal["both", "keys", "values"], Choices(("both", "keys", "values"))] = "both"
+    """Which of keys and values get vectors."""
+    tables: Annotated[Literal["per_head", "shared"], Choices(("per_head", "shared"))] = "per_head"
+    """Whether heads have tables of their own (the paper's base model) or share one."""
+
+    def __post_init__(self) -> None:
+        """Check the distance."""
+        if self.clip < 0:
+            raise InvalidConfig(f"shaw_rpr: clip must be at least 0, got {self.clip}.")
+
+
+@register(
+    "position",
+    "shaw_rpr",
+    config=ShawConfig,
+    citation=Citation(
+        text="Shaw et al., 2018",
+        url="https://arxiv.org/abs/1803.02155",
+        where="section 3.2, equations 3 to 5",
+    ),
+    home=Home(task="offset"),
+)
+class ShawPosition(Position):
+    """q.a / sqrt(E) joins the energy and the weighted mean of b the output, by clipped distance.
+
+    The distance of key j from query i is clip(j - i, -k, k). Time O(L S + L k E) a head.
+    """
+
+    changes_energy = True
+    changes_output = True
+    cannot: ClassVar[Mapping[Fact, str]] = {
+        "cross": "relative positions need one sequence, and cross attention has two",
+        "pool": "relative positions need one sequence, and the query of pooling has no place in it",
+    }
+
+    def __init__(self, config: ShawConfig, dims: Dims) -> None:
+        super().__init__(config, dims)
+        self.clip = config.clip
+        self.scale = dims.key_width**-0.5
+        heads = 1 if config.tables == "shared" else dims.heads
+        distances = 2 * config.clip + 1
+        self.key_table: nn.Parameter | None = None
+        self.value_table: nn.Parameter | None = None
+        if config.use != "values":
+            self.key_table = nn.Parameter(xavier_per_head(heads, distances, dims.query_width))
+        if config.use != "keys":
+            self.value_table = nn.Parameter(xavier_per_head(heads, distances, dims.value_width))
+
+    def energy(self, call: Call) -> Float[Tensor, "#B Hq L S"]:
+        """Score every distance once a query, then look up the distance of each key."""
+        bucket = self._bucket(call).expand(*call.query.shape[:2], -1, -1)
+        if self.key_table is None:
+            return torch.zeros_like(bucket, dtype=call.query.dtype)
+        by_distance = per_head_linear(call.query * self.scale, self.key_table.transpose(1, 2))
+        return by_distance.gather(-1, bucket)
+
+    def output(self, call: Call, weights: Weights) -> Mixed:
+        """Sum the weights of each distance, then mix one vector a distance."""
+        if self.value_table is None:
+            return torch.zeros_like(call.memory.source.value[:, :1, :1]).expand(
+                *call.query.shape[:3], -1
+            )
+        mass = weights.new_zeros(*weights.shape[:3], self.value_table.shape[1])
+        mass = mass.scatter_add(-1, self._bucket(call).expand_as(weights), weights)
+        return per_head_linear(mass, self.value_table)
+
+    def _bucket(self, call: Call) -> Int[Tensor, "L S"]:
+        distance = call.key_position - call.position[:, None]
+        return distance.clamp(-self.clip, self.clip) + self.clip
+
+    def _row(self, distance: int) -> int:
+        return max(-self.clip, min(distance, self.clip)) + self.clip
+
+    def oracle_energy(self, one: OneQuery) -> Float[Tensor, " S"]:
+        """One product a key with the vector of its distance."""
+        found = []
+        for s in range(one.num_keys):
+            total = one.query.new_zeros(())
+            if self.key_table is not None:
+                table = self.key_table[one.head % self.key_table.shape[0]]
+                vector = table[self._row(s - one.position)]
+                for e in range(one.query.shape[0]):
+                    total = total + one.query[e] * vector[e]
+            found.append(total / one.key.shape[1] ** 0.5)
+        return torch.stack(found)
+
+    def oracle_output(self, one: OneQuery, weights: Float[Tensor, " S"]) -> Float[Tensor, " Ev"]:
+        """The weighted vectors of all keys."""
+        total = torch.zeros_like(one.value[0])
+        if self.value_table is not None:
+            table = self.value_table[one.head % self.value_table.shape[0]]
+            for s in range(one.num_keys):
+                total = total + weights[s] * table[self._row(s - one.position)]
+        return total

@@ -1,0 +1,22 @@
+"""Hard attention with straight-through Gumbel gradients.
+
+Jang, Gu & Poole, 2017, "Categorical reparameterization with Gumbel-softmax",
+https://arxiv.org/abs/1611.01144, sections 2.1 and 2.2.
+
+Deviations: those of the alignment `hard_gumbel_st` and of the additive score; the paper has no attention.
+"""
+
+from bench.api.registry import Citation, Home, Recipe, register_recipe
+
+register_recipe(
+    "hard_gumbel_st",
+    Recipe(axes={"score": "additive", "alignment": "hard_gumbel_st"}, main="alignment"),
+    module=__name__,
+    title="Hard attention, straight-through Gumbel",
+    citation=Citation(
+        text="Jang et al., 2017",
+        url="https://arxiv.org/abs/1611.01144",
+        where="sections 2.1 and 2.2",
+    ),
+    home=Home(task="transduction[rule=copy]"),
+)

@@ -1,0 +1,23 @@
+"""Hard attention trained by REINFORCE: one key is drawn, and good draws become likelier.
+
+Xu et al., 2015, "Show, attend and tell: neural image caption generation with visual attention",
+https://arxiv.org/abs/1502.03044, section 4.1.
+
+Deviations: those of the alignment `hard_reinforce`, of the loss `reinforce` and of the additive score.
+"""
+
+from bench.api.registry import Citation, Home, Recipe, register_recipe
+
+register_recipe(
+    "hard_reinforce",
+    Recipe(
+        axes={"score": "additive", "alignment": "hard_reinforce", "loss": "reinforce"},
+        main="alignment",
+    ),
+    module=__name__,
+    title="Hard attention trained by REINFORCE",
+    citation=Citation(
+        text="Xu et al., 2015", url="https://arxiv.org/abs/1502.03044", where="section 4.1"
+    ),
+    home=Home(task="transduction[rule=copy]"),
+)

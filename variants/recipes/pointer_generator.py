@@ -1,0 +1,21 @@
+"""Additive attention that also copies the source words it points at.
+
+See, Liu & Manning, 2017, "Get to the point: summarization with pointer-generator networks",
+https://arxiv.org/abs/1704.04368, section 2.2.
+
+Deviations: those of the output `pointer_generator` and of the additive score. The paper's
+coverage is the loss `coverage_loss`, which can be added.
+"""
+
+from bench.api.registry import Citation, Home, Recipe, register_recipe
+
+register_recipe(
+    "pointer_generator",
+    Recipe(axes={"score": "additive", "output": "pointer_generator"}, main="output"),
+    module=__name__,
+    title="Pointer-generator",
+    citation=Citation(
+        text="See et al., 2017", url="https://arxiv.org/abs/1704.04368", where="section 2.2"
+    ),
+    home=Home(task="oov_copy"),
+)

@@ -1,0 +1,22 @@
+"""Monotonic attention on an additive score: reads the source once, from left to right.
+
+Raffel et al., 2017, "Online and linear-time attention by enforcing monotonic alignments",
+https://arxiv.org/abs/1704.00784, sections 2.2 to 2.5.
+
+Deviations: those of the alignment `raffel_monotonic` and of the additive score.
+"""
+
+from bench.api.registry import Citation, Home, Recipe, register_recipe
+
+register_recipe(
+    "raffel_monotonic",
+    Recipe(axes={"score": "additive", "alignment": "raffel_monotonic"}, main="alignment"),
+    module=__name__,
+    title="Monotonic attention",
+    citation=Citation(
+        text="Raffel et al., 2017",
+        url="https://arxiv.org/abs/1704.00784",
+        where="sections 2.2 to 2.5",
+    ),
+    home=Home(task="transduction[rule=copy]"),
+)

@@ -1,0 +1,150 @@
+"""Convolutional attention: energies from convolutions over the source, gated by the query.
+
+Allamanis et al., 2016, "A convolutional attention network for extreme summarization of source
+code", https://arxiv.org/abs/1602.03001, section 2.1.
+
+Deviations: the gate is the query itself where it has `filters2` units, and else a learned map of it
+without bias; every layer keeps the length and reads zeros in the place of padding, where the paper
+pads the source once for all three; the squared norm has 1e-12 added; filters start at PyTorch's
+scale for convolutions. An even width reaches one further to the left, as in the authors' code.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bench.api.call import Call, Dims
+from bench.api.component import OneQuery, Score, expand_heads
+from bench.api.config import Config, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.facts import Fact
+from bench.api.registry import Citation, Home, register
+from bench.api.shapes import Energy, Features
+from bench.api.source import Source, Tree, leaf
+from variants._math import per_head_linear, xavier_per_head
+
+EPS = 1e-12
+SOURCE_SLOPE = 0.1
+GATE_SLOPE = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvAttentionConfig(Config):
+    """Options of convolutional attention."""
+
+    filters1: Annotated[int, IntRange(4, 64, log=True)] = 8
+    """Channels of the first layer, k1, per head."""
+    filters2: Annotated[int, IntRange(4, 64, log=True)] = 8
+    """Channels of the second layer and of the gate, k2, per head."""
+    width1: Annotated[int, IntRange(1, 32, log=True)] = 24
+    """Width of the first layer, w1 (keys)."""
+    width2: Annotated[int, IntRange(1, 32, log=True)] = 29
+    """Width of the second layer, w2 (keys)."""
+    width3: Annotated[int, IntRange(1, 32, log=True)] = 10
+    """Width of the last layer, w3 (keys)."""
+
+    def __post_init__(self) -> None:
+        """Check that all sizes are positive."""
+        for name, size in vars(self).items():
+            if size < 1:
+                raise InvalidConfig(f"conv_attention: {name} must be at least 1, got {size}.")
+
+
+@register(
+    "score",
+    "conv_attention",
+    config=ConvAttentionConfig,
+    citation=Citation(
+        text="Allamanis et al., 2016", url="https://arxiv.org/abs/1602.03001", where="section 2.1"
+    ),
+    home=Home(task="after_marker"),
+)
+class ConvAttentionScore(Score):
+    """conv3(F / |F|), F = conv2(LeakyReLU(conv1(k))) * LeakyReLU(gate(q)).
+
+    All that follows the gate is linear in F, so the last convolution and the norm of each channel
+    are made once a source: time O(S (w1 Ek k1 + w2 k1 k2 + w3 k2)) a source and O(L S k2) a head.
+    """
+
+    cannot: ClassVar[Mapping[Fact, str]] = {
+        "causal": "its convolutions and its norm see keys that are still to come"
+    }
+
+    def __init__(self, config: ConvAttentionConfig, dims: Dims) -> None:
+        super().__init__(config, dims)
+        heads, first, second = dims.heads, config.filters1, config.filters2
+        self.heads = heads
+        self.conv1 = nn.Conv1d(heads * dims.key_width, heads * first, config.width1, groups=heads)
+        self.conv2 = nn.Conv1d(heads * first, heads * second, config.width2, groups=heads)
+        self.conv3 = nn.Conv1d(heads * second, heads, config.width3, groups=heads)
+        self.gate_map: nn.Parameter | None = None
+        if dims.query_width != second:
+            self.gate_map = nn.Parameter(xavier_per_head(heads, dims.query_width, second))
+
+    def prepare(self, source: Source) -> Tree:
+        """Both layers of the source, the last convolution by channel, and channel norms."""
+        padding = ~source.key_mask()[:, None]
+        key = expand_heads(source.key, self.heads).transpose(-1, -2).flatten(1, 2)
+        layer1 = _convolve(self.conv1, key.masked_fill(padding, 0.0))
+        layer1 = functional.leaky_relu(layer1, SOURCE_SLOPE)
+        layer2 = _convolve(self.conv2, layer1.masked_fill(padding, 0.0))
+        layer2 = layer2.masked_fill(padding, 0.0)
+        channels = layer2.shape[1]
+        last = self.conv3.weight.view(channels, 1, -1)
+        mixed = functional.conv1d(_pad(layer2, last.shape[2]), last, groups=channels)
+        split = (self.heads, channels // self.heads)
+        return {
+            "channel": mixed.unflatten(1, split).transpose(-1, -2),
+            "squares": layer2.square().sum(-1).unflatten(1, split).unsqueeze(2),
+        }
+
+    def energy(self, call: Call, features: Features | None) -> Energy:
+        """Gate over the norm of the gated map, times what was prepared."""
+        channel = leaf(call.memory.parts, "score", "channel")
+        squares = leaf(call.memory.parts, "score", "squares")
+        gate = call.query
+        if self.gate_map is not None:
+            gate = per_head_linear(gate, self.gate_map)
+        gate = functional.leaky_relu(gate, GATE_SLOPE)
+        norm = ((gate.square() * squares).sum(-1, keepdim=True) + EPS).sqrt()
+        bias = self.conv3.bias
+        assert bias is not None, "the last convolution has a bias"
+        return (gate / norm) @ channel.transpose(-1, -2) + bias.view(-1, 1, 1)
+
+    def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
+        """The three layers one after the other, place by place, as the paper has them."""
+        layer1 = functional.leaky_relu(_loop_convolve(self.conv1, one.key, one.head), SOURCE_SLOPE)
+        layer2 = _loop_convolve(self.conv2, layer1, one.head)
+        gate = one.query if self.gate_map is None else one.query @ self.gate_map[one.head]
+        gated = torch.stack([row * functional.leaky_relu(gate, GATE_SLOPE) for row in layer2])
+        gated = gated / (sum((x * x for x in gated.flatten()), gated.new_zeros(())) + EPS) ** 0.5
+        return _loop_convolve(self.conv3, gated, one.head)[:, 0]
+
+
+def _pad(x: Float[Tensor, "B C S"], width: int) -> Float[Tensor, "B C P"]:
+    return functional.pad(x, (width // 2, (width - 1) // 2))
+
+
+def _convolve(layer: nn.Conv1d, x: Float[Tensor, "B C S"]) -> Float[Tensor, "B W S"]:
+    return layer(_pad(x, layer.kernel_size[0]))
+
+
+def _loop_convolve(layer: nn.Conv1d, x: Tensor, head: int) -> Tensor:
+    """One group of a convolution over `S C` by loops; zeros beyond both ends."""
+    size, width = layer.out_channels // layer.groups, layer.kernel_size[0]
+    weight = layer.weight[head * size : (head + 1) * size]
+    assert layer.bias is not None, "every layer has a bias"
+    found = []
+    for place in range(x.shape[0]):
+        total = layer.bias[head * size : (head + 1) * size]
+        for tap in range(width):
+            at = place + tap - width // 2
+            if 0 <= at < x.shape[0]:
+                total = total + weight[:, :, tap] @ x[at]
+        found.append(total)
+    return torch.stack(found)

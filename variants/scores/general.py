@@ -1,0 +1,59 @@
+"""General (bilinear, multiplicative) score: the dot product of the key with a mapped query.
+
+Luong et al., 2015, "Effective approaches to attention-based neural machine translation",
+https://arxiv.org/abs/1508.04025, section 3.1, equation 8 (general).
+
+Deviations: the matrix starts at Xavier's scale, not uniform in [-0.1, 0.1], so that one setting
+suits every width; with several heads each has its own.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bench.api.call import Call, Dims
+from bench.api.component import OneQuery, Score, expand_heads
+from bench.api.config import NoOptions
+from bench.api.registry import Citation, Home, register
+from bench.api.shapes import Energy, Features
+from variants._math import per_head_linear, xavier_per_head
+
+
+@register(
+    "score",
+    "general",
+    citation=Citation(
+        text="Luong et al., 2015",
+        url="https://arxiv.org/abs/1508.04025",
+        where="section 3.1, equation 8",
+    ),
+    home=Home(task="transduction[rule=reverse]"),
+)
+class GeneralScore(Score):
+    """q.(W k); a query is projected once; time O(L S Ek + L Eq Ek) a head."""
+
+    gives = frozenset({"dot_form", "key_local"})
+
+    def __init__(self, config: NoOptions, dims: Dims) -> None:
+        super().__init__(config, dims)
+        self.weight = nn.Parameter(xavier_per_head(dims.heads, dims.query_width, dims.key_width))
+
+    def energy(self, call: Call, features: Features | None) -> Energy:
+        """Project the queries, then one matrix product."""
+        key = expand_heads(call.memory.source.key, call.query.shape[1])
+        return per_head_linear(call.query, self.weight) @ key.transpose(-1, -2)
+
+    def dot_form(self, call: Call) -> tuple[Tensor, Tensor, float]:
+        """Projected query and key, without a scale."""
+        return per_head_linear(call.query, self.weight), call.memory.source.key, 1.0
+
+    def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
+        """The double sum over both widths, key by key."""
+        found = []
+        for s in range(one.num_keys):
+            total = one.query.new_zeros(())
+            for i in range(one.query.shape[0]):
+                for j in range(one.key.shape[1]):
+                    total = total + one.query[i] * self.weight[one.head, i, j] * one.key[s, j]
+            found.append(total)
+        return torch.stack(found)

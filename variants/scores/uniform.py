@@ -1,0 +1,37 @@
+"""Uniform score (control): every energy is zero, so that softmax averages the allowed keys.
+
+No paper: the control of attention without selection. A variant that does not beat it learned
+nothing from where it looked.
+
+Deviations: none.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.call import Call
+from bench.api.component import OneQuery, Score
+from bench.api.registry import Home, register
+from bench.api.shapes import Energy, Features
+
+
+@register(
+    "score",
+    "uniform",
+    title="Uniform weights (control)",
+    home=Home(task="transduction[rule=reverse]"),
+    control=True,
+)
+class UniformScore(Score):
+    """0 for every query and key; no parameters; time O(L S) a head."""
+
+    gives = frozenset({"key_local"})
+
+    def energy(self, call: Call, features: Features | None) -> Energy:
+        """Zeros."""
+        return call.query.new_zeros(*call.query.shape[:3], call.memory.source.key.shape[2])
+
+    def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
+        """Zeros, key by key."""
+        return torch.stack([one.query.new_zeros(()) for _ in range(one.num_keys)])
