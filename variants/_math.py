@@ -32,9 +32,9 @@ def oracle_softmax(energy: torch.Tensor, allowed: list[bool]) -> torch.Tensor:
 
 
 def per_head_linear(
-    x: Float[Tensor, "B #H *n E"], weight: Float[Tensor, "H E W"]
+    x: Float[Tensor, "B #H *n E"], weight: Float[Tensor, "#H E W"]
 ) -> Float[Tensor, "B H *n W"]:
-    """Multiply each head by its own matrix.
+    """Multiply each head by its own matrix, or all by the one there is.
 
     One head is one plain product over all rows; broadcasting would make a batch of small ones.
     """

@@ -80,6 +80,8 @@ class Entry:
     """Raised by hand when numbers change."""
     home: Home | None = None
     """Set exactly where the name is listed as a variant of its own."""
+    cost: float = 1.0
+    """Training time relative to `scaled_dot`, measured; lets the planner fill a budget."""
     control: bool = False
     """A negative control: never a contender."""
     deviations: str = ""

@@ -21,7 +21,7 @@ def stream(subject: Subject) -> None:
     for attempt in range(TRIES):
         slot = copy.deepcopy(subject.slot)
         shake(slot, attempt, bold=True)
-        drawn = Subject(subject.regime, slot, subject.gives, subject.note)
+        drawn = replace(subject, slot=slot)
         question = ask(drawn, seed=27 + attempt, lengths=LENGTHS)
         wanted = answer(drawn, question, HARD).output
         answered = wanted.abs().amax(-1) > 0

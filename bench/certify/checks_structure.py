@@ -13,7 +13,7 @@ from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import parse
 from bench.api.source import Memory, State
 from bench.certify.compare import expect, leaves_of
-from bench.certify.place import KEYS, QUERIES, ROWS, SOURCE_WIDTH, VOCAB, Subject
+from bench.certify.place import KEYS, QUERIES, ROWS, VOCAB, Subject
 from bench.certify.question import LENGTHS, Mode, Path, answer, ask, every_mode, modes
 
 
@@ -54,14 +54,8 @@ def _through_heads(subject: Subject) -> None:
     if own:
         output, _ = slot.attend(x, None, slot.start(None, x), own=(x, None, tokens))
     else:
-        # heads do not say how wide a source they take
-        for source_width in (SOURCE_WIDTH, width):
-            y = torch.randn(ROWS, KEYS, source_width, generator=rng, dtype=torch.float64)
-            try:
-                memory = slot.prepare(y, None, tokens)
-            except RuntimeError:
-                continue
-            break
+        y = torch.randn(ROWS, KEYS, subject.source_width, generator=rng, dtype=torch.float64)
+        memory = slot.prepare(y, None, tokens)
         output, _ = slot.attend(x, memory, slot.start(memory, x))
     _has_shape(output, (ROWS, queries, slot.output_width), "through the heads, the output")
 

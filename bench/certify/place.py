@@ -48,6 +48,7 @@ class Subject:
     regime: Regime
     slot: Slot
     gives: frozenset[Fact]
+    source_width: int
     note: str
     """Heads and options, for sentences."""
 
@@ -142,7 +143,7 @@ def build_subject(spec: VariantSpec, placement: Placement, impl: Impl = "auto") 
             chosen = used.axes["head"][0]
             note = head if chosen.name == "auto" else str(chosen)
             note += " heads, smallest options" if placement.smallest else " heads"
-            return Subject(placement.regime, slot, gives(used), note)
+            return Subject(placement.regime, slot, gives(used), source_width, note)
     raise Refused(str(first))
 
 

@@ -43,6 +43,8 @@ IN_EVERY_PLACE: dict[str, Callable[[Subject], None]] = {
     "memory_pure": memory_pure,
     "compile": compile_law,
 }
+ONCE = ("cost",)
+"""Checks for which one place says it all."""
 LIMITED: dict[str, tuple[Regime, ...]] = {"causality": ("causal",), "stream": ("cross",)}
 """Checks that have a meaning in some regimes only."""
 
@@ -122,7 +124,7 @@ def _run(
     name: str, spec: VariantSpec, subjects: Sequence[Subject], refused: dict[Regime, str]
 ) -> None:
     why_not = "; ".join(sorted(set(refused.values()))) or "no place to run it in"
-    places = [s for s in subjects if s.regime in LIMITED.get(name, REGIMES)]
+    places = _places(name, subjects)
     if name == "config":
         _guarded(config, (spec,), "options")
     elif name == "runs_somewhere" and not subjects:
@@ -133,6 +135,15 @@ def _run(
         _guarded(cost, (places[0], spec), places[0].where)
     elif name != "runs_somewhere":
         _run_in_places(IN_EVERY_PLACE[name], places)
+
+
+def _places(name: str, subjects: Sequence[Subject]) -> list[Subject]:
+    if name in ONCE:
+        return list(subjects[:1])
+    if name == COMPILE:  # tracing takes seconds, and other heads make no other graph
+        found = [next((s for s in subjects if s.regime == regime), None) for regime in REGIMES]
+        return [subject for subject in found if subject is not None][:2]
+    return [s for s in subjects if s.regime in LIMITED.get(name, REGIMES)]
 
 
 def _run_in_places(check: Callable[[Subject], None], places: Sequence[Subject]) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
 
 import torch
 
@@ -16,7 +15,7 @@ from bench.measure.memory import peak_bytes
 from bench.measure.reason import Reason, reason_for
 from bench.measure.rounds import Contestant, Progress, run_rounds, warm_up
 from bench.measure.shape import AttendShape, Rounds, parse_rounds, parse_shape
-from bench.measure.timer import Clock, Timer, timer_for
+from bench.measure.timer import CLOCKS, Clock, Timer, timer_for
 from bench.measure.workloads import Inputs, build, draw_inputs, forward_backward, make_works
 from bench.measure.workloads import forward as forward_work
 from results.row import Row
@@ -59,7 +58,7 @@ def measure_block(
     cells: Sequence[Cell],
     reference: Cell,
     *,
-    clock: Clock = perf_counter,
+    clock: Clock | None = None,
     progress: Progress = lambda done, planned: None,
     timer: Timer | None = None,
 ) -> dict[str, Outcome]:
@@ -73,7 +72,8 @@ def measure_block(
     Args:
         cells: May contain the reference.
         reference: The baseline's cell; it shares shape, protocol, slot, device, dtype and seed.
-        clock: Seconds; only differences matter. On a GPU it decides nothing but queueing.
+        clock: Seconds, in the place of the protocol's clock; only differences matter. On a GPU it
+            decides nothing but how far ahead work is queued.
         progress: Told the visits made and planned.
         timer: In the place of the device's own.
 
@@ -86,7 +86,7 @@ def measure_block(
         BenchError: Torch may use several threads on a CPU.
     """
     setting = _setting(cells, reference)
-    timer = timer or timer_for(setting.device, clock)
+    timer = timer or timer_for(setting.device, clock or CLOCKS[setting.protocol.clock])
     asked = {cell.id: cell for cell in (reference, *cells)}
     entered = {name: _enter(cell, setting) for name, cell in asked.items()}
     baseline = entered[reference.id]

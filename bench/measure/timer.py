@@ -1,6 +1,6 @@
 """How long one call takes, on a CPU and on a GPU.
 
-On a CPU a sample is the time between two readings of the clock, wall time by default. On a GPU it
+On a CPU a sample is the time between two readings of a clock that the protocol names. On a GPU it
 is device time between two events. Launch gaps stay out because the stream is first made to sleep
 until everything is queued; a call of more than about a thousand kernels fills the launch queue
 meanwhile and is timed with its gaps.
@@ -8,7 +8,7 @@ meanwhile and is timed with its gaps.
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import torch
@@ -17,6 +17,9 @@ Clock = Callable[[], float]
 """Returns seconds; only differences matter."""
 Work = Callable[[], object]
 """One call of what is timed."""
+
+CLOCKS: Mapping[str, Clock] = {"cpu": time.process_time, "wall": time.perf_counter}
+"""Clocks by their name in a protocol."""
 
 SLEEP_CYCLES_PER_S = 2.0e9
 """At least the clock rate of current GPUs, so that a sleep is never too short."""
@@ -34,7 +37,7 @@ class Timer(Protocol):
 class CpuTimer:
     """Samples from an injected clock; garbage is collected between visits, never in a sample."""
 
-    def __init__(self, clock: Clock = time.perf_counter) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.clock = clock
 
     def samples(self, work: Work, count: int) -> list[float]:
@@ -60,7 +63,7 @@ class CudaTimer:
     call to call: a list of works in the place of one.
     """
 
-    def __init__(self, clock: Clock = time.perf_counter, cuda: Any = torch.cuda) -> None:
+    def __init__(self, clock: Clock, cuda: Any = torch.cuda) -> None:
         self.clock = clock
         self.cuda = cuda
 

@@ -172,6 +172,10 @@ def _train_cell(
         if run.finished:
             break
     result.rows += score_rows([s for s in validated.scores if not s.axis], "validation")
+    if cell.kind == "trial":
+        # a study selects on validation; the test split stays unread
+        result.rows += _cost_rows(run, validated)
+        return result
     tested = evaluate(built.task, system.there, "test", device, clock)
     result.rows += score_rows(tested.scores, "test") + _cost_rows(run, tested)
     result.artifact = {

@@ -23,7 +23,7 @@ class ParallelCorpus:
     ...     license="CC0-1.0", license_open=True, origin="mirror", files={},
     ... )
     >>> corpus.train["en"][0], corpus.hash[:12]
-    ('a dog', '7a8b50af3d79')
+    ('a dog', '0321a5b16321')
     """
 
     name: str

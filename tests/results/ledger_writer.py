@@ -5,6 +5,7 @@ Each id is written to standard output only after `append` returned: the acknowle
 
 import os
 import sys
+import time
 from dataclasses import asdict
 
 from bench.api.cell import Cell
@@ -26,8 +27,8 @@ def cell(number: int) -> Cell:
 
 def record(number: int) -> Record:
     asked = cell(number)
-    # Lines of 300 bytes to 300 kB, so that kills meet long writes too.
-    length = 3000 if number % 50 == 0 else number % 7 + 1
+    # Lines of 500 bytes to 20 kB, so that kills meet writes of several pages too.
+    length = 200 if number % 20 == 0 else number % 3 + 1
     rows = tuple(
         Row(metric="loss_nats", value=number + step / 7, axis="step", x=float(step))
         for step in range(length)
@@ -35,7 +36,7 @@ def record(number: int) -> Record:
     return Record(cell=asdict(asked), id=asked.id, status="ok", environment="e", rows=rows)
 
 
-def main(folder: str, last: int) -> None:
+def main(folder: str, last: int, pause_s: float) -> None:
     store = Store(folder)
     done = store.finished()
     os.write(1, b"ready\n")
@@ -47,7 +48,8 @@ def main(folder: str, last: int) -> None:
                 store.append(record(number))
                 os.write(1, f"{number} {id_}\n".encode())
             store.release(id_)
+            time.sleep(pause_s)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))

@@ -15,10 +15,11 @@ from results.store import Store
 WRITER = Path(__file__).with_name("ledger_writer.py")
 KILLS = 50
 ENDLESS = 10**9
+PAUSE_S = 0.01
 
 
-def start(folder: Path, last: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, str(WRITER), str(folder), str(last)]
+def start(folder: Path, last: int, pause_s: float = 0.0) -> subprocess.Popen[bytes]:
+    command = [sys.executable, str(WRITER), str(folder), str(last), str(pause_s)]
     writer = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert writer.stdout is not None
     assert writer.stdout.readline() == b"ready\n"
@@ -39,7 +40,7 @@ def test_fifty_kills_of_two_writers_lose_tear_and_repeat_nothing(tmp_path):
     draw = random.Random(20261120)
     folder = tmp_path / "run"
     store = Store.create(folder)
-    writers = [start(folder, ENDLESS), start(folder, ENDLESS)]
+    writers = [start(folder, ENDLESS, PAUSE_S), start(folder, ENDLESS, PAUSE_S)]
     acknowledged: list[str] = []
     busy_kills = 0
     for turn in range(KILLS):
@@ -49,7 +50,7 @@ def test_fifty_kills_of_two_writers_lose_tear_and_repeat_nothing(tmp_path):
         acknowledged += said
         finished = store.finished()
         assert {line.split()[1] for line in acknowledged} <= finished.keys()
-        writers[turn % 2] = start(folder, ENDLESS)
+        writers[turn % 2] = start(folder, ENDLESS, PAUSE_S)
     for writer in writers:
         acknowledged += kill(writer)
     assert busy_kills > 0.8 * KILLS, "the writers were killed before they wrote anything"

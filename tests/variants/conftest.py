@@ -7,11 +7,12 @@ import torch
 
 import variants
 from bench.api import registry
-from bench.api.call import Attended, Call, Dims
+from bench.api.call import Attended, Call, Dims, QueryShape
 from bench.api.noise import Noise
+from bench.api.resolve import build_variant, resolve
 from bench.api.selector import parse
 from bench.api.source import Memory, Source
-from bench.api.variant import Slot
+from bench.api.variant import Slot, Variant
 
 TOLERANCE = 1e-10
 """In float64, the bound of VARIANTS.md 0.3 for the vectorized code against loops."""
@@ -115,6 +116,48 @@ def component():
         return made
 
     return make
+
+
+@pytest.fixture
+def beneath():
+    """`beneath(selector, ...)`, sizes as for `component` -> the variant without heads."""
+
+    def make(
+        selector: str,
+        *,
+        heads: int = 2,
+        widths: tuple[int, int, int] = (5, 5, 4),
+        regime: str = "cross",
+        seed: int | None = 0,
+        impl: str = "auto",
+    ) -> Variant:
+        place = Dims(heads, heads, *widths, heads * widths[0], regime=regime, source_vocab=16)
+        facts = frozenset({"padding", "stepwise", "equal_heads"})
+        facts |= {"equal_width"} if widths[0] == widths[1] else set()
+        made = build_variant(resolve(selector), place, impl=impl, given=facts).double()
+        if seed is not None:
+            randomize(made, seed)
+        return made
+
+    return make
+
+
+@pytest.fixture
+def answer():
+    """`answer(variant, query, source)` -> what it attends to, all queries at once."""
+
+    def make(variant: Variant, query: torch.Tensor, source: Source) -> Attended:
+        own = variant.dims.regime in ("causal", "self")
+        memory = None if own else variant.prepare(source)
+        state = variant.start(memory, like(query))
+        return variant.attend(query, memory, state, new=source if own else None)
+
+    return make
+
+
+def like(query: torch.Tensor) -> QueryShape:
+    rows, heads, _, width = query.shape
+    return QueryShape(rows, heads, width, query.dtype, query.device)
 
 
 @pytest.fixture
@@ -244,8 +287,7 @@ def _attend(
 ) -> Attended:
     variant = slot.variant
     memory = None if regime == "causal" else variant.prepare(source)
-    like = query.transpose(1, 2).flatten(2)
-    state = slot.start(memory, like)
+    state = variant.start(memory, like(query))
     parts, at = [], 0
     for count in split:
         new = _slice(source, at, at + count) if regime == "causal" else None

@@ -3,7 +3,8 @@
 Jang, Gu & Poole, 2017, "Categorical reparameterization with Gumbel-softmax",
 https://arxiv.org/abs/1611.01144, sections 2.1 and 2.2.
 
-Deviations: those of the alignment `hard_gumbel_st` and of the additive score; the paper has no attention.
+Deviations: those of the alignment `hard_gumbel_st` and of the additive score; the paper is not
+about attention.
 """
 
 from bench.api.registry import Citation, Home, Recipe, register_recipe

@@ -3,7 +3,7 @@
 Xu et al., 2015, "Show, attend and tell: neural image caption generation with visual attention",
 https://arxiv.org/abs/1502.03044, section 4.1.
 
-Deviations: those of the alignment `hard_reinforce`, of the loss `reinforce` and of the additive score.
+Deviations: those of the alignment `hard_reinforce`, the loss `reinforce` and the additive score.
 """
 
 from bench.api.registry import Citation, Home, Recipe, register_recipe

@@ -3,8 +3,8 @@
 See, Liu & Manning, 2017, "Get to the point: summarization with pointer-generator networks",
 https://arxiv.org/abs/1704.04368, section 2.2.
 
-Deviations: those of the output `pointer_generator` and of the additive score. The paper's
-coverage is the loss `coverage_loss`, which can be added.
+Deviations: those of the output `pointer_generator` and of the additive score. The
+paper's coverage is a loss of its own.
 """
 
 from bench.api.registry import Citation, Home, Recipe, register_recipe

@@ -4,7 +4,7 @@ import torch
 import variants
 from bench.api.call import Call
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.source import Source
+from bench.api.source import Memory, Source
 
 SMALL = "conv_attention[filters1=3,filters2=2,width1=3,width2=4,width3=2]"
 
@@ -119,8 +119,6 @@ def test_gradients_are_right(component, draw):
     score = component("score", "conv_attention[filters1=2,filters2=2,width1=2,width2=2,width3=2]")
 
     def energy(query, key):
-        from bench.api.source import Memory
-
         source = Source(key, key, drawn.source.mask)
         memory = Memory(source, {"score": score.prepare(source)})
         return score.energy(Call(query=query, memory=memory, offset=0, causal=False), None)

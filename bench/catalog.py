@@ -1,0 +1,216 @@
+"""What a report must know about names, written beside the rows so that it outlives the code."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from bench.api import registry
+from bench.api.registry import Entry
+from bench.api.resolve import VariantSpec, resolve
+from bench.api.selector import parse
+from bench.api.task import Metric, Task
+
+COMMON_METRICS = (
+    Metric(
+        name="train_tokens_per_s",
+        title="Training speed",
+        unit="target tokens per CPU second",
+        better="higher",
+        group="speed",
+    ),
+    Metric(
+        name="train_step_time_ms",
+        title="Training step",
+        unit="ms of CPU time",
+        better="lower",
+        group="speed",
+    ),
+    Metric(name="train_cpu_s", title="Training time", unit="CPU s", better="lower", group="speed"),
+    Metric(
+        name="train_steps_count", title="Updates", unit="steps", better="none", group="diagnostic"
+    ),
+    Metric(
+        name="train_loss_nats",
+        title="Training loss",
+        unit="nats per token",
+        better="lower",
+        group="diagnostic",
+    ),
+    Metric(
+        name="decode_tokens_per_s",
+        title="Greedy decoding",
+        unit="tokens per CPU second",
+        better="higher",
+        group="speed",
+    ),
+    Metric(name="parameters_count", title="Parameters", unit="count", better="none", group="size"),
+    Metric(
+        name="slot_parameters_count",
+        title="Parameters in the slot",
+        unit="count",
+        better="none",
+        group="size",
+    ),
+    Metric(name="forward_time_ms", title="Forward", unit="ms", better="lower", group="speed"),
+    Metric(
+        name="forward_backward_time_ms",
+        title="Forward and backward",
+        unit="ms",
+        better="lower",
+        group="speed",
+    ),
+    Metric(
+        name="forward_weights_time_ms",
+        title="Forward with weights",
+        unit="ms",
+        better="lower",
+        group="speed",
+    ),
+    Metric(
+        name="decode_step_time_ms",
+        title="One decode step",
+        unit="ms",
+        better="lower",
+        group="speed",
+    ),
+    Metric(
+        name="peak_memory_bytes",
+        title="Peak memory, forward and backward",
+        unit="bytes",
+        better="lower",
+        group="memory",
+    ),
+    Metric(
+        name="forward_peak_memory_bytes",
+        title="Peak memory, forward",
+        unit="bytes",
+        better="lower",
+        group="memory",
+    ),
+    Metric(
+        name="forward_flops_analytic_count",
+        title="FLOPs by formula",
+        unit="count",
+        better="none",
+        group="size",
+    ),
+    Metric(
+        name="forward_flops_counted_count",
+        title="FLOPs counted (matrix products)",
+        unit="count",
+        better="none",
+        group="size",
+    ),
+    Metric(
+        name="forward_elementwise_count",
+        title="Elementwise operations",
+        unit="count",
+        better="none",
+        group="size",
+    ),
+    Metric(
+        name="forward_transcendental_count",
+        title="Transcendental functions",
+        unit="count",
+        better="none",
+        group="size",
+    ),
+)
+
+
+def catalog_of(
+    variants: Mapping[str, str],
+    tasks: Mapping[str, str],
+    *,
+    baseline: str,
+    command: str,
+    preset: str,
+    ranks: bool,
+) -> dict[str, Any]:
+    """Describe everything that a run names.
+
+    Args:
+        variants: Canonical selector to the text that asked for it.
+        tasks: The same for tasks.
+        baseline: Canonical selector of the baseline.
+        command: The command line of the run.
+        preset: Name of the preset.
+        ranks: Whether the report may rank.
+    """
+    targets = [registry.entry("task", parse(task).name).target for task in tasks]
+    return {
+        "variants": {name: variant_facts(resolve(name), asked) for name, asked in variants.items()},
+        "tasks": {name: task_facts(name, asked) for name, asked in tasks.items()},
+        "metrics": metric_facts(targets),
+        "baseline": baseline,
+        "command": command,
+        "preset": preset,
+        "ranks": ranks,
+    }
+
+
+def merge_catalogs(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dict[str, Any]:
+    """Add to what an earlier run into the same folder wrote; the newer command stands."""
+    if not old:
+        return dict(new)
+    merged = {**old, **new}
+    for key in ("variants", "tasks", "metrics", "study"):
+        joined = {**(old.get(key) or {}), **(new.get(key) or {})}
+        if joined:
+            merged[key] = joined
+    return merged
+
+
+def variant_facts(spec: VariantSpec, asked: str) -> dict[str, Any]:
+    """Title, paper and marks of a variant."""
+    entry = spec.entry
+    cited = entry.citation
+    return {
+        "short": asked,
+        "title": entry.title,
+        "paper": cited.text if cited else "",
+        "url": cited.url if cited else "",
+        "where": cited.where if cited else "",
+        "family": entry.axis,
+        "control": entry.control,
+        "wiring_differs": bool(spec.fixes),
+        "deviations": entry.deviations or _deviations(entry),
+    }
+
+
+def task_facts(canonical: str, asked: str) -> dict[str, Any]:
+    """Title, paper, ranking metric and licence of a task."""
+    entry = registry.entry("task", parse(canonical).name)
+    target: type[Task] = entry.target
+    cited = entry.citation
+    return {
+        "short": asked,
+        "title": entry.title,
+        "paper": cited.text if cited else "",
+        "url": cited.url if cited else "",
+        "primary": target.metrics[0].name,
+        "data_license": target.data_license,
+        "chance": target.chance,
+        "ceiling": target.ceiling,
+    }
+
+
+def metric_facts(tasks: Iterable[type[Task]]) -> dict[str, Any]:
+    """Title, unit and better side of every metric that can occur."""
+    metrics = [*COMMON_METRICS, *(metric for task in tasks for metric in task.metrics)]
+    return {
+        metric.name: {
+            "title": metric.title,
+            "unit": metric.unit,
+            "better": metric.better,
+            "group": metric.group,
+        }
+        for metric in metrics
+    }
+
+
+def _deviations(entry: Entry) -> str:
+    """The `Deviations:` paragraph of the module that registered the entry."""
+    text = sys.modules[entry.module].__doc__ or "" if entry.module in sys.modules else ""
+    _, found, rest = text.partition("Deviations:")
+    return " ".join(rest.split()) if found else ""

@@ -1,0 +1,1 @@
+"""How jobs are spread: a fresh process each, or inline for debugging."""

@@ -1,0 +1,23 @@
+"""Jobs in this very process, one after another: for debuggers and tests."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from bench.executors.worker import WorkerSettings, prepare_process
+from bench.runner import Job, JobResult, run_job
+
+
+class InlineExecutor:
+    """Does each job at once; a crash of the interpreter is not survived."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self.settings = settings
+
+    def run(
+        self, jobs: Iterable[Job], jobs_at_once: int, watch: Callable[[Job, float], None]
+    ) -> Iterator[tuple[Job, JobResult]]:
+        """Do jobs in order."""
+        prepare_process(self.settings)
+        data_dir = Path(self.settings.data_dir) if self.settings.data_dir else None
+        for job in jobs:
+            yield job, run_job(job, data_dir, lambda share, job=job: watch(job, share))  # type: ignore[misc]

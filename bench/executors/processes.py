@@ -1,0 +1,116 @@
+"""A fresh one-thread process a job, so that a crash, a hang or a leak is a row and nothing more."""
+
+import multiprocessing
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any, Protocol
+
+from bench.executors.worker import WorkerSettings, work
+from bench.measure.reason import Reason
+from bench.runner import Job, JobResult, failed_result
+
+POLL_S = 0.5
+
+
+class Executor(Protocol):
+    """Something that does jobs."""
+
+    def run(
+        self, jobs: Iterable[Job], jobs_at_once: int, watch: Callable[[Job, float], None]
+    ) -> Iterator[tuple[Job, JobResult]]:
+        """Do jobs, yield each with its result as it ends; `watch` hears the share done."""
+
+
+@dataclass
+class Running:
+    """A process at work."""
+
+    job: Job
+    process: Any
+    connection: Connection
+    started: float
+    result: JobResult | None = None
+
+
+class ProcessExecutor:
+    """Forks each job from a server process that has imported torch once."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        # torch reads these when it is imported, which the fork server does for all workers
+        os.environ["OMP_NUM_THREADS"] = str(settings.threads)
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        self.settings = settings
+        self.context = multiprocessing.get_context("forkserver")
+        self.context.set_forkserver_preload(["bench.executors.worker"])
+
+    def run(
+        self, jobs: Iterable[Job], jobs_at_once: int, watch: Callable[[Job, float], None]
+    ) -> Iterator[tuple[Job, JobResult]]:
+        """Do jobs, a few at once; on an interrupt every process is ended before it goes on."""
+        waiting = deque(jobs)
+        running: list[Running] = []
+        try:
+            while waiting or running:
+                while waiting and len(running) < jobs_at_once:
+                    running.append(self._start(waiting.popleft()))
+                wait([one.connection for one in running], timeout=POLL_S)
+                for one in list(running):
+                    self._listen(one, watch)
+                    if one.result is not None:
+                        running.remove(one)
+                        self._end(one)
+                        yield one.job, one.result
+        finally:
+            for one in running:
+                self._end(one)
+
+    def _start(self, job: Job) -> Running:
+        ours, theirs = self.context.Pipe()
+        process = self.context.Process(
+            target=work, args=(theirs, job, self.settings, os.getpid()), daemon=True
+        )
+        process.start()
+        theirs.close()
+        return Running(job, process, ours, time.monotonic())
+
+    def _listen(self, one: Running, watch: Callable[[Job, float], None]) -> None:
+        """Read what a worker sent; set a result if it ended, died or took too long."""
+        taken = time.monotonic() - one.started
+        try:
+            while one.result is None and one.connection.poll():
+                kind, content = one.connection.recv()
+                if kind == "done":
+                    one.result = content
+                else:
+                    watch(one.job, content)
+        except (EOFError, ConnectionResetError):
+            one.process.join(5)
+            one.result = failed_result(one.job, _death(one.process.exitcode), taken)
+        if one.result is None and taken > one.job.timeout_s:
+            reason = Reason("timeout", f"took longer than {one.job.timeout_s:.0f} s.")
+            one.result = failed_result(one.job, reason, taken)
+
+    @staticmethod
+    def _end(one: Running) -> None:
+        one.connection.close()
+        one.process.join(0.2)
+        if one.process.is_alive():
+            one.process.kill()
+            one.process.join()
+
+
+def _death(exitcode: int | None) -> Reason:
+    """Why a worker ended without an answer."""
+    if exitcode is not None and exitcode < 0:
+        name = signal.Signals(-exitcode).name
+        if name == "SIGKILL":
+            return Reason(
+                "out_of_memory", "the process was killed (SIGKILL), most likely for memory."
+            )
+        return Reason("failed", f"the process died of {name}.")
+    return Reason("failed", f"the process ended with exit code {exitcode} and no result.")

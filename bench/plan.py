@@ -1,0 +1,326 @@
+"""From a request to cells: pure, without clock, device or disk."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+from bench.api import registry
+from bench.api.cell import Cell
+from bench.api.errors import InvalidConfig, Refused, UnknownName
+from bench.api.registry import Home
+from bench.api.resolve import VariantSpec, canonical_backbone, resolve
+from bench.api.selector import Selector, parse, parse_list
+from bench.api.task import Task, TaskPreset
+from bench.api.variant import IMPLS
+from bench.measure.shape import AttendShape, parse_rounds
+from bench.presets import CONTROLS, Preset, find_preset
+from bench.train.protocol import canonical_protocol, read_protocol
+
+DTYPES = ("float32", "float64", "bfloat16")
+DEVICES = ("cpu", "cuda")
+BASELINE = "scaled_dot"
+PLAIN_HOME = "transduction[rule=reverse]"
+"""Where a combination without a home of its own is shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a user asked for, as typed."""
+
+    variants: str = "all"
+    """Selectors separated by commas, or `all`."""
+    tasks: str = ""
+    """Task selectors separated by commas; empty for each variant's home and the preset's own."""
+    backbone: str = ""
+    """Backbone selector; empty for the task's own."""
+    slot: str = ""
+    """Slot of the backbone; empty for its main one."""
+    preset: str = "quick"
+    seeds: int = 0
+    """Number of seeds; 0 for the preset's."""
+    first_seed: int = 0
+    protocol: str = ""
+    """Options that replace the task's training protocol, `adam[steps=200]`."""
+    baseline: str = BASELINE
+    device: str = "cpu"
+    dtype: str = "float32"
+    impl: str = "auto"
+    jobs: int = 2
+    speed: bool = True
+    """Whether to time the variants too."""
+    quality: bool = True
+    """Whether to train them."""
+
+    def __post_init__(self) -> None:
+        """Check the closed choices."""
+        for kind, value, known in (
+            ("device", self.device, DEVICES),
+            ("dtype", self.dtype, DTYPES),
+            ("impl", self.impl, IMPLS),
+        ):
+            if value not in known:
+                raise UnknownName.among(kind, value, known)
+        if self.seeds < 0 or self.jobs < 1:
+            raise InvalidConfig(f"seeds must be >= 0 and jobs >= 1, got {self.seeds}, {self.jobs}.")
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What the plan does not hold, why, and the command that runs it."""
+
+    label: str
+    reason: str
+    command: str
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A cell, and what the planner expects of it."""
+
+    cell: Cell
+    seconds: float
+    """CPU seconds on the reference machine."""
+    shown_task: str = ""
+    """The task as a person would type it."""
+
+
+@dataclass
+class Plan:
+    """Cells in the order in which they should run."""
+
+    request: Request
+    preset: Preset
+    quality: list[PlannedCell] = field(default_factory=list)
+    speed: list[PlannedCell] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    """Canonical variant to the text that asked for it."""
+    baseline: str = ""
+    """Canonical selector of the baseline."""
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Every cell."""
+        return [planned.cell for planned in (*self.quality, *self.speed)]
+
+    @property
+    def seconds(self) -> float:
+        """Expected wall time (s): training on all jobs, timing alone."""
+        training = sum(planned.seconds for planned in self.quality) / self.request.jobs
+        return training + sum(planned.seconds for planned in self.speed)
+
+
+def plan(request: Request) -> Plan:
+    """Turn a request into cells.
+
+    Raises:
+        UnknownName: A variant, task, backbone or preset that nobody registered.
+        InvalidConfig: An option with a wrong name or value.
+    """
+    preset = find_preset(request.preset)
+    specs = asked_variants(request.variants)
+    made = Plan(request, preset)
+    baseline = resolve(request.baseline)
+    made.baseline = baseline.canonical.show()
+    for asked, spec in (*specs, (request.baseline, baseline)):
+        made.names.setdefault(spec.canonical.show(), parse(asked).show())
+    if request.quality:
+        wanted = list(_unique(_quality(request, preset, specs, baseline, made.names)))
+        _fill(made, wanted, _room(request, preset, len(specs)))
+    if request.speed:
+        _add_speed(made, specs, baseline)
+    return made
+
+
+def asked_variants(text: str) -> list[tuple[str, VariantSpec]]:
+    """Resolve a variants option; `all` is everything with a home."""
+    names: list[str] = []
+    for selector in parse_list(text):
+        if selector.name == "all":
+            names += list(registry.variant_entries())
+        else:
+            names.append(selector.show())
+    return [(name, resolve(name)) for name in dict.fromkeys(names)]
+
+
+def _room(request: Request, preset: Preset, num_variants: int) -> float:
+    """CPU seconds that training may take; infinite where the preset has no limit."""
+    if preset.budget_s == 0 or request.tasks:
+        return float("inf")
+    speed = num_variants * preset.speed_s if request.speed else 0.0
+    # a twelfth for certificates, start-up and the report
+    return max(0.0, (preset.budget_s * 11 / 12 - speed) * request.jobs)
+
+
+def _fill(made: Plan, wanted: Sequence[PlannedCell], room: float) -> None:
+    """Take cells in order while they fit; list the rest with its command."""
+    spent = 0.0
+    for planned in wanted:
+        spent += planned.seconds
+        if spent <= room:
+            made.quality.append(planned)
+            continue
+        made.left_out.append(
+            LeftOut(
+                planned.cell.label,
+                f"does not fit the {made.preset.budget_s:.0f} s of preset {made.preset.name}",
+                f"python -m bench run --cell '{planned.cell.label}'",
+            )
+        )
+
+
+def _unique(planned: Iterable[PlannedCell]) -> Iterator[PlannedCell]:
+    seen: set[str] = set()
+    for one in planned:
+        if one.cell.id not in seen:
+            seen.add(one.cell.id)
+            yield one
+
+
+def _quality(
+    request: Request,
+    preset: Preset,
+    specs: Sequence[tuple[str, VariantSpec]],
+    baseline: VariantSpec,
+    names: dict[str, str],
+) -> Iterator[PlannedCell]:
+    """Cells in order of importance: seed by seed, homes first, then the shared tasks."""
+    seeds = range(request.first_seed, request.first_seed + (request.seeds or preset.seeds))
+    if request.tasks:
+        for seed, task in product(seeds, parse_list(request.tasks)):
+            for _, spec in (*specs, (request.baseline, baseline)):
+                yield quality_cell(request, spec, Home(task=task.show()), seed)
+        return
+    beside = [(name, resolve(name)) for name in CONTROLS] + [(request.baseline, baseline)]
+    for name, spec in beside:
+        names.setdefault(spec.canonical.show(), parse(name).show())
+    for seed, (_, spec) in product(seeds, specs):
+        home = spec.entry.home or Home(task=PLAIN_HOME)
+        for one in (spec, *(control for _, control in beside)):
+            yield quality_cell(request, one, home, seed)
+    asked = {name for name, _ in specs}
+    roster = [name for name in preset.roster if name in asked]
+    for seed, task_name, name in product(seeds, preset.further, roster):
+        yield quality_cell(request, resolve(name), Home(task=task_name), seed)
+
+
+def quality_cell(request: Request, spec: VariantSpec, home: Home, seed: int) -> PlannedCell:
+    """One cell of a variant on a task, at the preset's size.
+
+    A backbone that the variant cannot stand in still makes a cell: its row says why not.
+    """
+    task, size, shown = sized_task(home.task, request.preset)
+    backbone = request.backbone or home.backbone or size.backbone
+    try:
+        written = canonical_backbone(backbone, spec.fixes)
+    except Refused:
+        written = canonical_backbone(backbone, {})
+    slots: tuple[str, ...] = registry.entry("backbone", written.name).target.slots
+    slot = request.slot or home.slot or slots[0]
+    if slot not in slots:
+        raise UnknownName.among(f"slot of {written.name}", slot, slots)
+    protocol = parse(size.protocol)
+    if request.protocol:
+        protocol = protocol.with_options(**parse(request.protocol).options)
+    cell = Cell(
+        kind="quality",
+        task=task.show(),
+        backbone=written.show(),
+        variant=spec.canonical.show(),
+        slot=slot,
+        protocol=canonical_protocol(protocol).show(),
+        impl=request.impl,
+        dtype=request.dtype,
+        device=request.device,
+        seed=seed,
+        revisions=revisions(spec, task.name, written.name),
+    )
+    return PlannedCell(cell, _expected(size, protocol, spec), shown)
+
+
+def _expected(size: TaskPreset, protocol: Selector, spec: VariantSpec) -> float:
+    """Scale the task's own figure by the steps asked for and the variant's cost."""
+    usual, asked = read_protocol(size.protocol), read_protocol(protocol)
+    share = asked.steps / usual.steps if not asked.cpu_seconds else 1.0
+    if asked.cpu_seconds and usual.cpu_seconds:
+        share = asked.cpu_seconds / usual.cpu_seconds
+    return size.seconds * spec.entry.cost * min(share, 100.0)
+
+
+def sized_task(text: str, preset: str) -> tuple[Selector, TaskPreset, str]:
+    """Canonical task selector at a preset's size, that size, and the text a person would type."""
+    asked = parse(text)
+    target: type[Task] = registry.entry("task", asked.name).target
+    size = target.presets[preset]
+    options: dict[str, Any] = {**parse(size.options).options, **asked.options}
+    return registry.canonical("task", Selector(asked.name, options)), size, asked.show()
+
+
+def revisions(spec: VariantSpec, task: str, backbone: str) -> str:
+    """`name:number` of everything whose code decides the numbers of a cell."""
+    used = {
+        f"{task}:{registry.entry('task', task).revision}",
+        f"{backbone}:{registry.entry('backbone', backbone).revision}",
+        *spec.revision.split(),
+    }
+    return " ".join(sorted(used))
+
+
+def _add_speed(made: Plan, specs: Sequence[tuple[str, VariantSpec]], baseline: VariantSpec) -> None:
+    """Speed cells of every variant that attends, at each length, in the regimes it accepts."""
+    rounds = parse_rounds(made.preset.rounds).show()
+    chosen = dict.fromkeys([baseline.canonical.show(), *(s.canonical.show() for _, s in specs)])
+    for variant in chosen:
+        spec = resolve(variant)
+        regime = speed_regime(spec)
+        if regime is None:
+            made.left_out.append(
+                LeftOut(
+                    f"speed of {made.names[variant]}",
+                    "it has no attention of its own that could be timed beneath a backbone",
+                    f"python -m bench run --variants '{made.names[variant]}'",
+                )
+            )
+            continue
+        regimes = ("cross", "causal") if spec == baseline else (regime,)
+        for length in made.preset.lengths:
+            for place in regimes:
+                made.speed.append(_speed_cell(made, spec, place, length, rounds))
+
+
+def _speed_cell(
+    made: Plan, spec: VariantSpec, regime: str, length: int, rounds: str
+) -> PlannedCell:
+    request = made.request
+    if regime not in ("cross", "causal"):
+        raise InvalidConfig(f"speed cells stand in cross or causal places, not {regime!r}.")
+    shape = replace(AttendShape(length=length), regime=regime)  # type: ignore[arg-type]
+    cell = Cell(
+        kind="speed",
+        task=shape.show(),
+        backbone="none",
+        variant=spec.canonical.show(),
+        slot=regime,
+        protocol=rounds,
+        impl=request.impl,
+        dtype=request.dtype,
+        device=request.device,
+        seed=request.first_seed,
+        revisions=spec.revision,
+    )
+    return PlannedCell(cell, made.preset.speed_s / len(made.preset.lengths), "attend")
+
+
+def speed_regime(spec: VariantSpec) -> str | None:
+    """Causal self-attention where the variant can stand there, else cross attention, else None."""
+    wiring = spec.fixes.get("wiring")
+    if wiring is not None and not registry.entry("wiring", wiring.name).target.attends:
+        return None
+    facts = frozenset({"padding", "stepwise", "equal_width", "equal_heads", "source_tokens"})
+    # beneath the heads there is no output and no loss, so what they need is given
+    beneath = facts | {"loss:reinforce", "gold_alignment", "open_loop"}
+    for regime in ("causal", "cross"):
+        if spec.refusal(beneath | {regime}) is None:
+            return regime
+    return None

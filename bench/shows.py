@@ -1,0 +1,219 @@
+"""What `list`, `show`, `verify`, `report`, `data` and `env` do."""
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import click
+from tabulate import tabulate
+
+from bench.api import registry
+from bench.api.config import Config, search_ranges
+from bench.api.errors import UnknownName
+from bench.api.registry import AXES, Entry, Recipe
+from bench.api.resolve import resolve
+from bench.api.task import Task
+from bench.presets import PRESETS
+from bench.runs import RunOptions, load_everything
+
+KINDS = ("variants", "tasks", "backbones", "presets", "metrics")
+
+
+def listing(kind: str, plugins: tuple[str, ...], as_json: bool) -> str:
+    """A table of what is registered."""
+    load_everything(plugins)
+    if kind == "presets":
+        rows = [[p.name, p.summary] for p in PRESETS.values()]
+        return _table(rows, ["preset", "what"], as_json)
+    if kind == "metrics":
+        return _table(_metric_rows(), ["metric", "title", "unit", "better"], as_json)
+    if kind == "variants":
+        return _table(_variant_rows(), ["variant", "what", "paper", "home"], as_json)
+    axis = kind.removesuffix("s") if kind in KINDS else kind
+    if axis not in AXES:
+        raise UnknownName.among("kind", kind, (*KINDS, *AXES))
+    rows = [[name, e.title, _paper(e)] for name, e in registry.entries(axis).items()]
+    return _table(rows, [axis, "what", "paper"], as_json)
+
+
+def _variant_rows() -> list[list[str]]:
+    rows = []
+    for name, entry in registry.variant_entries().items():
+        mark = " (control)" if entry.control else ""
+        home = entry.home.task if entry.home else ""
+        rows.append([name, entry.title + mark, _paper(entry), home])
+    return rows
+
+
+def _metric_rows() -> list[list[str]]:
+    from bench.catalog import metric_facts
+
+    targets: list[type[Task]] = [e.target for e in registry.entries("task").values()]
+    return [
+        [name, facts["title"], facts["unit"], facts["better"]]
+        for name, facts in sorted(metric_facts(targets).items())
+    ]
+
+
+def _paper(entry: Entry) -> str:
+    return entry.citation.text if entry.citation else ""
+
+
+def _table(rows: list[list[str]], heads: list[str], as_json: bool) -> str:
+    if as_json:
+        return json.dumps([dict(zip(heads, row, strict=True)) for row in rows], indent=1)
+    return tabulate(rows, heads, tablefmt="simple")
+
+
+def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
+    """Everything known about one name.
+
+    Raises:
+        UnknownName: No registry has it.
+    """
+    load_everything(plugins)
+    found = [registry.entry(axis, name) for axis in AXES if name in registry.entries(axis)]
+    if not found:
+        known = [n for axis in AXES for n in registry.entries(axis)]
+        raise UnknownName.among("variant, task or component", name, known, see="bench list")
+    facts = [_facts(entry) for entry in found]
+    if as_json:
+        return json.dumps(facts, indent=1)
+    return "\n\n".join(_as_lines(one) for one in facts)
+
+
+def _facts(entry: Entry) -> dict[str, Any]:
+    cited = entry.citation
+    facts: dict[str, Any] = {
+        "name": entry.name,
+        "axis": entry.axis,
+        "what": entry.title,
+        "paper": f"{cited.text}, {cited.url}, {cited.where}".rstrip(", ") if cited else "",
+        "home": entry.home.task if entry.home else "",
+        "file": entry.module.replace(".", "/") + ".py",
+        "options": _options(entry.config),
+    }
+    if isinstance(entry.target, Recipe):
+        facts["axes"] = {**entry.target.axes, **entry.target.fixes}
+    if entry.axis in ("recipe", "mechanism") or entry.home:
+        facts["selector"] = resolve(entry.name).canonical.show()
+    return facts
+
+
+def _options(config: type[Config]) -> list[dict[str, str]]:
+    ranges = search_ranges(config)
+    hints = get_type_hints(config)
+    return [
+        {
+            "option": field.name,
+            "default": str(field.default),
+            "type": getattr(hints[field.name], "__name__", str(hints[field.name])),
+            "range": str(ranges.get(field.name, "")),
+        }
+        for field in fields(config)
+    ]
+
+
+def _as_lines(facts: dict[str, Any]) -> str:
+    lines = []
+    for key, value in facts.items():
+        if key == "options":
+            lines += [
+                f"option    {o['option']} = {o['default']} ({o['type']}) {o['range']}".rstrip()
+                for o in value
+            ]
+        elif key == "axes":
+            lines += [f"axis      {axis} = {choice}" for axis, choice in value.items()]
+        elif value:
+            lines.append(f"{key:<9} {value}")
+    return "\n".join(lines)
+
+
+def verify(
+    names: tuple[str, ...], impl: str, plugins: tuple[str, ...], jobs: int, as_json: bool
+) -> int:
+    """Certify variants in fresh processes; 0 if all are green."""
+    from bench.certify import Certificate, as_text
+    from bench.executors.processes import ProcessExecutor
+    from bench.executors.worker import WorkerSettings
+    from bench.plan import asked_variants
+    from bench.runner import Job
+
+    load_everything(plugins)
+    specs = asked_variants(",".join(names))
+    todo = [
+        Job(kind="certificate", label=name, variant=spec.canonical.show(), impl=impl, seconds=3.0)
+        for name, spec in specs
+    ]
+    executor = ProcessExecutor(WorkerSettings(plugins=plugins))
+    at_once = jobs or RunOptions().jobs_at_once
+    done = {
+        job.label: Certificate.from_json(job.variant, result.certificate)
+        for job, result in executor.run(todo, at_once, lambda job, share: None)
+    }
+    certificates = [done[job.label] for job in todo]
+    if as_json:
+        found = {c.variant: {**c.to_json(), "green": c.green()} for c in certificates}
+        click.echo(json.dumps(found, indent=1))
+    else:
+        click.echo(as_text(certificates))
+    return 0 if all(certificate.green() for certificate in certificates) else 1
+
+
+def report(
+    folder: Path, out: Path | None, *, publish: bool, export: bool, merge: tuple[Path, ...]
+) -> str:
+    """Write the report of a run folder, after adding other runs to it if asked."""
+    from reports.export import export_tables
+    from reports.render import render
+    from results import store
+
+    if merge:
+        store.merge(folder, merge)
+    written = render(folder, publish=publish, out=out)
+    lines = [f"report: {written.html}", f"Markdown: {written.markdown}"]
+    if export:
+        tables = export_tables(folder, (out or folder) / "tables")
+        lines += [f"table: {path}" for path in tables]
+    return "\n".join(lines)
+
+
+def data_sets(data_dir: str) -> str:
+    """Data sets, and what a run would use now."""
+    from tasks.sources.hub import FETCHABLE, fetch_command, read_copy
+    from tasks.sources.mirror import data_folder
+
+    mirror = data_folder(Path(data_dir) if data_dir else None)
+    rows = []
+    for name, entry in FETCHABLE.items():
+        if mirror is not None and (mirror / name).is_dir():
+            where = str(mirror / name)
+        elif read_copy(name, None) is not None:
+            where = "fetched copy in the cache"
+        else:
+            where = f"not here; {fetch_command(name)}"
+        rows.append([name, entry.dataset, entry.license, where])
+    return tabulate(rows, ["data set", "hub id", "licence", "where"], tablefmt="simple")
+
+
+def fetch(name: str) -> str:
+    """Download a data set from the hub."""
+    from tasks.sources import hub
+
+    folder = hub.fetch(name)
+    copy = hub.read_copy(name)
+    assert copy is not None, "a fetched copy can be read"
+    return f"{name}: revision {copy.revision}, {len(copy.files)} files in {folder}"
+
+
+def environment(as_json: bool) -> str:
+    """Facts of this machine."""
+    import torch
+
+    from results.environment import collect
+
+    facts = collect(torch.get_num_threads()).to_json()
+    if as_json:
+        return json.dumps(facts, indent=1)
+    return "\n".join(f"{key:<15} {value}" for key, value in facts.items())

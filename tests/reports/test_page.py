@@ -1,0 +1,120 @@
+"""What the page of a realistic run promises."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from reports.folder import read_folder
+from reports.html import TEMPLATES
+
+
+class Structure(HTMLParser):
+    """Collects ids, links and every address the page could load from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.anchors: set[str] = set()
+        self.loads: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, found in attrs:
+            value = found or ""
+            if name == "id":
+                self.ids.append(value)
+            if name in ("href", "xlink:href") and value.startswith("#"):
+                self.anchors.add(value[1:])
+            if name == "src" or (name in ("href", "xlink:href") and tag != "a"):
+                self.loads.append(value)
+
+
+@pytest.fixture(scope="module")
+def structure(page: str) -> Structure:
+    found = Structure()
+    found.feed(page)
+    return found
+
+
+def test_nothing_is_loaded_from_anywhere(page: str, structure: Structure) -> None:
+    assert all(value.startswith(("#", "data:")) for value in structure.loads)
+    assert "@import" not in page
+    assert not re.search(r"url\((?!#)", page)
+    assert "default-src 'none'" in page
+
+
+def test_ids_are_unique_and_every_inner_link_arrives(structure: Structure) -> None:
+    assert len(structure.ids) == len(set(structure.ids))
+    assert structure.anchors <= set(structure.ids)
+
+
+def test_every_finished_cell_has_its_command(demo: Path, page: str) -> None:
+    for outcome in read_folder(demo).outcomes:
+        assert f'id="cell-{outcome.record.id}"' in page
+        assert f"{outcome.cell.label}&#39;" in page
+
+
+def test_every_missing_value_has_a_footnote(page: str, markdown: str) -> None:
+    rows = [line for line in markdown.splitlines() if line.startswith("| ")]
+    ranked = [row for row in rows if "red certificate" in row and row.count("|") > 10]
+    assert len(ranked) == 3
+    for row in ranked:
+        holes = [field for field in row.split("|") if "\N{EM DASH}" in field]
+        unexplained = [field for field in holes if "<sup>" not in field]
+        assert len(unexplained) == 2  # a red certificate has no difference and no p value
+    assert "linear_attention: no cross form for a source that is padded." in page
+
+
+def test_a_red_certificate_is_shown_and_never_ranked(markdown: str) -> None:
+    rows = [line for line in markdown.splitlines() if "[mocha]" in line]
+    assert len(rows) == 3
+    for row in rows:
+        fields = [field.strip() for field in row.split("|")]
+        assert fields[1].startswith("\N{EM DASH}")
+        assert "±" in fields[3]
+        assert all(field.startswith("\N{EM DASH}") for field in fields[6:10])
+    assert "mocha is not ranked, its certificate is red: causality" in markdown
+
+
+def test_controls_wiring_and_baseline_are_marked(markdown: str) -> None:
+    for name, mark in (
+        ("no_attention", "control"),
+        ("lstmn", "wiring differs"),
+        ("bahdanau", "baseline"),
+    ):
+        assert re.search(rf"\[{name}\]\(https://[^)]+\) \*\({mark}\)\*", markdown)
+
+
+def test_the_aa_control_and_verdicts_are_shown(markdown: str) -> None:
+    assert "A/A noise" in markdown
+    row = next(line for line in markdown.splitlines() if line.startswith("| scaled_dot | 512"))
+    assert "FAST" in row
+    assert "±" in row
+
+
+def test_cells_left_out_come_with_their_command(page: str) -> None:
+    assert "memory_net[hops=3]" in page
+    assert "no budget left: 120 s were asked, the plan needs 133 s." in page
+
+
+def test_markdown_tables_have_equal_columns_and_render(markdown: str) -> None:
+    markdown_it = pytest.importorskip("markdown_it")
+    tokens = markdown_it.MarkdownIt("commonmark").enable("table").parse(markdown)
+    tables = sum(token.type == "table_open" for token in tokens)
+    starts = len(re.findall(r"^\| :?-", markdown, flags=re.MULTILINE))
+    assert tables == starts > 10
+    for block in re.findall(r"(?:^\|.*\n)+", markdown, flags=re.MULTILINE):
+        counts = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
+        assert len(counts) == 1, block
+
+
+def test_figures_of_the_markdown_twin_exist(demo: Path, markdown: str) -> None:
+    links = re.findall(r"!\[[^\]]+\]\((figures/[^)]+)\)", markdown)
+    assert {"figures/pareto-1.svg", "figures/learning-1.svg"} <= set(links)
+    assert all((demo / link).is_file() for link in links)
+
+
+def test_the_script_stays_small() -> None:
+    assert (TEMPLATES / "report.js").stat().st_size < 5_000

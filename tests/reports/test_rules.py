@@ -1,0 +1,180 @@
+"""What a report may claim, publish and leave out."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from synthetic import BASE, TASKS, VARIANTS, catalog, quality_cell, quality_rows, record
+from synthetic_run import certificates, speed_records, write_json, write_run
+
+from reports.catalog import Catalog, red_reasons
+from reports.contests import contests
+from reports.export import export_tables
+from reports.folder import read_folder
+from reports.render import render
+from reports.tables import as_text, ranked_table, speed_table
+from results.frame import load
+from results.row import Row
+
+TASK = "reversal[length=24]"
+PRIVATE = "translation[pair=de-en]"
+
+
+def some(task: str, seeds: int, names: tuple[str, ...] = (BASE, "scaled_dot")) -> list[Any]:
+    return [
+        record(quality_cell(task, name, seed), "ok", quality_rows(task, VARIANTS[name], seed))
+        for name in names
+        for seed in range(seeds)
+    ]
+
+
+def scored(variant: str, seed: int, value: float, **changes: str) -> Any:
+    cell = quality_cell(TASK, variant, seed)
+    cell = type(cell)(
+        **{**{key: getattr(cell, key) for key in cell.__dataclass_fields__}, **changes}
+    )
+    return record(cell, "ok", [Row(metric="token_accuracy", value=value, split="test")])
+
+
+def test_a_preset_that_ranks_nothing_ranks_nothing(tmp_path: Path) -> None:
+    names = catalog(ranks=False, preset="smoke")
+    timed = [entry for entry in speed_records() if entry.cell["variant"] == "scaled_dot"]
+    records = [*some(TASK, 2), *timed]
+    folder = write_run(tmp_path / "run", records=records, catalog_data=names, tasks=[TASK])
+    text = render(folder).markdown.read_text(encoding="utf-8")
+    assert "Choose nothing from this run" in text
+    assert "The preset “smoke” ranks nothing" in text
+    for claim in ("FAST |", "SLOW |", "Choose shaw", "\n| 1 |", "1=", "**0."):
+        assert claim not in text
+    table = ranked_table(load(folder), names, certificates())
+    assert table["rank"].isna().all()
+    assert table["p_adjusted"].isna().all()
+    assert "Nothing is ranked" in as_text(table)
+
+
+def test_published_reports_hold_no_sentence_of_closed_data(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", records=some(PRIVATE, 1), tasks=[PRIVATE])
+    private = render(folder, out=tmp_path / "private")
+    public = render(folder, out=tmp_path / "public", publish=True)
+    assert "Katze" in private.html.read_text(encoding="utf-8")
+    for path in public.html.parent.rglob("*"):
+        if path.is_file():
+            text = path.read_text(encoding="utf-8")
+            assert "Katze" not in text, path
+            assert "sitting" not in text, path
+    assert "tokens are replaced by their positions" in public.html.read_text(encoding="utf-8")
+    assert "non-commercial" in public.markdown.read_text(encoding="utf-8")
+
+
+def test_published_reports_keep_sentences_of_open_data(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", records=some(TASK, 1), tasks=[TASK])
+    assert "Katze" in render(folder, publish=True).html.read_text(encoding="utf-8")
+
+
+def test_ties_share_a_rank_and_one_seed_has_no_interval(tmp_path: Path) -> None:
+    records = [scored(BASE, 0, 0.5), scored("scaled_dot", 0, 0.6)]
+    folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
+    text = render(folder).markdown.read_text(encoding="utf-8")
+    assert text.count("| 1= |") == 2
+    assert "has one seed, so no interval is known." in text
+    assert "One seed each, so nothing can be told apart" in text
+
+
+def test_a_clear_winner_is_chosen(tmp_path: Path) -> None:
+    records = [scored(BASE, seed, 0.5 + 0.001 * seed) for seed in range(5)]
+    records += [
+        scored("scaled_dot", seed, 0.8 + 0.001 * seed + 1e-4 * seed**2) for seed in range(5)
+    ]
+    folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
+    text = render(folder).markdown.read_text(encoding="utf-8")
+    assert "Choose scaled_dot: no other variant is among the best" in text
+    assert "Better than bahdanau: scaled_dot." in text
+
+
+def test_a_leading_control_is_called_out(tmp_path: Path) -> None:
+    names = (BASE, "no_attention")
+    records = [scored(name, seed, 0.5 + 0.01 * seed) for name in names for seed in range(3)]
+    folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
+    text = render(folder).markdown.read_text(encoding="utf-8")
+    assert "The control no_attention is among the best" in text
+
+
+def test_an_expected_check_that_did_not_run_is_red() -> None:
+    found = {
+        "rope": {"passed": ["a"], "skipped": {"b": "no."}, "failed": {}, "expected": ["a", "b"]}
+    }
+    assert red_reasons(found, "rope[base=10000]") == ["b: expected, but no."]
+    assert red_reasons(found, "alibi") == []
+
+
+def test_a_red_certificate_takes_speed_away_in_every_table(demo: Path, tmp_path: Path) -> None:
+    frame, names = load(demo), catalog()
+    assert "mocha" not in set(speed_table(frame, names, certificates())["name"])
+    assert "mocha" in set(speed_table(frame, names, {})["name"])
+    export_tables(demo, tmp_path)
+    ranked = pd.read_csv(tmp_path / "ranked.csv")
+    mine = ranked[ranked["variant"] == "mocha"]
+    assert mine["rank"].isna().all()
+    assert mine["train_step_time_ms"].isna().all()
+    assert mine["score"].notna().all()
+
+
+def test_settings_are_compared_only_where_they_agree(tmp_path: Path) -> None:
+    records = [scored(BASE, seed, 0.5, backbone="big") for seed in range(2)]
+    records += [scored(BASE, seed, 0.6) for seed in range(2)]
+    records += [scored("scaled_dot", seed, 0.7) for seed in range(2)]
+    folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
+    found = contests(load(folder), Catalog(catalog()), {})
+    assert [contest.title for contest in found] == [
+        "reversal (big)",
+        "reversal (seq2seq[width=64])",
+    ]
+    assert [len(contest.variants) for contest in found] == [1, 2]
+
+
+def test_another_backbone_in_one_comparison_is_marked(tmp_path: Path) -> None:
+    records = [scored(BASE, seed, 0.5) for seed in range(2)]
+    records += [scored("scaled_dot", seed, 0.6, backbone="big") for seed in range(2)]
+    folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
+    table = ranked_table(load(folder), catalog(), {}).set_index("variant")
+    assert table.loc["scaled_dot", "marks"] == "other backbone"
+
+
+def test_parameters_are_printed_beside_the_score(markdown: str) -> None:
+    assert "260 k (+24 %)" in markdown
+
+
+@pytest.mark.parametrize("records", [[], None])
+def test_runs_without_results_still_render(tmp_path: Path, records: list[Any] | None) -> None:
+    refused = record(quality_cell(TASK, BASE, 0), "refused", detail="no causal form.")
+    chosen = [refused] if records is None else records
+    folder = write_run(tmp_path / "run", records=chosen, tasks=[TASK])
+    text = render(folder).markdown.read_text(encoding="utf-8")
+    assert "There is no score to choose by." in text
+    export_tables(folder, tmp_path / "tables")
+
+
+def test_planned_cells_that_have_not_run_are_listed(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", records=[scored(BASE, 0, 0.5)], tasks=[TASK])
+    waiting = quality_cell(TASK, "lstmn", 7).label
+    write_json(folder / "plan.json", {"asked": {}, "cells": [waiting, "not a label"]})
+    text = render(folder).markdown.read_text(encoding="utf-8")
+    assert "2 not run yet" in text
+    assert f"--cell '{waiting}'" in text
+
+
+def test_a_damaged_ledger_is_admitted(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", records=[scored(BASE, 0, 0.5)], tasks=[TASK])
+    with (folder / "ledger" / "host-1-0000.jsonl").open("a", encoding="utf-8") as ledger:
+        ledger.write('{"broken": 1}\n{"torn')
+    text = render(folder).markdown.read_text(encoding="utf-8")
+    assert "1 ledger lines cannot be read" in text
+    assert "1 unfinished last lines" in text
+
+
+def test_the_terminal_table_has_one_block_per_task(demo: Path) -> None:
+    run = read_folder(demo)
+    text = as_text(ranked_table(run.frame, run.catalog, run.certificates))
+    assert len(text.split("\n\n")) == len(TASKS)
+    assert "mocha (red certificate)" in text

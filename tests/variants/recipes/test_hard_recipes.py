@@ -1,0 +1,108 @@
+"""What the recipes of this family need of the place they stand in, said in sentences."""
+
+import pytest
+
+import variants
+from bench.api import registry
+from bench.api.errors import BenchError, Refused
+from bench.api.resolve import resolve
+
+CROSS = frozenset({"cross", "padding", "stepwise"})
+HOMES = {
+    "hard_reinforce": "transduction[rule=copy]",
+    "hard_gumbel_st": "transduction[rule=copy]",
+    "raffel_monotonic": "transduction[rule=copy]",
+    "hard_exact": "transduction[rule=copy]",
+    "pointer_generator": "oov_copy",
+    "supervised_attention": "transduction[rule=swap]",
+    "agreement_trace": "transduction[rule=swap]",
+}
+
+
+@pytest.mark.parametrize(("name", "home"), HOMES.items())
+def test_recipes_are_listed_with_their_home_and_paper(name, home):
+    entry = registry.entry("recipe", name)
+    assert entry.home.task == home
+    assert entry.citation.url.startswith("https://arxiv.org/abs/")
+    assert entry.title
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "sentence"),
+    [
+        ("hard_exact", {"simplex"}, "hard_exact needs decoder states that do not depend on"),
+        ("hard_exact", {"open_loop", "two_sources"}, "hard_exact: hard_exact sums over the keys"),
+        ("pointer_generator", set(), "pointer_generator needs the token ids of the source"),
+        ("supervised_attention", set(), "supervised needs gold alignments"),
+        ("hard_reinforce[loss=none]", set(), "hard_reinforce needs the reinforce loss"),
+        (
+            "raffel_monotonic[output=pointer_generator]",
+            {"source_tokens"},
+            "weights that sum to one",
+        ),
+        ("raffel_monotonic[output=hard_exact]", {"open_loop"}, "weights that sum to one"),
+    ],
+)
+def test_a_place_that_lacks_something_is_refused_in_a_sentence(name, facts, sentence):
+    reason = resolve(name).refusal(CROSS | facts)
+    assert reason is not None
+    assert sentence in reason
+    assert reason.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("hard_reinforce", set()),
+        ("hard_gumbel_st", set()),
+        ("raffel_monotonic", set()),
+        ("hard_exact", {"open_loop"}),
+        ("pointer_generator", {"source_tokens"}),
+        ("supervised_attention", {"gold_alignment"}),
+        ("hard_gumbel_st[output=hard_exact]", {"open_loop"}),
+    ],
+)
+def test_a_place_that_has_everything_is_accepted(name, facts):
+    assert resolve(name).refusal(CROSS | facts) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "axis", "option"),
+    [
+        ("hard_reinforce[sampling=0.7]", "alignment", "sampling"),
+        ("hard_gumbel_st[tau_end=0.2]", "alignment", "tau_end"),
+        ("raffel_monotonic[offset=-4]", "alignment", "offset"),
+        ("supervised_attention[distance=mse]", "loss", "distance"),
+    ],
+)
+def test_bare_options_go_to_what_the_name_is_about(name, axis, option):
+    assert option in resolve(name).axes[axis][0].options
+    default, changed = resolve(name.partition("[")[0]), resolve(name)
+    assert default.axes[axis][0].options[option] != changed.axes[axis][0].options[option]
+
+
+def test_hard_reinforce_cannot_stand_within_the_source():
+    with pytest.raises(Refused, match="reinforce: a reward belongs to a target"):
+        variants.build("hard_reinforce", dim=8, heads=2, regime="self")
+
+
+def test_agreement_trace_fixes_the_direction():
+    assert registry.entry("recipe", "agreement_trace").target.fixes == {
+        "direction": "both[joint=agreement_trace]"
+    }
+    pytest.importorskip("tasks.backbones.directions")
+    fixed = resolve("agreement_trace").fixes["direction"]
+    assert str(fixed) == "both[joint=agreement_trace]"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "hard_gumbel_st[tau_start=0]",
+        "raffel_monotonic[computation=magic]",
+        "hard_reinforce[loss=reinforce[baseline=learned]]",
+    ],
+)
+def test_wrong_options_are_named(wrong):
+    with pytest.raises(BenchError, match=r"above 0|computation|baseline"):
+        resolve(wrong)
