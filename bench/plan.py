@@ -1,11 +1,12 @@
 """From a request to cells: pure, without clock, device or disk."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 from bench.api import registry
+from bench.api.call import Regime
 from bench.api.cell import Cell
 from bench.api.errors import InvalidConfig, Refused, UnknownName
 from bench.api.registry import Home
@@ -268,13 +269,18 @@ def revisions(spec: VariantSpec, task: str, backbone: str) -> str:
 
 
 def _add_speed(made: Plan, specs: Sequence[tuple[str, VariantSpec]], baseline: VariantSpec) -> None:
-    """Speed cells of every variant that attends, at each length, in the regimes it accepts."""
+    """Speed cells at each length, in the regimes in which the plan trains the variant."""
     rounds = parse_rounds(made.preset.rounds).show()
+    trained: dict[str, set[str]] = {}
+    for planned in made.quality:
+        regime = "causal" if planned.cell.slot in ("causal", "self") else "cross"
+        trained.setdefault(planned.cell.variant, set()).add(regime)
     chosen = dict.fromkeys([baseline.canonical.show(), *(s.canonical.show() for _, s in specs)])
+    everywhere = sorted(set().union(*trained.values())) if trained else ["cross", "causal"]
     for variant in chosen:
         spec = resolve(variant)
-        regime = speed_regime(spec)
-        if regime is None:
+        possible = speed_regimes(spec)
+        if not possible:
             made.left_out.append(
                 LeftOut(
                     f"speed of {made.names[variant]}",
@@ -283,19 +289,18 @@ def _add_speed(made: Plan, specs: Sequence[tuple[str, VariantSpec]], baseline: V
                 )
             )
             continue
-        regimes = ("cross", "causal") if spec == baseline else (regime,)
-        for length in made.preset.lengths:
-            for place in regimes:
-                made.speed.append(_speed_cell(made, spec, place, length, rounds))
+        wanted = set(everywhere) if spec == baseline else trained.get(variant, set(possible))
+        for regime, length in product(possible, made.preset.lengths):
+            if regime in wanted or not wanted & set(possible):
+                made.speed.append(_speed_cell(made, spec, regime, length, rounds))
 
 
 def _speed_cell(
-    made: Plan, spec: VariantSpec, regime: str, length: int, rounds: str
+    made: Plan, spec: VariantSpec, regime: Regime, length: int, rounds: str
 ) -> PlannedCell:
     request = made.request
-    if regime not in ("cross", "causal"):
-        raise InvalidConfig(f"speed cells stand in cross or causal places, not {regime!r}.")
-    shape = replace(AttendShape(length=length), regime=regime)  # type: ignore[arg-type]
+    assert regime in ("cross", "causal"), "speed_regimes gives no other"
+    shape = AttendShape(length=length, regime=regime)
     cell = Cell(
         kind="speed",
         task=shape.show(),
@@ -312,15 +317,13 @@ def _speed_cell(
     return PlannedCell(cell, made.preset.speed_s / len(made.preset.lengths), "attend")
 
 
-def speed_regime(spec: VariantSpec) -> str | None:
-    """Causal self-attention where the variant can stand there, else cross attention, else None."""
+def speed_regimes(spec: VariantSpec) -> list[Regime]:
+    """Where a variant's attention can be timed: cross, causal, both or nowhere."""
     wiring = spec.fixes.get("wiring")
     if wiring is not None and not registry.entry("wiring", wiring.name).target.attends:
-        return None
+        return []
     facts = frozenset({"padding", "stepwise", "equal_width", "equal_heads", "source_tokens"})
     # beneath the heads there is no output and no loss, so what they need is given
     beneath = facts | {"loss:reinforce", "gold_alignment", "open_loop"}
-    for regime in ("causal", "cross"):
-        if spec.refusal(beneath | {regime}) is None:
-            return regime
-    return None
+    regimes: tuple[Regime, ...] = ("cross", "causal")
+    return [regime for regime in regimes if spec.refusal(beneath | {regime}) is None]

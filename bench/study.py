@@ -128,12 +128,12 @@ def _tune(
 ) -> StudyResult:
     knobs = knobs_of(spec)
     task: type[Task] = registry.entry("task", parse(asked.request.tasks).name).target
-    sign = "minimize" if task.metrics[0].better == "lower" else "maximize"
+    lower = task.metrics[0].better == "lower"
     study = optuna.create_study(
         storage=storage,
         study_name=f"{asked.request.tasks} @ {name} @ {asked.request.preset}",
         sampler=_sampler(asked.sampler, asked.request.first_seed),
-        direction=sign,
+        direction="minimize" if lower else "maximize",
         load_if_exists=True,
     )
     _recover(study)

@@ -44,6 +44,12 @@ class Contest:
         """Which side of the metric is best."""
         return self.catalog.metric(self.metric).better
 
+    @cached_property
+    def place(self) -> tuple[str, str, str]:
+        """Slot, dtype and device, which timings must share with the scores beside them."""
+        first = self.frame.iloc[0]
+        return str(first["slot"]), str(first["dtype"]), str(first["device"])
+
     @property
     def variants(self) -> list[str]:
         """Every variant that was asked, with or without a value."""
@@ -103,7 +109,8 @@ class Contest:
 
     def seeds(self, variant: str) -> tuple[str, ...]:
         """Ids of the cells of a variant, in the order of their seeds."""
-        return tuple(str(cell) for cell in self.cells[variant]["cell"])
+        found = self.cells.get(variant)
+        return () if found is None else tuple(str(cell) for cell in found["cell"])
 
 
 def contests(

@@ -78,11 +78,10 @@ def length_section(folder: RunFolder, legend: Legend) -> Section:
 
 def pareto_section(folder: RunFolder, legend: Legend) -> Section:
     """Quality against step time and against memory."""
-    summary = folder.speed_at_one_length
     content = []
     for contest in folder.contests:
         steps = {name: contest.trained(name, "train_step_time_ms") for name in contest.means}
-        memory = {name: timed(contest, name, "peak_memory_bytes", summary) for name in steps}
+        memory = {name: timed(contest, name, "peak_memory_bytes", folder.costs) for name in steps}
         for costs, unit, label in (
             (steps, 1.0, "training step (ms)"),
             (memory, 1e6, "peak memory (MB)"),

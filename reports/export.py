@@ -12,7 +12,6 @@ from reports.blocks import clean
 from reports.catalog import Catalog
 from reports.folder import RunFolder, command_of, read_folder
 from reports.numbers import between, percent, probability, scaled, with_interval
-from reports.tables import ranked_table
 
 Line = dict[Any, Any]
 Column = tuple[str, Callable[[Line], str]]
@@ -52,7 +51,6 @@ def export_tables(folder: Path, out: Path) -> list[Path]:
 
     """
     run = read_folder(folder)
-    ranked = ranked_table(run.frame, run.catalog, run.certificates)
     ablation = ablation_table(run.frame, run.catalog, run.certificates)
     tables = {
         "ranked": ranked,

@@ -12,7 +12,7 @@ import pandas as pd
 from bench.api.cell import Cell, cell_from_dict
 from reports.catalog import Catalog
 from reports.contests import Contest, contests
-from reports.tables import at_one_length, speed_table
+from reports.tables import Costs, costs_at_one_length, ranked_table, speed_table
 from results.frame import load, speed_summary
 from results.row import Record
 from results.store import Store
@@ -79,14 +79,19 @@ class RunFolder:
         return speed_summary(self.frame)
 
     @cached_property
-    def speed_at_one_length(self) -> pd.DataFrame:
+    def costs(self) -> Costs:
         """The timings that stand beside the scores."""
-        return at_one_length(self.speed, self.catalog.baseline)
+        return costs_at_one_length(self.speed, self.catalog.baseline)
 
     @cached_property
     def speed_lines(self) -> pd.DataFrame:
         """Growth and verdicts, as `reports.tables.speed_table` gives them."""
-        return speed_table(self.frame, self.catalog, self.certificates)
+        return speed_table(self.frame, self.catalog, self.certificates, speed=self.speed)
+
+    @cached_property
+    def ranked_lines(self) -> pd.DataFrame:
+        """Scores and costs, as `reports.tables.ranked_table` gives them."""
+        return ranked_table(self.frame, self.catalog, self.certificates, speed=self.speed)
 
     @cached_property
     def by_id(self) -> dict[str, Outcome]:

@@ -8,7 +8,6 @@ from reports.contests import Contest
 from reports.folder import RunFolder
 from reports.notes import Notes, why_no_score, why_no_speed
 from reports.numbers import between, percent, probability, scaled, with_interval
-from reports.tables import ranked_table
 
 COSTS = (
     ("train_tokens_per_s", 1.0),
@@ -39,30 +38,27 @@ def ranked_section(folder: RunFolder) -> Section:
         blocks.append(Text("No quality cell has finished, so there is nothing to compare."))
         return Section(key="ranked", title="Ranking", blocks=tuple(blocks))
     blocks.append(Text(HOW_TO_READ))
-    table = ranked_table(folder.frame, folder.catalog, folder.certificates)
-    where = _speed_place(folder)
+    table = folder.ranked_lines
     for contest in folder.contests:
         lines = table[table["contest"] == contest.key].to_dict("records")
-        blocks.append(_table(folder, contest, [dict(line) for line in lines], where))
+        blocks.append(_table(folder, contest, [dict(line) for line in lines]))
     title = "Ranking" if folder.catalog.ranks else "Scores, without ranks"
     return Section(key="ranked", title=title, blocks=tuple(blocks))
 
 
-def _speed_place(folder: RunFolder) -> str:
+def _speed_place(folder: RunFolder, contest: Contest) -> str:
     """Shape and length behind decode time, memory and FLOPs."""
-    lines = folder.speed_at_one_length.dropna(subset="length")
-    if lines.empty:
-        return "no speed cells"
-    return f"{lines['shape'].iloc[0]} at length {lines['length'].iloc[0]:g}"
+    places = (where for key, (_, where) in folder.costs.items() if key[:3] == contest.place)
+    return next(places, "no speed cells")
 
 
-def _table(folder: RunFolder, contest: Contest, lines: list[dict[Any, Any]], where: str) -> Table:
+def _table(folder: RunFolder, contest: Contest, lines: list[dict[Any, Any]]) -> Table:
     notes = Notes()
     rows = tuple(_row(folder, contest, line, notes) for line in lines)
     return Table(
         key=f"ranked-{contest.key.removeprefix('contest-')}",
         title=f"{contest.title}: {contest.catalog.metric(contest.metric).title.lower()}",
-        columns=_columns(contest, where),
+        columns=_columns(contest, _speed_place(folder, contest)),
         rows=rows,
         notes=tuple(notes.sentences),
         dimmed=tuple(line["selector"] in contest.red for line in lines),

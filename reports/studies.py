@@ -1,7 +1,9 @@
 """Ablations, one axis at a time, and hyper-parameter studies, one trial after another."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -10,6 +12,7 @@ from bench.api.selector import parse
 from reports.ablation import ablation_table
 from reports.blocks import NO_VALUE, Block, Bullets, Column, Entry, Section, Table, Text, clean
 from reports.catalog import Catalog
+from reports.contests import Contest
 from reports.figures import Legend, Line, Panel, panels
 from reports.folder import Outcome, RunFolder, command_of
 from reports.notes import Notes, why_no_score
@@ -38,31 +41,7 @@ def _ablation(folder: RunFolder, key: str, group: pd.DataFrame) -> Table:
     contest = next(c for c in folder.contests if c.key == lines[0]["contest"])
     metric = contest.catalog.metric(contest.metric)
     notes = Notes()
-    rows = []
-    for line in lines:
-        variant = str(line["variant"])
-        why = why_no_score(folder, contest, variant) or f"{variant} was not run here."
-        has = line["score"] == line["score"]
-        compared = line["difference"] == line["difference"] and not line["red"]
-        score = Entry(text=interval_text(line, "score"), sort=line["score"])
-        difference = Entry(
-            text=interval_text(line, "difference", signed=True), sort=line["difference"]
-        )
-        rows.append(
-            (
-                Entry(text=clean(line["axis"])),
-                Entry(text=clean(line["value"]) or NO_VALUE),
-                Entry(
-                    text=contest.catalog.label(variant),
-                    marks=("red certificate",) if line["red"] else (),
-                ),
-                score if has else notes.hole(why),
-                difference if compared else Entry(text=NO_VALUE, sort=""),
-                Entry(text=probability(line["p_adjusted"]))
-                if folder.catalog.ranks and compared
-                else Entry(text=NO_VALUE, sort=""),
-            )
-        )
+    rows = [_ablation_row(folder, contest, line, notes, red=lines[0]["red"]) for line in lines]
     return Table(
         key=key,
         title=f"{contest.title}: {contest.catalog.label(str(lines[0]['base']))}, one axis changed",
@@ -77,6 +56,31 @@ def _ablation(folder: RunFolder, key: str, group: pd.DataFrame) -> Table:
         rows=tuple(rows),
         notes=tuple(notes.sentences),
         dimmed=tuple(bool(line["red"]) for line in lines),
+    )
+
+
+def _ablation_row(
+    folder: RunFolder, contest: Contest, line: dict[Any, Any], notes: Notes, *, red: bool
+) -> tuple[Entry, ...]:
+    variant, empty = str(line["variant"]), Entry(text=NO_VALUE, sort="")
+    name = contest.catalog.label(variant)
+    if math.isnan(line["score"]):
+        score = notes.hole(why_no_score(folder, contest, variant))
+    else:
+        score = Entry(text=interval_text(line, "score"), sort=line["score"])
+    difference = p = empty
+    if not (math.isnan(line["difference"]) or line["red"] or red):
+        text = interval_text(line, "difference", signed=True)
+        difference = Entry(text=text, sort=line["difference"])
+        if folder.catalog.ranks:
+            p = Entry(text=probability(line["p_adjusted"]), sort=line["p_adjusted"])
+    return (
+        Entry(text=clean(line["axis"])),
+        Entry(text=clean(line["value"]) or NO_VALUE),
+        Entry(text=name, marks=("red certificate",) if line["red"] else ()),
+        score,
+        difference,
+        p,
     )
 
 

@@ -15,6 +15,7 @@ from results.frame import growth_exponents, speed_summary
 from results.statistics import Interval
 
 Certificates = Mapping[str, Any] | None
+Costs = dict[tuple[str, ...], tuple[Interval, str]]
 
 TRAINED = ("train_tokens_per_s", "train_step_time_ms", "decode_tokens_per_s")
 """Averaged over seeds."""
@@ -26,6 +27,8 @@ def ranked_table(
     frame: pd.DataFrame,
     catalog: Catalog | Mapping[str, Any],
     certificates: Certificates,
+    *,
+    speed: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Rank the variants of each task; ties share a rank.
 
@@ -33,6 +36,7 @@ def ranked_table(
         frame: From `results.frame.load`.
         catalog: Content of `catalog.json`.
         certificates: Content of `certificates.json`; a red one takes the rank and speed away.
+        speed: `results.frame.speed_summary` of the frame, if the caller has it.
 
     Returns:
         One line per contest and variant, best first, unranked ones last. For each quantity
@@ -42,13 +46,13 @@ def ranked_table(
     """
     known = Catalog.of(catalog)
     found = contests(frame, known, certificates)
-    summary = at_one_length(speed_summary(frame), known.baseline)
-    lines = [line for contest in found for line in _contest_lines(contest, summary, certificates)]
+    costs = costs_at_one_length(speed_summary(frame) if speed is None else speed, known.baseline)
+    lines = [line for contest in found for line in _contest_lines(contest, costs, certificates)]
     return pd.DataFrame(lines)
 
 
 def _contest_lines(
-    contest: Contest, summary: pd.DataFrame, certificates: Certificates
+    contest: Contest, costs: Costs, certificates: Certificates
 ) -> list[dict[str, object]]:
     means, ranked, base = contest.means, contest.compared, contest.catalog.baseline
     lines: list[dict[str, Any]] = []
@@ -69,7 +73,7 @@ def _contest_lines(
                 "seeds": means.get(variant, NOTHING).count,
                 **bounds("difference", difference or NOTHING),
                 "p_adjusted": line.p_adjusted if line and contest.catalog.ranks else math.nan,
-                **_costs(contest, variant, summary, base),
+                **_costs(contest, variant, costs, base),
             }
         )
     side = 1.0 if contest.better == "lower" else -1.0
@@ -81,15 +85,13 @@ def _contest_lines(
     return sorted(lines, key=order)
 
 
-def _costs(
-    contest: Contest, variant: str, summary: pd.DataFrame, base: str
-) -> dict[str, float | int]:
+def _costs(contest: Contest, variant: str, costs: Costs, base: str) -> dict[str, float | int]:
     found: dict[str, float | int] = {}
     hidden = variant in contest.red
     for metric in TRAINED:
         found |= bounds(metric, NOTHING if hidden else contest.trained(variant, metric))
     for metric in TIMED:
-        low_high = NOTHING if hidden else timed(contest, variant, metric, summary)
+        low_high = NOTHING if hidden else timed(contest, variant, metric, costs)
         found |= bounds(metric, low_high)
     count = contest.trained(variant, "parameters_count").estimate
     found["parameters_count"] = count
@@ -98,30 +100,38 @@ def _costs(
     return found
 
 
-def timed(contest: Contest, variant: str, metric: str, summary: pd.DataFrame) -> Interval:
+def timed(contest: Contest, variant: str, metric: str, costs: Costs) -> Interval:
     """Median of rounds between its quantiles; a count has neither spread nor bounds."""
-    chosen = summary[(summary["variant"] == variant) & (summary["metric"] == metric)]
-    for column in ("slot", "dtype", "device"):
-        chosen = chosen[chosen[column] == contest.frame[column].iloc[0]]
-    if chosen.empty:
-        return NOTHING
-    line = chosen.iloc[0]
+    found = costs.get((*contest.place, variant, metric))
+    return NOTHING if found is None else found[0]
+
+
+def costs_at_one_length(summary: pd.DataFrame, baseline: str) -> Costs:
+    """Pick what stands beside the scores from a summary of all timings.
+
+    In each slot this is the shape with most lines, and in it the greatest length that the
+    baseline reached.
+
+    Returns:
+        Quantity, shape and length by slot, dtype, device, variant and metric.
+
+    """
+    found: Costs = {}
+    for place, group in summary.dropna(subset="length").groupby(["slot", "dtype", "device"]):
+        known = group[group["shape"] == group["shape"].value_counts(sort=True).index[0]]
+        mine = known[known["variant"] == baseline]
+        length = (known if mine.empty else mine)["length"].max()
+        for line in known[known["length"] == length].to_dict("records"):
+            key = (*(str(part) for part in place), str(line["variant"]), str(line["metric"]))
+            found.setdefault(key, (_quantiles(line), f"{line['shape']} at length {length:g}"))
+    return found
+
+
+def _quantiles(line: Mapping[Any, Any]) -> Interval:
     value, rounds = float(line["median"]), int(line["rounds"])
     if rounds == 1:
         return Interval(estimate=value, low=value, high=value, count=1)
     return Interval(estimate=value, low=float(line["q10"]), high=float(line["q90"]), count=rounds)
-
-
-def at_one_length(summary: pd.DataFrame, baseline: str) -> pd.DataFrame:
-    """Keep the shape with most lines, and in it the greatest length that the baseline reached."""
-    known = summary.dropna(subset="length")
-    if known.empty:
-        return summary
-    shape = known["shape"].value_counts(sort=True).index[0]
-    known = known[known["shape"] == shape]
-    mine = known[known["variant"] == baseline]
-    length = (known if mine.empty else mine)["length"].max()
-    return known[known["length"] == length]
 
 
 def marks(contest: Contest, variant: str, certificates: Certificates) -> list[str]:
@@ -149,6 +159,8 @@ def speed_table(
     frame: pd.DataFrame,
     catalog: Catalog | Mapping[str, Any],
     certificates: Certificates,
+    *,
+    speed: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Growth of each cost with length, and the ratio to the baseline at the longest length.
 
@@ -160,7 +172,7 @@ def speed_table(
 
     """
     known = Catalog.of(catalog)
-    summary = speed_summary(frame).dropna(subset="length")
+    summary = (speed_summary(frame) if speed is None else speed).dropna(subset="length")
     summary = summary[~summary["variant"].map(lambda name: bool(red_reasons(certificates, name)))]
     if summary.empty:
         return pd.DataFrame()

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 import torch
 
 from bench.api.cell import Cell
-from bench.api.errors import InvalidConfig
+from bench.api.errors import BenchError, InvalidConfig
+from bench.api.registry import CHAIN_AXES
 from bench.api.resolve import resolve
 from bench.api.variant import IMPLS, Impl, Variant
 from bench.measure.device import open_device
@@ -67,7 +68,8 @@ def measure_block(
     Everything is built and warmed up before anything is timed. A variant that refuses, fails or
     runs out of memory leaves the block with a reason and the others go on; without the baseline
     rows have no `reference_` beside them. A workload that a variant cannot do (weights of a
-    mechanism without weights) has no rows.
+    mechanism without weights) has no rows. Variants that differ in their output or loss alone are
+    the same code here, are timed once and get the same values.
 
     Args:
         cells: May contain the reference.
@@ -87,15 +89,15 @@ def measure_block(
     """
     setting = _setting(cells, reference)
     timer = timer or timer_for(setting.device, clock or CLOCKS[setting.protocol.clock])
-    asked = {cell.id: cell for cell in (reference, *cells)}
-    entered = {name: _enter(cell, setting) for name, cell in asked.items()}
+    entered = _enter_all((reference, *cells), setting)
     baseline = entered[reference.id]
     baseline.compared = True
     sham = Contestant(SHAM, baseline.works, failed=baseline.failed, compared=True)
-    everyone = [*entered.values(), sham]
+    distinct = list({entry.name: entry for entry in entered.values()}.values())
+    everyone = [*distinct, sham]
     warm_up(everyone, setting.protocol, timer)
     run_rounds(everyone, setting.protocol, timer, seed=setting.seed, progress=progress)
-    for entry in entered.values():
+    for entry in distinct:
         _count(entry, setting)
     beside = {} if baseline.failed or sham.failed else {REFERENCE: baseline, SHAM: sham}
     return {cell.id: _outcome(entered[cell.id], beside, setting) for cell in cells}
@@ -125,6 +127,35 @@ def _setting(cells: Sequence[Cell], reference: Cell) -> Setting:
     protocol = parse_rounds(reference.protocol)
     inputs = draw_inputs(shape, device, dtype, reference.seed)
     return Setting(shape, protocol, inputs, device, reference.seed)
+
+
+def _enter_all(cells: Iterable[Cell], setting: Setting) -> dict[str, Entered]:
+    """Enter each cell, or let it share the contestant that runs the very same code."""
+    found: dict[str, Entered] = {}
+    by_code: dict[str, Entered] = {}
+    for cell in cells:
+        code = _code(cell)
+        if code not in by_code:
+            by_code[code] = _enter(cell, setting)
+        found[cell.id] = by_code[code]
+    return found
+
+
+def _code(cell: Cell) -> str:
+    """Equal where two variants differ only in what is not timed: heads, output, loss, wiring.
+
+    A control stays alone, because timing the same code twice is what it is for.
+    """
+    try:
+        spec = resolve(cell.variant)
+    except BenchError:
+        return cell.id
+    if spec.entry.control:
+        return cell.id
+    if spec.mechanism is not None:
+        return f"{cell.impl} {spec.mechanism.show()}"
+    parts = ("+".join(chosen.show() for chosen in spec.axes[axis]) for axis in CHAIN_AXES)
+    return " ".join((cell.impl, *parts))
 
 
 def _enter(cell: Cell, setting: Setting) -> Entered:

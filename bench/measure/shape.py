@@ -70,7 +70,7 @@ class Rounds(Config):
     budget_ms: float = 160.0
     """Time for all visits of one variant to one workload (ms); a variant too slow for it sits out
     some of the rounds."""
-    least: int = 4
+    least: int = 5
     """Fewest rounds a slow variant takes part in."""
     workloads: tuple[Selector, ...] = tuple(Selector(name) for name in WORKLOADS)
     """What to time, joined by '+'."""

@@ -10,6 +10,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from results.store import Store
 
 WRITER = Path(__file__).with_name("ledger_writer.py")
@@ -18,12 +20,25 @@ ENDLESS = 10**9
 PAUSE_S = 0.01
 
 
-def start(folder: Path, last: int, pause_s: float = 0.0) -> subprocess.Popen[bytes]:
-    command = [sys.executable, str(WRITER), str(folder), str(last), str(pause_s)]
-    writer = subprocess.Popen(command, stdout=subprocess.PIPE)
-    assert writer.stdout is not None
-    assert writer.stdout.readline() == b"ready\n"
-    return writer
+@pytest.fixture
+def start():
+    """Start writers, and leave none behind when a test fails."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start_one(folder: Path, last: int, pause_s: float = 0.0) -> subprocess.Popen[bytes]:
+        command = [sys.executable, str(WRITER), str(folder), str(last), str(pause_s)]
+        writer = subprocess.Popen(command, stdout=subprocess.PIPE)
+        started.append(writer)
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"ready\n"
+        return writer
+
+    yield start_one
+    for writer in started:
+        writer.kill()
+        writer.wait()
+        assert writer.stdout is not None
+        writer.stdout.close()
 
 
 def kill(writer: subprocess.Popen[bytes]) -> list[str]:
@@ -32,11 +47,10 @@ def kill(writer: subprocess.Popen[bytes]) -> list[str]:
     assert writer.stdout is not None
     said = writer.stdout.read().decode()
     assert writer.wait() == -signal.SIGKILL
-    writer.stdout.close()
     return said.split("\n")[:-1]
 
 
-def test_fifty_kills_of_two_writers_lose_tear_and_repeat_nothing(tmp_path):
+def test_fifty_kills_of_two_writers_lose_tear_and_repeat_nothing(tmp_path, start):
     draw = random.Random(20261120)
     folder = tmp_path / "run"
     store = Store.create(folder)
@@ -59,7 +73,6 @@ def test_fifty_kills_of_two_writers_lose_tear_and_repeat_nothing(tmp_path):
     writer = start(folder, last)
     assert writer.stdout is not None
     acknowledged += writer.stdout.read().decode().split("\n")[:-1]
-    writer.stdout.close()
     assert writer.wait() == 0
 
     ledger = Store(folder).ledger()
@@ -71,13 +84,13 @@ def test_fifty_kills_of_two_writers_lose_tear_and_repeat_nothing(tmp_path):
     assert len(list((folder / "ledger").glob("*.jsonl"))) >= 3
 
 
-def test_a_kill_in_the_middle_of_a_line_leaves_a_tail_that_is_counted_and_written_again(tmp_path):
+def test_a_kill_in_the_middle_of_a_line_leaves_a_tail_that_is_counted_and_written_again(
+    tmp_path, start
+):
     folder = tmp_path / "run"
     store = Store.create(folder)
     writer = start(folder, 10)
     assert writer.wait() == 0
-    assert writer.stdout is not None
-    writer.stdout.close()
     [path] = (folder / "ledger").glob("*.jsonl")
     whole = path.read_bytes()
     last_line = whole.rstrip(b"\n").rpartition(b"\n")[2]
@@ -88,7 +101,6 @@ def test_a_kill_in_the_middle_of_a_line_leaves_a_tail_that_is_counted_and_writte
     again = start(folder, 10)
     assert again.stdout is not None
     assert len(again.stdout.read().splitlines()) == 1
-    again.stdout.close()
     assert again.wait() == 0
     records = Store(folder).records()
     assert {record.cell["seed"] for record in records} == set(range(10))

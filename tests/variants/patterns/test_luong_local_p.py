@@ -76,7 +76,9 @@ def test_a_step_up_the_gradient_of_a_key_moves_the_center_towards_it(component, 
         assert math.copysign(1, pattern.center(call).item() - before) == sign
 
 
-def test_a_window_wider_than_the_source_is_global_attention_times_the_gaussian(beneath, ask, draw):
+def test_a_window_wider_than_the_source_is_global_attention_times_the_gaussian(
+    answer, beneath, ask, draw
+):
     drawn = draw(lengths=())
     local = beneath("luong_local_p[window=50]")
     found = answer(local, drawn.query, drawn.source).weights

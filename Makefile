@@ -1,0 +1,46 @@
+# `make run` and `make test` are all a fresh machine needs: Python 3.11+ and the package index.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+export OMP_NUM_THREADS ?= 1
+export HF_HUB_OFFLINE ?= 1
+
+.PHONY: setup run test check format docs clean
+
+# A torch that is already in the environment (for a certain CUDA, say) is left alone.
+$(VENV)/.ready: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]" --config-settings editable_mode=compat
+	touch $@
+
+setup: $(VENV)/.ready
+
+run: setup
+	$(BIN)/python -m bench run --variants all
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+	$(BIN)/codespell
+	$(BIN)/python -m pytest -q -m "not slow"
+
+test: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+	$(BIN)/codespell
+	$(BIN)/python -m pytest -q -n 2 --benchmark-disable
+	$(BIN)/python -m bench run --variants all --preset smoke --out runs/ci-smoke
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) runs .mypy_cache .ruff_cache .pytest_cache
