@@ -53,7 +53,7 @@ def export_tables(folder: Path, out: Path) -> list[Path]:
     run = read_folder(folder)
     ablation = ablation_table(run.frame, run.catalog, run.certificates)
     tables = {
-        "ranked": ranked,
+        "ranked": run.ranked_lines,
         "speed": run.speed_lines,
         "ablation": ablation,
         "cells": _cells(run),

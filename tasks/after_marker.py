@@ -40,6 +40,11 @@ class AfterMarkerConfig(Config):
             raise InvalidConfig(
                 f"after_marker: 2 <= length <= beyond, got {self.length} and {self.beyond}."
             )
+        if min(self.vocab, self.evaluate) < 1:
+            raise InvalidConfig(
+                f"after_marker: vocab and evaluate must be at least 1, "
+                f"got {self.vocab} and {self.evaluate}."
+            )
 
 
 @register(

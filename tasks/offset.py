@@ -42,6 +42,11 @@ class OffsetConfig(Config):
                 "offset: 1 <= back < length <= beyond, "
                 f"got {self.back}, {self.length}, {self.beyond}."
             )
+        if min(self.vocab, self.evaluate) < 1:
+            raise InvalidConfig(
+                f"offset: vocab and evaluate must be at least 1, "
+                f"got {self.vocab} and {self.evaluate}."
+            )
 
 
 @register(

@@ -67,6 +67,11 @@ class OovCopyConfig(Config):
                 "oov_copy: 0 <= unknown <= 1 and 1 <= length <= beyond, "
                 f"got {self.unknown}, {self.length}, {self.beyond}."
             )
+        if min(self.vocab, self.evaluate) < 1:
+            raise InvalidConfig(
+                f"oov_copy: vocab and evaluate must be at least 1, "
+                f"got {self.vocab} and {self.evaluate}."
+            )
 
 
 @register(

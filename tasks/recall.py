@@ -38,11 +38,15 @@ class RecallConfig(Config):
     """Examples of validation, and of each difficulty of the test."""
 
     def __post_init__(self) -> None:
-        """Check that there are enough keys."""
+        """Check that there are enough keys and places to ask for them."""
         if not 1 <= self.pairs <= self.more_pairs <= self.vocab // 2:
             raise InvalidConfig(
                 "recall: 1 <= pairs <= more_pairs <= vocab/2, "
                 f"got {self.pairs}, {self.more_pairs}, {self.vocab}."
+            )
+        if min(self.gap, self.evaluate) < 1:
+            raise InvalidConfig(
+                f"recall: gap and evaluate must be at least 1, got {self.gap}, {self.evaluate}."
             )
 
 

@@ -66,6 +66,11 @@ class TransductionConfig(Config):
                 "transduction: lengths must satisfy 1 <= min_length <= max_length <= beyond, "
                 f"got {self.min_length}, {self.max_length}, {self.beyond}."
             )
+        if min(self.vocab, self.evaluate) < 1 or self.pairs < 0:
+            raise InvalidConfig(
+                "transduction: vocab and evaluate must be at least 1 and pairs at least 0, "
+                f"got {self.vocab}, {self.evaluate}, {self.pairs}."
+            )
 
 
 @register(

@@ -141,20 +141,19 @@ class Translation(Task):
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
         """Corpus BLEU and chrF of the greedy output, and the likelihood of the reference."""
-        from sacrebleu.metrics.bleu import BLEU as SacreBLEU  # noqa: PLC0415
-        from sacrebleu.metrics.chrf import CHRF as SacreCHRF  # noqa: PLC0415
+        from sacrebleu.metrics import bleu, chrf  # noqa: PLC0415
 
         said = [self._text(row) for answer in answers for row in answer.generated or ()]
         references = [text for answer in answers for text in answer.batch.references]
         if len(said) != len(references):
             raise ValueError(f"{len(said)} translations for {len(references)} references")
-        bleu, chrf = SacreBLEU(lowercase=self.config.lowercase), SacreCHRF()
-        found = [
-            Scored(metric=BLEU.name, value=bleu.corpus_score(said, [references]).score),
-            Scored(metric=CHRF.name, value=chrf.corpus_score(said, [references]).score),
-        ]
-        self.notes["bleu"] = str(bleu.get_signature())
-        self.notes["chrf"] = str(chrf.get_signature())
+        lower = self.config.lowercase
+        scorers = {BLEU.name: bleu.BLEU(lowercase=lower), CHRF.name: chrf.CHRF(lowercase=lower)}
+        found = []
+        for name, scorer in scorers.items():
+            value = scorer.corpus_score(said, [references]).score
+            found.append(Scored(metric=name, value=value))
+            self.notes[name] = str(scorer.get_signature())
         total = sum(float(answer.nll.sum()) for answer in answers if answer.nll is not None)
         tokens = sum(int(answer.batch.mask.sum()) for answer in answers)
         found.append(Scored(metric=NLL.name, value=total / tokens))

@@ -37,7 +37,7 @@ def build(
         Refused: The variant cannot stand there; the message says why.
     """
     load_all()
-    spec = resolve(parse(selector))
+    spec = resolve(parse(selector), beneath=True)
     place = SlotPlace(
         regime=regime,
         query_width=dim,

@@ -29,6 +29,7 @@ class Claiming(nn.Module):
 
     needs: ClassVar[frozenset[Fact]] = NOTHING
     gives: ClassVar[frozenset[Fact]] = NOTHING
+    takes: ClassVar[frozenset[Fact]] = NOTHING
     cannot: ClassVar[Mapping[Fact, str]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -96,7 +97,7 @@ class Output(Claiming):
         self.sizes = sizes
 
     @abstractmethod
-    def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T V+X"]:
+    def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
         """Log probability of every word of the extended vocabulary."""
 
     def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T"]:

@@ -54,6 +54,11 @@ class Chain(Variant):
         self.feedbacks = feedbacks
         # a module list registers the parameters; the tuples above keep the types
         self.stacked = nn.ModuleList((*positions, *feedbacks))
+        score.branch, pattern.branch, alignment.branch = "score", "pattern", "alignment"
+        for index, position in enumerate(positions):
+            position.branch = f"position{index}"
+        for index, feedback in enumerate(feedbacks):
+            feedback.branch = f"feedback{index}"
         self.steps = any(feedback.feeds_back for feedback in feedbacks)
         self.default_read: Read = alignment.default_read
         self.reads: tuple[Read, ...] = alignment.reads
@@ -75,22 +80,13 @@ class Chain(Variant):
 
     def prepare(self, source: Source) -> Memory:
         """Let every component prepare its branch."""
-        parts: dict[str, Tensor | Tree] = {
-            "score": self.score.prepare(source),
-            "alignment": self.alignment.prepare(source),
-        }
-        for index, position in enumerate(self.positions):
-            parts[f"position{index}"] = position.prepare(source)
-        for index, feedback in enumerate(self.feedbacks):
-            parts[f"feedback{index}"] = feedback.prepare(source)
-        return Memory(source, parts)
+        everyone = (self.score, self.pattern, self.alignment, *self.positions, *self.feedbacks)
+        return Memory(source, {part.branch: part.prepare(source) for part in everyone})
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
         """Let every component that carries something start its branch."""
-        carried: dict[str, Tensor | Tree] = {"alignment": self.alignment.start(memory, like)}
-        for index, feedback in enumerate(self.feedbacks):
-            carried[f"feedback{index}"] = feedback.start(memory, like)
-        return State(carried=carried)
+        everyone = (self.alignment, *self.feedbacks)
+        return State(carried={part.branch: part.start(memory, like) for part in everyone})
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Run the chain; step by step where weights feed back into the score."""
@@ -118,9 +114,9 @@ class Chain(Variant):
             weights = weights * log_gain.exp()
         output = self._read(call, weights)
         after: dict[str, Tensor | Tree] = {"alignment": aligned.state}
-        for index, feedback in enumerate(self.feedbacks):
-            name = f"feedback{index}"
-            after[name] = feedback.update(call, weights, branch(carried, name))
+        for feedback in self.feedbacks:
+            before = branch(carried, feedback.branch)
+            after[feedback.branch] = feedback.update(call, weights, before)
         return MixResult(output, weights, after, aligned.terms)
 
     def _read(self, call: Call, weights: Weights) -> Mixed:
@@ -135,11 +131,13 @@ class Chain(Variant):
         if not self._has_features:
             return None
         parts = [
-            feedback.features(call, branch(carried, f"feedback{index}"))
-            for index, feedback in enumerate(self.feedbacks)
+            feedback.features(call, branch(carried, feedback.branch)) for feedback in self.feedbacks
         ]
         parts += [position.features(call) for position in self.positions if position.gives_features]
-        return torch.cat(torch.broadcast_tensors(*parts), -1) if len(parts) > 1 else parts[0]
+        if len(parts) == 1:
+            return parts[0]
+        shape = torch.broadcast_shapes(*(part.shape[:-1] for part in parts))
+        return torch.cat([part.expand(*shape, -1) for part in parts], -1)
 
     def _mix_stepwise(self, call: Call, carried: Tree) -> MixResult:
         found: list[MixResult] = []

@@ -59,17 +59,25 @@ class Component(nn.Module):
 
     needs: ClassVar[frozenset[Fact]] = NOTHING
     gives: ClassVar[frozenset[Fact]] = NOTHING
+    takes: ClassVar[frozenset[Fact]] = NOTHING
+    """Facts that another part gives and this one makes untrue."""
     cannot: ClassVar[Mapping[Fact, str]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        check_facts(cls.__name__, cls.needs, cls.gives, cls.cannot)
+        check_facts(cls.__name__, cls.needs, cls.gives, cls.takes, cls.cannot)
+
+    branch: str = ""
+    """Name of this component's branch of memory and state; the chain sets it."""
 
     def __init__(self, config: Config, dims: Dims) -> None:
         super().__init__()
 
     def prepare(self, source: Source) -> Tree:
-        """Compute what depends on the source alone, once a source."""
+        """Compute what depends on the source alone, once a source.
+
+        A hook finds it again as `leaf(call.memory.parts, self.branch, name)`.
+        """
         return {}
 
     def start(self, memory: Memory | None, like: QueryShape) -> Tree:
@@ -98,10 +106,10 @@ class Score(Component):
 class Position(Component):
     """What places do to queries, energies and outputs; several may be stacked."""
 
-    changes_query: ClassVar[bool] = False
-    changes_energy: ClassVar[bool] = False
-    changes_output: ClassVar[bool] = False
-    gives_features: ClassVar[bool] = False
+    changes_query: bool = False
+    changes_energy: bool = False
+    changes_output: bool = False
+    gives_features: bool = False
     num_features: int = 0
     """Per-key features handed to the score; set where `gives_features`."""
 
@@ -124,6 +132,10 @@ class Position(Component):
     def features(self, call: Call) -> Features:
         """Per-key features for scores that take them."""
         raise NotImplementedError
+
+    def oracle_embed(self, x: Float[Tensor, " D"], place: int) -> Float[Tensor, " D"]:
+        """`embed` for one token."""
+        return x
 
     def oracle_rotate(self, one: OneQuery) -> OneQuery:
         """`rotate` for one query."""

@@ -45,6 +45,7 @@ class Claims(Protocol):
 
     needs: ClassVar[frozenset[Fact]]
     gives: ClassVar[frozenset[Fact]]
+    takes: ClassVar[frozenset[Fact]]
     cannot: ClassVar[Mapping[Fact, str]]
 
 
@@ -57,6 +58,7 @@ def refusal(parts: Iterable[tuple[str, type[Claims]]], given: frozenset[Fact]) -
     """
     named = list(parts)
     have = given.union(*(part.gives for _, part in named)) if named else given
+    have = have.difference(*(part.takes for _, part in named)) if named else have
     for name, part in named:
         for fact in sorted(part.cannot):
             if fact in have:

@@ -41,8 +41,7 @@ def chain_oracle(
     outputs, weights = [], []
     for head in range(heads):
         state: dict[str, dict[str, Any]] = {"alignment": {}}
-        for index in range(len(chain.feedbacks)):
-            state[f"feedback{index}"] = {}
+        state |= {feedback.branch: {} for feedback in chain.feedbacks}
         rows = []
         for place in range(length):
             one = OneQuery(
@@ -77,8 +76,8 @@ def _one(
     allowed, gain = chain.pattern.oracle(one)
     weights = chain.alignment.oracle(energy, allowed, state["alignment"], one)
     weights = weights * torch.as_tensor(gain, dtype=weights.dtype)
-    for index, feedback in enumerate(chain.feedbacks):
-        feedback.oracle_update(one, weights, state[f"feedback{index}"])
+    for feedback in chain.feedbacks:
+        feedback.oracle_update(one, weights, state[feedback.branch])
     return _read(chain, one, weights), weights
 
 
@@ -95,10 +94,7 @@ def _read(chain: "Chain", one: OneQuery, weights: Float[Tensor, " S"]) -> Float[
 def _features(
     chain: "Chain", one: OneQuery, state: dict[str, dict[str, Any]]
 ) -> Float[Tensor, "S F"] | None:
-    parts = [
-        feedback.oracle_features(one, state[f"feedback{index}"])
-        for index, feedback in enumerate(chain.feedbacks)
-    ]
+    parts = [feedback.oracle_features(one, state[feedback.branch]) for feedback in chain.feedbacks]
     parts += [
         position.oracle_features(one) for position in chain.positions if position.gives_features
     ]

@@ -83,8 +83,13 @@ class VariantSpec:
         return refusal(self.claims(), given)
 
 
-def resolve(selector: Selector | str) -> VariantSpec:
+def resolve(selector: Selector | str, *, beneath: bool = False) -> VariantSpec:
     """Write out what a variant selector means.
+
+    Args:
+        selector: A variant as on the command line.
+        beneath: Leave out the backbone axes that it fixes; for attention in a model of one's own,
+            where no backbone is known.
 
     Raises:
         UnknownName: No recipe, mechanism or component has this name, or an option is unknown.
@@ -103,7 +108,8 @@ def resolve(selector: Selector | str) -> VariantSpec:
         axes[axis] = _axis(axis, parse_names(text))
     if found.axis != "recipe":
         axes[found.axis] = (Selector(found.name),)
-    fixes = {axis: registry.canonical(axis, parse(text)) for axis, text in recipe.fixes.items()}
+    fixed = {} if beneath else recipe.fixes
+    fixes = {axis: registry.canonical(axis, parse(text)) for axis, text in fixed.items()}
     for axis, value in given.items():
         if axis in BACKBONE_AXES:
             fixes[axis] = registry.canonical(axis, registry.options_of(value)[0])

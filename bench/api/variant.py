@@ -28,6 +28,7 @@ class Variant(nn.Module, ABC):
 
     needs: ClassVar[frozenset[Fact]] = NOTHING
     gives: ClassVar[frozenset[Fact]] = NOTHING
+    takes: ClassVar[frozenset[Fact]] = NOTHING
     cannot: ClassVar[Mapping[Fact, str]] = {}
     remembers_keys: bool = True
     """Whether causal self-attention keeps old keys; recurrent mechanisms do not."""

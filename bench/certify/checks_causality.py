@@ -74,7 +74,14 @@ def _through_heads(subject: Subject) -> None:
     x = torch.randn(ROWS, KEYS, width, generator=rng, dtype=torch.float64).requires_grad_()
     tokens = torch.randint(1, VOCAB, (ROWS, KEYS), generator=rng)
     state = subject.slot.start(None, x)
-    output, _ = subject.slot.attend(x, None, state, own=(x, None, tokens), read="expected")
+    output, _ = subject.slot.attend(
+        x,
+        None,
+        state,
+        own=(x, None, tokens),
+        read="expected",
+        want_weights=subject.weights,
+    )
     for t in AT:
         (gradient,) = gradients(output[:, t], (x,))
         expect(

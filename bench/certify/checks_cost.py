@@ -9,17 +9,19 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import flop_registry
+from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from bench.api.resolve import VariantSpec
 from bench.certify.compare import expect
 from bench.certify.place import Subject
 from bench.certify.question import Mode, answer, ask
 
-LENGTHS = (16, 32, 64, 128, 256)
+LENGTHS = (8, 16, 32, 64, 128)
 """Four doublings; the exponent is read off the last, where constants matter least."""
 SLACK = 0.25
 QUADRATIC = 2.0
+FUSED = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+"""PyTorch has no formula for its fused attention on CPU, only for those on CUDA."""
 
 
 class Meter(TorchDispatchMode):
@@ -37,7 +39,9 @@ class Meter(TorchDispatchMode):
         found = func(*args, **(kwargs or {}))
         made = [leaf for leaf in tree_leaves(found) if isinstance(leaf, Tensor)]
         formula: Callable[..., int] | None = flop_registry.get(func._overloadpacket)
-        if formula is not None:
+        if func._overloadpacket is FUSED:
+            self.operations += sdpa_flop_count(*(leaf.shape for leaf in args[:3]))
+        elif formula is not None:
             self.operations += formula(*args, **(kwargs or {}), out_val=found)
         elif not func.is_view:
             self.operations += sum(leaf.numel() for leaf in made)
@@ -68,7 +72,7 @@ def cost(subject: Subject, spec: VariantSpec) -> None:
         question = ask(subject, rows=1, queries=length, keys=length)
         meter = Meter()
         with torch.no_grad(), meter:
-            answer(subject, question, Mode("expected", subject.variant.impl != "sdpa"))
+            answer(subject, question, Mode("expected", subject.weights))
         work.append(meter.operations)
         memory.append(meter.peak)
     for name, counts in (("operations", work), ("peak bytes", memory)):

@@ -52,11 +52,14 @@ def _through_heads(subject: Subject) -> None:
     x = torch.randn(ROWS, queries, width, generator=rng, dtype=torch.float64)
     tokens = torch.randint(1, VOCAB, (ROWS, KEYS), generator=rng)
     if own:
-        output, _ = slot.attend(x, None, slot.start(None, x), own=(x, None, tokens))
+        given = (x, None, tokens)
+        state = slot.start(None, x)
+        output, _ = slot.attend(x, None, state, own=given, want_weights=subject.weights)
     else:
         y = torch.randn(ROWS, KEYS, subject.source_width, generator=rng, dtype=torch.float64)
         memory = slot.prepare(y, None, tokens)
-        output, _ = slot.attend(x, memory, slot.start(memory, x))
+        state = slot.start(memory, x)
+        output, _ = slot.attend(x, memory, state, want_weights=subject.weights)
     _has_shape(output, (ROWS, queries, slot.output_width), "through the heads, the output")
 
 
@@ -109,7 +112,7 @@ def determinism(subject: Subject) -> None:
         untouched = torch.equal(torch.get_rng_state(), before)
         expect(untouched, f"{mode}: draws from torch's global generator")
         expect(torch.equal(one, two), f"{mode}: two equal calls differ")
-    weights = subject.variant.impl != "sdpa"
+    weights = subject.weights
     trained = answer(subject, question, Mode("train", weights), seed=1).output
     other = answer(subject, question, Mode("train", weights), seed=2).output
     expected = answer(subject, question, Mode("expected", weights)).output

@@ -58,6 +58,11 @@ class Subject:
         return self.slot.variant
 
     @property
+    def weights(self) -> bool:
+        """Whether its code can return weights at all."""
+        return self.variant.impl != "sdpa"
+
+    @property
     def own(self) -> bool:
         """Whether keys come from the queries' own sequence."""
         return self.regime in ("causal", "self")

@@ -34,14 +34,13 @@ EVERY_MODE = tuple(Mode(read, w) for read in ("train", "expected", "hard") for w
 def modes(subject: Subject, *reads: Read) -> list[Mode]:
     """Modes in which this variant may give different numbers, among some reads or all."""
     own = [read for read in subject.variant.reads if not reads or read in reads]
-    weights = subject.variant.impl != "sdpa"
-    found = [Mode(read) for read in own] if weights else []
+    found = [Mode(read) for read in own] if subject.weights else []
     return [*found, Mode("expected", weights=False)]
 
 
 def every_mode(subject: Subject) -> list[Mode]:
     """All modes, whether or not they differ."""
-    return [mode for mode in EVERY_MODE if not mode.weights or subject.variant.impl != "sdpa"]
+    return [mode for mode in EVERY_MODE if subject.weights or not mode.weights]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from bench.api.call import Regime
 from bench.api.facts import Fact
 from bench.api.registry import CHAIN_AXES
 from bench.api.resolve import VariantSpec
+from bench.api.variant import Impl
 from bench.certify.place import REGIMES, gives, refusals
 
 CHECKS = (
@@ -35,14 +36,16 @@ COMPILE = "compile"
 """Runs only when asked for: it needs a process without the type-checking import hook."""
 
 
-def expected_checks(spec: VariantSpec, *, with_compile: bool = False) -> tuple[str, ...]:
+def expected_checks(
+    spec: VariantSpec, *, with_compile: bool = False, impl: Impl = "auto"
+) -> tuple[str, ...]:
     """Checks that this variant has to pass."""
     names = (*CHECKS, COMPILE) if with_compile else CHECKS
-    without = not_applicable(spec)
+    without = not_applicable(spec, impl)
     return tuple(name for name in names if name not in without)
 
 
-def not_applicable(spec: VariantSpec) -> dict[str, str]:
+def not_applicable(spec: VariantSpec, impl: Impl = "auto") -> dict[str, str]:
     """Checks without meaning for this variant, each with its reason."""
     refused = refusals(spec)
     found: dict[str, str] = {}
@@ -57,6 +60,8 @@ def not_applicable(spec: VariantSpec) -> dict[str, str]:
     given = gives(spec)
     if "weights" not in given:
         found["weight_law"] = "gives no explicit weights"
+    elif impl == "sdpa":
+        found["weight_law"] = "impl=sdpa cannot return weights"
     if "stream" not in given:
         found["stream"] = "has no streaming form"
     ordered = _order_matters(spec, given, refused)

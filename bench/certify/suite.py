@@ -73,7 +73,7 @@ def certify(
     spec = resolve(selector)
     asked = _asked(checks)
     subjects, refused = _subjects(spec, regimes or REGIMES, impl)
-    without = not_applicable(spec)
+    without = not_applicable(spec, impl)
     passed: list[str] = []
     skipped: dict[str, str] = {}
     failed: dict[str, str] = {}
@@ -88,7 +88,8 @@ def certify(
             failed[name] = str(reason)
         else:
             passed.append(name)
-    expected = [n for n in expected_checks(spec, with_compile=True) if n in asked]
+    wanted = expected_checks(spec, with_compile=True, impl=impl)
+    expected = [name for name in asked if name in wanted]
     return Certificate(spec.canonical.show(), tuple(passed), skipped, failed, tuple(expected))
 
 

@@ -1,50 +1,24 @@
 """One block: speed cells of one shape, timed together with the baseline in one process."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import torch
 
 from bench.api.cell import Cell
-from bench.api.errors import BenchError, InvalidConfig
-from bench.api.registry import CHAIN_AXES
-from bench.api.resolve import resolve
-from bench.api.variant import IMPLS, Impl, Variant
+from bench.api.errors import InvalidConfig
 from bench.measure.device import open_device
-from bench.measure.flops import analytic_flops, count_operations
-from bench.measure.memory import peak_bytes
-from bench.measure.reason import Reason, reason_for
+from bench.measure.entry import Entered, Setting, count, enter_all
+from bench.measure.reason import Reason
 from bench.measure.rounds import Contestant, Progress, run_rounds, warm_up
-from bench.measure.shape import AttendShape, Rounds, parse_rounds, parse_shape
-from bench.measure.timer import CLOCKS, Clock, Timer, timer_for
-from bench.measure.workloads import Inputs, build, draw_inputs, forward_backward, make_works
-from bench.measure.workloads import forward as forward_work
+from bench.measure.shape import parse_rounds, parse_shape
+from bench.measure.timer import Clock, timer_for
+from bench.measure.workloads import draw_inputs
 from results.row import Row
 
 REFERENCE, SHAM = "reference", "sham"
 """Names of the baseline and of its twin: the same module, timed a second time (A/A)."""
 
 Outcome = list[Row] | Reason
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What all cells of a block share."""
-
-    shape: AttendShape
-    protocol: Rounds
-    inputs: Inputs
-    device: torch.device
-    seed: int
-
-
-@dataclass
-class Entered(Contestant):
-    """A contestant with the variant behind it."""
-
-    variant: Variant | None = None
-    counts: dict[str, int] = field(default_factory=dict)
-    """What is measured once, by metric."""
 
 
 def group_blocks(cells: Iterable[Cell]) -> list[list[Cell]]:
@@ -61,7 +35,6 @@ def measure_block(
     *,
     clock: Clock | None = None,
     progress: Progress = lambda done, planned: None,
-    timer: Timer | None = None,
 ) -> dict[str, Outcome]:
     """Time cells of one shape and device beside the baseline.
 
@@ -74,23 +47,32 @@ def measure_block(
     Args:
         cells: May contain the reference.
         reference: The baseline's cell; it shares shape, protocol, slot, device, dtype and seed.
-        clock: Seconds, in the place of the protocol's clock; only differences matter. On a GPU it
-            decides nothing but how far ahead work is queued.
+        clock: Seconds, in the place of the protocol's clock; only differences matter.
         progress: Told the visits made and planned.
-        timer: In the place of the device's own.
 
     Returns:
         Rows or a reason, by cell id.
 
     Raises:
         InvalidConfig: The cells do not belong together.
-        Refused: The device is not there.
+        Refused: The device is not there, or the protocol asks for a cold cache.
         BenchError: Torch may use several threads on a CPU.
     """
     setting = _setting(cells, reference)
-    timer = timer or timer_for(setting.device, clock or CLOCKS[setting.protocol.clock])
-    entered = _enter_all((reference, *cells), setting)
-    baseline = entered[reference.id]
+    entered = enter_all((reference, *cells), setting)
+    beside = _compete(entered, entered[reference.id], setting, clock, progress)
+    return {cell.id: _outcome(entered[cell.id], beside, setting) for cell in cells}
+
+
+def _compete(
+    entered: Mapping[str, Entered],
+    baseline: Entered,
+    setting: Setting,
+    clock: Clock | None,
+    progress: Progress,
+) -> dict[str, Contestant]:
+    """Time and count everything; return what stands beside each row, by prefix."""
+    timer = timer_for(setting.device, setting.protocol.clock, clock)
     baseline.compared = True
     sham = Contestant(SHAM, baseline.works, failed=baseline.failed, compared=True)
     distinct = list({entry.name: entry for entry in entered.values()}.values())
@@ -98,9 +80,8 @@ def measure_block(
     warm_up(everyone, setting.protocol, timer)
     run_rounds(everyone, setting.protocol, timer, seed=setting.seed, progress=progress)
     for entry in distinct:
-        _count(entry, setting)
-    beside = {} if baseline.failed or sham.failed else {REFERENCE: baseline, SHAM: sham}
-    return {cell.id: _outcome(entered[cell.id], beside, setting) for cell in cells}
+        count(entry, setting)
+    return {} if baseline.failed or sham.failed else {REFERENCE: baseline, SHAM: sham}
 
 
 def _shared(cell: Cell) -> tuple[object, ...]:
@@ -127,81 +108,6 @@ def _setting(cells: Sequence[Cell], reference: Cell) -> Setting:
     protocol = parse_rounds(reference.protocol)
     inputs = draw_inputs(shape, device, dtype, reference.seed)
     return Setting(shape, protocol, inputs, device, reference.seed)
-
-
-def _enter_all(cells: Iterable[Cell], setting: Setting) -> dict[str, Entered]:
-    """Enter each cell, or let it share the contestant that runs the very same code."""
-    found: dict[str, Entered] = {}
-    by_code: dict[str, Entered] = {}
-    for cell in cells:
-        code = _code(cell)
-        if code not in by_code:
-            by_code[code] = _enter(cell, setting)
-        found[cell.id] = by_code[code]
-    return found
-
-
-def _code(cell: Cell) -> str:
-    """Equal where two variants differ only in what is not timed: heads, output, loss, wiring.
-
-    A control stays alone, because timing the same code twice is what it is for.
-    """
-    try:
-        spec = resolve(cell.variant)
-    except BenchError:
-        return cell.id
-    if spec.entry.control:
-        return cell.id
-    if spec.mechanism is not None:
-        return f"{cell.impl} {spec.mechanism.show()}"
-    parts = ("+".join(chosen.show() for chosen in spec.axes[axis]) for axis in CHAIN_AXES)
-    return " ".join((cell.impl, *parts))
-
-
-def _enter(cell: Cell, setting: Setting) -> Entered:
-    """Build a variant and call each of its workloads once."""
-    try:
-        spec = resolve(cell.variant)
-        variant = build(spec, setting.shape, _impl(cell.impl), seed=setting.seed)
-        variant.to(setting.device, setting.inputs.query.dtype)
-        works = make_works(spec, variant, setting.inputs, setting.protocol.asked)
-    except Exception as error:  # noqa: BLE001  # whatever a variant raises, others go on
-        return Entered(cell.id, {}, failed=reason_for(error))
-    return Entered(cell.id, works, variant=variant)
-
-
-def _impl(name: str) -> Impl:
-    for known in IMPLS:
-        if name == known:
-            return known
-    raise InvalidConfig(f"no impl {name!r}; known: {', '.join(IMPLS)}.")
-
-
-def _count(entry: Entered, setting: Setting) -> None:
-    """Fill in everything that is measured once, in passes of its own."""
-    variant = entry.variant
-    if variant is None or entry.failed is not None:
-        return
-    forward = forward_work(variant, setting.inputs)
-    try:
-        operations = count_operations(forward)
-        entry.counts = {
-            "parameters_count": sum(p.numel() for p in variant.parameters()),
-            "forward_flops_counted_count": operations.matmul_flops,
-            "forward_elementwise_count": operations.elementwise,
-            "forward_transcendental_count": operations.transcendental,
-            "forward_peak_memory_bytes": peak_bytes(forward, setting.device),
-        }
-        analytic = analytic_flops(variant, setting.shape)
-        if analytic is not None:
-            entry.counts["forward_flops_analytic_count"] = analytic
-        if "forward_backward" in entry.works:
-            both = forward_backward(variant, setting.inputs)
-            variant.zero_grad(set_to_none=True)
-            entry.counts["peak_memory_bytes"] = peak_bytes(both, setting.device)
-            variant.zero_grad(set_to_none=True)
-    except Exception as error:  # noqa: BLE001  # whatever a variant raises, others go on
-        entry.failed = reason_for(error)
 
 
 def _outcome(entry: Entered, beside: Mapping[str, Contestant], setting: Setting) -> Outcome:
@@ -235,4 +141,4 @@ def _count_rows(own: Mapping[str, int], reference: Mapping[str, int], length: in
 
 
 def _row(metric: str, value: float, length: int, repeat: int = 0) -> Row:
-    return Row(metric=metric, value=value, repeat=repeat, axis="length", x=float(length))
+    return Row(metric=metric, value=float(value), repeat=repeat, axis="length", x=float(length))

@@ -66,7 +66,6 @@ def peak_bytes(work: Work, device: torch.device) -> int:
     Gradients left by an earlier call must be gone (`grad = None`), or freeing them inside the call
     hides as many new bytes. On a GPU the allocator answers, scratch memory included.
     """
-    gc.collect()
     if device.type == "cuda":
         return _cuda_peak(work)
     with TensorBytes() as seen:
@@ -75,6 +74,8 @@ def peak_bytes(work: Work, device: torch.device) -> int:
 
 
 def _cuda_peak(work: Work) -> int:
+    # what a collection inside the call would free must not hide new bytes
+    gc.collect()
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()

@@ -86,6 +86,9 @@ class Rounds(Config):
         _at_least("rounds: count", self.count, 1)
         _at_least("rounds: samples", self.samples, 1)
         _at_least("rounds: least", self.least, 1)
+        for name in ("visit_ms", "budget_ms"):
+            if getattr(self, name) <= 0:
+                raise InvalidConfig(f"rounds: {name} must be above 0, got {getattr(self, name)}.")
         for selector in self.workloads:
             if selector.show() not in WORKLOADS:
                 raise InvalidConfig(

@@ -130,7 +130,10 @@ def forward_backward(variant: Variant, inputs: Inputs) -> Work:
 
 
 def decode_step(variant: Variant, inputs: Inputs) -> Work:
-    """Answer one query against S keys that were prepared, or cached under self-attention."""
+    """Answer one query against S keys that were prepared, or cached under self-attention.
+
+    Appending to the cache copies it, which is part of the step.
+    """
     query, source = inputs.next_query, inputs.source
     if variant.dims.regime == "cross":
         return _cross_step(variant, query, without_gradients(lambda: variant.prepare(source))())

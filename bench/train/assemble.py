@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.api import registry
-from bench.api.backbone import Backbone, BackboneParts, JointLoss, Loss, OutputSizes
+from bench.api.backbone import Backbone, BackboneParts, JointLoss, Loss, Output, OutputSizes
 from bench.api.cell import Cell
 from bench.api.config import build_config
 from bench.api.errors import Refused
 from bench.api.facts import Fact, refusal
 from bench.api.resolve import SlotPlace, VariantSpec, build_slot, resolve
-from bench.api.selector import Selector, parse
+from bench.api.selector import Selector, parse, show_value
 from bench.api.task import Sizes, Task
 from bench.api.variant import Impl, Slot
 from bench.train.system import System
@@ -45,6 +45,9 @@ def place_facts(task: type[Task], backbone: Selector) -> frozenset[Fact]:
 
 def cell_refusal(spec: VariantSpec, task: type[Task], backbone: Selector, slot: str) -> str | None:
     """Say why this variant cannot be trained there, or None; needs no data and no device."""
+    for axis, fixed in spec.fixes.items():
+        if show_value(backbone.options.get(axis, ())) != fixed.show():
+            return f"{spec.name} is {axis}={fixed}, and {backbone.name} has no such axis."
     # widths are known only once something is built; the slot refuses what does not fit
     facts = place_facts(task, backbone) | {slot, "equal_width", "equal_heads"}
     parts = spec.claims()
@@ -54,20 +57,28 @@ def cell_refusal(spec: VariantSpec, task: type[Task], backbone: Selector, slot: 
             return f"direction=both needs pairs that can be trained both ways, not {task.__name__}."
         joint = registry.options_of(direction[0].options["joint"])[0]
         parts.append((joint.name, registry.entry("joint", joint.name).target))
+    beyond = [
+        name
+        for name, part in parts
+        if issubclass(part, Output | Loss | JointLoss) and "weights" in part.needs
+    ]
     wiring = backbone.options.get("wiring")
-    if isinstance(wiring, tuple):
-        target = registry.entry("wiring", wiring[0].name).target
-        if not target.attends:
-            extra = [name for axis in ("output", "loss") for name in _beyond(spec, axis)]
-            return f"{extra[0]} needs attention, and {wiring[0].name} has none." if extra else None
+    if isinstance(wiring, tuple) and not registry.entry("wiring", wiring[0].name).target.attends:
+        return f"{beyond[0]} needs attention, and {wiring[0].name} has none." if beyond else None
+    slots = registry.entry("backbone", backbone.name).target.slots
+    if beyond and "cross" in slots and slot != "cross":
+        return f"{beyond[0]} needs weights over the source, and the {slot} slot has none."
     return refusal(parts, facts)
 
 
-def _beyond(spec: VariantSpec, axis: str) -> list[str]:
-    """Components of an axis that look at weights."""
-    return [
-        s.name for s in spec.axes[axis] if "weights" in registry.entry(axis, s.name).target.needs
-    ]
+def source_refusal(sizes: Sizes, backbone: str) -> str | None:
+    """Say why a backbone cannot read the task's sources, or None."""
+    alone = registry.entry("backbone", backbone).target.slots == ("causal",)
+    if alone and sizes.source_vocabs:
+        return f"{backbone} reads one sequence only, and the task has a source beside it."
+    if not alone and not sizes.source_vocabs:
+        return f"{backbone} reads a source, and the task has none."
+    return None
 
 
 def assemble(cell: Cell, data_dir: Path | None) -> Assembled:
@@ -84,6 +95,9 @@ def assemble(cell: Cell, data_dir: Path | None) -> Assembled:
     if reason is not None:
         raise Refused(reason)
     task: Task = registry.make("task", chosen, cell.seed, data_dir)
+    reason = source_refusal(task.sizes, backbone.name)
+    if reason is not None:
+        raise Refused(reason)
     facts = place_facts(entry.target, backbone)
     impl: Impl = cell.impl  # type: ignore[assignment]  # checked by the planner
     there = _backbone(backbone, spec, task.sizes, cell.slot, facts, impl)

@@ -1,5 +1,6 @@
 """Train and score one cell."""
 
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -63,7 +64,7 @@ class Training:
         mode = Mode(
             read="train",
             noise=Noise(self.seed * 1_000_003 + self.step),
-            progress=self.step / protocol.steps,
+            progress=self.share,
             want_weights=self.wants_weights,
         )
         self.optimizer.zero_grad(set_to_none=True)
@@ -72,15 +73,15 @@ class Training:
         loss.backward()
         nn.utils.clip_grad_norm_(self.system.parameters(), protocol.clip)
         self.optimizer.step()
-        value = float(terms["nll"].detach())
+        value, whole = float(terms["nll"].detach()), float(loss.detach())
         taken = self.clock() - start
         self.step += 1
         self.seconds += taken
         self.step_seconds.append(taken)
         self.tokens += int(batch.mask.sum())
         self.losses.append(value)
-        if not value < float("inf"):
-            raise Diverged(f"the training loss was {value} at step {self.step}.")
+        if not math.isfinite(whole):
+            raise Diverged(f"the training loss was {whole} at step {self.step}.")
 
     @property
     def wants_weights(self) -> bool:

@@ -12,6 +12,9 @@ from bench.api.task import Batch, Text
 Carry = dict[str, dict[str, Tensor]]
 """What each loss carries from step to step; part of a checkpoint."""
 
+BACK = "_back"
+"""Ends the names of terms of the second direction."""
+
 
 class System(nn.Module):
     """Backbones and the losses summed over them."""
@@ -31,22 +34,30 @@ class System(nn.Module):
         self.named_losses = losses
 
     def init_carry(self) -> Carry:
-        """Carry before the first step."""
-        return {name: loss.init() for name, loss in self.named_losses.items()}
+        """Carry before the first step, of each loss in each direction."""
+        ends = ("",) if self.back is None else ("", BACK)
+        return {name + end: loss.init() for name, loss in self.named_losses.items() for end in ends}
 
     def losses(
         self, batch: Batch, mode: Mode, carry: Carry
     ) -> tuple[dict[str, Float[Tensor, ""]], Carry]:
         """Terms to be summed and minimized (nats per target token), and the next carry."""
         there = self._inputs(self.there, batch, mode)
-        terms = {"nll": _per_token(there)}
-        after: Carry = {}
-        for name, loss in self.named_losses.items():
-            terms[name], after[name] = loss(there, carry[name])
+        terms, after = self._terms(there, carry, "")
         if self.back is not None and self.joint is not None:
             back = self._inputs(self.back, reverse_batch(batch), mode)
-            terms["nll_back"] = _per_token(back)
-            terms["joint"] = self.joint(there, back)
+            more, next_carry = self._terms(back, carry, BACK)
+            terms |= {**more, "joint": self.joint(there, back)}
+            after |= next_carry
+        return terms, after
+
+    def _terms(
+        self, inputs: LossInputs, carry: Carry, end: str
+    ) -> tuple[dict[str, Float[Tensor, ""]], Carry]:
+        """Likelihood and losses of one direction, named with its ending."""
+        terms, after = {f"nll{end}": _per_token(inputs)}, {}
+        for name, loss in self.named_losses.items():
+            terms[name + end], after[name + end] = loss(inputs, carry[name + end])
         return terms, after
 
     @staticmethod
@@ -64,9 +75,14 @@ def _per_token(inputs: LossInputs) -> Float[Tensor, ""]:
 def reverse_batch(batch: Batch) -> Batch:
     """Swap source and target: what the other direction of a reversible pair is trained on.
 
-    Both sides end in EOS, so targets are the source tokens and the source is the targets.
+    Both sides end in EOS, so targets are the source tokens and the source is the targets. A word
+    with several links spreads its gold row over them.
     """
     text = batch.sources[0]
+    gold = None
+    if batch.gold is not None:
+        links = batch.gold.transpose(1, 2)
+        gold = links / links.sum(-1, keepdim=True).clamp(min=1)
     real = text.mask if text.mask is not None else torch.ones_like(text.tokens, dtype=torch.bool)
     start = batch.inputs[:, :1]
     return replace(
@@ -75,7 +91,6 @@ def reverse_batch(batch: Batch) -> Batch:
         inputs=torch.cat((start, text.tokens[:, :-1]), 1),
         targets=text.tokens,
         mask=real,
-        extended=None,
-        num_extra=0,
-        gold=None if batch.gold is None else batch.gold.transpose(1, 2),
+        extended=batch.targets,
+        gold=gold,
     )

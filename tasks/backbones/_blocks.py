@@ -39,8 +39,13 @@ class BlockConfig(Config):
 
     def __post_init__(self) -> None:
         """Check that heads divide the width."""
-        if self.width % self.heads:
+        if self.heads < 1 or self.width % self.heads:
             raise InvalidConfig(f"heads must divide width {self.width}, got {self.heads}.")
+        if self.layers < 1 or min(self.feed_forward, self.short_convolution) < 0:
+            raise InvalidConfig(
+                "layers must be at least 1, feed_forward and short_convolution at least 0, "
+                f"got {self.layers}, {self.feed_forward}, {self.short_convolution}."
+            )
 
 
 class ShortConvolution(nn.Module):
@@ -105,11 +110,7 @@ class Block(nn.Module):
             ShortConvolution(width, config.short_convolution) if config.short_convolution else None
         )
         self.around = Sublayer(config) if config.feed_forward else None
-        self.feed = nn.Sequential(
-            nn.Linear(width, config.feed_forward * width),
-            nn.GELU(),
-            nn.Linear(config.feed_forward * width, width),
-        )
+        self.feed = _feed_forward(width, config.feed_forward * width) if self.around else None
 
     def forward(
         self,
@@ -135,10 +136,14 @@ class Block(nn.Module):
             start = path.cross if path.cross is not None else self.cross.start(memory, asked)
             crossed = self.cross.attend(asked, memory, start, **modes[1].call())
             x = self.cross_around.after(x, crossed[0])
-        if self.around is not None:
+        if self.around is not None and self.feed is not None:
             x = self.around.after(x, self.feed(self.around.before(x)))
         after = LayerPath(attended.state, crossed[1].state if crossed else None, convolved)
         return x, after, attended, crossed
+
+
+def _feed_forward(width: int, hidden: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
 
 
 def embedding_table(vocab: int, width: int) -> nn.Embedding:

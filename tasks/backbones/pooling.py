@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts, Encoder, Mode, OutputSizes, Trace
 from bench.api.config import Config, IntRange
+from bench.api.errors import Refused
 from bench.api.registry import register
 from bench.api.resolve import SlotPlace
 from bench.api.selector import Selector
@@ -59,6 +60,8 @@ class Pooling(Backbone):
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Ask once."""
+        if batch.targets.shape[1] != 1:
+            raise Refused("pooling gives one answer a sequence, and this task asks for several.")
         text = batch.sources[0]
         encoded = self.encoder(self.embedding(text.tokens), text.mask)
         memory = self.slot.prepare(encoded.states, encoded.mask, batch.extended)

@@ -97,8 +97,7 @@ class TransformerSeq2Seq(Backbone):
         memories, encoded = self.encode(batch, self._mode("self", mode))
         embedded = self.target_embedding(batch.inputs) * self.scale
         states, context, attended, _ = self._decode(embedded, memories, [], 0, mode)
-        answers = {"self": encoded, "causal": attended[0], "cross": attended[1]}
-        return Trace(states, context, embedded, (answers[self.variant_regime],), (memories[-1],))
+        return Trace(states, context, embedded, (self._own(encoded, attended),), (memories[-1],))
 
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Vocabulary projection."""
@@ -106,7 +105,7 @@ class TransformerSeq2Seq(Backbone):
 
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
         """Decode greedily with a cache until every row has said EOS."""
-        memories, _ = self.encode(batch, self._mode("self", mode))
+        memories, encoded = self.encode(batch, self._mode("self", mode))
         rows, device = batch.sources[0].tokens.shape[0], batch.sources[0].tokens.device
         word = torch.full((rows, 1), self.sizes.bos, device=device)
         done = torch.zeros(rows, dtype=torch.bool, device=device)
@@ -116,7 +115,8 @@ class TransformerSeq2Seq(Backbone):
             known = torch.where(word < self.sizes.target_vocab, word, self.sizes.unk)
             embedded = self.target_embedding(known) * self.scale
             states, context, attended, paths = self._decode(embedded, memories, paths, place, mode)
-            trace = Trace(states, context, embedded, (attended[1],), (memories[-1],))
+            own = self._own(encoded, attended)
+            trace = Trace(states, context, embedded, (own,), (memories[-1],))
             word = self.output.log_probs(trace, self.emit, batch).argmax(-1)
             said.append(torch.where(done[:, None], self.sizes.eos, word))
             done = done | (word[:, 0] == self.sizes.eos)
@@ -142,6 +142,11 @@ class TransformerSeq2Seq(Backbone):
             after.append(path)
         assert crossed is not None, "decoder blocks have cross attention"
         return self.decoder_norm(x), crossed[0], (own, crossed[1]), after
+
+    def _own(self, encoded: Attended, decoded: tuple[Attended, Attended]) -> Attended:
+        """What the slots that hold the variant answered."""
+        answers = {"self": encoded, "causal": decoded[0], "cross": decoded[1]}
+        return answers[self.variant_regime]
 
     def _mode(self, regime: str, mode: Mode) -> Mode:
         """The variant's own mode in its slot, a plain one elsewhere."""

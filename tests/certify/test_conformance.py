@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.api.registry import CHAIN_AXES, entries, variant_entries
+
 from bench.api.config import Choices, default_of, search_ranges
+from bench.api.registry import CHAIN_AXES, entries, variant_entries
 from bench.certify import CHECKS, as_text, certify
 
 EXPECTED = json.loads((Path(__file__).parent / "expected.json").read_text(encoding="utf-8"))

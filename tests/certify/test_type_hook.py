@@ -2,8 +2,9 @@
 
 import pytest
 import torch
-import variants
 from jaxtyping import TypeCheckError
+
+import variants
 from variants._math import masked_softmax
 from variants.heads.multi import MultiConfig, MultiHeads
 from variants.scores.additive import AdditiveConfig

@@ -5,7 +5,7 @@ https://arxiv.org/abs/1601.04811, section 3.1: linguistic coverage is the sum of
 over a predicted fertility; neural coverage is a small recurrent network for each key.
 
 Deviations: the gated unit has PyTorch's form, which resets after the product with the old state,
-and no biases on that side; with several heads each covers by itself.
+without biases there; 1e-8 is added to fertility; with several heads each covers by itself.
 """
 
 from collections.abc import Mapping
@@ -23,8 +23,10 @@ from bench.api.errors import InvalidConfig
 from bench.api.facts import Fact
 from bench.api.registry import Citation, register
 from bench.api.shapes import Features, Weights
-from bench.api.source import Memory, Tree, leaf
+from bench.api.source import Memory, Source, Tree, leaf
 from variants._math import per_head_linear, xavier_per_head
+
+EPS = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +61,7 @@ class TuCoverageConfig(Config):
 class TuCoverage(Feedback):
     """C' = GRU(C, [weight; key; query]) or C' = C + weight / (N sigmoid(U key)), for each key.
 
-    What depends on the key is computed once, at the start; time O(S d^2) a step and head.
+    What depends on the key is computed once a source; time O(S d^2) a step and head.
     """
 
     needs = frozenset({"weights", "takes_features"})
@@ -83,14 +85,17 @@ class TuCoverage(Feedback):
             self.weight_map = nn.Parameter(xavier_per_head(dims.heads, 1, gates))
             self.state_map = nn.Parameter(xavier_per_head(dims.heads, config.width, gates))
 
-    def start(self, memory: Memory | None, like: QueryShape) -> Tree:
-        """Nothing is covered; the key's part of the gates, or its fertility, is ready."""
-        assert memory is not None, "coverage stands in cross attention only"
-        key = expand_heads(memory.source.key, self.heads)
+    def prepare(self, source: Source) -> Tree:
+        """Compute the key's part of the gates, or its fertility."""
+        key = expand_heads(source.key, self.heads)
         key = per_head_linear(key, self.key_map) + self.bias
-        if not self.neural:
-            key = self.max_fertility * torch.sigmoid(key)
-        return {"coverage": key.new_zeros(*key.shape[:3], self.num_features), "key": key}
+        return {"key": key if self.neural else self.max_fertility * torch.sigmoid(key) + EPS}
+
+    def start(self, memory: Memory | None, like: QueryShape) -> Tree:
+        """Nothing is covered."""
+        assert memory is not None, "coverage stands in cross attention only"
+        key = leaf(memory.parts, self.branch, "key")
+        return {"coverage": key.new_zeros(*key.shape[:3], self.num_features)}
 
     def features(self, call: Call, state: Tree) -> Features:
         """Coverage before this query."""
@@ -98,17 +103,17 @@ class TuCoverage(Feedback):
 
     def update(self, call: Call, weights: Weights, state: Tree) -> Tree:
         """Coverage after this query."""
-        coverage, key = leaf(state, "coverage"), leaf(state, "key")
+        coverage, key = leaf(state, "coverage"), leaf(call.memory.parts, self.branch, "key")
         weight = weights.transpose(-1, -2)
         if not self.neural:
-            return {"coverage": coverage + weight / key, "key": key}
+            return {"coverage": coverage + weight / key}
         query = per_head_linear(call.query, self.query_map)
         given = (key + query + per_head_linear(weight, self.weight_map)).chunk(3, -1)
         recurrent = per_head_linear(coverage, self.state_map).chunk(3, -1)
         reset = torch.sigmoid(given[0] + recurrent[0])
         keep = torch.sigmoid(given[1] + recurrent[1])
         fresh = torch.tanh(given[2] + reset * recurrent[2])
-        return {"coverage": fresh + keep * (coverage - fresh), "key": key}
+        return {"coverage": fresh + keep * (coverage - fresh)}
 
     def oracle_features(self, one: OneQuery, state: dict[str, Any]) -> Float[Tensor, "S F"]:
         """Coverage before this query, zero at first."""
@@ -126,7 +131,7 @@ class TuCoverage(Feedback):
 
     def _oracle_linguistic(self, one: OneQuery, key: Tensor, weight: Tensor, old: Tensor) -> Tensor:
         logit = key @ self.key_map[one.head, :, 0] + self.bias[one.head, 0, 0]
-        return old + weight * (1 + torch.exp(-logit)) / self.max_fertility
+        return old + weight / (self.max_fertility / (1 + torch.exp(-logit)) + EPS)
 
     def _oracle_neural(self, one: OneQuery, key: Tensor, weight: Tensor, old: Tensor) -> Tensor:
         width, head = self.num_features, one.head

@@ -1,7 +1,7 @@
 """Linear attention: softmax replaced by a product of feature maps, so that keys become one matrix.
 
 Katharopoulos et al., 2020, "Transformers are RNNs: fast autoregressive transformers with linear
-attention", https://arxiv.org/abs/2006.16236, section 3.2, equations 5 to 7, and 3.4, 18 to 20.
+attention", https://arxiv.org/abs/2006.16236, sections 3.2 to 3.4.
 
 Deviations: none; 1e-6 is added to the normalizer as in the authors' code.
 """
@@ -33,7 +33,7 @@ CHUNK = 64
     citation=Citation(
         text="Katharopoulos et al., 2020",
         url="https://arxiv.org/abs/2006.16236",
-        where="section 3.2, equations 5 to 7; section 3.4, equations 18 to 20",
+        where="sections 3.2 to 3.4",
     ),
     home=Home(task="recall"),
 )
@@ -99,7 +99,7 @@ class LinearAttention(Variant):
     def oracle(
         self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: Any
     ) -> tuple[Float[Tensor, "Hq L Ev"], None]:
-        """Equation 4 with the feature map: a weighted mean of values, pair by pair."""
+        """The weighted mean of values under the product of features, pair by pair."""
         group = query.shape[0] // source.key.shape[1]
         found = []
         for head, place in ((h, p) for h in range(query.shape[0]) for p in range(query.shape[1])):

@@ -38,7 +38,7 @@ class HardExactOutput(Output):
     needs = frozenset({"open_loop", "weights", "simplex"})
     cannot = {"two_sources": "hard_exact sums over the keys of one source, not over pairs of keys."}
 
-    def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T V+X"]:
+    def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
         """The mixture over all words; zero probability for extra ids."""
         picked = torch.ones_like(trace.states[..., 0], dtype=torch.bool)
         known = torch.cat(list(self._chunks(trace, emit, picked, None)))

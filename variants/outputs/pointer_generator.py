@@ -47,7 +47,7 @@ class PointerGeneratorOutput(Output):
         super().__init__(config, sizes)
         self.gate = nn.Linear(sizes.context + sizes.states + sizes.embedded, 1)
 
-    def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T V+X"]:
+    def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
         """Scatter the weights to the words they point at, then mix."""
         generate, copy = self._gates(trace.states, trace.context, trace.embedded)
         known = _log_softmax(emit(trace.states, trace.context, trace.embedded))
@@ -80,7 +80,7 @@ class PointerGeneratorOutput(Output):
 
     def oracle_log_probs(
         self, trace: Trace, emit: Emit, batch: Batch, row: int
-    ) -> Float[Tensor, "T V+X"]:
+    ) -> Float[Tensor, "T VX"]:
         """One example, word by word, in probabilities."""
         logits = emit(trace.states, trace.context, trace.embedded)[row]
         weight, bias = self.gate.weight[0], self.gate.bias[0]

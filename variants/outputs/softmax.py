@@ -27,7 +27,7 @@ from bench.api.task import Batch
 class SoftmaxOutput(Output):
     """log softmax of the logits; words beyond the vocabulary count as UNK and are never right."""
 
-    def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T V+X"]:
+    def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
         """Zero probability for extra ids."""
         logits = emit(trace.states, trace.context, trace.embedded).float()
         known = torch.log_softmax(logits, -1)

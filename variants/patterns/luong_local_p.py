@@ -1,7 +1,7 @@
 """Local attention with a predicted center (local-p): a Gaussian window around a learned place.
 
 Luong et al., 2015, "Effective approaches to attention-based neural machine translation",
-https://arxiv.org/abs/1508.04025, section 3.2, equations 9 and 10.
+https://arxiv.org/abs/1508.04025, section 3.2 (local-p).
 
 Deviations: keys are counted from zero, so that the center lies in [0, S] and the last key at S - 1;
 the hidden width of the predictor is the query's. As in the paper the weights are not normalized
@@ -46,7 +46,7 @@ class LocalPredictedConfig(Config):
     citation=Citation(
         text="Luong et al., 2015",
         url="https://arxiv.org/abs/1508.04025",
-        where="section 3.2, equations 9 and 10",
+        where="section 3.2",
     ),
 )
 class LocalPredictedPattern(Pattern):
@@ -56,6 +56,7 @@ class LocalPredictedPattern(Pattern):
     """
 
     kind = "window"
+    takes = frozenset({"simplex"})
     cannot: ClassVar[Mapping[Fact, str]] = {
         "causal": "the center is a share of the source's length, which is not yet known",
         "pool": "the center is predicted from the query, and pooling has only one",

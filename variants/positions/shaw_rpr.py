@@ -1,7 +1,7 @@
 """Relative positions as vectors: keys and values get an embedding of their clipped distance.
 
 Shaw et al., 2018, "Self-attention with relative position representations",
-https://arxiv.org/abs/1803.02155, section 3.2, equations 3 to 5.
+https://arxiv.org/abs/1803.02155, sections 3.1 and 3.2.
 
 Deviations: computed by distance, without a vector for each pair of places; tables start at Xavier's
 scale. The key term is divided by the square root of the key width as in the paper, whatever
@@ -50,7 +50,7 @@ class ShawConfig(Config):
     citation=Citation(
         text="Shaw et al., 2018",
         url="https://arxiv.org/abs/1803.02155",
-        where="section 3.2, equations 3 to 5",
+        where="sections 3.1 and 3.2",
     ),
     home=Home(task="offset"),
 )
@@ -60,8 +60,6 @@ class ShawPosition(Position):
     The distance of key j from query i is clip(j - i, -k, k). Time O(L S + L k E) a head.
     """
 
-    changes_energy = True
-    changes_output = True
     cannot: ClassVar[Mapping[Fact, str]] = {
         "cross": "relative positions need one sequence, and cross attention has two",
         "pool": "relative positions need one sequence, and the query of pooling has no place in it",
@@ -75,25 +73,23 @@ class ShawPosition(Position):
         distances = 2 * config.clip + 1
         self.key_table: nn.Parameter | None = None
         self.value_table: nn.Parameter | None = None
-        if config.use != "values":
+        self.changes_energy = config.use != "values"
+        self.changes_output = config.use != "keys"
+        if self.changes_energy:
             self.key_table = nn.Parameter(xavier_per_head(heads, distances, dims.query_width))
-        if config.use != "keys":
+        if self.changes_output:
             self.value_table = nn.Parameter(xavier_per_head(heads, distances, dims.value_width))
 
     def energy(self, call: Call) -> Float[Tensor, "#B Hq L S"]:
         """Score every distance once a query, then look up the distance of each key."""
+        assert self.key_table is not None, "called only where keys have positions"
         bucket = self._bucket(call).expand(*call.query.shape[:2], -1, -1)
-        if self.key_table is None:
-            return torch.zeros_like(bucket, dtype=call.query.dtype)
         by_distance = per_head_linear(call.query * self.scale, self.key_table.transpose(1, 2))
         return by_distance.gather(-1, bucket)
 
     def output(self, call: Call, weights: Weights) -> Mixed:
         """Sum the weights of each distance, then mix one vector a distance."""
-        if self.value_table is None:
-            return torch.zeros_like(call.memory.source.value[:, :1, :1]).expand(
-                *call.query.shape[:3], -1
-            )
+        assert self.value_table is not None, "called only where values have positions"
         mass = weights.new_zeros(*weights.shape[:3], self.value_table.shape[1])
         mass = mass.scatter_add(-1, self._bucket(call).expand_as(weights), weights)
         return per_head_linear(mass, self.value_table)

@@ -77,7 +77,7 @@ class AdditiveScore(Score):
 
     def energy(self, call: Call, features: Features | None) -> Energy:
         """Perceptron of every query and key, in chunks of queries that fit the cache."""
-        key = leaf(call.memory.parts, "score", "key").unsqueeze(2)
+        key = leaf(call.memory.parts, self.branch, "key").unsqueeze(2)
         query = per_head_linear(call.query, self.query_map).unsqueeze(3)
         extra = None
         if features is not None and self.feature_map is not None:

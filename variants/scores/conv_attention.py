@@ -1,7 +1,7 @@
 """Convolutional attention: energies from convolutions over the source, gated by the query.
 
 Allamanis et al., 2016, "A convolutional attention network for extreme summarization of source
-code", https://arxiv.org/abs/1602.03001, section 2.1.
+code", https://arxiv.org/abs/1602.03001.
 
 Deviations: the gate is the query itself where it has `filters2` units, and else a learned map of it
 without bias; every layer keeps the length and reads zeros in the place of padding, where the paper
@@ -59,9 +59,7 @@ class ConvAttentionConfig(Config):
     "score",
     "conv_attention",
     config=ConvAttentionConfig,
-    citation=Citation(
-        text="Allamanis et al., 2016", url="https://arxiv.org/abs/1602.03001", where="section 2.1"
-    ),
+    citation=Citation(text="Allamanis et al., 2016", url="https://arxiv.org/abs/1602.03001"),
     home=Home(task="after_marker"),
 )
 class ConvAttentionScore(Score):
@@ -105,8 +103,8 @@ class ConvAttentionScore(Score):
 
     def energy(self, call: Call, features: Features | None) -> Energy:
         """Gate over the norm of the gated map, times what was prepared."""
-        channel = leaf(call.memory.parts, "score", "channel")
-        squares = leaf(call.memory.parts, "score", "squares")
+        channel = leaf(call.memory.parts, self.branch, "channel")
+        squares = leaf(call.memory.parts, self.branch, "squares")
         gate = call.query
         if self.gate_map is not None:
             gate = per_head_linear(gate, self.gate_map)

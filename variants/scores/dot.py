@@ -1,7 +1,7 @@
 """Dot product: q.k as it is.
 
 Luong et al., 2015, "Effective approaches to attention-based neural machine translation",
-https://arxiv.org/abs/1508.04025, section 3.1, equation 8 (dot).
+https://arxiv.org/abs/1508.04025, section 3.1 (score `dot`).
 
 Deviations: none.
 """
@@ -22,7 +22,7 @@ from bench.api.shapes import Energy, Features
     citation=Citation(
         text="Luong et al., 2015",
         url="https://arxiv.org/abs/1508.04025",
-        where="section 3.1, equation 8",
+        where="section 3.1",
     ),
     home=Home(task="transduction[rule=reverse]"),
 )

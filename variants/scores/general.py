@@ -1,7 +1,7 @@
 """General (bilinear, multiplicative) score: the dot product of the key with a mapped query.
 
 Luong et al., 2015, "Effective approaches to attention-based neural machine translation",
-https://arxiv.org/abs/1508.04025, section 3.1, equation 8 (general).
+https://arxiv.org/abs/1508.04025, section 3.1 (score `general`).
 
 Deviations: the matrix starts at Xavier's scale, not uniform in [-0.1, 0.1], so that one setting
 suits every width; with several heads each has its own.
@@ -25,7 +25,7 @@ from variants._math import per_head_linear, xavier_per_head
     citation=Citation(
         text="Luong et al., 2015",
         url="https://arxiv.org/abs/1508.04025",
-        where="section 3.1, equation 8",
+        where="section 3.1",
     ),
     home=Home(task="transduction[rule=reverse]"),
 )

@@ -12,7 +12,7 @@ from variants.alignments.raffel_monotonic import RaffelMonotonicConfig
 
 NOISE = Noise(seed=7)
 READS = ("train", "expected", "hard")
-EXACT = ("auto", "wavefront", "pairwise", "recursive")
+EXACT = ("auto", "wavefront", "doubling", "pairwise", "recursive")
 
 
 def on_first(rows, heads, keys, dtype=torch.float64):
@@ -113,7 +113,7 @@ def test_the_closed_form_loses_weight_in_float32_and_the_exact_forms_do_not():
     previous = on_first(8, 1, 100, torch.float32)
     gaps = {
         name: (expected_alignment(stop, previous, name) - truth).abs().max().item()
-        for name in ("wavefront", "pairwise", "recursive", "parallel")
+        for name in ("wavefront", "doubling", "pairwise", "recursive", "parallel")
     }
     assert gaps["parallel"] > 1e-2
     assert max(gap for name, gap in gaps.items() if name != "parallel") < 2e-6
@@ -124,7 +124,7 @@ def test_vectorized_code_equals_the_loops(equals_oracle, read):
     equals_oracle("raffel_monotonic[score=scaled_dot]", read=read, noise=NOISE, queries=6, keys=9)
 
 
-@pytest.mark.parametrize("computation", ["pairwise", "wavefront", "recursive"])
+@pytest.mark.parametrize("computation", EXACT[1:])
 def test_every_computation_equals_the_loops_with_noise(equals_oracle, computation):
     selector = f"raffel_monotonic[score=scaled_dot,computation={computation}]"
     equals_oracle(selector, read="train", noise=NOISE)

@@ -83,5 +83,5 @@ def test_places_without_a_stack_are_refused():
     for regime in ("cross", "pool"):
         with pytest.raises(Refused, match="sinusoid: it acts on the input of self-attention"):
             variants.build("sinusoid", dim=8, heads=2, regime=regime)
-    with pytest.raises(InvalidConfig, match="halfs"):
-        variants.build("sinusoid[layout=halfs]", dim=8, heads=2, regime="self")
+    with pytest.raises(InvalidConfig, match="thirds"):
+        variants.build("sinusoid[layout=thirds]", dim=8, heads=2, regime="self")

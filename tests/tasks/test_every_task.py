@@ -1,0 +1,260 @@
+"""What holds for each task that is registered: seeds, presets, ranges, names of metrics."""
+
+import doctest
+import gzip
+import importlib
+import itertools
+import pkgutil
+import random
+from dataclasses import fields, replace
+
+import pytest
+import torch
+
+import bench.api
+import tasks
+from bench.api import registry
+from bench.api.config import FloatRange, IntRange, default_of, search_ranges
+from bench.api.registry import Home
+from bench.api.resolve import resolve
+from bench.api.selector import parse
+from bench.catalog import COMMON_METRICS, metric_facts
+from bench.plan import Request, quality_cell
+from bench.train.assemble import assemble
+from bench.train.evaluate import evaluate
+from bench.train.protocol import AdamProtocol, read_protocol
+
+ALL = list(registry.entries("task"))
+DRAWN = [name for name in ALL if not registry.entry("task", name).target.needs_download]
+PRESETS = ("smoke", "quick", "standard")
+
+
+@pytest.fixture
+def small_mirror(tmp_path, monkeypatch):
+    """Any downloaded task finds a little invented text."""
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
+    folder = tmp_path / "data" / "multi30k"
+    folder.mkdir(parents=True)
+    words = random.Random(0)
+    for stem in ("train", "val", "test_2016_flickr"):
+        lines = ["".join(words.choices("abc de", k=20)).strip() + "." for _ in range(30)]
+        for language in ("de", "en"):
+            text = "".join(f"{line}\n" for line in lines)
+            (folder / f"{stem}.{language}.gz").write_bytes(gzip.compress(text.encode()))
+    return folder.parent
+
+
+def smoke(name: str, seed: int):
+    options = parse(registry.entry("task", name).target.presets["smoke"].options)
+    return registry.make("task", options, seed)
+
+
+def everything(batch) -> list[torch.Tensor]:
+    tensors = [text.tokens for text in batch.sources]
+    tensors += [batch.inputs, batch.targets, batch.mask.long()]
+    return tensors + [t for t in (batch.extended, batch.gold) if t is not None]
+
+
+def same(one, two) -> bool:
+    pairs = itertools.zip_longest(everything(one), everything(two))
+    return all(
+        a is not None and b is not None and a.shape == b.shape and bool((a == b).all())
+        for a, b in pairs
+    )
+
+
+def drawn(task, seed: int):
+    stream = task.training(16, torch.Generator().manual_seed(seed))
+    return [next(stream), next(stream), *task.evaluation("validation"), *task.evaluation("test")]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_the_same_seed_draws_the_same_data_and_another_seed_other_data(name):
+    first, again, other = (drawn(smoke(name, seed), seed) for seed in (4, 4, 5))
+    assert all(same(a, b) for a, b in zip(first, again, strict=True))
+    assert not any(same(a, b) for a, b in zip(first, other, strict=True))
+    assert not same(first[0], first[1]), "training never repeats its first batch"
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_split_is_fixed_whatever_was_read_before_it(name):
+    task = smoke(name, 2)
+    test = list(task.evaluation("test"))
+    next(task.training(8, torch.Generator().manual_seed(9)))
+    task.evaluation("validation")
+    assert all(same(a, b) for a, b in zip(test, task.evaluation("test"), strict=True))
+
+
+class SeedReader(torch.Generator):
+    """A generator that notes its seeds."""
+
+    seen: list[int] = []
+
+    def manual_seed(self, seed: int) -> torch.Generator:
+        self.seen.append(seed)
+        return super().manual_seed(seed)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_training_validation_and_test_have_streams_of_their_own(name, monkeypatch):
+    monkeypatch.setattr(torch, "Generator", SeedReader)
+    for seed in range(5):
+        task = smoke(name, seed)
+        SeedReader.seen = []
+        task.evaluation("validation")
+        task.evaluation("test")
+        # the trainer seeds its generator with the seed of the cell
+        assert len({seed, *SeedReader.seen}) == 3
+
+
+def test_a_pool_of_training_pairs_has_a_stream_of_its_own(monkeypatch):
+    monkeypatch.setattr(torch, "Generator", SeedReader)
+    SeedReader.seen = []
+    task = registry.make("task", parse("transduction[pairs=4]"), 3)
+    task.evaluation("validation")
+    task.evaluation("test")
+    dictionary, *streams = SeedReader.seen
+    assert dictionary == 7
+    assert len({3, *streams}) == 4
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_no_task_touches_the_global_random_state(name):
+    before = torch.get_rng_state()
+    drawn(smoke(name, 0), 0)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_batch_moves_with_everything_that_it_holds():
+    (batch,) = smoke("transduction", 0).evaluation("validation")
+    moved = batch.to(torch.device("meta"))
+    assert {t.device.type for t in (*everything(moved), moved.sources[0].mask)} == {"meta"}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("name", ALL)
+def test_every_preset_resolves_builds_and_scores(name, preset, small_mirror):
+    target = registry.entry("task", name).target
+    assert set(target.presets) == set(PRESETS)
+    size = target.presets[preset]
+    assert parse(size.options).name == name
+    assert size.seconds > 0
+    protocol = read_protocol(size.protocol)
+    assert protocol.evaluate_every <= protocol.steps
+    cell = quality_cell(Request(preset=preset), resolve("additive"), Home(task=name), 0).cell
+    with torch.random.fork_rng():
+        built = assemble(cell, small_mirror)
+    stream = built.task.training(2, torch.Generator().manual_seed(0))
+    batch = next(stream)
+    from bench.api.backbone import Mode
+
+    terms, _ = built.system.losses(batch, Mode(read="train"), built.system.init_carry())
+    assert terms["nll"].isfinite()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_a_task_scores_is_what_it_declares(name, small_mirror):
+    cell = quality_cell(Request(preset="smoke"), resolve("additive"), Home(task=name), 0).cell
+    with torch.random.fork_rng():
+        built = assemble(cell, small_mirror)
+    declared = {metric.name for metric in built.task.metrics}
+    for split in ("validation", "test"):
+        found = evaluate(
+            built.task, built.system.there, split, torch.device("cpu"), itertools.count().__next__
+        )
+        assert found.value(built.task.metrics[0].name) is not None
+        scored = {s.metric for s in found.scores if not s.axis}
+        assert scored == declared
+        assert {s.metric for s in found.scores} <= declared
+        assert all(bool(s.axis) == (s.x is not None) for s in found.scores)
+    assert built.task.samples(found.answers, 3)
+
+
+ENDINGS = {
+    "_accuracy": "fraction of",
+    "_match": "fraction of",
+    "_nats": "nats",
+    "_nats_per_token": "nats per token",
+    "_per_s": "per CPU second",
+    "_ms": "ms",
+    "_s": "CPU s",
+    "_bytes": "bytes",
+    "_count": ("count", "steps"),
+    "bleu": "sacreBLEU points",
+    "chrf": "sacreBLEU points",
+}
+
+
+def test_names_of_metrics_end_in_their_unit_and_are_in_the_catalog():
+    targets = [registry.entry("task", name).target for name in ALL]
+    catalog = metric_facts(targets)
+    metrics = [*COMMON_METRICS, *(metric for target in targets for metric in target.metrics)]
+    for metric in metrics:
+        ending = max((e for e in ENDINGS if metric.name.endswith(e)), key=len, default=None)
+        assert ending is not None, f"{metric.name} ends in no unit"
+        units = ENDINGS[ending]
+        units = (units,) if isinstance(units, str) else units
+        assert any(unit in metric.unit for unit in units), f"{metric.name} in {metric.unit}"
+        assert catalog[metric.name]["unit"] == metric.unit
+        assert catalog[metric.name]["title"] == metric.title
+    for target in targets:
+        assert target.metrics[0].better != "none", "the first metric ranks"
+        assert target.metrics[0].group == "quality"
+
+
+def configs():
+    for axis in ("task", "backbone", "encoder", "wiring", "direction"):
+        for name, entry in registry.entries(axis).items():
+            yield f"{axis} {name}", entry.config
+    yield "adam", AdamProtocol
+
+
+@pytest.mark.parametrize(("name", "config"), configs())
+def test_defaults_lie_inside_their_search_ranges(name, config):
+    for field, bounds in search_ranges(config).items():
+        default = default_of(config, field)
+        if isinstance(bounds, IntRange | FloatRange):
+            assert bounds.low <= default <= bounds.high, f"{name}: {field}"
+            assert bounds.low < bounds.high
+            assert not bounds.log or bounds.low > 0
+            for end in (bounds.low, bounds.high):
+                assert isinstance(end, int if isinstance(bounds, IntRange) else int | float)
+        else:
+            assert default in bounds.options
+
+
+@pytest.mark.parametrize(("name", "config"), configs())
+def test_every_option_has_a_default_and_survives_writing_out(name, config):
+    made = config()
+    assert replace(made) == made
+    assert all(field.kw_only for field in fields(config))
+
+
+def modules():
+    for package in (tasks, bench.api):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            yield found.name
+
+
+EXAMPLES = {
+    "bench.api.selector",
+    "tasks.after_marker",
+    "tasks.offset",
+    "tasks.oov_copy",
+    "tasks.recall",
+    "tasks.sources.bucketing",
+    "tasks.sources.corpus",
+    "tasks.transduction",
+}
+
+
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_the_examples_in_docstrings_run(name):
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.failed == 0
+    if name in EXAMPLES:
+        assert found.attempted > 0, "the example is gone, or nothing looks at it"
+
+
+def test_the_list_of_modules_with_examples_is_complete():
+    assert set(modules()) >= EXAMPLES

@@ -1,0 +1,109 @@
+"""Shared scores against answers written by hand."""
+
+import math
+
+import pytest
+import torch
+
+from bench.api.task import Answer, Batch, Text
+from tasks._scores import alignment_scores, scores_by_length
+
+
+def answer(lengths: list[int], right: list[list[int]], **more) -> Answer:
+    """Rows of a copy task: `right` lists, for each row, 1 where the prediction is right."""
+    width = max(lengths) + 1
+    real = torch.arange(width) <= torch.tensor(lengths)[:, None]
+    targets = torch.where(real, 5, 0)
+    predicted = torch.full_like(targets, 9)
+    for row, marks in enumerate(right):
+        for place, mark in enumerate(marks):
+            if mark:
+                predicted[row, place] = 5
+    source = Text(targets, None if bool(real.all()) else real)
+    batch = Batch(
+        (source,), inputs=targets, targets=targets, mask=real, gold=more.pop("gold", None)
+    )
+    return Answer(batch, predicted=predicted, **more)
+
+
+def plain(found) -> dict[str, float]:
+    return {s.metric: s.value for s in found if not s.axis}
+
+
+def test_a_sequence_is_right_when_all_its_scored_tokens_are():
+    found = plain(scores_by_length([answer([2, 1], [[1, 1, 1], [1, 0]])], 8))
+    assert found == {"sequence_accuracy": 1 / 2, "token_accuracy": 4 / 5}
+
+
+def test_what_stands_in_padding_neither_helps_nor_harms():
+    whole = answer([2, 1], [[0, 0, 0], [1, 1, 1]])
+    assert plain(scores_by_length([whole], 8))["sequence_accuracy"] == 1 / 2
+    masked = answer([2, 1], [[0, 0, 0], [1, 1, 0]])
+    assert scores_by_length([whole], 8) == scores_by_length([masked], 8)
+
+
+def test_tokens_are_weighed_by_their_number_and_sequences_equally():
+    answers = [answer([1], [[1, 1]]), answer([5], [[0] * 6])]
+    found = plain(scores_by_length(answers, 8))
+    assert found == {"sequence_accuracy": 1 / 2, "token_accuracy": 2 / 8}
+
+
+def test_the_plain_score_covers_lengths_inside_and_the_curve_all():
+    answers = [answer([2], [[1, 1, 1]]), answer([3], [[1, 1, 1, 0]]), answer([4], [[0] * 5])]
+    found = scores_by_length(answers, 3)
+    assert plain(found) == {"sequence_accuracy": 1 / 2, "token_accuracy": 6 / 7}
+    curve = {(s.metric, s.x): s.value for s in found if s.axis == "length"}
+    assert curve == {
+        ("sequence_accuracy", 2.0): 1.0,
+        ("token_accuracy", 2.0): 1.0,
+        ("sequence_accuracy", 3.0): 0.0,
+        ("token_accuracy", 3.0): 3 / 4,
+        ("sequence_accuracy", 4.0): 0.0,
+        ("token_accuracy", 4.0): 0.0,
+    }
+    assert scores_by_length(answers, 3, curve=False) == [s for s in found if not s.axis]
+
+
+def test_one_batch_has_no_curve_and_nothing_scored_gives_nothing():
+    assert [s.axis for s in scores_by_length([answer([2], [[1, 1, 1]])], 8)] == ["", ""]
+    assert scores_by_length([answer([5], [[1] * 6])], 3) == []
+
+
+def gold_of(*rows: list[int | None]) -> torch.Tensor:
+    """One row: the linked key of each step, None for no link; four keys."""
+    gold = torch.zeros(1, len(rows[0]), 4)
+    for step, key in enumerate(rows[0]):
+        if key is not None:
+            gold[0, step, key] = 1
+    return gold
+
+
+def test_alignment_match_counts_linked_and_scored_steps_whose_strongest_key_is_gold():
+    weights = torch.tensor(
+        [[[0.7, 0.1, 0.1, 0.1], [0.4, 0.3, 0.2, 0.1], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]]
+    )
+    gold = gold_of([0, 1, None, 3])
+    found = plain(alignment_scores([answer([3], [[1] * 4], weights=weights, gold=gold)], 8))
+    assert found["alignment_match"] == pytest.approx(2 / 3)
+
+
+def test_a_step_with_several_gold_keys_may_look_at_any_of_them():
+    gold = torch.tensor([[[0.5, 0.0, 0.5, 0.0]] * 4])
+    weights = torch.tensor([[[0.1, 0.1, 0.7, 0.1]] * 3 + [[0.1, 0.7, 0.1, 0.1]]])
+    found = plain(alignment_scores([answer([3], [[1] * 4], weights=weights, gold=gold)], 8))
+    assert found["alignment_match"] == pytest.approx(3 / 4)
+
+
+def test_entropy_is_the_mean_over_scored_steps_in_nats():
+    weights = torch.tensor([[[0.25] * 4, [1.0, 0.0, 0.0, 0.0]], [[0.5, 0.5, 0.0, 0.0]] * 2])
+    rows = answer([1, 0], [[1, 1], [1, 1]], weights=weights)
+    found = plain(alignment_scores([rows], 8))
+    assert found == {"alignment_entropy_nats": pytest.approx((math.log(4) + math.log(2)) / 3)}
+
+
+def test_alignment_leaves_out_lengths_beyond_and_models_without_weights():
+    weights = torch.full((1, 4, 4), 0.25)
+    long = answer([3], [[1] * 4], weights=weights, gold=gold_of([0, 1, 2, 3]))
+    assert alignment_scores([long], 2) == []
+    assert alignment_scores([answer([3], [[1] * 4], gold=gold_of([0, 1, 2, 3]))], 8) == []
+    assert plain(alignment_scores([long], 3))["alignment_match"] == 1 / 4
