@@ -1,7 +1,8 @@
 """Shapes of the contract, in PyTorch's own letters.
 
 B batch, Hq query heads, Hk key heads, L queries, S keys, Eq/Ek/Ev widths (Eq != Ek is legal),
-D model width, De embedding width, T target length, V vocabulary, X extra (copied) ids, VX both, F features.
+D model width, De embedding width, T target length, V vocabulary, X extra (copied) ids,
+VX both, F features.
 """
 
 from jaxtyping import Bool, Float, Int

@@ -209,7 +209,7 @@ def configs():
     yield "adam", AdamProtocol
 
 
-@pytest.mark.parametrize(("name", "config"), configs())
+@pytest.mark.parametrize(("name", "config"), list(configs()))
 def test_defaults_lie_inside_their_search_ranges(name, config):
     for field, bounds in search_ranges(config).items():
         default = default_of(config, field)
@@ -223,7 +223,7 @@ def test_defaults_lie_inside_their_search_ranges(name, config):
             assert default in bounds.options
 
 
-@pytest.mark.parametrize(("name", "config"), configs())
+@pytest.mark.parametrize(("name", "config"), list(configs()))
 def test_every_option_has_a_default_and_survives_writing_out(name, config):
     made = config()
     assert replace(made) == made

@@ -64,6 +64,20 @@ class LuongWiring(Wiring):
     def step(
         self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
     ) -> Steps:
+        """One word."""
+        return self._advance(x, memories, path, mode)
+
+    def run(
+        self, x: Float[Tensor, "B T De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+    ) -> Steps:
+        """Ask for all words at once where nothing is fed back."""
+        if self.input_feeding:
+            return super().run(x, memories, path, mode)
+        return self._advance(x, memories, path, mode)
+
+    def _advance(
+        self, x: Float[Tensor, "B T De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+    ) -> Steps:
         """Advance the state, ask with it, and remember h~ where it is fed back."""
         given = x
         if self.input_feeding:
@@ -75,14 +89,6 @@ class LuongWiring(Wiring):
             extra = {"fed": self.readout(states, context, x).squeeze(1)}
         after = Path(last[0], tuple(answer.state for answer in attended), extra)
         return Steps(states, context, attended, after)
-
-    def run(
-        self, x: Float[Tensor, "B T De"], memories: tuple[Memory, ...], path: Path, mode: Mode
-    ) -> Steps:
-        """Ask for all words at once where nothing is fed back."""
-        if self.input_feeding:
-            return super().run(x, memories, path, mode)
-        return self.step(x, memories, path, mode)
 
     def readout(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """The attentional state h~; the two halves of W broadcast separately."""
