@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 
 from bench.api import registry
-from bench.api.errors import BenchError, UnknownName
-from bench.api.registry import ABSENT, BACKBONE_AXES, VARIANT_AXES
+from bench.api.errors import UnknownName
+from bench.api.registry import ABSENT, BACKBONE_AXES, VARIANT_AXES, Home, Recipe
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse
-from bench.plan import Plan, Request, plan
+from bench.plan import PLAIN_HOME, Plan, Request, plan
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,8 @@ class Ablation:
 
     base: VariantSpec
     axis: str
-    changed: dict[str, VariantSpec]
-    """Value on the axis to the variant that has it."""
+    changed: dict[str, tuple[Selector, VariantSpec]]
+    """Value on the axis to the variant that has it, as one would type it and written out."""
 
 
 def ablation(base: str, axis: str) -> Ablation:
@@ -25,6 +25,7 @@ def ablation(base: str, axis: str) -> Ablation:
 
     Raises:
         UnknownName: No such variant or axis.
+        InvalidConfig: The base has no such axis.
     """
     known = (*VARIANT_AXES, *BACKBONE_AXES)
     if axis not in known:
@@ -33,24 +34,37 @@ def ablation(base: str, axis: str) -> Ablation:
     values = list(registry.entries(axis))
     if axis in ABSENT:
         values.insert(0, ABSENT[axis])
-    found: dict[str, VariantSpec] = {}
+    found: dict[str, tuple[Selector, VariantSpec]] = {}
     for value in values:
-        try:
-            changed = resolve(parse(base).with_options(**{axis: (Selector(value),)}))
-        except BenchError:
-            continue
+        asked = _changed(parse(base), spec, axis, value)
+        changed = resolve(asked)
         if changed.canonical != spec.canonical:
-            found[value] = changed
+            found[value] = (asked, changed)
     return Ablation(spec, axis, found)
+
+
+def _changed(base: Selector, spec: VariantSpec, axis: str, value: str) -> Selector:
+    """The base with one axis set; options of what stood there before go with it."""
+    target = spec.entry.target
+    main = target.main if isinstance(target, Recipe) else spec.entry.axis
+    axes = (*VARIANT_AXES, *BACKBONE_AXES)
+    kept = {key: old for key, old in base.options.items() if key in axes or axis != main}
+    return Selector(base.name, {**kept, axis: (Selector(value),)})
 
 
 def plan_ablation(request: Request, asked: Ablation, base: str) -> Plan:
     """Cells of the base and of every changed form, on the base's home or the tasks asked for."""
-    variants = [parse(base).with_options(**{asked.axis: (Selector(v),)}) for v in asked.changed]
-    home = asked.base.entry.home
-    tasks = request.tasks or (home.task if home else "transduction[rule=reverse]")
-    names = ",".join([parse(base).show(), *(variant.show() for variant in variants)])
-    return plan(replace(request, variants=names, tasks=tasks, baseline=base))
+    names = ",".join([parse(base).show(), *(typed.show() for typed, _ in asked.changed.values())])
+    request = replace(request, variants=names, baseline=base)
+    if not request.tasks:
+        home = asked.base.entry.home or Home(task=PLAIN_HOME)
+        request = replace(
+            request,
+            tasks=home.task,
+            backbone=request.backbone or home.backbone,
+            slot=request.slot or home.slot,
+        )
+    return plan(request)
 
 
 def ablation_facts(asked: Ablation) -> dict[str, dict[str, str]]:
@@ -58,5 +72,5 @@ def ablation_facts(asked: Ablation) -> dict[str, dict[str, str]]:
     base = asked.base.canonical.show()
     return {
         spec.canonical.show(): {"base": base, "axis": asked.axis, "value": value}
-        for value, spec in asked.changed.items()
+        for value, (_, spec) in asked.changed.items()
     }

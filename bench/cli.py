@@ -11,7 +11,7 @@ from bench import __version__
 from bench.api.errors import BenchError
 
 if TYPE_CHECKING:
-    from bench.runs import RunOptions
+    from bench.options import RunOptions
 
 PRESET_HELP = "smoke, quick (default: ten minutes on two cores) or standard."
 
@@ -43,7 +43,8 @@ def _running(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options that say where results go and how work is done."""
     for option in reversed(
         (
-            click.option("--out", default="", help="Run folder; runs/<preset> if not given."),
+            click.option("--spec", default="", help="spec.json of an earlier run, to do it again."),
+            click.option("--out", default="", help="Run folder; under runs/ if not given."),
             click.option("--data-dir", default="", help="Local data mirror (BENCH_DATA_DIR)."),
             click.option("--retry", multiple=True, help="Ask cells of this status again."),
             click.option("--keep-models", is_flag=True, help="Keep trained weights."),
@@ -88,13 +89,12 @@ def cli() -> None:
 @click.option("--speed/--no-speed", default=True, help="Time the variants.")
 @click.option("--verify/--no-verify", default=True, help="Certify before ranking.")
 @click.option("--cell", "cells", multiple=True, help="A cell label; replaces the selection.")
-@click.option("--spec", default="", help="spec.json of an earlier run, to run all of it again.")
 @_running
 def run(**options: Any) -> None:
     """Run variants on tasks, time them, and write a report."""
     from bench import runs
 
-    sys.exit(runs.run(_options(runs.RunOptions, options)))
+    sys.exit(runs.run(_options(options)))
 
 
 @cli.command()
@@ -107,23 +107,23 @@ def plan(**options: Any) -> None:
     """Show what a run would do, without doing it."""
     from bench import runs
 
-    runs.show_plan(_options(runs.RunOptions, options))
+    runs.show_plan(_options(options))
 
 
 @cli.command()
-@click.option("--base", required=True, help="Variant to change.")
-@click.option("--axis", required=True, help="Axis to change: score, position, alignment ...")
+@click.option("--base", default="", help="Variant to change.")
+@click.option("--axis", default="", help="Axis to change: score, position, alignment ...")
 @_selection
 @_running
 def ablate(base: str, axis: str, **options: Any) -> None:
     """Change one axis of a base at a time; a table with the paired difference to the base."""
     from bench import runs
 
-    sys.exit(runs.ablate(base, axis, _options(runs.RunOptions, options)))
+    sys.exit(runs.ablate(base, axis, _options(options)))
 
 
 @cli.command()
-@click.option("--variants", required=True, help="Selectors, each tuned with the same budget.")
+@click.option("--variants", default="", help="Selectors, each tuned with the same budget.")
 @_selection
 @click.option("--trials", default=8, show_default=True, help="Trials of every variant.")
 @click.option("--trial-seconds", default=0.0, help="CPU seconds a trial; 0 for the task's steps.")
@@ -149,7 +149,7 @@ def study(
         "storage": storage,
         "final_seeds": final_seeds,
     }
-    sys.exit(runs.study(_options(runs.RunOptions, options), tuning))
+    sys.exit(runs.study(_options(options), tuning))
 
 
 @cli.command("list")
@@ -236,8 +236,10 @@ def env(as_json: bool) -> None:
     click.echo(shows.environment(as_json))
 
 
-def _options(kind: "type[RunOptions]", given: dict[str, Any]) -> "RunOptions":
-    return kind(**given)
+def _options(given: dict[str, Any]) -> "RunOptions":
+    from bench.options import RunOptions
+
+    return RunOptions(**given)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from bench.api import registry
 from bench.api.call import Regime
 from bench.api.cell import Cell
 from bench.api.errors import InvalidConfig, Refused, UnknownName
-from bench.api.registry import Home
+from bench.api.registry import BACKBONE_AXES, Home
 from bench.api.resolve import VariantSpec, canonical_backbone, resolve
 from bench.api.selector import Selector, parse, parse_list
 from bench.api.task import Task, TaskPreset
@@ -223,7 +223,10 @@ def quality_cell(request: Request, spec: VariantSpec, home: Home, seed: int) -> 
         raise UnknownName.among(f"slot of {written.name}", slot, slots)
     protocol = parse(size.protocol)
     if request.protocol:
-        protocol = protocol.with_options(**parse(request.protocol).options)
+        changed = parse(request.protocol)
+        if changed.name != protocol.name:
+            raise UnknownName.among("training protocol", changed.name, [protocol.name])
+        protocol = protocol.with_options(**changed.options)
     cell = Cell(
         kind="quality",
         task=task.show(),
@@ -235,7 +238,7 @@ def quality_cell(request: Request, spec: VariantSpec, home: Home, seed: int) -> 
         dtype=request.dtype,
         device=request.device,
         seed=seed,
-        revisions=revisions(spec, task.name, written.name),
+        revisions=revisions(spec, task.name, written),
     )
     return PlannedCell(cell, _expected(size, protocol, spec), shown)
 
@@ -253,19 +256,32 @@ def sized_task(text: str, preset: str) -> tuple[Selector, TaskPreset, str]:
     """Canonical task selector at a preset's size, that size, and the text a person would type."""
     asked = parse(text)
     target: type[Task] = registry.entry("task", asked.name).target
+    if preset not in target.presets:
+        sizes = ", ".join(target.presets) or "none"
+        raise InvalidConfig(f"task {asked.name} has no sizes for preset {preset}; it has: {sizes}.")
     size = target.presets[preset]
     options: dict[str, Any] = {**parse(size.options).options, **asked.options}
     return registry.canonical("task", Selector(asked.name, options)), size, asked.show()
 
 
-def revisions(spec: VariantSpec, task: str, backbone: str) -> str:
+def revisions(spec: VariantSpec, task: str, backbone: Selector) -> str:
     """`name:number` of everything whose code decides the numbers of a cell."""
-    used = {
-        f"{task}:{registry.entry('task', task).revision}",
-        f"{backbone}:{registry.entry('backbone', backbone).revision}",
-        *spec.revision.split(),
-    }
-    return " ".join(sorted(used))
+    used = [("task", task), ("backbone", backbone.name)]
+    for axis in BACKBONE_AXES:
+        for chosen in registry.options_of(backbone.options.get(axis, ())):
+            used.append((axis, chosen.name))
+            if "joint" in chosen.options:
+                used.append(("joint", registry.options_of(chosen.options["joint"])[0].name))
+    own = [f"{name}:{registry.entry(axis, name).revision}" for axis, name in used]
+    return " ".join(sorted({*own, *spec.revision.split()}))
+
+
+def revisions_of(cell: Cell) -> str:
+    """What `Cell.revisions` would be if the cell were planned now."""
+    spec = resolve(cell.variant)
+    if cell.kind == "speed":
+        return spec.revision
+    return revisions(spec, parse(cell.task).name, parse(cell.backbone))
 
 
 def _add_speed(made: Plan, specs: Sequence[tuple[str, VariantSpec]], baseline: VariantSpec) -> None:

@@ -63,6 +63,8 @@ class JobResult:
     certificate: dict[str, Any] = field(default_factory=dict)
     trace: str = ""
     """Traceback of an unexpected error, for the log."""
+    died: bool = False
+    """Whether the process ended without an answer of its own."""
 
 
 def run_job(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult:
@@ -108,6 +110,8 @@ def reason_of(error: Exception) -> Reason:
 
 def _train(job: Job, data_dir: Path | None, share_done: ShareDone, start: float) -> JobResult:
     (cell,) = job.cells
+    if cell.device == "cuda" and not torch.cuda.is_available():
+        raise Refused("this machine has no CUDA device; choose --device cpu.")
     result = train_cell(cell, data_dir=data_dir, progress=share_done)
     if job.keep_models and result.system is not None:
         _save(result.system, Path(job.keep_models) / f"{cell.id}.safetensors")

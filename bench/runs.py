@@ -5,8 +5,8 @@ import os
 import shlex
 import signal
 import sys
-from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import click
@@ -16,74 +16,16 @@ from bench.api.cell import parse_label
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.registry import load_package
 from bench.api.resolve import resolve
+from bench.api.selector import parse
 from bench.catalog import catalog_of, merge_catalogs
+from bench.executors.progress import spoken
 from bench.executors.session import Session
 from bench.executors.worker import WorkerSettings, load_plugins
-from bench.plan import Plan, PlannedCell, Request, plan
+from bench.options import RunOptions, read_spec, refuse_beside_spec, spec_of
+from bench.plan import Plan, PlannedCell, asked_variants, plan, revisions_of, sized_task
+from bench.presets import find_preset
 from results.row import STATUSES
 from results.store import Store
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """Everything the command line says, as typed; also the content of spec.json."""
-
-    variants: str = "all"
-    tasks: str = ""
-    backbone: str = ""
-    slot: str = ""
-    preset: str = "quick"
-    seeds: int = 0
-    first_seed: int = 0
-    training: str = ""
-    baseline: str = "scaled_dot"
-    device: str = "cpu"
-    dtype: str = "float32"
-    impl: str = "auto"
-    jobs: int = 0
-    plugin: tuple[str, ...] = ()
-    quality: bool = True
-    speed: bool = True
-    verify: bool = True
-    cells: tuple[str, ...] = ()
-    spec: str = ""
-    out: str = ""
-    data_dir: str = ""
-    retry: tuple[str, ...] = ()
-    keep_models: bool = False
-    inline: bool = False
-    as_json: bool = False
-
-    @property
-    def jobs_at_once(self) -> int:
-        """Processes at once."""
-        return self.jobs or os.cpu_count() or 1
-
-    @property
-    def request(self) -> Request:
-        """What the planner reads."""
-        return Request(
-            variants=self.variants,
-            tasks=self.tasks,
-            backbone=self.backbone,
-            slot=self.slot,
-            preset=self.preset,
-            seeds=self.seeds,
-            first_seed=self.first_seed,
-            protocol=self.training,
-            baseline=self.baseline,
-            device=self.device,
-            dtype=self.dtype,
-            impl=self.impl,
-            jobs=self.jobs_at_once,
-            speed=self.speed,
-            quality=self.quality,
-        )
-
-    @property
-    def folder(self) -> Path:
-        """Where results go."""
-        return Path(self.out or f"runs/{self.preset}")
 
 
 def load_everything(plugins: tuple[str, ...]) -> None:
@@ -95,10 +37,13 @@ def load_everything(plugins: tuple[str, ...]) -> None:
 
 def run(options: RunOptions) -> int:
     """Plan, certify, train, time, report; returns the exit code."""
-    options = read_spec(options)
+    options, _ = read_spec(options, "run")
     load_everything(options.plugin)
-    made = cell_plan(options) if options.cells else plan(options.request)
-    return execute(options, made, {})
+    if options.cells:
+        # beside a finished run and not in it, so that a cell of it is run again
+        options = replace(options, out=options.out or "runs/cells")
+        return execute(options, cell_plan(options))
+    return execute(options, plan(options.request))
 
 
 def show_plan(options: RunOptions) -> None:
@@ -123,69 +68,87 @@ def show_plan(options: RunOptions) -> None:
         click.echo(f"left out: {left.label}: {left.reason}; {left.command}")
     click.echo(
         f"{len(made.quality)} training and {len(made.speed)} speed cells, "
-        f"about {made.seconds / 60:.0f} min with {made.request.jobs} jobs; "
+        f"about {spoken(made.seconds)} with {made.request.jobs} jobs; "
         f"{len(made.left_out)} left out."
     )
 
 
 def ablate(base: str, axis: str, options: RunOptions) -> int:
     """Run an ablation; returns the exit code."""
+    options, asked_before = read_spec(options, "ablate")
+    base, axis = base or asked_before.get("base", ""), axis or asked_before.get("axis", "")
+    if not (base and axis):
+        raise InvalidConfig("ablate: give --base and --axis, or --spec.")
     load_everything(options.plugin)
     asked = ablations.ablation(base, axis)
     folder = options.out or f"runs/ablate-{resolve(base).name}-{axis}"
-    options = replace(options, out=folder, speed=False)
+    options = replace(options, out=folder, speed=False, baseline=base)
     made = ablations.plan_ablation(options.request, asked, base)
-    return execute(options, made, {"ablation": ablations.ablation_facts(asked)})
+    spec = {"command": "ablate", "base": base, "axis": axis}
+    return execute(options, made, {"ablation": ablations.ablation_facts(asked)}, spec)
 
 
 def study(options: RunOptions, tuning: dict[str, Any]) -> int:
     """Run studies; returns the exit code."""
-    from bench.study import StudyRequest, run_studies
+    from bench.study import StudyRequest, run_studies, study_facts
 
+    options, asked_before = read_spec(options, "study")
+    if options.variants == "":
+        raise InvalidConfig("study: give --variants, or --spec.")
+    if asked_before:
+        changed = [f.name for f in fields(StudyRequest) if tuning.get(f.name, "") != f.default]
+        refuse_beside_spec(name for name in changed if name in tuning)
+        tuning = asked_before["tuning"]
     load_everything(options.plugin)
     asked = StudyRequest(request=options.request, **tuning)
     options = replace(options, out=options.out or "runs/study")
-    names = {spec.canonical.show(): name for name, spec in _asked(options)}
-    store = Store.create(options.folder)
+    names = {spec.canonical.show(): name for name, spec in asked_variants(options.variants)}
+    task, _, shown = sized_task(options.tasks, options.preset)
+    store = open_store(options)
     session = make_session(options, store)
+    write_catalog(options, store, names, {task.show(): shown}, {})
+    store.write_json("spec.json", {**spec_of(options), "command": "study", "tuning": tuning})
 
     def work() -> None:
         results = run_studies(asked, session)
-        cells = [planned.cell for result in results for planned in result.finals]
-        for result in results:
-            for planned in result.finals:
-                names.setdefault(planned.cell.variant, f"{result.variant} tuned")
-        facts = {
-            result.variant: {
-                "trials": asked.trials,
-                "best_trial": result.best_trial,
-                "best_validation": round(result.best_value, 4),
-                **result.parameters,
-            }
-            for result in results
-        }
-        tasks = {cell.task: asked.request.tasks for cell in cells}
-        _write_catalog(options, store, names, tasks, {"study": facts})
+        finals = [(r.variant, planned.cell) for r in results for planned in r.finals]
+        for variant, cell in finals:
+            names.setdefault(cell.variant, f"{variant} tuned")
+        facts = study_facts(asked, results)
+        write_catalog(options, store, names, {task.show(): shown}, {"study": facts})
         if options.verify:
-            session.certify([cell.variant for cell in cells], options.impl)
+            session.certify([cell.variant for _, cell in finals], options.impl)
 
     return _guarded(options, session, work)
 
 
-def _asked(options: RunOptions) -> list[tuple[str, Any]]:
-    from bench.plan import asked_variants
+def open_store(options: RunOptions) -> Store:
+    """Open or make the run folder.
 
-    return asked_variants(options.variants)
+    Raises:
+        InvalidConfig: Nothing can be written there.
+    """
+    try:
+        return Store.create(options.folder)
+    except OSError as error:
+        raise InvalidConfig(
+            f"cannot write to {options.folder} ({error.strerror}); give another --out."
+        ) from error
 
 
-def execute(options: RunOptions, made: Plan, extra: dict[str, Any]) -> int:
-    """Do a plan and report it."""
-    store = Store.create(options.folder)
+def execute(
+    options: RunOptions,
+    made: Plan,
+    extra: dict[str, Any] | None = None,
+    spec: dict[str, Any] | None = None,
+) -> int:
+    """Do a plan and report it; `extra` goes to the catalog and `spec` to the spec file."""
+    store = open_store(options)
     session = make_session(options, store)
     tasks = {p.cell.task: p.shown_task for p in made.quality}
-    _write_catalog(options, store, made.names, tasks, extra)
+    write_catalog(options, store, made.names, tasks, extra or {})
     store.write_json("plan.json", _plan_facts(options, made))
-    store.write_json("spec.json", _spec(options))
+    store.write_json("spec.json", {**spec_of(options), **(spec or {"command": "run"})})
     _announce(options, made, session)
 
     def work() -> None:
@@ -219,8 +182,8 @@ def make_session(options: RunOptions, store: Store) -> Session:
     )
 
 
-def _guarded(options: RunOptions, session: Session, work: Any) -> int:
-    """Run work; whatever interrupts it, say what is saved and write the report."""
+def _guarded(options: RunOptions, session: Session, work: Callable[[], None]) -> int:
+    """Run work and report; on an interrupt, say what is saved and how to go on."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         work()
@@ -276,95 +239,65 @@ def finish(options: RunOptions, session: Session) -> int:
 
 
 def cell_plan(options: RunOptions) -> Plan:
-    """A plan of the cells whose labels were given."""
+    """A plan of the cells whose labels were given.
+
+    Raises:
+        InvalidConfig: A label is of an older or newer revision of the code.
+    """
     cells = [parse_label(label) for label in options.cells]
-    made = Plan(options.request, plan(replace(options.request, variants=options.baseline)).preset)
+    made = Plan(options.request, find_preset(options.preset))
     baseline = resolve(options.baseline).canonical.show()
     made.baseline = baseline
-    made.names = {cell.variant: _short(cell.variant) for cell in cells}
+    made.names = {cell.variant: parse(cell.variant).name for cell in cells}
     made.names.setdefault(baseline, options.baseline)
     for cell in cells:
-        planned = PlannedCell(cell, 60.0, cell.task)
+        now = revisions_of(cell)
+        if now != cell.revisions:
+            raise InvalidConfig(
+                f"this label is of other code ({cell.revisions}), here is {now}; "
+                "copy a label that this version prints."
+            )
+        planned = PlannedCell(cell, 60.0, parse(cell.task).name)
         (made.speed if cell.kind == "speed" else made.quality).append(planned)
     return made
 
 
-def _short(variant: str) -> str:
-    return variant.partition("[")[0]
-
-
-def read_spec(options: RunOptions) -> RunOptions:
-    """Take every option from a spec file; only where results go stays as typed.
-
-    Raises:
-        InvalidConfig: The file is not there or has unknown keys.
-    """
-    if not options.spec:
-        return options
-    path = Path(options.spec)
-    try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidConfig(
-            f"cannot read the spec {path} ({error}); give the spec.json of a run folder."
-        ) from error
-    known = {field.name for field in fields(RunOptions)}
-    unknown = sorted(set(given) - known)
-    if unknown:
-        raise InvalidConfig(str(UnknownName.among(f"key in {path}", unknown[0], known)))
-    listed: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in given.items()
-    }
-    kept: dict[str, Any] = {
-        "out": options.out,
-        "data_dir": options.data_dir,
-        "as_json": options.as_json,
-    }
-    return RunOptions(**{**listed, **{k: v for k, v in kept.items() if v}})
-
-
-def _spec(options: RunOptions) -> dict[str, Any]:
-    """The options that say what was asked; not where it went nor on how many cores."""
-    left_out = ("spec", "out", "data_dir", "as_json", "jobs", "retry", "inline")
-    return {key: value for key, value in asdict(options).items() if key not in left_out}
-
-
 def _plan_facts(options: RunOptions, made: Plan) -> dict[str, Any]:
     return {
-        "asked": _spec(options),
+        "asked": spec_of(options),
         "cells": [cell.label for cell in made.cells],
         "left_out": [asdict(left) for left in made.left_out],
         "expected_s": round(made.seconds, 1),
     }
 
 
-def _write_catalog(
+def write_catalog(
     options: RunOptions,
     store: Store,
     names: dict[str, str],
     tasks: dict[str, str],
     extra: dict[str, Any],
 ) -> None:
+    """Write what a report must know of names, beside what earlier runs wrote."""
     found = catalog_of(
         names,
         tasks,
         baseline=resolve(options.baseline).canonical.show(),
         command=command_line(),
         preset=options.preset,
-        ranks=options.preset != "smoke",
+        ranks=find_preset(options.preset).ranks,
     )
-    for variant, change in extra.pop("ablation", {}).items():
+    for variant, change in extra.get("ablation", {}).items():
         if variant in found["variants"]:
             found["variants"][variant]["ablation"] = change
-    found.update(extra)
+    found.update({key: value for key, value in extra.items() if key != "ablation"})
     store.write_json("catalog.json", merge_catalogs(store.read_json("catalog.json"), found))
 
 
 def _announce(options: RunOptions, made: Plan, session: Session) -> None:
-    minutes = made.seconds / 60
     click.echo(
         f"{len(made.quality)} training cells and {len(made.speed)} speed cells into "
-        f"{options.folder}, about {minutes:.0f} min on {session.jobs} processes; "
+        f"{options.folder}, about {spoken(made.seconds)} on {session.jobs} processes; "
         f"{len(made.left_out)} left out.",
         err=True,
     )

@@ -1,6 +1,7 @@
 """What `list`, `show`, `verify`, `report`, `data` and `env` do."""
 
 import json
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -14,8 +15,9 @@ from bench.api.errors import UnknownName
 from bench.api.registry import AXES, Entry, Recipe
 from bench.api.resolve import resolve
 from bench.api.task import Task
+from bench.options import RunOptions
 from bench.presets import PRESETS
-from bench.runs import RunOptions, load_everything
+from bench.runs import load_everything
 
 KINDS = ("variants", "tasks", "backbones", "presets", "metrics")
 
@@ -40,7 +42,7 @@ def listing(kind: str, plugins: tuple[str, ...], as_json: bool) -> str:
 def _variant_rows() -> list[list[str]]:
     rows = []
     for name, entry in registry.variant_entries().items():
-        mark = " (control)" if entry.control else ""
+        mark = " (control)" if entry.control and "(control)" not in entry.title else ""
         home = entry.home.task if entry.home else ""
         rows.append([name, entry.title + mark, _paper(entry), home])
     return rows
@@ -91,7 +93,7 @@ def _facts(entry: Entry) -> dict[str, Any]:
         "what": entry.title,
         "paper": f"{cited.text}, {cited.url}, {cited.where}".rstrip(", ") if cited else "",
         "home": entry.home.task if entry.home else "",
-        "file": entry.module.replace(".", "/") + ".py",
+        "file": sys.modules[entry.module].__file__ or "",
         "options": _options(entry.config),
     }
     if isinstance(entry.target, Recipe):

@@ -1,7 +1,8 @@
 """Hyper-parameter studies with an equal budget for every variant; the only user of Optuna."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any
 
 import optuna
@@ -56,6 +57,11 @@ class StudyRequest:
             raise InvalidConfig("study: trials and final seeds must be at least 1.")
         if not self.request.tasks or len(parse_list(self.request.tasks)) != 1:
             raise InvalidConfig("study: name exactly one task with --tasks.")
+        if self.request.first_seed >= FRESH_SEED:
+            raise InvalidConfig(
+                f"study: seeds from {FRESH_SEED} on are kept for the winners; "
+                "give a smaller --first-seed."
+            )
 
 
 @dataclass(frozen=True)
@@ -76,10 +82,11 @@ class StudyResult:
 
     variant: str
     """As asked."""
-    best_value: float
-    best_trial: int
-    parameters: dict[str, Any]
-    finals: tuple[PlannedCell, ...]
+    best_value: float | None
+    """On validation; None where no trial gave a value."""
+    best_trial: int = 0
+    parameters: dict[str, Any] = field(default_factory=dict)
+    finals: tuple[PlannedCell, ...] = ()
 
 
 def run_studies(asked: StudyRequest, session: Session) -> list[StudyResult]:
@@ -96,6 +103,19 @@ def run_studies(asked: StudyRequest, session: Session) -> list[StudyResult]:
     for result in found:
         session.train(result.finals)
     return found
+
+
+def study_facts(asked: StudyRequest, results: Sequence[StudyResult]) -> dict[str, Any]:
+    """What the catalog says of each study."""
+    facts: dict[str, Any] = {}
+    for result in results:
+        facts[result.variant] = {"trials": asked.trials}
+        if result.best_value is None:
+            facts[result.variant]["best_trial"] = "none gave a value"
+        else:
+            best = {"best_trial": result.best_trial, "best_validation": round(result.best_value, 4)}
+            facts[result.variant] |= {**best, **result.parameters}
+    return facts
 
 
 def knobs_of(spec: VariantSpec) -> list[Knob]:
@@ -131,43 +151,98 @@ def _tune(
     lower = task.metrics[0].better == "lower"
     study = optuna.create_study(
         storage=storage,
-        study_name=f"{asked.request.tasks} @ {name} @ {asked.request.preset}",
-        sampler=_sampler(asked.sampler, asked.request.first_seed),
+        study_name=study_name(name, spec, asked),
         direction="minimize" if lower else "maximize",
         load_if_exists=True,
     )
-    _recover(study)
-    space = {knob.name: distribution(knob.range) for knob in knobs}
+    _alone(study, session)
+    folder = str(session.store.folder.resolve())
+    _recover(study, folder)
     while (left := asked.trials - _counted(study)) > 0:
-        trials = [study.ask(space) for _ in range(min(left, session.jobs))]
+        trials = [_ask(study, asked, knobs, folder) for _ in range(min(left, session.jobs))]
         cells = [trial_cell(spec, asked, knobs, trial.params) for trial in trials]
-        outcomes = session.train(cells, [trial.number for trial in trials])
+        outcomes = session.train(cells, [_number(trial) for trial in trials])
         _tell(study, trials, cells, outcomes, task.metrics[0].name, session)
     complete = [t for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE]
     if not complete:
-        raise InvalidConfig(f"study: no trial of {name} gave a value; see the failed cells.")
+        return StudyResult(name, None)
     best = study.best_trial
     finals = tuple(
         _with_seed(trial_cell(spec, asked, knobs, best.params), seed)
         for seed in range(FRESH_SEED, FRESH_SEED + asked.final_seeds)
     )
-    return StudyResult(name, float(best.value or 0.0), best.number, best.params, finals)
+    return StudyResult(name, best.value, _number(best), best.params, finals)
 
 
-def _sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
-    if name == "qmc":
-        return optuna.samplers.QMCSampler(seed=seed)
+def study_name(name: str, spec: VariantSpec, asked: StudyRequest) -> str:
+    """A name that only the same question has, so that no trial of another one is counted."""
+    question = {"variants": name, "baseline": "", "seeds": 0, "jobs": 1}
+    request = replace(asked.request, **question)  # type: ignore[arg-type]  # values of four types
+    facts = (spec.canonical, spec.revision, request, asked.trial_seconds, asked.sampler)
+    digest = sha256(repr((*facts, knobs_of(spec))).encode()).hexdigest()[:8]
+    return f"{request.tasks} @ {name} @ {request.preset} {digest}"
+
+
+def _alone(study: optuna.Study, session: Session) -> None:
+    """Refuse to share a study: the trials of a living driver look like those of a killed one."""
+    claim = sha256(study.study_name.encode()).hexdigest()[:12]
+    if not session.store.claim(claim):
+        raise InvalidConfig(
+            f"another process runs this study in {session.store.folder}; "
+            "wait for it, or give another --out."
+        )
+
+
+def _ask(
+    study: optuna.Study, asked: StudyRequest, knobs: Sequence[Knob], folder: str
+) -> optuna.Trial:
+    """Ask for one trial; its draws depend on its number alone, not on how often a run was killed.
+
+    The first draws are the same for every variant, so that all try the same learning rates.
+    """
+    trials = study.get_trials(deepcopy=False)
+    number = sum("retry_of" not in trial.user_attrs for trial in trials)
+    study.sampler = _sampler(asked.sampler, asked.request.first_seed, number)
+    trial = study.ask({knob.name: distribution(knob.range) for knob in knobs})
+    if "retry_of" not in trial.user_attrs:
+        trial.set_user_attr("number", number)
+        trial.set_user_attr("folder", folder)
+    return trial
+
+
+def _sampler(name: str, seed: int, number: int) -> optuna.samplers.BaseSampler:
+    """A sampler for one trial; a seed alone would repeat its draws after every restart."""
+    own = seed + 7919 * number
     if name == "tpe":
-        return optuna.samplers.TPESampler(seed=seed)
-    return optuna.samplers.RandomSampler(seed=seed)
+        return optuna.samplers.TPESampler(seed=own)
+    alone = optuna.samplers.RandomSampler(seed=own)
+    if name == "qmc":  # keeps its place in the sequence in the storage
+        return optuna.samplers.QMCSampler(
+            seed=seed, independent_sampler=alone, warn_independent_sampling=False
+        )
+    return alone
 
 
-def _recover(study: optuna.Study) -> None:
-    """Ask trials that a killed driver left running again, with the same parameters."""
-    for trial in study.get_trials(deepcopy=False):
-        if trial.state == TrialState.RUNNING:
+def _recover(study: optuna.Study, folder: str) -> None:
+    """Ask trials that a killed driver left running again, with the same parameters.
+
+    A storage may hold trials of other machines, which are left alone.
+    """
+    trials = study.get_trials(deepcopy=False)
+    asked_again = {trial.user_attrs.get("retry_of") for trial in trials}
+    for trial in trials:
+        ours = trial.user_attrs.get("folder", folder) == folder
+        if ours and trial.state == TrialState.RUNNING:
+            # in this order, so that a kill between the two loses no trial
+            if trial.number not in asked_again:
+                again = {**trial.user_attrs, "retry_of": trial.number, "number": _number(trial)}
+                study.enqueue_trial(trial.params, user_attrs=again)
             study.tell(trial.number, state=TrialState.FAIL)
-            study.enqueue_trial(trial.params, user_attrs={"retry_of": trial.number})
+
+
+def _number(trial: optuna.Trial | optuna.trial.FrozenTrial) -> int:
+    """The number under which a trial was first asked."""
+    return int(trial.user_attrs.get("number", trial.number))
 
 
 def _counted(study: optuna.Study) -> int:

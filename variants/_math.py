@@ -49,3 +49,8 @@ def xavier_per_head(heads: int, fan_in: int, fan_out: int) -> Float[Tensor, "H E
     for head in weight:
         nn.init.xavier_uniform_(head)
     return weight
+
+
+def at_least_single(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Widen half precision to float32, in which sums of exponentials are safe; leave the rest."""
+    return x.float() if x.element_size() < 4 else x

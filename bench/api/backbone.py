@@ -245,8 +245,9 @@ class Wiring(Claiming):
     ) -> Steps:
         """All steps under teacher forcing; a loop unless a subclass can do better."""
         found: list[Steps] = []
-        for index in range(x.shape[1]):
-            found.append(self.step(x[:, index : index + 1], memories, path, mode))
+        # one split has one backward; a slice a step would write the whole gradient T times
+        for word in x.split(1, 1):
+            found.append(self.step(word, memories, path, mode))
             path = found[-1].path
         return join_steps(found)
 

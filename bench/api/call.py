@@ -1,7 +1,6 @@
 """The one argument of every component hook, and what attention returns."""
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Literal, NamedTuple
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor
 
 from bench.api.noise import Noise
 from bench.api.shapes import Mixed, Query, Weights
-from bench.api.source import Memory, State, Tree
+from bench.api.source import Memory, State, Tree, tree_map
 
 Read = Literal["train", "expected", "hard"]
 """`train` samples where the mechanism samples, `expected` averages, `hard` takes the best key."""
@@ -67,18 +66,18 @@ class Call:
     extras: Tree = field(default_factory=dict)
     """Declared per-query inputs, leaves `B L ...`."""
 
-    @cached_property
+    @property
     def position(self) -> Int[Tensor, " L"]:
         """Absolute positions of the queries, 0-based."""
         length = self.query.shape[2]
         return torch.arange(self.offset, self.offset + length, device=self.query.device)
 
-    @cached_property
+    @property
     def key_position(self) -> Int[Tensor, " S"]:
         """Absolute positions of the keys, 0-based."""
         return torch.arange(self.memory.source.key.shape[2], device=self.query.device)
 
-    @cached_property
+    @property
     def allowed(self) -> Bool[Tensor, "#B 1 #L S"] | None:
         """Keys that exist and do not lie in the future; None says that all do."""
         mask = self.memory.source.mask
@@ -94,15 +93,14 @@ class Call:
         assert self.noise is not None, "read='train' needs noise"
         return self.noise
 
-    def one(self, index: int) -> "Call":
-        """The call for a single query of several."""
-        extras = {name: leaf[:, index : index + 1] for name, leaf in self.extras.items()}  # type: ignore[index]
-        return replace(
-            self,
-            query=self.query[:, :, index : index + 1],
-            offset=self.offset + index,
-            extras=extras,
-        )
+    def one(self, index: int, query: Query) -> "Call":
+        """The call for the single query at an index of this one."""
+
+        def cut(found: Tensor) -> Tensor:
+            return found[:, index : index + 1]
+
+        extras = tree_map(cut, self.extras)
+        return replace(self, query=query, offset=self.offset + index, extras=extras)
 
 
 class MixResult(NamedTuple):

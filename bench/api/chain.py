@@ -54,7 +54,6 @@ class Chain(Variant):
         self.feedbacks = feedbacks
         # a module list registers the parameters; the tuples above keep the types
         self.stacked = nn.ModuleList((*positions, *feedbacks))
-        score.branch, pattern.branch, alignment.branch = "score", "pattern", "alignment"
         for index, position in enumerate(positions):
             position.branch = f"position{index}"
         for index, feedback in enumerate(feedbacks):
@@ -141,8 +140,8 @@ class Chain(Variant):
 
     def _mix_stepwise(self, call: Call, carried: Tree) -> MixResult:
         found: list[MixResult] = []
-        for index in range(call.query.shape[2]):
-            found.append(self.mix(call.one(index), carried, want_weights=True))
+        for index, query in enumerate(call.query.split(1, 2)):
+            found.append(self.mix(call.one(index, query), carried, want_weights=True))
             carried = found[-1].carried
         weights = [step.weights for step in found if step.weights is not None]
         terms = {

@@ -68,7 +68,7 @@ class Component(nn.Module):
         check_facts(cls.__name__, cls.needs, cls.gives, cls.takes, cls.cannot)
 
     branch: str = ""
-    """Name of this component's branch of memory and state; the chain sets it."""
+    """Name of this component's branch of memory and state; the chain numbers stacked ones."""
 
     def __init__(self, config: Config, dims: Dims) -> None:
         super().__init__()
@@ -88,6 +88,7 @@ class Component(nn.Module):
 class Score(Component):
     """score(query, key) -> energy."""
 
+    branch = "score"
     takes_features: ClassVar[bool] = False
 
     def energy(self, call: Call, features: Features | None) -> Energy:
@@ -106,6 +107,7 @@ class Score(Component):
 class Position(Component):
     """What places do to queries, energies and outputs; several may be stacked."""
 
+    branch = "position0"
     changes_query: bool = False
     changes_energy: bool = False
     changes_output: bool = False
@@ -157,6 +159,7 @@ class Position(Component):
 class Pattern(Component):
     """Which keys a query may see."""
 
+    branch = "pattern"
     kind: ClassVar[Literal["full", "window", "dense"]] = "dense"
     """Symbolic form, so that a fused kernel need not read a mask."""
 
@@ -185,6 +188,7 @@ class Aligned:
 class Alignment(Component):
     """energy -> weights; owns its scan over queries if it needs one."""
 
+    branch = "alignment"
     default_read: ClassVar[Read] = "expected"
     """How a trained model reads when it is scored."""
     reads: ClassVar[tuple[Read, ...]] = ("expected",)
@@ -212,6 +216,7 @@ class Alignment(Component):
 class Feedback(Component):
     """What goes back from the weights into the next step's score."""
 
+    branch = "feedback0"
     feeds_back: ClassVar[bool] = True
     num_features: int = 0
     """Per-key features handed to the score."""

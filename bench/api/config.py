@@ -72,7 +72,9 @@ def config_options(config: Config) -> dict[str, Value]:
     found: dict[str, Value] = {}
     for field in fields(config):
         value = getattr(config, field.name)
-        if isinstance(value, str):
+        if value is None:
+            found[field.name] = (Selector("none"),)
+        elif isinstance(value, str):
             found[field.name] = (Selector(value),)
         elif isinstance(value, Selector):
             found[field.name] = (value,)

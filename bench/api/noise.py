@@ -34,7 +34,7 @@ class Noise:
             num_keys: S; pass 1 for one draw a query.
         """
         device = position.device
-        base = self.seed * 1_000_003 + zlib.crc32(stream.encode())
+        base = (self.seed * 1_000_003 + _number(stream)) % 2**63
         start = torch.full((1, 1, 1, 1), base, dtype=torch.int64, device=device)
         row = torch.arange(rows, device=device).view(-1, 1, 1, 1)
         head = torch.arange(heads, device=device).view(1, -1, 1, 1)
@@ -43,8 +43,8 @@ class Noise:
         address = _scramble(address + head)
         address = _scramble(address + position.view(1, 1, -1, 1))
         address = _scramble(address + key)
-        # 24 bits fill the float32 mantissa; the half keeps 0 and 1 out, so logarithms are finite
-        return (((address >> 40) & 0xFFFFFF).float() + 0.5) / 2**24
+        # 23 bits and a half are exact in float32 and never 0 or 1, so logarithms are finite
+        return (((address >> 41) & 0x7FFFFF).float() + 0.5) / 2**23
 
     def gumbel(
         self, stream: str, rows: int, heads: int, position: Int[Tensor, " L"], num_keys: int
@@ -58,6 +58,12 @@ class Noise:
         """Standard normal draws by the inverse error function."""
         uniform = self.uniform(stream, rows, heads, position, num_keys)
         return torch.erfinv(2 * uniform - 1) * 2**0.5
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _number(stream: str) -> int:
+    """The number of a stream; a compiled graph takes it as the constant it is."""
+    return zlib.crc32(stream.encode())
 
 
 def _scramble(x: Int[Tensor, "..."]) -> Int[Tensor, "..."]:

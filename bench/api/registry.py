@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from bench.api.config import Config, NoOptions, build_config, config_options
 from bench.api.errors import BenchError, InvalidConfig, UnknownName
-from bench.api.selector import Selector, Value
+from bench.api.selector import Selector, Value, show_value
 
 CHAIN_AXES = ("position", "score", "pattern", "alignment", "feedback")
 """Axes of the chain, in the order in which they act."""
@@ -137,12 +137,17 @@ def add_entry(new: Entry) -> None:
     if new.axis not in _ENTRIES:
         raise InvalidConfig(str(UnknownName.among("axis", new.axis, AXES)))
     old = _ENTRIES[new.axis].get(new.name)
-    if old is not None and old.module != new.module:
+    if old is not None and _origin(old) != _origin(new):
         raise InvalidConfig(
             f"{new.axis} {new.name!r} of {new.module} is already registered by {old.module}; "
             "choose another name."
         )
     _ENTRIES[new.axis][new.name] = new
+
+
+def _origin(item: Entry) -> tuple[str, str]:
+    """Where a thing was written; importing its module again changes nothing."""
+    return item.module, getattr(item.target, "__qualname__", "")
 
 
 def entry(axis: str, name: str) -> Entry:
@@ -189,6 +194,9 @@ def load_plugin(path: Path) -> None:
         raise BenchError(f"no plug-in file {path}; give the path of a Python file.")
     name = f"bench_plugin_{path.stem}"
     if name in sys.modules:
+        loaded = Path(sys.modules[name].__file__ or "")
+        if not loaded.samefile(path):
+            raise BenchError(f"{path} and {loaded} have one name; rename one of the plug-ins.")
         return
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -206,10 +214,13 @@ def load_plugin(path: Path) -> None:
 
 
 def canonical(axis: str, selector: Selector) -> Selector:
-    """Write the defaults of a component's options out."""
+    """Write the defaults of a component's options out, and those of components inside them."""
     found = entry(axis, selector.name)
-    config = build_config(found.config, selector.options, selector.name)
-    return Selector(selector.name, config_options(config))
+    written = config_options(build_config(found.config, selector.options, selector.name))
+    for key, value in written.items():
+        if key in _ENTRIES and isinstance(value, tuple):
+            written[key] = tuple(canonical(key, inner) for inner in value)
+    return Selector(selector.name, written)
 
 
 def make(axis: str, selector: Selector, *args: Any, **kwargs: Any) -> Any:
@@ -219,11 +230,11 @@ def make(axis: str, selector: Selector, *args: Any, **kwargs: Any) -> Any:
     return found.target(config, *args, **kwargs)
 
 
-def options_of(value: Value) -> tuple[Selector, ...]:
+def options_of(value: Value, owner: str = "option") -> tuple[Selector, ...]:
     """Read an option that must be names joined by '+'."""
     if isinstance(value, tuple):
         return value
-    raise InvalidConfig(f"expected a name, got {value!r}.")
+    raise InvalidConfig(f"{owner} takes a name, got {show_value(value)}.")
 
 
 def _first_line(text: str | None) -> str:

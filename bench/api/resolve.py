@@ -1,7 +1,7 @@
 """From a variant selector to components: defaults written out, refusals computed, modules built."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from bench.api import registry
@@ -112,9 +112,9 @@ def resolve(selector: Selector | str, *, beneath: bool = False) -> VariantSpec:
     fixes = {axis: registry.canonical(axis, parse(text)) for axis, text in fixed.items()}
     for axis, value in given.items():
         if axis in BACKBONE_AXES:
-            fixes[axis] = registry.canonical(axis, registry.options_of(value)[0])
+            fixes[axis] = _fixed(axis, value)
         else:
-            axes[axis] = _axis(axis, registry.options_of(value))
+            axes[axis] = _axis(axis, registry.options_of(value, axis))
     if own:
         axes, fixes = _give_own(found, recipe.main, axes, fixes, own)
     written = {axis: tuple(_written(axis, s) for s in axes[axis]) for axis in VARIANT_AXES}
@@ -147,12 +147,17 @@ def parse_names(text: str) -> tuple[Selector, ...]:
 
 def _axis(axis: str, chosen: tuple[Selector, ...]) -> tuple[Selector, ...]:
     """Drop the word for nothing; refuse several where only one makes sense."""
-    kept = tuple(s for s in chosen if s.name != ABSENT.get(axis) or len(chosen) > 1)
+    kept = tuple(s for s in chosen if s.show() != ABSENT.get(axis) or len(chosen) > 1)
     if any(s.name == ABSENT.get(axis) for s in kept):
         raise InvalidConfig(f"{axis}={'+'.join(map(str, chosen))}: 'none' stands alone.")
     if len(kept) > 1 and axis not in STACKED:
         raise InvalidConfig(f"{axis} takes one name, got {'+'.join(map(str, chosen))}.")
     return kept
+
+
+def _fixed(axis: str, value: Value) -> Selector:
+    (chosen,) = _axis(axis, registry.options_of(value, axis))
+    return registry.canonical(axis, chosen)
 
 
 def _give_own(
@@ -163,15 +168,24 @@ def _give_own(
     own: dict[str, Value],
 ) -> tuple[dict[str, tuple[Selector, ...]], dict[str, Selector]]:
     """Pass options without an axis name to the component that the name is about."""
-    if not main:
-        raise InvalidConfig(
-            str(UnknownName.among(f"option of {found.name}", min(own), VARIANT_AXES))
-        )
+    target = fixes.get(main) or next(iter(axes.get(main, ())), None)
+    if target is None or target.name == "auto":  # nothing stands there that could have options
+        raise _unknown_option(found.name, min(own), ())
+    known = [field.name for field in fields(registry.entry(main, target.name).config)]
+    for key in own:
+        if key not in known:
+            raise _unknown_option(found.name, key, known)
+    changed = target.with_options(**own)
     if main in fixes:
-        target = fixes[main].with_options(**own)
-        return axes, {**fixes, main: registry.canonical(main, target)}
-    first, *rest = axes[main]
-    return {**axes, main: (first.with_options(**own), *rest)}, fixes
+        return axes, {**fixes, main: registry.canonical(main, changed)}
+    return {**axes, main: (changed, *axes[main][1:])}, fixes
+
+
+def _unknown_option(name: str, key: str, known: Iterable[str]) -> InvalidConfig:
+    """Suggest an option or an axis, because either may be meant."""
+    return InvalidConfig(
+        str(UnknownName.among(f"option of {name}", key, [*known, *VARIANT_AXES, *BACKBONE_AXES]))
+    )
 
 
 def _resolve_mechanism(
@@ -183,14 +197,21 @@ def _resolve_mechanism(
     axes = {}
     for axis in ("head", "output", "loss"):
         asked = given.get(axis, parse_names(DEFAULTS[axis]))
-        chosen = _axis(axis, registry.options_of(asked))
+        chosen = _axis(axis, registry.options_of(asked, axis))
         axes[axis] = tuple(_written(axis, s) for s in chosen)
+    known = [field.name for field in fields(found.config)]
+    for key in own:
+        if key not in known:
+            raise _unknown_option(found.name, key, known)
     mechanism = registry.canonical("mechanism", Selector(found.name, own))
-    return VariantSpec(found.name, found, axes, mechanism, {})
+    fixes = {axis: _fixed(axis, value) for axis, value in given.items() if axis in BACKBONE_AXES}
+    return VariantSpec(found.name, found, axes, mechanism, fixes)
 
 
 def _written(axis: str, selector: Selector) -> Selector:
     if axis == "head" and selector.name == "auto":
+        if selector.options:
+            raise InvalidConfig("head=auto takes no options; name the heads, head=multi[heads=4].")
         return selector
     return registry.canonical(axis, selector)
 
@@ -208,10 +229,6 @@ def canonical_backbone(selector: Selector | str, fixes: Mapping[str, Selector]) 
         if axis not in options:
             raise Refused(f"the variant fixes {axis}={fixed}, and {asked.name} has no such axis.")
         options[axis] = (fixed,)
-    for axis in BACKBONE_AXES:
-        if axis in options:
-            chosen = registry.options_of(options[axis])[0]
-            options[axis] = (registry.canonical(axis, chosen),)
     return Selector(asked.name, options)
 
 

@@ -9,6 +9,7 @@
 'bahdanau[feedback=markov+tu_coverage,score=additive[width=64]]'
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -148,7 +149,12 @@ class _Reader:
         if match is not None:
             self.at = match.end()
             digits = match.group()
-            return int(digits) if re.fullmatch(r"[+-]?\d+", digits) else float(digits)
+            if re.fullmatch(r"[+-]?\d+", digits):
+                return int(digits)
+            if math.isinf(float(digits)):
+                self.at = match.start()
+                raise self.fail("a number that a float can hold")
+            return float(digits)
         found = [self.selector()]
         while self.accept("+"):
             found.append(self.selector())

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import torch
 from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError, gradcheck
 
+from bench.api.chain import Chain
 from bench.api.noise import Noise
 from bench.certify.checks_invariance import one_row
 from bench.certify.compare import LOOPS, expect, expect_near, gradients
@@ -36,8 +38,26 @@ def oracle(subject: Subject) -> None:
                     continue
                 seen = attended.weights[row, :, :queries, :length]
                 expect_near(seen, weights, LOOPS, f"{sentence}, in the weights")
+    _embeds(subject)
     if "weights" in subject.gives or "weighted_sum" in subject.gives:
         expect(largest > 0, "all outputs are zero, so the comparison shows nothing")
+
+
+def _embeds(subject: Subject) -> None:
+    """Positions that act before the projection, token by token."""
+    if not isinstance(subject.variant, Chain):
+        return
+    rng = torch.Generator().manual_seed(29)
+    width = subject.slot.heads.dims.model_width
+    x = torch.randn(2, KEYS, width, generator=rng, dtype=torch.float64)
+    for offset in (0, 3):
+        found = subject.variant.embed(x, offset)
+        for row, place in ((row, place) for row in range(2) for place in range(KEYS)):
+            token = x[row, place]
+            for position in subject.variant.positions:
+                token = position.oracle_embed(token, offset + place)
+            sentence = f"the token at place {offset + place} is embedded unlike by the loops"
+            expect_near(found[row, place], token, LOOPS, sentence)
 
 
 def gradients_law(subject: Subject) -> None:

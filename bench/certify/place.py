@@ -92,8 +92,10 @@ PLACEMENTS: tuple[Placement, ...] = (
 
 
 def gives(spec: VariantSpec) -> frozenset[Fact]:
-    """Facts that the parts of a variant give."""
-    return frozenset[Fact]().union(*(part.gives for _, part in spec.claims()))
+    """Facts that the parts of a variant give and none of them makes untrue."""
+    parts = [part for _, part in spec.claims()]
+    given = frozenset[Fact]().union(*(part.gives for part in parts))
+    return given.difference(*(part.takes for part in parts))
 
 
 def refusals(spec: VariantSpec) -> dict[Regime, str]:

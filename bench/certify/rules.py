@@ -5,6 +5,7 @@ from typing import Any
 
 from bench.api import registry
 from bench.api.call import Regime
+from bench.api.component import Position
 from bench.api.facts import Fact
 from bench.api.registry import CHAIN_AXES
 from bench.api.resolve import VariantSpec
@@ -94,7 +95,7 @@ def _order_matters(spec: VariantSpec, given: frozenset[Fact], refused: Mapping[R
 
 
 def _looks_at_places(axis: str, part: Any) -> bool:
-    if axis == "position":
-        acts = (part.changes_query, part.changes_energy, part.changes_output, part.gives_features)
-        return any(acts)
+    if axis == "position":  # whether a hook acts may depend on options; one that is there counts
+        hooks = ("rotate", "energy", "output", "features")
+        return any(getattr(part, hook) is not getattr(Position, hook) for hook in hooks)
     return axis == "feedback" or (axis == "pattern" and part.kind != "full")

@@ -1,8 +1,10 @@
 """Jobs in this very process, one after another: for debuggers and tests."""
 
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 
+from bench.executors.processes import POLL_S
 from bench.executors.worker import WorkerSettings, prepare_process
 from bench.runner import Job, JobResult, run_job
 
@@ -14,10 +16,13 @@ class InlineExecutor:
         self.settings = settings
 
     def run(
-        self, jobs: Iterable[Job], jobs_at_once: int, watch: Callable[[Job, float], None]
-    ) -> Iterator[tuple[Job, JobResult]]:
+        self, jobs: Iterable[Job | None], jobs_at_once: int, watch: Callable[[Job, float], None]
+    ) -> Generator[tuple[Job, JobResult]]:
         """Do jobs in order."""
         prepare_process(self.settings)
         data_dir = Path(self.settings.data_dir) if self.settings.data_dir else None
         for job in jobs:
-            yield job, run_job(job, data_dir, lambda share, job=job: watch(job, share))  # type: ignore[misc]
+            if job is None:
+                time.sleep(POLL_S)
+            else:
+                yield job, run_job(job, data_dir, lambda share, job=job: watch(job, share))  # type: ignore[misc]

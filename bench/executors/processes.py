@@ -4,9 +4,8 @@ import multiprocessing
 import os
 import signal
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
@@ -15,15 +14,22 @@ from bench.measure.reason import Reason
 from bench.runner import Job, JobResult, failed_result
 
 POLL_S = 0.5
+"""Longest time between two looks at the workers (s)."""
+END = object()
+"""No job is left to take."""
 
 
 class Executor(Protocol):
     """Something that does jobs."""
 
     def run(
-        self, jobs: Iterable[Job], jobs_at_once: int, watch: Callable[[Job, float], None]
-    ) -> Iterator[tuple[Job, JobResult]]:
-        """Do jobs, yield each with its result as it ends; `watch` hears the share done."""
+        self, jobs: Iterable[Job | None], jobs_at_once: int, watch: Callable[[Job, float], None]
+    ) -> Generator[tuple[Job, JobResult]]:
+        """Do jobs, yield each with its result as it ends; `watch` hears the share done.
+
+        A job is taken only when it can start at once. None says that nothing can be taken now,
+        and that asking again will tell more.
+        """
 
 
 @dataclass
@@ -49,15 +55,16 @@ class ProcessExecutor:
         self.context.set_forkserver_preload(["bench.executors.worker"])
 
     def run(
-        self, jobs: Iterable[Job], jobs_at_once: int, watch: Callable[[Job, float], None]
-    ) -> Iterator[tuple[Job, JobResult]]:
+        self, jobs: Iterable[Job | None], jobs_at_once: int, watch: Callable[[Job, float], None]
+    ) -> Generator[tuple[Job, JobResult]]:
         """Do jobs, a few at once; on an interrupt every process is ended before it goes on."""
-        waiting = deque(jobs)
+        coming = iter(jobs)
         running: list[Running] = []
+        more = True
         try:
-            while waiting or running:
-                while waiting and len(running) < jobs_at_once:
-                    running.append(self._start(waiting.popleft()))
+            while more or running:
+                if more:
+                    more = self._fill(coming, running, jobs_at_once)
                 wait([one.connection for one in running], timeout=POLL_S)
                 for one in list(running):
                     self._listen(one, watch)
@@ -69,11 +76,20 @@ class ProcessExecutor:
             for one in running:
                 self._end(one)
 
+    def _fill(self, coming: Iterator[Job | None], running: list[Running], at_once: int) -> bool:
+        """Start jobs while there is room; False once there are no more."""
+        while len(running) < at_once:
+            job = next(coming, END)
+            if job is END:
+                return False
+            if not isinstance(job, Job):
+                return True
+            running.append(self._start(job))
+        return True
+
     def _start(self, job: Job) -> Running:
         ours, theirs = self.context.Pipe()
-        process = self.context.Process(
-            target=work, args=(theirs, job, self.settings, os.getpid()), daemon=True
-        )
+        process = self.context.Process(target=work, args=(theirs, job, self.settings), daemon=True)
         process.start()
         theirs.close()
         return Running(job, process, ours, time.monotonic())
@@ -88,12 +104,13 @@ class ProcessExecutor:
                     one.result = content
                 else:
                     watch(one.job, content)
-        except (EOFError, ConnectionResetError):
+        except (EOFError, OSError):  # an OSError where it died in the middle of a message
             one.process.join(5)
-            one.result = failed_result(one.job, _death(one.process.exitcode), taken)
+            reason = _death(one.process.exitcode)
+            one.result = replace(failed_result(one.job, reason, taken), died=True)
         if one.result is None and taken > one.job.timeout_s:
             reason = Reason("timeout", f"took longer than {one.job.timeout_s:.0f} s.")
-            one.result = failed_result(one.job, reason, taken)
+            one.result = replace(failed_result(one.job, reason, taken), died=True)
 
     @staticmethod
     def _end(one: Running) -> None:

@@ -66,7 +66,7 @@ class Display:
     """Tells what finishes and what is left."""
 
     def __init__(self, jobs: list[Job], at_once: int, stream: TextIO) -> None:
-        self.console = Console(file=stream, highlight=False, soft_wrap=True)
+        self.console = Console(file=stream, highlight=False, soft_wrap=True, emoji=False)
         self.estimate = Estimate(jobs, at_once, time.monotonic)
         self.count = len(jobs)
         self.finished = 0
@@ -90,16 +90,26 @@ class Display:
         if self.bar is not None:
             self._move()
         elif time.monotonic() - self.spoke > HEARTBEAT_S:
-            self._say(f"{self.estimate.share:4.0%} done, {spoken(self.estimate.left_s)} left")
+            self.say(f"{self.estimate.share:4.0%} done, {spoken(self.estimate.left_s)} left")
 
     def finish(self, job: Job, outcome: str) -> None:
         """Say what a finished job came to."""
         self.finished += 1
         self.estimate.finish(job)
         left = spoken(self.estimate.left_s)
-        self._say(f"[{self.finished}/{self.count}] {outcome:<13} {job.label} | {left} left")
+        self.say(f"[{self.finished}/{self.count}] {outcome:<13} {job.label} | {left} left")
         if self.bar is not None:
             self._move()
+
+    def expect(self, jobs: list[Job]) -> None:
+        """Hear of jobs that come on top."""
+        self.count += len(jobs)
+        self.estimate.total += sum(job.seconds for job in jobs)
+
+    def say(self, line: str) -> None:
+        """Print a line above the bar."""
+        self.spoke = time.monotonic()
+        self.console.print(line, markup=False)
 
     def close(self) -> None:
         """Take the bar away."""
@@ -110,7 +120,3 @@ class Display:
         if self.bar is not None:
             share = self.estimate.share
             self.bar.update(self.task, completed=share, left=spoken(self.estimate.left_s))
-
-    def _say(self, line: str) -> None:
-        self.spoke = time.monotonic()
-        self.console.print(line, markup=False)

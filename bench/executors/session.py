@@ -5,9 +5,10 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import version
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from bench.api.cell import Cell
+from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.executors.inline import InlineExecutor
 from bench.executors.processes import Executor, ProcessExecutor
@@ -36,18 +38,21 @@ LEAST_TIMEOUT_S = 120.0
 class Tally:
     """What became of the cells of a run."""
 
-    counts: dict[str, int] = field(default_factory=dict)
-    already: int = 0
-    """Cells that had finished in an earlier run."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """Cells of this run, by status."""
+    before: Counter[str] = field(default_factory=Counter)
+    """Cells that another run had finished, by status."""
 
-    def add(self, status: str) -> None:
-        """Count one cell."""
-        self.counts[status] = self.counts.get(status, 0) + 1
+    @property
+    def already(self) -> int:
+        """Cells that another run had finished."""
+        return self.before.total()
 
     @property
     def failed(self) -> int:
-        """Cells that ended without a value for another reason than a refusal."""
-        return sum(n for status, n in self.counts.items() if status not in ("ok", "refused"))
+        """Asked cells that ended without a value for another reason than a refusal."""
+        everyone = self.counts + self.before
+        return sum(n for status, n in everyone.items() if status not in ("ok", "refused"))
 
 
 @dataclass
@@ -60,7 +65,7 @@ class Session:
     inline: bool = False
     retry: frozenset[Status] = frozenset()
     """Statuses that are asked again."""
-    stream: TextIO = sys.stderr
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
     keep_models: bool = False
     tally: Tally = field(default_factory=Tally)
 
@@ -68,8 +73,9 @@ class Session:
         kind = InlineExecutor if self.inline else ProcessExecutor
         self.executor: Executor = kind(self.settings)
         self.environment = self.store.write_environment(collect(self.settings.threads))
-        self._finished = self.store.finished()
         self._attempts = {record.id: record.attempt for record in self.store.records()}
+        """Attempts before this run: a status that is asked again is asked once."""
+        self._queue: deque[Job] = deque()
 
     def certify(self, variants: Iterable[str], impl: str) -> dict[str, Any]:
         """Certify variants whose code has not been certified before; returns all certificates."""
@@ -94,16 +100,19 @@ class Session:
         ]
         for job, result in self._run(jobs, self.jobs, exclusive=False):
             known[job.variant] = result.certificate
-            cache.write(job.variant, impl, result.certificate)
+            if not result.died:  # which may be the machine's fault
+                cache.write(job.variant, impl, result.certificate)
         self.store.write_json("certificates.json", known)
         return dict(known)
 
     def train(self, planned: Sequence[PlannedCell], repeats: Sequence[int] = ()) -> list[Outcome]:
         """Train cells that have not finished; returns the outcomes of this call."""
+        todo = self._todo([one.cell for one in planned])
         jobs = []
         for index, one in enumerate(planned):
-            if self._skip(one.cell):
+            if one.cell.id not in todo:
                 continue
+            todo.remove(one.cell.id)
             jobs.append(
                 Job(
                     kind="quality",
@@ -124,33 +133,31 @@ class Session:
         """Time cells that have not finished, block by block, with nothing else running."""
         cells = [one.cell for one in planned]
         seconds = {one.cell.id: one.seconds for one in planned}
-        todo = {cell.id for cell in cells if not self._skip(cell)}
+        todo = self._todo(cells)
+        revision = resolve(baseline).revision
         jobs = []
         for block in group_blocks(cells):
             wanted = tuple(cell for cell in block if cell.id in todo)
-            if not wanted:
-                continue
-            reference = next((c for c in block if c.variant == baseline), block[0])
-            expected = sum(seconds[cell.id] for cell in wanted)
-            jobs.append(
-                Job(
-                    kind="speed",
-                    label=f"speed {block[0].task} ({len(wanted)} variants)",
-                    cells=wanted,
-                    reference=reference,
-                    seconds=expected,
-                    timeout_s=max(LEAST_TIMEOUT_S, SLACK * expected),
-                )
-            )
+            if wanted:
+                outside = replace(block[0], variant=baseline, revisions=revision)
+                reference = next((c for c in block if c.variant == baseline), outside)
+                expected = sum(seconds[cell.id] for cell in wanted)
+                jobs.append(_speed_job(wanted, reference, expected))
         for _ in self._run(jobs, 1, exclusive=True):
             pass
 
-    def _skip(self, cell: Cell) -> bool:
-        status = self._finished.get(cell.id)
-        if status is None or status in self.retry:
-            return False
-        self.tally.already += 1
-        return True
+    def _todo(self, cells: Iterable[Cell]) -> set[str]:
+        """Ids of the cells to run; counts those that have finished."""
+        newest = self.store.ledger().newest()
+        asked = {cell.id for cell in cells}
+        todo = {id_ for id_ in asked if self._wants(newest.get(id_))}
+        self.tally.before.update(newest[id_].status for id_ in asked - todo)
+        return todo
+
+    def _wants(self, found: Record | None) -> bool:
+        if found is None:
+            return True
+        return found.status in self.retry and found.attempt <= self._attempts.get(found.id, 0)
 
     def _run(
         self, jobs: list[Job], at_once: int, *, exclusive: bool
@@ -158,14 +165,60 @@ class Session:
         if not jobs:
             return
         display = Display(jobs, at_once, self.stream)
+        self._queue = deque(jobs)
         try:
-            with machine_lock(exclusive=exclusive):
-                for job, result in self.executor.run(jobs, at_once, display.watch):
+            with (
+                machine_lock(exclusive=exclusive, say=display.say),
+                closing(self.executor.run(self._take(), at_once, display.watch)) as done,
+            ):
+                for job, result in done:
+                    if result.died and len(job.cells) > 1:
+                        # one of them took the others along; each alone shows which
+                        display.finish(job, "died; one by one")
+                        display.expect(self._split(job))
+                        continue
                     self._keep(job, result)
                     display.finish(job, _said(job, result))
                     yield job, result
         finally:
             display.close()
+
+    def _split(self, job: Job) -> list[Job]:
+        """Queue every cell of a block as a job of its own."""
+        assert job.reference is not None, "only speed blocks have several cells"
+        expected = 2 * job.seconds / len(job.cells)
+        alone = [_speed_job((cell,), job.reference, expected) for cell in job.cells]
+        self._queue.extend(alone)
+        return alone
+
+    def _take(self) -> Iterator[Job | None]:
+        """Claim jobs one by one; what another process holds is looked at again later."""
+        while self._queue:
+            waiting = len(self._queue)
+            for _ in range(waiting):
+                job = self._queue.popleft()
+                mine, held = self._claim(job.cells)
+                if held:
+                    self._queue.append(replace(job, cells=tuple(held)))
+                if mine or not job.cells:
+                    yield replace(job, cells=tuple(mine)) if len(mine) < len(job.cells) else job
+            if self._queue:
+                yield None
+
+    def _claim(self, cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
+        """Cells that are ours to run, and cells that another process holds now."""
+        free = [cell for cell in cells if self.store.claim(cell.id)]
+        held = [cell for cell in cells if cell not in free]
+        newest = self.store.ledger().newest() if free else {}
+        mine = []
+        for cell in free:
+            found = newest.get(cell.id)
+            if self._wants(found):
+                mine.append(cell)
+            elif found is not None:
+                self.tally.before[found.status] += 1
+                self.store.release(cell.id)
+        return mine, held
 
     def _keep(self, job: Job, result: JobResult) -> None:
         """Store what a job left, before anything else is done with it."""
@@ -173,15 +226,16 @@ class Session:
             with (self.store.folder / "log.txt").open("a", encoding="utf-8") as log:
                 log.write(f"{datetime.now(UTC).isoformat()} {job.label}\n{result.trace}\n")
         for outcome in result.outcomes:
-            self.tally.add(outcome.status)
+            self.tally.counts[outcome.status] += 1
             if outcome.artifact:
                 self.store.write_artifact(outcome.cell.id, outcome.artifact)
             self.store.append(self._record(outcome))
+            self.store.release(outcome.cell.id)
 
     def _record(self, outcome: Outcome) -> Record:
         cell = outcome.cell
-        attempt = self._attempts.get(cell.id, 0) + 1
-        self._attempts[cell.id] = attempt
+        before = self.store.ledger().newest().get(cell.id)
+        attempt = before.attempt + 1 if before else 1
         return Record(
             cell={name: getattr(cell, name) for name in cell.__dataclass_fields__},
             id=cell.id,
@@ -229,12 +283,29 @@ class CertificateCache:
 
 
 @contextmanager
-def machine_lock(*, exclusive: bool) -> Iterator[None]:
+def machine_lock(*, exclusive: bool, say: Callable[[str], None]) -> Iterator[None]:
     """Keep timed cells alone on the machine: training shares the lock, timing owns it."""
     path = Path(tempfile.gettempdir()) / f"attention-bench-{os.getuid()}.lock"
+    kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
     with path.open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another run on this machine ({path}), so that timing stays alone ...")
+            fcntl.flock(file, kind)
         yield
+
+
+def _speed_job(cells: tuple[Cell, ...], reference: Cell, expected: float) -> Job:
+    what = f"{len(cells)} variants" if len(cells) > 1 else parse(cells[0].variant).name
+    return Job(
+        kind="speed",
+        label=f"speed {reference.task} ({what})",
+        cells=cells,
+        reference=reference,
+        seconds=expected,
+        timeout_s=max(LEAST_TIMEOUT_S, SLACK * expected),
+    )
 
 
 def _label(planned: PlannedCell) -> str:

@@ -5,9 +5,11 @@ worker is forked and a fresh process costs milliseconds.
 """
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -33,9 +35,12 @@ class WorkerSettings:
     threads: int = 1
 
 
-def work(connection: Connection, job: Job, settings: WorkerSettings, parent: int) -> None:
+def work(connection: Connection, job: Job, settings: WorkerSettings) -> None:
     """Do one job and send ("progress", share) now and then, ("done", result) at the end."""
-    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+    # Ctrl-C reaches every process of a terminal; the driver ends its workers itself
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    finished = threading.Event()
+    threading.Thread(target=_leave_with, args=(connection, finished), daemon=True).start()
     prepare_process(settings)
     last = 0.0
 
@@ -47,8 +52,9 @@ def work(connection: Connection, job: Job, settings: WorkerSettings, parent: int
             connection.send(("progress", share))
 
     data_dir = Path(settings.data_dir) if settings.data_dir else None
-    connection.send(("done", run_job(job, data_dir, share_done)))
-    connection.close()
+    result = run_job(job, data_dir, share_done)
+    finished.set()
+    connection.send(("done", result))
 
 
 def prepare_process(settings: WorkerSettings) -> None:
@@ -63,11 +69,12 @@ def load_plugins(paths: Sequence[str]) -> None:
         load_plugin(Path(path))
 
 
-def _leave_with(parent: int) -> None:
-    """End this process when the driver is gone, so that a killed run leaves nothing behind."""
-    while True:
-        time.sleep(1.0)
-        try:
-            os.kill(parent, 0)
-        except OSError:
-            os._exit(1)
+def _leave_with(connection: Connection, finished: threading.Event) -> None:
+    """End this process when the driver is gone, so that a killed run leaves nothing behind.
+
+    The driver never sends anything: the only thing to hear is that its end was closed.
+    """
+    with suppress(OSError):
+        connection.poll(None)
+    if not finished.is_set():
+        os._exit(1)

@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 MOST_SAMPLES = 1000
 WARM_UP_CALLS = 3
+BASELINE_SHARE = 4
+"""Budgets of the baseline and of its twin, because every comparison needs their rounds."""
 
 
 @dataclass
@@ -122,7 +124,10 @@ def plan_rounds(
 
     All of them, or evenly spread ones if it is slow; never one without those it is compared with.
     """
-    rounds = {one.name: affordable(one.call_ms[workload], protocol) for one in contestants}
+    rounds = {
+        one.name: affordable(one.call_ms[workload], protocol, BASELINE_SHARE if one.compared else 1)
+        for one in contestants
+    }
     common = min((rounds[one.name] for one in contestants if one.compared), default=protocol.count)
     shared = spread(list(range(protocol.count)), common)
     return {
@@ -131,10 +136,10 @@ def plan_rounds(
     }
 
 
-def affordable(call_ms: float, protocol: Rounds) -> int:
-    """Rounds that fit the budget of one contestant."""
+def affordable(call_ms: float, protocol: Rounds, share: int = 1) -> int:
+    """Rounds that fit the budget of one contestant, or several budgets."""
     cost = sum(visit_calls(call_ms, protocol)) * call_ms
-    fitting = int(protocol.budget_ms / cost) if cost > 0 else protocol.count
+    fitting = int(share * protocol.budget_ms / cost) if cost > 0 else protocol.count
     return min(protocol.count, max(protocol.least, fitting))
 
 

@@ -55,7 +55,6 @@ class Copier(nn.Module):
         self.embed_target = nn.Embedding(VOCABULARY, EMBEDDING, padding_idx=PAD)
         self.encoder = nn.GRU(EMBEDDING, HIDDEN // 2, bidirectional=True, batch_first=True)
         self.bridge = nn.Linear(HIDDEN, HIDDEN)
-        self.combine = nn.Linear(2 * HIDDEN, HIDDEN, bias=False)
         self.output = nn.Linear(HIDDEN, VOCABULARY)
 
     def forward(self, batch: Batch) -> Tensor:
@@ -69,11 +68,10 @@ class Copier(nn.Module):
         outputs, last = self.encoder(packed)
         memory, _ = pad_packed_sequence(outputs, batch_first=True)
         state = torch.tanh(self.bridge(torch.cat([last[0], last[1]], dim=1)))
-        read = self.decode(self.embed_target(batch.inputs), state, memory, batch.real)
-        return self.output(torch.tanh(self.combine(read)))
+        return self.output(self.decode(self.embed_target(batch.inputs), state, memory, batch.real))
 
     def decode(self, inputs: Tensor, state: Tensor, memory: Tensor, real: Tensor) -> Tensor:
-        """Return context and state of every step (`B L 2H`)."""
+        """Return what the output layer reads at every step (`B L H`)."""
         raise NotImplementedError
 
 
@@ -83,16 +81,20 @@ class Dot(Copier):
     def __init__(self) -> None:
         super().__init__()
         self.decoder = nn.GRU(EMBEDDING, HIDDEN, batch_first=True)
+        self.combine = nn.Linear(2 * HIDDEN, HIDDEN, bias=False)
 
     def decode(self, inputs: Tensor, state: Tensor, memory: Tensor, real: Tensor) -> Tensor:
         states, _ = self.decoder(inputs, state[None])
         scores = states @ memory.transpose(1, 2)
         weights = scores.masked_fill_(~real[:, None], -torch.inf).softmax(-1)
-        return torch.cat([weights @ memory, states], dim=-1)
+        return torch.tanh(self.combine(torch.cat([weights @ memory, states], dim=-1)))
 
 
 class Bahdanau(Copier):
-    """Additive attention before each step; its context enters the GRU cell."""
+    """Additive attention before each step; its context enters the GRU cell.
+
+    The readout is the published one: maxout over the old state, the word and the context.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,17 +102,22 @@ class Bahdanau(Copier):
         self.query = nn.Linear(HIDDEN, HIDDEN, bias=False)
         self.energy = nn.Linear(HIDDEN, 1, bias=False)
         self.decoder = nn.GRUCell(EMBEDDING + HIDDEN, HIDDEN)
+        self.of_state = nn.Linear(HIDDEN, 2 * HIDDEN)
+        self.of_word = nn.Linear(EMBEDDING, 2 * HIDDEN, bias=False)
+        self.of_context = nn.Linear(HIDDEN, 2 * HIDDEN, bias=False)
 
     def decode(self, inputs: Tensor, state: Tensor, memory: Tensor, real: Tensor) -> Tensor:
         keys = self.key(memory)
         padding = torch.zeros(real.shape).masked_fill_(~real, -torch.inf)[:, None]
-        steps = []
+        states, contexts = [], []
         for entering in inputs.unbind(1):
             energy = self.energy((keys + self.query(state)[:, None]).tanh_()).transpose(1, 2)
             context = ((energy + padding).softmax(-1) @ memory)[:, 0]
+            states.append(state)
+            contexts.append(context)
             state = self.decoder(torch.cat([entering, context], dim=1), state)
-            steps.append(torch.cat([context, state], dim=1))
-        return torch.stack(steps, dim=1)
+        read = self.of_state(torch.stack(states, 1)) + self.of_context(torch.stack(contexts, 1))
+        return (read + self.of_word(inputs)).unflatten(-1, (-1, 2)).amax(-1)
 
 
 MODELS = {"dot": Dot, "bahdanau": Bahdanau}

@@ -5,15 +5,41 @@ import pytest
 from bench.api import registry
 from bench.api.config import NoOptions
 from bench.api.registry import Entry
+from bench.certify import certify
+from variants.alignments.softmax import SoftmaxAlignment
+from variants.scores.scaled_dot import ScaledDotScore
+
+
+class Plant:
+    """`plant(axis, cls, config)` registers a class as `planted` and forgets it after the test."""
+
+    def __init__(self, monkeypatch):
+        self.monkeypatch = monkeypatch
+
+    def __call__(self, axis, target, config=NoOptions):
+        entry = Entry(axis=axis, name="planted", target=target, config=config, module="planted")
+        self.monkeypatch.setitem(registry._ENTRIES[axis], "planted", entry)
+
+    def alignment(self, align, **facts):
+        """Plant a softmax whose vectorized code is replaced, and its loops are not."""
+        self("alignment", type("Planted", (SoftmaxAlignment,), {"align": align, **facts}))
+
+    def score(self, energy):
+        """Plant a dot product whose vectorized code is replaced, and its loops are not."""
+        parts = {
+            "energy": energy,
+            "dot_form": lambda self, call: None,
+            "gives": frozenset({"key_local"}),
+        }
+        self("score", type("Planted", (ScaledDotScore,), parts))
+
+    def red(self, selector, *checks):
+        """Certify, and return what failed."""
+        found = certify(selector, checks=checks or None)
+        assert not found.green(), "the defect was not found"
+        return found.failed
 
 
 @pytest.fixture
 def plant(monkeypatch):
-    """`plant(axis, name, cls, config=...)` registers a class and forgets it after the test."""
-
-    def add(axis, name, target, config=NoOptions):
-        entry = Entry(axis=axis, name=name, target=target, config=config, module="planted")
-        monkeypatch.setitem(registry._ENTRIES[axis], name, entry)
-        return name
-
-    return add
+    return Plant(monkeypatch)

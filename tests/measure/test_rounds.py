@@ -179,13 +179,22 @@ def test_a_slow_variant_sits_out_rounds_but_never_too_many():
 
 def test_nobody_is_timed_in_a_round_that_the_baseline_sits_out():
     protocol = Rounds(count=12, visit_ms=10.0, samples=3, budget_ms=300.0, least=4)
-    slow = Contestant("baseline", {}, call_ms={"forward": 20.0}, compared=True)
-    twin = Contestant("sham", {}, call_ms={"forward": 40.0}, compared=True)
+    slow = Contestant("baseline", {}, call_ms={"forward": 80.0}, compared=True)
+    twin = Contestant("sham", {}, call_ms={"forward": 100.0}, compared=True)
     fast = Contestant("fast", {}, call_ms={"forward": 0.1})
     slower = Contestant("slower", {}, call_ms={"forward": 1000.0})
     plan = plan_rounds([slow, twin, fast, slower], "forward", protocol)
     assert plan["baseline"] == plan["sham"] == plan["fast"] == [0, 3, 6, 9]
     assert plan["slower"] == [0, 3, 6, 9]
+
+
+def test_the_baseline_may_take_longer_because_all_comparisons_need_it():
+    protocol = Rounds(count=12, visit_ms=10.0, samples=3, budget_ms=300.0, least=4)
+    baseline = Contestant("baseline", {}, call_ms={"forward": 30.0}, compared=True)
+    other = Contestant("other", {}, call_ms={"forward": 30.0})
+    plan = plan_rounds([baseline, other], "forward", protocol)
+    assert plan["baseline"] == list(range(12))
+    assert plan["other"] == [0, 3, 6, 9]
 
 
 def test_who_fails_while_being_timed_leaves_and_the_others_go_on():

@@ -14,6 +14,7 @@ import torch
 import bench.api
 import tasks
 from bench.api import registry
+from bench.api.backbone import Mode
 from bench.api.config import FloatRange, IntRange, default_of, search_ranges
 from bench.api.registry import Home
 from bench.api.resolve import resolve
@@ -146,8 +147,6 @@ def test_every_preset_resolves_builds_and_scores(name, preset, small_mirror):
         built = assemble(cell, small_mirror)
     stream = built.task.training(2, torch.Generator().manual_seed(0))
     batch = next(stream)
-    from bench.api.backbone import Mode
-
     terms, _ = built.system.losses(batch, Mode(read="train"), built.system.init_carry())
     assert terms["nll"].isfinite()
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from bench.api.errors import InvalidConfig
+from bench.api.task import Answer
 from tasks.transduction import Transduction, TransductionConfig
 
 PAD, BOS, EOS = 0, 1, 2
@@ -129,8 +130,6 @@ def test_a_pool_of_pairs_is_drawn_once_and_used_again():
 
 
 def test_samples_print_the_longest_length_inside_training():
-    from bench.api.task import Answer
-
     task = make("reverse", evaluate=2)
     answers = [Answer(batch, predicted=batch.targets) for batch in task.evaluation("test")]
     shown = task.samples(answers, 5)

@@ -171,6 +171,7 @@ def test_one_language_is_no_translation():
         TranslationConfig(source="en", target="en")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR is not set: the real mirror is not here")
 def test_the_real_mirror_has_29000_pairs_and_none_of_the_sentences_above():
     task = Translation(TranslationConfig(validate=20, test=30), 0, Path(REAL))

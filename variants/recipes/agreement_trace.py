@@ -18,5 +18,6 @@ register_recipe(
     module=__name__,
     title="Joint training with the trace bonus",
     citation=Citation(text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085"),
+    cost=2.0,
     home=Home(task="transduction[rule=swap]"),
 )

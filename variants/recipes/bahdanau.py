@@ -18,5 +18,6 @@ register_recipe(
         url="https://arxiv.org/abs/1409.0473",
         where="section 3.1, appendix A.1.2",
     ),
+    cost=1.9,
     home=Home(task="transduction[rule=reverse]"),
 )

@@ -14,5 +14,6 @@ register_recipe(
     module=__name__,
     title="Hard attention, marginalized exactly",
     citation=Citation(text="Wu et al., 2018", url="https://arxiv.org/abs/1808.10024"),
+    cost=1.6,
     home=Home(task="transduction[rule=copy]"),
 )

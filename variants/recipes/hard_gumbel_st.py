@@ -19,5 +19,6 @@ register_recipe(
         url="https://arxiv.org/abs/1611.01144",
         where="sections 2.1 and 2.2",
     ),
+    cost=1.2,
     home=Home(task="transduction[rule=copy]"),
 )

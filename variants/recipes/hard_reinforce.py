@@ -19,5 +19,6 @@ register_recipe(
     citation=Citation(
         text="Xu et al., 2015", url="https://arxiv.org/abs/1502.03044", where="section 4.1"
     ),
+    cost=1.2,
     home=Home(task="transduction[rule=copy]"),
 )

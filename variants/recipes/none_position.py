@@ -10,7 +10,7 @@ from bench.api.registry import Citation, Home, Recipe, register_recipe
 
 register_recipe(
     "none_position",
-    Recipe(axes={"position": "none", "score": "scaled_dot"}, main="head"),
+    Recipe(axes={"position": "none", "score": "scaled_dot"}),
     module=__name__,
     title="No positions",
     citation=Citation(

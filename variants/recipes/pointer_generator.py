@@ -17,5 +17,6 @@ register_recipe(
     citation=Citation(
         text="See et al., 2017", url="https://arxiv.org/abs/1704.04368", where="section 2.2"
     ),
+    cost=1.1,
     home=Home(task="oov_copy"),
 )

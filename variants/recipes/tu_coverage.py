@@ -16,5 +16,6 @@ register_recipe(
     citation=Citation(
         text="Tu et al., 2016", url="https://arxiv.org/abs/1601.04811", where="section 3.1"
     ),
+    cost=2.2,
     home=Home(task="transduction[rule=fert]"),
 )

@@ -50,6 +50,7 @@ class AdditiveConfig(Config):
         url="https://arxiv.org/abs/1409.0473",
         where="appendix A.1.2",
     ),
+    cost=1.3,
     home=Home(task="transduction[rule=reverse]"),
 )
 class AdditiveScore(Score):
@@ -98,7 +99,8 @@ class AdditiveScore(Score):
 
     def _perceptron(self, query: Tensor, key: Tensor, extra: Tensor | None) -> Energy:
         hidden = query + key if extra is None else query + key + extra
-        return per_head_linear(torch.tanh(hidden), self.v).squeeze(-1)
+        # in place: the sum is ours alone, and its own gradient does not need it
+        return per_head_linear(hidden.tanh_(), self.v).squeeze(-1)
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
         """The perceptron, key by key and unit by unit."""

@@ -60,6 +60,7 @@ class ConvAttentionConfig(Config):
     "conv_attention",
     config=ConvAttentionConfig,
     citation=Citation(text="Allamanis et al., 2016", url="https://arxiv.org/abs/1602.03001"),
+    cost=3.0,
     home=Home(task="after_marker"),
 )
 class ConvAttentionScore(Score):

@@ -95,7 +95,7 @@ def test_coverage_options_go_to_the_feedback():
 
 
 def test_without_positions_self_attention_follows_the_order_of_its_input():
-    slot = variants.build("none_position[heads=2]", dim=8, regime="self").double()
+    slot = variants.build("none_position", dim=8, heads=2, regime="self").double()
     x = torch.randn(1, 6, 8, dtype=torch.float64)
     order = torch.tensor([3, 1, 0, 5, 4, 2])
     plain = slot.attend(x, None, slot.start(None, x), own=(x, None, None))[0]

@@ -1,0 +1,69 @@
+"""Combinations without meaning are refused with a sentence before anything is trained."""
+
+import pytest
+import torch
+
+from bench.api.backbone import Mode
+from bench.api.errors import Refused
+from bench.api.noise import Noise
+from bench.train.assemble import assemble
+from bench.train.system import System
+
+TRANSFORMER = "transformer_seq2seq[width=16,heads=2,layers=1]"
+REFUSED = [
+    ("pointer_generator", "recall", "", "", "needs the token ids of the source"),
+    ("supervised_attention", "recall", "", "", "needs gold alignments"),
+    ("supervised_attention", "oov_copy", TRANSFORMER, "causal", "needs weights over the source"),
+    ("supervised_attention", "transduction", TRANSFORMER, "self", "needs weights over the source"),
+    ("pointer_generator", "oov_copy", TRANSFORMER, "causal", "needs weights over the source"),
+    ("agreement_trace", "recall", "rnn_seq2seq", "", "both ways, not Recall"),
+    ("agreement_trace", "recall", "", "", "transformer_decoder has no such axis"),
+    ("agreement_trace", "oov_copy", "", "", "both ways, not OovCopy"),
+    ("none_state[direction=both]", "transduction", "", "", "none_state has none"),
+    ("none_state[output=pointer_generator]", "transduction", "", "", "none_state has none"),
+    ("none_state[loss=supervised]", "transduction", "", "", "none_state has none"),
+    ("none_state", "recall", "", "", "wiring=none_state, and transformer_decoder has no such"),
+    ("bahdanau", "recall", "", "", "no such axis"),
+    ("luong_global", "after_marker", "", "", "pooling has no such axis"),
+    ("shaw_rpr", "transduction", "", "", "cross attention has two"),
+    ("shaw_rpr", "transduction", TRANSFORMER, "cross", "cross attention has two"),
+    ("scaled_dot", "transduction", "rnn_seq2seq[encoder=embed]", "", "of equal width"),
+    ("hard_exact", "transduction", "rnn_seq2seq[wiring=bahdanau]", "", "states that do not depend"),
+    ("hard_exact", "transduction", "rnn_seq2seq[wiring=luong[input_feeding=true]]", "", "do not"),
+    ("hard_reinforce[loss=none]", "transduction", "", "", "needs the reinforce loss"),
+    ("additive", "transduction", "transformer_decoder", "", "reads one sequence only"),
+    ("additive", "recall", "rnn_seq2seq", "", "reads a source, and the task has none"),
+    ("additive", "offset", TRANSFORMER, "causal", "reads a source, and the task has none"),
+]
+
+
+@pytest.mark.parametrize(("variant", "task", "backbone", "slot", "why"), REFUSED)
+def test_it_is_refused_with_the_reason(variant, task, backbone, slot, why, smoke):
+    with pytest.raises(Refused, match=why) as refused:
+        assemble(smoke(variant, task=task, backbone=backbone, slot=slot), None)
+    sentence = str(refused.value)
+    assert sentence.count("\n") == 0
+    assert 20 < len(sentence) < 200
+
+
+ALLOWED = [
+    ("pointer_generator", "transduction", TRANSFORMER, ""),
+    ("pointer_generator[direction=both]", "transduction", "rnn_seq2seq", ""),
+    ("supervised_attention", "after_marker", "", ""),
+    ("hard_exact", "transduction", "rnn_seq2seq[wiring=luong]", ""),
+    ("additive", "transduction", "rnn_seq2seq[encoder=embed]", ""),
+    ("additive", "after_marker", "rnn_seq2seq", ""),
+    ("shaw_rpr", "transduction", TRANSFORMER, "self"),
+    ("none_state[direction=single]", "transduction", "", ""),
+    ("hard_reinforce", "transduction", TRANSFORMER, "causal"),
+]
+
+
+@pytest.mark.parametrize(("variant", "task", "backbone", "slot"), ALLOWED)
+def test_its_neighbors_are_not(variant, task, backbone, slot, smoke):
+    built = assemble(smoke(variant, task=task, backbone=backbone, slot=slot), None)
+    batch = next(built.task.training(4, torch.Generator().manual_seed(0)))
+    assert isinstance(built.system, System)
+    mode = Mode(read="train", noise=Noise(0))
+    terms, _ = built.system.losses(batch, mode, built.system.init_carry())
+    assert all(term.isfinite() for term in terms.values())

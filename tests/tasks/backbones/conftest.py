@@ -1,0 +1,107 @@
+"""Backbones as the harness builds them, small, in float64, with every parameter drawn."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+
+from bench.api.backbone import Backbone, Trace
+from bench.api.registry import Home
+from bench.api.resolve import resolve
+from bench.api.task import Batch, Task, Text
+from bench.plan import Request, quality_cell
+from bench.train.assemble import assemble
+
+TASK = "transduction[rule=reverse,min_length=1,max_length=5,vocab=6]"
+
+
+class Built(NamedTuple):
+    backbone: Backbone
+    task: Task
+    batch: Batch
+    """Four training examples of mixed lengths."""
+
+
+@pytest.fixture
+def built() -> Callable[..., Built]:
+    """`built(variant, task=.., backbone=.., slot=.., seed=..)` -> `Built`."""
+
+    def make(
+        variant: str = "additive",
+        *,
+        task: str = TASK,
+        backbone: str = "",
+        slot: str = "",
+        seed: int = 0,
+        rows: int = 4,
+    ) -> Built:
+        request = Request(preset="smoke", backbone=backbone, slot=slot)
+        cell = quality_cell(request, resolve(variant), Home(task=task), seed).cell
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            made = assemble(cell, None)
+        network = made.system.there.double()
+        draw_parameters(network, seed)
+        stream = made.task.training(rows, torch.Generator().manual_seed(seed))
+        return Built(network, made.task, next(stream))
+
+    return make
+
+
+def draw_parameters(network: torch.nn.Module, seed: int) -> None:
+    """No parameter stays at a zero where it began, not even the padding's embedding."""
+    rng = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            drawn = torch.randn(parameter.shape, generator=rng, dtype=parameter.dtype)
+            parameter.add_(0.3 * drawn)
+
+
+@pytest.fixture
+def draw() -> Callable[[torch.nn.Module, int], None]:
+    return draw_parameters
+
+
+@pytest.fixture
+def alone() -> Callable[[Batch, int], Batch]:
+    """`alone(batch, row)` -> the example by itself, without any padding."""
+
+    def cut(batch: Batch, row: int) -> Batch:
+        texts = []
+        for text in batch.sources:
+            real = slice(None) if text.mask is None else text.mask[row]
+            texts.append(Text(text.tokens[row : row + 1, real], None))
+        kept = batch.mask[row]
+        source = slice(None) if batch.sources[0].mask is None else batch.sources[0].mask[row]
+        return replace(
+            batch,
+            sources=tuple(texts),
+            inputs=batch.inputs[row : row + 1, kept],
+            targets=batch.targets[row : row + 1, kept],
+            mask=batch.mask[row : row + 1, kept],
+            extended=None if batch.extended is None else batch.extended[row : row + 1, source],
+            gold=None,
+        )
+
+    return cut
+
+
+@pytest.fixture
+def logits() -> Callable[[Backbone, Trace], torch.Tensor]:
+    """What the vocabulary projection says, in the network's own precision."""
+
+    def emit(backbone: Backbone, trace: Trace) -> Any:
+        return backbone.emit(trace.states, trace.context, trace.embedded)
+
+    return emit
+
+
+@pytest.fixture
+def near() -> Callable[..., None]:
+    def check(found: torch.Tensor, expected: torch.Tensor, tolerance: float = 1e-10) -> None:
+        assert found.shape == expected.shape
+        assert ((found - expected).abs() < tolerance).all()
+
+    return check

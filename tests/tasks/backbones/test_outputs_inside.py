@@ -1,0 +1,76 @@
+"""Outputs and losses that look at weights, inside the real decoder."""
+
+import pytest
+import torch
+
+from bench.api import registry
+from bench.api.backbone import LossInputs, Mode
+from bench.api.errors import Refused
+from bench.api.resolve import resolve
+
+SMALL = "rnn_seq2seq[hidden=16,embedding=8]"
+
+
+@pytest.mark.parametrize("wiring", ["luong", "bahdanau"])
+def test_pointer_generator_gives_one_distribution_over_the_extended_vocabulary(wiring, built, near):
+    backbone, task, batch = built(
+        "pointer_generator",
+        task="oov_copy[unknown=0.5]",
+        backbone=f"rnn_seq2seq[hidden=16,embedding=8,wiring={wiring}]",
+    )
+    trace = backbone(batch, Mode())
+    logs = backbone.output.log_probs(trace, backbone.emit, batch)
+    vocab = task.sizes.target_vocab
+    assert logs.shape[-1] == vocab + batch.num_extra
+    near(logs.exp().sum(-1), torch.ones_like(logs[..., 0]))
+    here = torch.zeros(len(logs), vocab + batch.num_extra, dtype=torch.bool)
+    here.scatter_(1, batch.extended, True)
+    extra = logs.exp()[:, :, vocab:]
+    copied = here[:, None, vocab:].expand_as(extra)
+    assert (extra[copied] > 1e-6).all(), "unknown words of the source can be said"
+    assert (extra[~copied] < 1e-15).all(), "unknown words of other rows cannot"
+    nll = backbone.output.nll(trace, backbone.emit, batch)
+    near(nll, -logs.gather(-1, batch.targets[..., None]).squeeze(-1))
+    assert (batch.targets >= vocab).any()
+
+
+def test_hard_exact_mixes_the_predictions_of_single_keys(built, near):
+    backbone, _, batch = built("hard_exact", backbone=SMALL)
+    trace = backbone(batch, Mode())
+    logs = backbone.output.log_probs(trace, backbone.emit, batch).double()
+    near(logs.exp().sum(-1), torch.ones_like(logs[..., 0]), 1e-6)
+    states = trace.memories[0].source.value[:, 0]
+    mixed = torch.zeros_like(logs)
+    for key in range(states.shape[1]):
+        value = states[:, key : key + 1].expand(-1, logs.shape[1], -1)
+        said = backbone.emit(trace.states, value, trace.embedded).softmax(-1)
+        mixed += trace.weights[:, :, key, None] * said
+    near(logs.exp(), mixed, 1e-6)
+    soft = backbone.emit(trace.states, trace.context, trace.embedded).softmax(-1)
+    assert (soft - mixed).abs().max() > 1e-4, "mixing values would pass too"
+    nll = backbone.output.nll(trace, backbone.emit, batch).double()
+    expected = -logs.gather(-1, batch.targets[..., None]).squeeze(-1)
+    near(nll, torch.where(batch.mask, expected, 0.0), 1e-5)
+
+
+def test_hard_exact_needs_states_that_ignore_the_context(built):
+    with pytest.raises(Refused, match=r"hard_exact needs .*states"):
+        built("hard_exact", backbone="rnn_seq2seq[hidden=16,embedding=8,wiring=bahdanau]")
+
+
+def test_supervised_attention_is_the_cross_entropy_with_the_gold_alignment(built, near):
+    backbone, _, batch = built(
+        "supervised_attention", task="transduction[rule=fert]", backbone=SMALL
+    )
+    spec = resolve("supervised_attention")
+    loss = registry.make("loss", spec.axes["loss"][0])
+    trace = backbone(batch, Mode())
+    nll = backbone.output.nll(trace, backbone.emit, batch)
+    term, _ = loss(LossInputs(trace, nll, batch, 1.0), loss.init())
+    linked = [
+        -trace.weights[row, t, batch.gold[row, t].argmax()].log()
+        for row in range(len(batch.mask))
+        for t in range(batch.mask.shape[1])
+        if batch.mask[row, t]
+    ]
+    near(term, torch.stack(linked).mean())

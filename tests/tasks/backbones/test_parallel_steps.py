@@ -1,0 +1,86 @@
+"""Teacher forcing all at once equals one step after the other, for every wiring."""
+
+import pytest
+import torch
+
+from bench.api import registry
+from bench.api.backbone import Mode, Wiring
+from bench.api.noise import Noise
+
+WIRINGS = (
+    "luong",
+    "luong[input_feeding=true]",
+    "bahdanau",
+    "bahdanau[readout_state=curr]",
+    "none_state",
+    "none_input",
+)
+VARIANTS = ("additive", "tu_coverage", "luong_local_p", "raffel_monotonic", "hard_reinforce")
+
+
+def test_every_registered_wiring_is_looked_at():
+    assert {name.partition("[")[0] for name in WIRINGS} == set(registry.entries("wiring"))
+
+
+def parallel_and_loop(found, mode):
+    backbone, _, batch = found
+    wiring = backbone.wiring
+    encoded = backbone.encode(batch)
+    memories = wiring.prepare(encoded, batch) if wiring.attends else ()
+    x = backbone.target_embedding(batch.inputs)
+    path = wiring.begin(torch.cat([source.summary for source in encoded], -1), memories)
+    return wiring.run(x, memories, path, mode), Wiring.run(wiring, x, memories, path, mode)
+
+
+def assert_equal_steps(run, loop, near):
+    near(run.states, loop.states)
+    near(run.context, loop.context)
+    near(run.path.hidden, loop.path.hidden)
+    assert run.states.abs().max() > 0.1, "a comparison of zeros shows nothing"
+    assert run.states[:, 0].sub(run.states[:, 1]).abs().max() > 1e-3
+    for one, two in zip(run.path.slots, loop.path.slots, strict=True):
+        assert one.offset == two.offset == run.states.shape[1]
+    for one, two in zip(run.attended, loop.attended, strict=True):
+        near(one.weights, two.weights)
+        near(one.output, two.output)
+        assert set(one.terms) == set(two.terms)
+        for name in one.terms:
+            near(one.terms[name], two.terms[name])
+
+
+@pytest.mark.parametrize("wiring", WIRINGS)
+def test_run_equals_a_loop_of_steps(wiring, built, near):
+    found = built(backbone=f"rnn_seq2seq[hidden=16,embedding=8,wiring={wiring}]")
+    assert_equal_steps(*parallel_and_loop(found, Mode()), near)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_run_equals_a_loop_of_steps_whatever_the_mechanism_remembers(variant, built, near):
+    found = built(
+        variant, task="transduction[rule=copy]", backbone="rnn_seq2seq[hidden=16,embedding=8]"
+    )
+    mode = Mode(read="train", noise=Noise(3), progress=0.4)
+    assert_equal_steps(*parallel_and_loop(found, mode), near)
+
+
+def test_attention_that_remembers_steps_through_input_feeding_too(built, near):
+    found = built(
+        "tu_coverage",
+        backbone="rnn_seq2seq[hidden=16,embedding=8,wiring=luong[input_feeding=true]]",
+    )
+    assert_equal_steps(*parallel_and_loop(found, Mode()), near)
+
+
+def test_open_loop_is_given_exactly_where_states_ignore_the_context(built):
+    """States move with the slot's parameters unless the wiring calls itself open-loop."""
+    for wiring in WIRINGS:
+        backbone, _, batch = built(backbone=f"rnn_seq2seq[hidden=16,embedding=8,wiring={wiring}]")
+        before = backbone(batch, Mode()).states
+        with torch.no_grad():
+            for parameter in backbone.wiring.slot_list.parameters():
+                parameter.mul_(-2)
+        moved = (backbone(batch, Mode()).states - before).abs().max() > 1e-9
+        name, target = wiring.partition("[")[0], registry.entry("wiring", wiring.partition("[")[0])
+        config = target.config(input_feeding=True) if "feeding" in wiring else target.config()
+        assert name == target.name
+        assert bool(moved) == ("open_loop" not in target.target.given(config)), wiring
