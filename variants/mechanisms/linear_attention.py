@@ -30,6 +30,7 @@ CHUNK = 64
 @register(
     "mechanism",
     "linear_attention",
+    title="Linear attention (elu + 1)",
     citation=Citation(
         text="Katharopoulos et al., 2020",
         url="https://arxiv.org/abs/2006.16236",

@@ -39,6 +39,7 @@ class LearnedConfig(Config):
 @register(
     "position",
     "learned",
+    title="Learned positions",
     config=LearnedConfig,
     citation=Citation(
         text="Gehring et al., 2017", url="https://arxiv.org/abs/1705.03122", where="section 3.1"

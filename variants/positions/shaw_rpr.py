@@ -46,6 +46,7 @@ class ShawConfig(Config):
 @register(
     "position",
     "shaw_rpr",
+    title="Relative positions (Shaw)",
     config=ShawConfig,
     citation=Citation(
         text="Shaw et al., 2018",

@@ -38,6 +38,7 @@ class SinusoidConfig(Config):
 @register(
     "position",
     "sinusoid",
+    title="Sinusoidal positions",
     config=SinusoidConfig,
     citation=Citation(
         text="Vaswani et al., 2017", url="https://arxiv.org/abs/1706.03762", where="section 3.5"

@@ -10,9 +10,7 @@ from bench.api.registry import Citation, Home, Recipe, register_recipe
 
 register_recipe(
     "luong_input_feeding",
-    Recipe(
-        axes={"score": "general"}, main="wiring", fixes={"wiring": "luong[input_feeding=true]"}
-    ),
+    Recipe(axes={"score": "general"}, main="wiring", fixes={"wiring": "luong[input_feeding=true]"}),
     module=__name__,
     title="Global attention with input feeding",
     citation=Citation(

@@ -44,6 +44,7 @@ class AdditiveConfig(Config):
 @register(
     "score",
     "additive",
+    title="Additive score (Bahdanau)",
     config=AdditiveConfig,
     citation=Citation(
         text="Bahdanau et al., 2015",

@@ -58,6 +58,7 @@ class ConvAttentionConfig(Config):
 @register(
     "score",
     "conv_attention",
+    title="Convolutional attention",
     config=ConvAttentionConfig,
     citation=Citation(text="Allamanis et al., 2016", url="https://arxiv.org/abs/1602.03001"),
     cost=3.0,

@@ -19,6 +19,7 @@ from bench.api.shapes import Energy, Features
 @register(
     "score",
     "dot",
+    title="Dot product",
     citation=Citation(
         text="Luong et al., 2015",
         url="https://arxiv.org/abs/1508.04025",

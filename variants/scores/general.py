@@ -22,6 +22,7 @@ from variants._math import per_head_linear, xavier_per_head
 @register(
     "score",
     "general",
+    title="General (bilinear) score",
     citation=Citation(
         text="Luong et al., 2015",
         url="https://arxiv.org/abs/1508.04025",

@@ -20,6 +20,7 @@ from bench.api.shapes import Energy, Features
 @register(
     "score",
     "scaled_dot",
+    title="Scaled dot product",
     citation=Citation(
         text="Vaswani et al., 2017",
         url="https://arxiv.org/abs/1706.03762",
