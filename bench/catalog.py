@@ -173,6 +173,7 @@ def variant_facts(spec: VariantSpec, asked: str) -> dict[str, Any]:
         "where": cited.where if cited else "",
         "family": entry.axis,
         "control": entry.control,
+        "sham": entry.name == "sham",
         "wiring_differs": bool(spec.fixes),
         "deviations": entry.deviations or _deviations(entry),
     }

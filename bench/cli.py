@@ -245,7 +245,7 @@ def _options(given: dict[str, Any]) -> "RunOptions":
 def main() -> None:
     """Run the command line; errors of the user are one sentence and exit code 2."""
     try:
-        cli(standalone_mode=False)
+        cli(prog_name="python -m bench", standalone_mode=False)
     except click.exceptions.Abort:
         click.echo("interrupted.", err=True)
         sys.exit(130)

@@ -61,7 +61,7 @@ def _line(folder: RunFolder, variant: str, notes: Notes) -> tuple[Entry, ...]:
         asked = variant in contest.variants
         why = why_no_score(folder, contest, variant) if asked else ""
         if mean is None:
-            entries.append(notes.hole(why or f"{catalog.label(variant)} was not asked for here."))
+            entries.append(notes.hole(why or "This variant was not asked for on this task."))
             continue
         leads = any(line.variant == variant and line.rank == 1 for line in contest.ranking)
         entries.append(

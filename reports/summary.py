@@ -63,13 +63,23 @@ def join(texts: Sequence[str]) -> str:
 
 def _overall(contests: Sequence[Contest]) -> str:
     ranked = [contest for contest in contests if contest.ranking]
-    first = [
-        {line.variant for line in _leading(contest) if not _control(contest, line)}
-        for contest in ranked
-    ]
-    always = sorted(set.intersection(*first))
+    tested = [contest for contest in ranked if _repeated(contest)]
+    if not tested:
+        return "Choose nothing from this run: with one seed each, nothing can be told apart."
     label = ranked[0].catalog.label
-    count = f"{len(ranked)} comparisons" if len(ranked) > 1 else "the one comparison"
+    count = f"{len(tested)} comparisons" if len(tested) > 1 else "the one comparison"
+    entered = [
+        {line.variant for line in contest.ranking if not _control(contest, line)}
+        for contest in tested
+    ]
+    everywhere = set.intersection(*entered)
+    if len(everywhere) < 2 and len(tested) > 1:
+        return (
+            f"There is no overall choice: fewer than two contenders took part in all of {count}, "
+            "because each variant ran where it shows what it is for. Read each task by itself."
+        )
+    first = [{line.variant for line in _leading(contest)} for contest in tested]
+    always = sorted(everywhere.intersection(*first))
     if not always:
         return f"No variant is among the best in {count}, so the choice depends on the task."
     if len(always) == 1:
@@ -83,8 +93,15 @@ def _overall(contests: Sequence[Contest]) -> str:
     )
 
 
+def _repeated(contest: Contest) -> bool:
+    """Whether any variant has more than one seed, without which there is no interval."""
+    return max((line.mean.count for line in contest.ranking), default=0) > 1
+
+
 def _task(contest: Contest) -> str:
     leaders = _leading(contest)
+    if not _repeated(contest):
+        return " ".join(filter(None, (_leaders(contest, leaders), _holes(contest))))
     sentences = [
         _leaders(contest, leaders),
         _cheapest(contest, [line.variant for line in leaders if not _control(contest, line)]),
@@ -110,7 +127,7 @@ def _leaders(contest: Contest, leaders: list[Ranked]) -> str:
     others = len(contest.ranking) - len(leaders)
     best = leaders[0]
     score = f"{with_interval(best.mean.estimate, best.mean.low, best.mean.high)} {unit}".strip()
-    if max(line.mean.count for line in contest.ranking) < 2:
+    if not _repeated(contest):
         return f"One seed each, so nothing can be told apart; the best mean is {score}."
     if len(leaders) == 1:
         behind = f"ahead of all {others} others" if others else "alone"
@@ -176,14 +193,20 @@ def _control(contest: Contest, line: Ranked) -> bool:
 
 
 def _controls(contest: Contest, leaders: Iterable[Ranked]) -> str:
+    """What the controls say of the task; a sham must be tied with the baseline, others must not."""
     label = contest.catalog.label
-    leading = [label(line.variant) for line in leaders if _control(contest, line)]
-    if not leading:
-        return ""
-    return (
-        f"The control {join(leading)} is among the best: at this budget the task does not show "
-        "what attention is for."
-    )
+    leading = [line.variant for line in leaders if _control(contest, line)]
+    shams = [name for name in leading if contest.catalog.flag(name, "sham")]
+    lazy = [label(name) for name in leading if name not in shams]
+    parts = []
+    if shams:
+        parts.append(f"{label(shams[0])} is the baseline under another name, and ties as it must.")
+    if lazy:
+        parts.append(
+            f"The control {join(lazy)} is among the best: at this budget the task does not show "
+            "what attention is for."
+        )
+    return " ".join(parts)
 
 
 def _parity(contest: Contest, leaders: Iterable[Ranked]) -> str:

@@ -60,10 +60,13 @@ class Noise:
         return torch.erfinv(2 * uniform - 1) * 2**0.5
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _number(stream: str) -> int:
     """The number of a stream; a compiled graph takes it as the constant it is."""
     return zlib.crc32(stream.encode())
+
+
+# all that torch.compiler.assume_constant_result does, after importing the compiler for a second
+_number._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _scramble(x: Int[Tensor, "..."]) -> Int[Tensor, "..."]:

@@ -81,13 +81,13 @@ def score_rows(scores: Sequence[Scored], split: Split) -> list[Row]:
 
 
 def attention_maps(task: Task, answers: Sequence[Answer], count: int) -> list[dict[str, object]]:
-    """Some maps beside their gold alignment, as plain data for the report."""
-    found: list[dict[str, object]] = []
-    usable = [a for a in answers if a.weights is not None and a.weights.shape[1] > 1]
-    for answer in usable[-2:] or [a for a in answers if a.weights is not None][:1]:
-        for row in range(min(count, len(answer.batch.targets))):
-            found.append(_map(task, answer, row))
-    return found[:count]
+    """Some maps beside their gold alignment: of a middle length, and one of the longest."""
+    usable = [a for a in answers if a.weights is not None]
+    if not usable:
+        return []
+    middle, longest = usable[(len(usable) - 1) // 2], usable[-1]
+    rows = range(min(count - 1, len(middle.batch.targets)))
+    return [*(_map(task, middle, row) for row in rows), _map(task, longest, 0)]
 
 
 def _map(task: Task, answer: Answer, row: int) -> dict[str, object]:

@@ -168,7 +168,7 @@ def _train_cell(
             result.rows += _curve_rows(run, validated, seen)
             seen = len(run.losses)
             reached = validated.value(primary)
-            if protocol.stop_at > 0 and reached is not None and reached >= protocol.stop_at:
+            if protocol.stop_at > 0 and reached is not None and _good(built, reached, protocol):
                 break
         if run.finished:
             break
@@ -185,6 +185,13 @@ def _train_cell(
         "notes": dict(built.task.notes),
     }
     return result
+
+
+def _good(built: Assembled, reached: float, protocol: AdamProtocol) -> bool:
+    """Whether a validation score is as good as the protocol asks for."""
+    if built.task.metrics[0].better == "lower":
+        return reached <= protocol.stop_at
+    return reached >= protocol.stop_at
 
 
 def _size_rows(built: Assembled) -> list[Row]:

@@ -12,10 +12,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ASKED = (
-    "run --variants additive,dot,general --tasks after_marker --preset smoke --seeds 3 --jobs 2 "
+    "run --variants additive,dot,general --tasks after_marker --preset smoke --seeds 2 --jobs 2 "
     "--no-speed --no-verify"
 ).split()
-CELLS = 12
+CELLS = 8
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +61,7 @@ def alive(process):
 
 def test_a_killed_run_leaves_no_process_and_is_finished_by_the_next(tmp_path, drive, cells_of):
     folder, kills = tmp_path / "run", 0
-    for target in (2, 5, 8):
+    for target in (2, 5):
         driver = drive()
         wait_for(lambda n=target, d=driver: len(cells_of(folder)) >= n or d.poll() is not None)
         family = psutil.Process(driver.pid).children(recursive=True) if driver.poll() is None else []
@@ -71,7 +71,7 @@ def test_a_killed_run_leaves_no_process_and_is_finished_by_the_next(tmp_path, dr
         wait_for(lambda family=family: not any(map(alive, family)), 20)
         done = cells_of(folder)
         assert set(map(len, done.values())) <= {1}
-    assert kills >= 2
+    assert kills >= 1
     before = set(cells_of(folder))
     last = drive()
     said, _ = last.communicate(timeout=200)

@@ -12,6 +12,7 @@ from bench.train.assemble import assemble
 from bench.train.protocol import read_protocol
 from bench.train.quality import start_training, train_cell
 from bench.train.system import reverse_batch
+from tasks.transduction import Transduction
 
 TRAIN = Mode(read="train", noise=Noise(3))
 
@@ -144,6 +145,21 @@ def test_two_directions_have_terms_of_their_own_and_a_joint_one(system):
     back = reverse_batch(batch)
     nll = made.back.output.nll(made.back(back, TRAIN), made.back.emit, back)
     assert terms["nll_back"].item() == pytest.approx(nll[back.mask].mean().item())
+
+
+def test_the_second_direction_has_the_vocabularies_swapped(system, monkeypatch):
+    honest = Transduction.__init__
+
+    def larger(self, *args):
+        honest(self, *args)
+        self.sizes = self.sizes._replace(source_vocabs=(21,))
+
+    monkeypatch.setattr(Transduction, "__init__", larger)
+    made, _ = system("agreement_trace")
+    for network, source, target in ((made.there, 21, 14), (made.back, 14, 21)):
+        assert network.source_embeddings[0].num_embeddings == source
+        assert network.target_embedding.num_embeddings == target
+        assert network.project.out_features == target
 
 
 @pytest.mark.parametrize(("term", "reached"), [("nll", "t"), ("nll_back", "b"), ("joint", "tb")])

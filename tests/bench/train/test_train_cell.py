@@ -13,6 +13,7 @@ from bench.api.selector import parse
 from bench.catalog import metric_facts
 from bench.train import quality
 from bench.train.assemble import assemble
+from bench.train.evaluate import evaluate
 from bench.train.protocol import canonical_protocol, read_protocol
 from bench.train.quality import start_training, train_cell
 from bench.train.system import System
@@ -62,8 +63,20 @@ def test_no_global_random_state_is_touched(smoke):
     assert np.random.get_state()[1].tolist() == before[1]  # noqa: NPY002
 
 
-def test_modules_end_as_they_began_in_training_mode(smoke):
-    assert train_cell(smoke()).system.training
+def test_a_split_is_answered_without_dropout_and_training_goes_on_with_it(smoke):
+    built = assemble(smoke(backbone="rnn_seq2seq[hidden=16,embedding=8,dropout=0.5]"), None)
+    network = built.system.there
+    for mode in (True, False):
+        network.train(mode)
+        with torch.random.fork_rng():
+            one, two = (
+                evaluate(built.task, network, "validation", torch.device("cpu"), lambda: 0.0)
+                for _ in range(2)
+            )
+        assert torch.equal(one.answers[0].nll, two.answers[0].nll)
+        assert all(module.training == mode for module in network.modules())
+    trained = train_cell(smoke(backbone="rnn_seq2seq[hidden=16,embedding=8,dropout=0.5]"))
+    assert all(module.training for module in trained.system.modules())
 
 
 def test_a_loss_that_is_not_finite_diverges_with_its_step(smoke, monkeypatch):
@@ -157,6 +170,25 @@ def test_schedules_see_the_share_of_the_budget_that_is_spent(limit, smoke, clock
     train_cell(smoke(protocol=f"adam[batch=8,{limit}]"), clock=clock)
     assert [progress for progress, _ in seen] == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8])
     assert {read for _, read in seen} == {"train"}
+
+
+def test_noise_is_new_at_every_step_and_in_every_seed(smoke, monkeypatch):
+    honest, seen = System.losses, []
+
+    def noted(self, batch, mode: Mode, carry):
+        seen.append(mode.noise.seed)
+        return honest(self, batch, mode, carry)
+
+    monkeypatch.setattr(System, "losses", noted)
+    for seed in (0, 1, 0):
+        train_cell(smoke(seed=seed))
+    first, second, again = seen[:4], seen[4:8], seen[8:]
+    assert first == again
+    assert len({*first, *second}) == 8
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        train_cell(smoke(backbone="rnn_seq2seq[hidden=16,embedding=8,dropout=0.5]"))
+    assert seen[12:] == first, "addressed by seed and step, whatever else was drawn"
 
 
 def test_the_rate_warms_up_linearly_and_then_stays(smoke):

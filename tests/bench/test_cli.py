@@ -1,0 +1,521 @@
+"""The command line: names, exit codes, and what stands on standard output."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from bench import cli as command_line
+from bench.api import registry
+from bench.api.cell import parse_label
+from bench.api.registry import AXES
+from bench.plan import Request, plan
+from bench.presets import PRESETS
+from results.store import Store
+
+ROOT = Path(__file__).parents[2]
+SELECTION = (
+    "--tasks --backbone --preset --seeds --device --dtype --jobs --baseline --plugin --first-seed "
+    "--slot --training --impl"
+)
+PLACE = "--out --data-dir --keep-models --retry --inline --json --spec"
+OPTIONS = {
+    "run": f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell",
+    "plan": f"--variants {SELECTION} --quality --speed --json",
+    "ablate": f"--base --axis {SELECTION} {PLACE}",
+    "study": (
+        f"--variants {SELECTION} {PLACE} --trials --trial-seconds --sampler --storage --final-seeds"
+    ),
+    "list": "kind --plugin --json",
+    "show": "name --plugin --json",
+    "verify": "names --impl --plugin --jobs --json",
+    "report": "folder --out --publish --export --merge",
+    "data list": "--data-dir",
+    "data fetch": "name",
+    "env": "--json",
+}
+"""Every option that a script may rely on; add here, take nothing away."""
+
+
+def commands(group=command_line.cli, above=""):
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{above}{name} ")
+        else:
+            yield above + name, command
+
+
+@pytest.fixture
+def call(monkeypatch, capsys, fresh_registry):
+    """`call(*arguments)` -> (exit code, standard output, standard error), in this process."""
+    handler = signal.getsignal(signal.SIGTERM)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["bench", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            command_line.main()
+            code = 0
+        except SystemExit as left:
+            code = left.code or 0
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    yield run
+    signal.signal(signal.SIGTERM, handler)
+
+
+SMOKE = "--preset smoke --tasks after_marker --no-speed --no-verify --inline".split()
+
+
+def test_the_options_are_frozen():
+    found = {
+        name: {option for p in command.params for option in p.opts[-1:]}
+        for name, command in commands()
+    }
+    assert found == {name: set(options.split()) for name, options in OPTIONS.items()}
+
+
+@pytest.mark.parametrize("name", ["", "data", *OPTIONS])
+def test_every_command_explains_itself(call, name):
+    code, out, err = call(*name.split(), "--help")
+    assert (code, err) == (0, "")
+    assert out.startswith("Usage: python -m bench")
+    for option in OPTIONS.get(name, "").split():
+        assert option.upper().strip("-") in out.upper()
+
+
+def test_every_option_has_a_word_of_help_or_speaks_for_itself():
+    silent = {
+        option.opts[0]
+        for _, command in commands()
+        for option in command.params
+        if isinstance(option, click.Option) and not option.help
+    }
+    assert silent <= {"--baseline", "--dtype"}
+
+
+LIGHT = """
+import sys
+import bench.cli
+heavy = {"torch", "pandas", "optuna", "matplotlib", "numpy", "scipy", "datasets", "jinja2", "rich"}
+print(sorted(heavy & set(sys.modules)))
+"""
+
+COLD = """
+import importlib.abc, sys
+
+class Blocked(importlib.abc.MetaPathFinder):
+    names = {"optuna", "matplotlib", "pandas", "datasets", "sklearn", "scipy", "tokenizers",
+             "sacrebleu", "click", "rich", "jinja2", "psutil", "tabulate", "safetensors", "pyarrow",
+             "tasks", "results", "reports", "beartype"}
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in self.names:
+            raise ImportError(f"{name} is blocked")
+
+sys.meta_path.insert(0, Blocked())
+import torch
+import variants
+variants.load_all()
+slot = variants.build("shaw_rpr", dim=16, heads=2, regime="causal")
+x = torch.randn(2, 5, 16)
+output, _ = slot.attend(x, None, slot.start(None, x), own=(x, None, None))
+assert output.shape == x.shape
+"""
+
+
+def python(code):
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_help_loads_nothing_heavy():
+    said = python(LIGHT)
+    assert said.stdout.strip() == "[]", said.stderr
+
+
+def test_variants_need_torch_and_jaxtyping_alone():
+    said = python(COLD)
+    assert said.returncode == 0, said.stderr
+
+
+@pytest.mark.parametrize("kind", ["variants", "tasks", "backbones", "presets", "metrics", *AXES])
+def test_everything_can_be_listed(call, kind):
+    code, out, err = call("list", kind)
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) > 2
+    code, out, _ = call("list", kind, "--json")
+    rows = json.loads(out)
+    assert rows
+    assert all(set(row) == set(rows[0]) for row in rows)
+
+
+def test_the_list_of_variants_has_every_paper_and_every_control_once(call):
+    rows = json.loads(call("list", "--json")[1])
+    assert [row["variant"] for row in rows] == list(registry.variant_entries())
+    for row in rows:
+        assert row["home"]
+        assert row["what"].count("(control)") == registry.variant_entries()[row["variant"]].control
+
+
+@pytest.mark.parametrize("name", ["bahdanau", "additive", "linear_attention", "translation", "luong"])
+def test_a_name_is_shown_with_paper_options_and_file(call, name):
+    code, out, _ = call("show", name)
+    assert code == 0
+    for fact in json.loads(call("show", name, "--json")[1]):
+        assert fact["name"] == name
+        assert Path(fact["file"]).is_file()
+        assert fact["paper"] in out
+        for option in fact["options"]:
+            assert f"{option['option']} = {option['default']}" in out
+
+
+def test_a_search_range_is_shown(call):
+    assert "IntRange(low=8, high=1024, log=True)" in call("show", "additive")[1]
+
+
+def test_a_plan_is_json_alone(call):
+    code, out, err = call("plan", "--preset", "smoke", "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert found["expected_s"] > 0
+    wanted = plan(Request(preset="smoke", jobs=8))
+    assert {cell["id"] for cell in found["cells"]} == {cell.id for cell in wanted.cells}
+    for cell in found["cells"]:
+        assert parse_label(cell["label"]).id == cell["id"]
+
+
+def test_a_plan_says_what_it_leaves_out(call):
+    code, out, _ = call("plan", "--jobs", 1)
+    assert code == 0
+    assert "left out: quality " in out
+    assert "; python -m bench run --cell 'quality " in out
+    assert out.splitlines()[-1].endswith("left out.")
+
+
+def test_the_environment_is_json_alone(call):
+    code, out, err = call("env", "--json")
+    assert (code, err) == (0, "")
+    assert {"cpu", "torch", "threads"} <= {*json.loads(out), *json.loads(out)["packages"]}
+    assert "python" in call("env")[1]
+
+
+def test_a_certificate_is_printed_and_is_json_alone(call):
+    code, out, err = call("verify", "uniform", "--json", "--jobs", 1)
+    assert (code, err) == (0, "")
+    (found,) = json.loads(out).values()
+    assert found["green"]
+    assert {"passed", "skipped", "failed", "expected"} <= set(found)
+    code, out, _ = call("verify", "uniform", "--jobs", 1)
+    assert code == 0
+    assert ["uniform", "green", str(len(found["passed"]))] == out.splitlines()[2].split()[:3]
+    for check, why in found["skipped"].items():
+        assert f"{check} skipped: {why}" in out
+
+
+def test_data_sets_are_listed_with_where_they_would_come_from(call, tmp_path):
+    code, out, _ = call("data", "list")
+    assert code == 0
+    assert "multi30k" in out
+    assert "not here; python -m bench data fetch multi30k" in out
+    (tmp_path / "multi30k").mkdir()
+    assert str(tmp_path / "multi30k") in call("data", "list", "--data-dir", tmp_path)[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("", "Usage: python -m bench"),
+        ("rum", "did you mean 'run'"),
+        ("run --varaints dot", "--variants"),
+        ("run --seeds many", "'many' is not a valid integer"),
+        ("run --seeds -3", "seeds must be >= 0"),
+        ("run --variants dto", "did you mean 'dot'"),
+        ("run --variants dot[", "expected a name"),
+        ("run --tasks transductoin", "did you mean 'transduction'"),
+        ("run --backbone rnn_seq2sec", "did you mean 'rnn_seq2seq'"),
+        ("run --preset quik", "did you mean 'quick'"),
+        ("run --device gpu", "no device named 'gpu'"),
+        ("run --retry faild --tasks after_marker", "did you mean 'failed'"),
+        ("run --training adam[stpes=3]", "did you mean 'steps'"),
+        ("run --training adam[lr=1e999]", "a number that a float can hold"),
+        ("run --cell nonsense", "copy a whole label"),
+        ("run --spec nowhere.json", "give the spec.json of a run folder"),
+        ("run --plugin nowhere.py", "no plug-in file nowhere.py"),
+        ("run --out /proc/nothing --tasks after_marker", "give another --out"),
+        ("ablate", "give --base and --axis"),
+        ("ablate --base dot --axis scores", "did you mean 'score'"),
+        ("ablate --base dto --axis score", "did you mean 'dot'"),
+        ("ablate --base linear_attention --axis score", "replaces the whole chain"),
+        ("study", "give --variants"),
+        ("study --variants dot", "name exactly one task"),
+        ("study --variants dot --tasks recall,offset", "name exactly one task"),
+        ("study --variants dot --tasks recall --sampler rnadom", "did you mean 'random'"),
+        ("study --variants dot --tasks recall --trials 0", "must be at least 1"),
+        ("study --variants dot --tasks recall --first-seed 1000", "kept for the winners"),
+        ("list variant", "did you mean 'variants'"),
+        ("show bahdanaw", "did you mean 'bahdanau'"),
+        ("show", "Missing argument 'NAME'"),
+        ("verify bahdanaw", "did you mean 'bahdanau'"),
+        ("report /nowhere/at/all", "no run folder at /nowhere/at/all"),
+        ("data fetch multi30", "did you mean 'multi30k'"),
+        ("data fetc", "fetc"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_exit_code_two(call, tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call(*arguments.split())
+    assert code == 2
+    assert said in err
+    assert out == ""
+    assert "Traceback" not in err
+    if arguments:
+        assert len(err.strip().splitlines()) == 1
+    assert not list(tmp_path.glob("runs/*/ledger/*.jsonl"))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A small finished run that tests may copy."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    arguments = ["run", "--variants", "dot", *SMOKE, "--out", str(folder)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["bench", *arguments])
+        with pytest.raises(SystemExit) as left:
+            command_line.main()
+    assert left.value.code == 0
+    return folder
+
+
+def test_a_run_ends_with_the_table_and_the_path_of_the_report(call, finished):
+    code, out, err = call("run", "--variants", "dot", *SMOKE, "--out", finished)
+    assert code == 0
+    assert "after_marker: token_accuracy" in out
+    assert f"report: {finished / 'report.html'}" in out
+    assert "2 were finished before" in out
+    assert "2 training cells and 0 speed cells" in err
+
+
+def test_a_run_with_json_prints_json_alone(call, finished):
+    code, out, _ = call("run", "--variants", "dot", *SMOKE, "--out", finished, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["counts"], found["already_finished"]) == ({}, 2)
+    assert len(found["table"]) == 2
+
+
+def test_a_spec_file_finds_everything_finished(call, finished):
+    code, out, _ = call("run", "--spec", finished / "spec.json", "--inline", "--json")
+    found = json.loads(out)
+    assert (code, found["counts"], found["already_finished"]) == (0, {}, 2)
+    assert found["folder"] == str(finished)
+
+
+def test_a_spec_file_reruns_everything_elsewhere(call, finished, tmp_path):
+    there = tmp_path / "again"
+    code, out, _ = call("run", "--spec", finished / "spec.json", "--out", there, "--inline", "--json")
+    assert (code, json.loads(out)["counts"]) == (0, {"ok": 2})
+    assert {r.id for r in Store(there).records()} == {r.id for r in Store(finished).records()}
+    assert json.loads((there / "spec.json").read_text()) == json.loads(
+        (finished / "spec.json").read_text()
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("run --spec {spec} --seeds 4", "leave out the option for 'seeds'"),
+        ("study --spec {spec}", "run: python -m bench run --spec"),
+        ("run --spec {odd}", "did you mean 'variants'"),
+        ("run --spec {list}", "is no spec"),
+    ],
+)
+def test_a_spec_that_does_not_fit_is_one_sentence(call, finished, tmp_path, arguments, said):
+    (tmp_path / "odd.json").write_text('{"varaints": "dot"}')
+    (tmp_path / "list.json").write_text("[]")
+    paths = {
+        "spec": finished / "spec.json",
+        "odd": tmp_path / "odd.json",
+        "list": tmp_path / "list.json",
+    }
+    code, out, err = call(*arguments.format(**paths).split())
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def values(folder):
+    return {
+        record.id: [
+            (row.metric, row.axis, row.x if row.axis != "cpu_s" else None, row.split, row.value)
+            for row in record.rows
+            if not row.metric.endswith(("_ms", "_s"))
+        ]
+        for record in Store(folder).records()
+    }
+
+
+def test_one_cell_is_reproduced_from_its_label(call, finished, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = {r.id: r for r in Store(finished).records()}
+    for id_, record in before.items():
+        label = next(
+            c for c in json.loads((finished / "plan.json").read_text())["cells"]
+            if parse_label(c).id == id_
+        )
+        code, _, _ = call("run", "--cell", label, "--no-verify", "--inline")
+        assert code == 0
+        assert record.status == "ok"
+    assert values(tmp_path / "runs" / "cells") == values(finished)
+
+
+def test_a_label_of_other_code_is_refused(call, finished):
+    label = json.loads((finished / "plan.json").read_text())["cells"][0]
+    code, _, err = call("run", "--cell", label.replace("dot:1", "dot:7"))
+    assert code == 2
+    assert "this label is of other code" in err
+
+
+def test_refused_cells_alone_are_no_failure(call, tmp_path):
+    code, out, _ = call("run", "--variants", "bahdanau", *SMOKE, "--out", tmp_path / "run")
+    assert code == 0
+    assert "1 ok, 1 refused" in out
+
+
+def test_a_failed_cell_is_exit_code_one_also_when_it_failed_before(call, tmp_path, trouble_plugin):
+    asked = ["run", "--variants", "raiser", *SMOKE, "--plugin", trouble_plugin]
+    asked += ["--out", tmp_path / "run"]
+    code, out, _ = call(*asked)
+    assert code == 1
+    assert "1 failed, 1 ok" in out
+    assert "the score gave up" in (tmp_path / "run" / "log.txt").read_text()
+    assert call(*asked)[0] == 1
+    code, out, _ = call(*asked, "--retry", "failed")
+    assert code == 1
+    assert "1 failed, 1 were finished before" in out
+    assert max(r.attempt for r in Store(tmp_path / "run").records()) == 2
+
+
+def test_data_that_are_not_here_are_refused_rows_with_the_command_that_fetches_them(call, tmp_path):
+    asked = ["run", "--variants", "luong_global,bahdanau", "--tasks", "translation"]
+    asked += ["--preset", "smoke", "--no-speed", "--no-verify", "--inline"]
+    code, out, _ = call(*asked, "--out", tmp_path / "run")
+    assert code == 0
+    assert "cells: 3 refused" in out
+    for record in Store(tmp_path / "run").records():
+        assert record.status == "refused"
+        assert "python -m bench data fetch multi30k" in record.detail
+    assert "python -m bench data fetch multi30k" in (tmp_path / "run" / "report.md").read_text()
+
+
+def test_a_report_is_published_and_exported(call, finished, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(finished, folder)
+    code, out, _ = call("report", folder, "--publish", "--export")
+    assert code == 0
+    written = [Path(line.split(": ")[1]) for line in out.splitlines()]
+    assert {path.suffix for path in written} == {".html", ".md", ".csv", ".tex"}
+    assert all(path.is_file() for path in written)
+    other = tmp_path / "elsewhere"
+    assert call("report", folder, "--out", other)[0] == 0
+    assert (other / "report.html").is_file()
+
+
+def test_runs_are_merged_into_a_report(call, finished, tmp_path):
+    folder = tmp_path / "run"
+    assert call("run", "--variants", "general", *SMOKE, "--out", folder)[0] == 0
+    assert call("report", folder, "--merge", finished)[0] == 0
+    names = {r.cell["variant"].partition("[")[0] for r in Store(folder).records()}
+    assert names == {"general", "scaled_dot", "dot"}
+    assert "dot" in (folder / "report.md").read_text()
+
+
+def test_an_ablation_writes_a_row_for_each_value_and_refuses_what_has_no_meaning(call, tmp_path):
+    folder = tmp_path / "run"
+    asked = ["ablate", "--base", "conv_attention", "--axis", "score", "--preset", "smoke"]
+    code, _, _ = call(*asked, "--inline", "--out", folder, "--training", "adam[steps=2]")
+    assert code == 0
+    records = {r.cell["variant"]: r.status for r in Store(folder).records()}
+    assert len(records) == len(registry.entries("score"))
+    assert set(records.values()) <= {"ok", "refused"}
+    text = (folder / "report.md").read_text()
+    section = text.partition("## Ablations")[2].partition("\n## ")[0]
+    assert "(base)" in section
+    for value in registry.entries("score"):
+        if value != "conv_attention":
+            assert f"| score | {value} |" in section, value
+    again = call("ablate", "--spec", folder / "spec.json", "--inline", "--json")
+    assert again[0] == 0
+    assert json.loads(again[1])["counts"] == {}
+
+
+def test_an_ablation_stands_on_the_bases_home_with_its_backbone_and_slot(fresh_registry):
+    from dataclasses import replace
+
+    from bench.ablate import ablation, plan_ablation
+
+    entry = registry.entry("score", "dot")
+    home = replace(entry.home, task="transduction", backbone="transformer_seq2seq", slot="causal")
+    registry._ENTRIES["score"]["dot"] = replace(entry, home=home)
+    made = plan_ablation(Request(preset="smoke", speed=False), ablation("dot", "position"), "dot")
+    places = {(c.task.partition("[")[0], c.backbone.partition("[")[0], c.slot) for c in made.cells}
+    assert places == {("transduction", "transformer_seq2seq", "causal")}
+
+
+def test_options_of_the_component_that_an_ablation_replaces_go_with_it():
+    from bench.ablate import ablation
+
+    changed = ablation("additive[width=16,position=sinusoid]", "score").changed
+    assert {"dot", "general", "additive"} <= set(changed)
+    for asked, _ in changed.values():
+        assert "width" not in asked.options
+        assert asked.options["position"]
+    assert "none" in ablation("tu_coverage", "feedback").changed
+    assert "tu_coverage" not in ablation("tu_coverage", "feedback").changed
+
+
+def test_a_plug_in_is_listed_planned_verified_and_run(call, window_plugin, tmp_path):
+    assert len(window_plugin.read_text().splitlines()) <= 60
+    plug = ["--plugin", window_plugin]
+    rows = json.loads(call("list", *plug, "--json")[1])
+    assert "sliding" in {row["variant"] for row in rows}
+    (facts,) = json.loads(call("show", "sliding", *plug, "--json")[1])
+    assert facts["file"] == str(window_plugin)
+    cells = json.loads(call("plan", "--variants", "sliding", "--preset", "smoke", *plug, "--json")[1])
+    assert any("pattern=sliding[window=4]" in cell["label"] for cell in cells["cells"])
+    code, out, _ = call("verify", "sliding", *plug, "--jobs", 1, "--json")
+    (certificate,) = json.loads(out).values()
+    assert code == 0, certificate["failed"]
+    assert certificate["green"]
+    asked = ["run", "--variants", "sliding[window=2]", "--preset", "smoke", "--no-verify", *plug]
+    code, _, _ = call(*asked, "--out", tmp_path / "run", "--inline", "--training", "adam[steps=3]")
+    assert code == 0
+    found = {(r.cell["kind"], r.status) for r in Store(tmp_path / "run").records()}
+    assert found == {("quality", "ok"), ("speed", "ok")}
+    assert "Beltagy et al., 2020" in (tmp_path / "run" / "report.md").read_text()
+    assert json.loads((tmp_path / "run" / "spec.json").read_text())["plugin"] == [str(window_plugin)]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_run_goes_where_its_preset_says_unless_told(name):
+    from bench.options import RunOptions
+
+    assert RunOptions(preset=name).folder == Path("runs") / name
+    assert RunOptions(preset=name, out="x").folder == Path("x")
+
+
+@pytest.mark.slow
+def test_the_command_line_in_a_process_of_its_own(bench, tmp_path):
+    said = bench("run", "--variants", "dot", *SMOKE[:-1], "--out", tmp_path / "run", "--json")
+    assert said.returncode == 0, said.stderr
+    assert json.loads(said.stdout)["counts"] == {"ok": 2}
+    assert "[2/2] ok" in said.stderr
+    wrong = bench("run", "--variants", "dto")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr.startswith("UnknownName: no variant named 'dto'; did you mean 'dot'?")
+    assert len(wrong.stderr.splitlines()) == 1

@@ -1,0 +1,354 @@
+"""Studies: equal budgets, validation only, fresh seeds for winners, and kills that cost nothing."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState
+
+from bench import study as studies
+from bench.api import registry
+from bench.api.config import Choices, FloatRange, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.resolve import resolve
+from bench.executors.session import Session
+from bench.executors.worker import WorkerSettings
+from bench.plan import Request
+from bench.runner import JobResult, Outcome
+from bench.study import (
+    FRESH_SEED,
+    MOST_KNOBS,
+    StudyRequest,
+    distribution,
+    knobs_of,
+    run_studies,
+    study_name,
+    trial_cell,
+)
+from bench.train.protocol import read_protocol
+from results.row import Row
+from results.store import Store
+
+ROOT = Path(__file__).parents[2]
+REQUEST = Request(variants="additive,dot", tasks="after_marker", preset="smoke")
+ASKED = StudyRequest(request=REQUEST, trials=4, final_seeds=2)
+
+
+class Scored:
+    """An executor whose validation score is a function of the learning rate."""
+
+    def __init__(self, stop_after=None, status="ok"):
+        self.done, self.stop_after, self.status = [], stop_after, status
+
+    def run(self, jobs, jobs_at_once, watch):
+        for job in jobs:
+            if self.stop_after is not None and len(self.done) >= self.stop_after:
+                raise KeyboardInterrupt
+            self.done.append(job)
+            (cell,) = job.cells
+            status = self.status(cell) if callable(self.status) else self.status
+            rate = read_protocol(cell.protocol).lr
+            rows = (
+                Row(metric="token_accuracy", value=1 - abs(rate - 0.003), split="validation"),
+                Row(metric="token_accuracy", value=0.0, axis="step", x=1.0, split="validation"),
+            )
+            if cell.kind == "quality":
+                rows += (Row(metric="token_accuracy", value=0.1, split="test"),)
+            good = status == "ok"
+            yield job, JobResult(
+                (Outcome(cell, status, "" if good else "no.", rows if good else ()),)
+            )
+
+
+@pytest.fixture
+def tune(tmp_path):
+    """`tune(asked, **executor options)` -> (results, executor), in one folder."""
+    opened = []
+
+    def run(asked=ASKED, folder="run", jobs=2, **options):
+        store = Store.create(tmp_path / folder)
+        opened.append(store)
+        session = Session(store, WorkerSettings(), jobs=jobs, stream=io.StringIO())
+        session.executor = Scored(**options)
+        try:
+            return run_studies(asked, session), session.executor
+        except KeyboardInterrupt:
+            return None, session.executor
+        finally:
+            store.close()
+
+    return run
+
+
+def trials(tmp_path, folder="run"):
+    storage = f"sqlite:///{tmp_path / folder / 'study.db'}"
+    return {
+        name.split(" @ ")[1]: optuna.load_study(study_name=name, storage=storage).trials
+        for name in optuna.get_all_study_names(storage)
+    }
+
+
+def rates(executor, name):
+    return [
+        read_protocol(job.cells[0].protocol).lr
+        for job in executor.done
+        if job.cells[0].kind == "trial" and job.cells[0].variant.startswith(name)
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(registry.variant_entries()))
+def test_a_variant_has_the_learning_rate_and_at_most_two_knobs_of_its_own(name):
+    knobs = knobs_of(resolve(name))
+    assert knobs[0].name == "lr"
+    assert knobs[0].axis == "protocol"
+    assert 1 <= len(knobs) <= 1 + MOST_KNOBS
+    assert len({knob.name for knob in knobs}) == len(knobs)
+    for knob in knobs[1:]:
+        owner = knob.name.rpartition(".")[0]
+        assert owner in registry.entries(knob.axis)
+
+
+def test_ranges_become_distributions():
+    assert distribution(IntRange(8, 64, log=True)) == IntDistribution(8, 64, log=True)
+    assert distribution(FloatRange(0.1, 1.0)) == FloatDistribution(0.1, 1.0)
+    assert distribution(Choices(("a", 1, True))) == CategoricalDistribution(("a", 1, True))
+
+
+def test_a_trial_is_the_variant_and_the_protocol_with_the_parameters_put_in():
+    spec = resolve("additive")
+    asked = replace(ASKED, trial_seconds=7.0)
+    parameters = {"lr": 0.01, "additive.width": 24}
+    cell = trial_cell(spec, asked, knobs_of(spec), parameters).cell
+    assert cell.kind == "trial"
+    assert "score=additive[width=24]" in cell.variant
+    protocol = read_protocol(cell.protocol)
+    assert (protocol.lr, protocol.cpu_seconds) == (0.01, 7.0)
+    mechanism = resolve("linear_attention")
+    for knob in knobs_of(mechanism)[1:]:
+        low = getattr(knob.range, "low", None)
+        values = {"lr": 0.01, **{k.name: k.range.low for k in knobs_of(mechanism)[1:]}}
+        changed = trial_cell(mechanism, ASKED, knobs_of(mechanism), values).cell.variant
+        assert f"{knob.option}={low}" in changed
+
+
+def test_several_knobs_of_one_component_are_all_put_in():
+    spec = resolve("raffel_monotonic")
+    knobs = knobs_of(spec)
+    parameters = {"lr": 0.001}
+    for knob in knobs[1:]:
+        found = knob.range
+        parameters[knob.name] = found.options[-1] if isinstance(found, Choices) else found.low
+    variant = resolve(trial_cell(spec, ASKED, knobs, parameters).cell.variant)
+    for knob in knobs[1:]:
+        (owner,) = variant.axes[knob.axis]
+        assert owner.options[knob.option] == parameters[knob.name]
+
+
+def test_every_variant_gets_the_same_number_of_trials_and_the_winner_fresh_seeds(tune, tmp_path):
+    results, executor = tune()
+    cells = [job.cells[0] for job in executor.done]
+    by_name = {
+        name: [c for c in cells if c.kind == "trial" and c.variant.startswith(name)]
+        for name in ("additive", "dot")
+    }
+    assert {name: len(found) for name, found in by_name.items()} == {"additive": 4, "dot": 4}
+    finals = [cell for cell in cells if cell.kind == "quality"]
+    assert sorted(cell.seed for cell in finals) == [FRESH_SEED, FRESH_SEED, FRESH_SEED + 1, FRESH_SEED + 1]
+    assert {cell.seed for found in by_name.values() for cell in found} == {0}
+    for result in results:
+        best = min(rates(executor, result.variant), key=lambda rate: abs(rate - 0.003))
+        assert result.parameters["lr"] == best
+        assert result.best_value == pytest.approx(1 - abs(best - 0.003))
+        assert {read_protocol(p.cell.protocol).lr for p in result.finals} == {best}
+    assert (tmp_path / "run" / "study.db").is_file()
+
+
+def test_all_variants_try_the_same_learning_rates(tune):
+    _, executor = tune()
+    assert rates(executor, "additive") == rates(executor, "dot")
+    assert len(set(rates(executor, "dot"))) == 4
+
+
+@pytest.mark.parametrize("sampler", studies.SAMPLERS)
+def test_a_resumed_study_tries_new_values_and_repeats_none(tune, sampler):
+    asked = replace(ASKED, request=replace(REQUEST, variants="dot"), sampler=sampler)
+    _, first = tune(asked, stop_after=2)
+    _, second = tune(asked)
+    tried = rates(first, "dot") + rates(second, "dot")
+    assert len(tried) == len(set(tried)) == 4
+    third, executor = tune(asked)
+    assert executor.done == []
+    assert third[0].best_value is not None
+
+
+def test_a_trial_that_was_running_is_asked_again_and_counted_once(tune, tmp_path):
+    asked = replace(ASKED, request=replace(REQUEST, variants="dot"))
+    _, whole = tune(asked, folder="whole")
+    _, first = tune(asked, stop_after=1)
+    (before,) = trials(tmp_path).values()
+    running = [t.params["lr"] for t in before if t.state == TrialState.RUNNING]
+    assert len(running) == 2, "the first of the pair had finished, and nobody had told the study"
+    _, second = tune(asked, stop_after=2)
+    results, third = tune(asked)
+    tried = rates(first, "dot") + rates(second, "dot") + rates(third, "dot")
+    assert sorted(tried) == sorted(rates(whole, "dot"))
+    (after,) = trials(tmp_path).values()
+    complete = [t for t in after if t.state == TrialState.COMPLETE]
+    assert len(complete) == 4
+    assert not [t for t in after if t.state in (TrialState.RUNNING, TrialState.WAITING)]
+    assert sorted(t.user_attrs["number"] for t in complete) == [0, 1, 2, 3]
+    assert results[0].best_trial in range(4)
+    stored = Store(tmp_path / "run").ledger().records
+    assert len({record.id for record in stored}) == len(stored) == 4 + 2
+
+
+def test_a_failed_trial_is_spent_and_a_variant_without_a_value_stops_no_other(tune):
+    results, executor = tune(status=lambda cell: "ok" if "dot" in cell.variant[:4] else "diverged")
+    assert [result.best_value is None for result in results] == [True, False]
+    assert results[0].finals == ()
+    assert len(rates(executor, "additive")) == 4
+    facts = studies.study_facts(ASKED, results)
+    assert facts["additive"]["best_trial"] == "none gave a value"
+    assert facts["dot"]["best_validation"] > 0.9
+
+
+def test_a_metric_that_should_be_low_is_minimized(tune, fresh_registry):
+    entry = registry.entry("task", "after_marker")
+    metrics = (replace(entry.target.metrics[0], better="lower"), *entry.target.metrics[1:])
+    target = type("Low", (entry.target,), {"metrics": metrics})
+    registry._ENTRIES["task"]["after_marker"] = replace(entry, target=target)
+    results, executor = tune()
+    worst = max(rates(executor, "dot"), key=lambda rate: abs(rate - 0.003))
+    assert results[1].parameters["lr"] == worst
+
+
+def test_another_question_is_another_study():
+    spec = resolve("dot")
+    names = {
+        study_name("dot", spec, asked)
+        for asked in (
+            ASKED,
+            replace(ASKED, trial_seconds=3.0),
+            replace(ASKED, sampler="tpe"),
+            replace(ASKED, request=replace(REQUEST, protocol="adam[steps=3]")),
+            replace(ASKED, request=replace(REQUEST, first_seed=1)),
+            replace(ASKED, request=replace(REQUEST, backbone="pooling[embedding=8]")),
+        )
+    }
+    assert len(names) == 6
+    same = (
+        replace(ASKED, trials=9, final_seeds=1, storage="elsewhere"),
+        replace(ASKED, request=replace(REQUEST, variants="dot,general", jobs=7)),
+    )
+    for asked in same:
+        assert study_name("dot", spec, asked) == study_name("dot", spec, ASKED)
+
+
+def test_more_trials_can_be_added_to_a_study(tune):
+    tune()
+    _, executor = tune(replace(ASKED, trials=6))
+    assert len(rates(executor, "dot")) == 2
+
+
+HOLDER = """
+import sys
+from results.store import Store
+from hashlib import sha256
+assert Store(sys.argv[1]).claim(sha256(sys.argv[2].encode()).hexdigest()[:12])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_study_that_another_process_runs_is_refused(tune, tmp_path):
+    folder = Store.create(tmp_path / "run").folder
+    name = study_name("additive", resolve("additive"), ASKED)
+    other = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(folder), name],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+    )
+    try:
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(InvalidConfig, match="another process runs this study"):
+            tune()
+    finally:
+        other.communicate()
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"trials": 0}, "must be at least 1"),
+        ({"final_seeds": 0}, "must be at least 1"),
+        ({"request": replace(REQUEST, tasks="")}, "exactly one task"),
+        ({"request": replace(REQUEST, tasks="recall,offset")}, "exactly one task"),
+        ({"request": replace(REQUEST, first_seed=FRESH_SEED)}, "kept for the winners"),
+    ],
+)
+def test_a_study_that_makes_no_sense_is_refused(changed, complaint):
+    with pytest.raises(InvalidConfig, match=complaint):
+        replace(ASKED, **changed)
+
+
+def study_command(folder, *more):
+    tuning = "--trials 3 --final-seeds 2 --jobs 2 --training adam[steps=6,evaluate_every=3]"
+    asked = f"study --variants additive,dot --tasks after_marker --preset smoke {tuning}"
+    return [sys.executable, "-m", "bench", *asked.split(), "--out", str(folder), *more]
+
+
+def trial_lines(folder):
+    return sum(
+        len(path.read_text().splitlines()) for path in (folder / "ledger").glob("*.jsonl")
+    )
+
+
+@pytest.mark.slow
+def test_a_study_killed_in_the_middle_is_finished_reported_and_done_again(tmp_path):
+    folder = tmp_path / "run"
+    driver = subprocess.Popen(
+        study_command(folder), cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    end = time.monotonic() + 120
+    while trial_lines(folder) < 1 and time.monotonic() < end and driver.poll() is None:
+        time.sleep(0.01)
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.wait()
+    said = subprocess.run(
+        study_command(folder, "--json"), cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert said.returncode == 0, said.stderr
+    records = Store(folder).ledger().records
+    assert len({record.id for record in records}) == len(records) == 2 * 3 + 2 * 2
+    for record in records:
+        splits = {row.split for row in record.rows}
+        assert ("test" in splits) == (record.cell["kind"] == "quality")
+        assert (record.cell["seed"] >= FRESH_SEED) == (record.cell["kind"] == "quality")
+    assert json.loads(said.stdout)["counts"].keys() == {"ok"}
+    report = (folder / "report.md").read_text()
+    section = report.partition("## Studies")[2].partition("\n## ")[0]
+    assert "Best validation score so far" in section
+    lines = [line for line in section.splitlines() if line.startswith("| ")]
+    named = {line.split("|")[1].strip(): line.split("|")[2].strip() for line in lines}
+    assert (named["additive"], named["dot"]) == ("3", "3")
+    spec = json.loads((folder / "spec.json").read_text())
+    assert (spec["command"], spec["tuning"]["trials"]) == ("study", 3)
+    again = subprocess.run(
+        [sys.executable, "-m", "bench", "study", "--spec", str(folder / "spec.json"), "--json"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["counts"] == {}
