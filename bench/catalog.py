@@ -154,7 +154,7 @@ def merge_catalogs(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dic
     if not old:
         return dict(new)
     merged = {**old, **new}
-    for key in ("variants", "tasks", "metrics", "study"):
+    for key in ("variants", "tasks", "metrics", "study", "trials"):
         joined = {**(old.get(key) or {}), **(new.get(key) or {})}
         if joined:
             merged[key] = joined

@@ -11,7 +11,7 @@ import torch
 
 from bench.api.cell import Cell
 from bench.api.errors import BenchError, DataDamaged, DataUnavailable, Diverged, Refused
-from bench.certify import certify
+from bench.certify import CHECKS, COMPILE, certify
 from bench.measure.block import measure_block
 from bench.measure.reason import Reason, ran_out_of_memory
 from bench.train.quality import train_cell
@@ -39,6 +39,8 @@ class Job:
     """Expected (s)."""
     timeout_s: float = 600.0
     """Wall time after which the process is ended (s)."""
+    thorough: bool = False
+    """Whether a certificate includes compilation, which takes seconds."""
     keep_models: str = ""
     """Folder for trained weights; empty to drop them."""
 
@@ -72,7 +74,8 @@ def run_job(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult
     start = time.perf_counter()
     try:
         if job.kind == "certificate":
-            found = certify(job.variant, impl=job.impl)  # type: ignore[arg-type]
+            checks = (*CHECKS, COMPILE) if job.thorough else None
+            found = certify(job.variant, checks=checks, impl=job.impl)  # type: ignore[arg-type]
             return JobResult(certificate=found.to_json())
         if job.kind == "speed":
             return _measure(job, share_done, start)

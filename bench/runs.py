@@ -115,7 +115,9 @@ def study(options: RunOptions, tuning: dict[str, Any]) -> int:
         for variant, cell in finals:
             names.setdefault(cell.variant, f"{variant} tuned")
         facts = study_facts(asked, results)
-        write_catalog(options, store, names, {task.show(): shown}, {"study": facts})
+        trials = {variant: result.variant for result in results for variant in result.tried}
+        extra = {"study": facts, "trials": trials}
+        write_catalog(options, store, names, {task.show(): shown}, extra)
         if options.verify:
             session.certify([cell.variant for _, cell in finals], options.impl)
 

@@ -145,7 +145,14 @@ def verify(
     load_everything(plugins)
     specs = asked_variants(",".join(names))
     todo = [
-        Job(kind="certificate", label=name, variant=spec.canonical.show(), impl=impl, seconds=3.0)
+        Job(
+            kind="certificate",
+            label=name,
+            variant=spec.canonical.show(),
+            impl=impl,
+            thorough=True,
+            seconds=6.0,
+        )
         for name, spec in specs
     ]
     executor = ProcessExecutor(WorkerSettings(plugins=plugins))

@@ -1,5 +1,6 @@
 """Hyper-parameter studies with an equal budget for every variant; the only user of Optuna."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -87,6 +88,8 @@ class StudyResult:
     best_trial: int = 0
     parameters: dict[str, Any] = field(default_factory=dict)
     finals: tuple[PlannedCell, ...] = ()
+    tried: tuple[str, ...] = ()
+    """Canonical selectors of the trials with a value."""
 
 
 def run_studies(asked: StudyRequest, session: Session) -> list[StudyResult]:
@@ -171,7 +174,8 @@ def _tune(
         _with_seed(trial_cell(spec, asked, knobs, best.params), seed)
         for seed in range(FRESH_SEED, FRESH_SEED + asked.final_seeds)
     )
-    return StudyResult(name, best.value, _number(best), best.params, finals)
+    tried = tuple(trial_cell(spec, asked, knobs, t.params).cell.variant for t in complete)
+    return StudyResult(name, best.value, _number(best), best.params, finals, tried)
 
 
 def study_name(name: str, spec: VariantSpec, asked: StudyRequest) -> str:
@@ -216,11 +220,14 @@ def _sampler(name: str, seed: int, number: int) -> optuna.samplers.BaseSampler:
     if name == "tpe":
         return optuna.samplers.TPESampler(seed=own)
     alone = optuna.samplers.RandomSampler(seed=own)
-    if name == "qmc":  # keeps its place in the sequence in the storage
+    if name == "random":
+        return alone
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        # keeps its place in the sequence in the storage
         return optuna.samplers.QMCSampler(
             seed=seed, independent_sampler=alone, warn_independent_sampling=False
         )
-    return alone
 
 
 def _recover(study: optuna.Study, folder: str) -> None:

@@ -51,6 +51,8 @@ class Catalog:
         self.tasks: dict[str, dict[str, Any]] = dict(data.get("tasks") or {})
         self.metrics: dict[str, dict[str, Any]] = dict(data.get("metrics") or {})
         self.study: dict[str, Any] = dict(data.get("study") or {})
+        self.trials: dict[str, str] = dict(data.get("trials") or {})
+        """Variants that were tried to the study that tried them."""
         self.baseline = str(data.get("baseline") or "")
         self.command = clean(data.get("command") or "")
         self.preset = clean(data.get("preset") or "")

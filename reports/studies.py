@@ -129,6 +129,8 @@ def _facts(value: object) -> str:
 
 def _study_name(catalog: Catalog, variant: str) -> str:
     """Trials change options of a variant; all of them belong to the study of its name."""
+    if variant in catalog.trials:
+        return catalog.trials[variant]
     if variant in catalog.variants or variant in catalog.study:
         return variant
     try:

@@ -156,7 +156,13 @@ def bench():
         command = [sys.executable, "-m", "bench", *map(str, arguments)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), **settings}
         return subprocess.run(
-            command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300
+            command,
+            cwd=cwd,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
         )
 
     return run

@@ -70,7 +70,7 @@ def call(monkeypatch, capsys, fresh_registry):
     signal.signal(signal.SIGTERM, handler)
 
 
-SMOKE = "--preset smoke --tasks after_marker --no-speed --no-verify --inline".split()
+SMOKE = ["--preset", "smoke", "--tasks", "after_marker", "--no-speed", "--no-verify", "--inline"]
 
 
 def test_the_options_are_frozen():
@@ -130,8 +130,9 @@ assert output.shape == x.shape
 
 
 def python(code):
+    command = [sys.executable, "-c", code]
     return subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120
+        command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
 
 
@@ -164,7 +165,9 @@ def test_the_list_of_variants_has_every_paper_and_every_control_once(call):
         assert row["what"].count("(control)") == registry.variant_entries()[row["variant"]].control
 
 
-@pytest.mark.parametrize("name", ["bahdanau", "additive", "linear_attention", "translation", "luong"])
+@pytest.mark.parametrize(
+    "name", ["bahdanau", "additive", "linear_attention", "translation", "luong"]
+)
 def test_a_name_is_shown_with_paper_options_and_file(call, name):
     code, out, _ = call("show", name)
     assert code == 0
@@ -268,7 +271,9 @@ def test_data_sets_are_listed_with_where_they_would_come_from(call, tmp_path):
         ("data fetc", "fetc"),
     ],
 )
-def test_wrong_usage_is_one_sentence_and_exit_code_two(call, tmp_path, monkeypatch, arguments, said):
+def test_wrong_usage_is_one_sentence_and_exit_code_two(
+    call, tmp_path, monkeypatch, arguments, said
+):
     monkeypatch.chdir(tmp_path)
     code, out, err = call(*arguments.split())
     assert code == 2
@@ -319,7 +324,9 @@ def test_a_spec_file_finds_everything_finished(call, finished):
 
 def test_a_spec_file_reruns_everything_elsewhere(call, finished, tmp_path):
     there = tmp_path / "again"
-    code, out, _ = call("run", "--spec", finished / "spec.json", "--out", there, "--inline", "--json")
+    code, out, _ = call(
+        "run", "--spec", finished / "spec.json", "--out", there, "--inline", "--json"
+    )
     assert (code, json.loads(out)["counts"]) == (0, {"ok": 2})
     assert {r.id for r in Store(there).records()} == {r.id for r in Store(finished).records()}
     assert json.loads((there / "spec.json").read_text()) == json.loads(
@@ -365,7 +372,8 @@ def test_one_cell_is_reproduced_from_its_label(call, finished, tmp_path, monkeyp
     before = {r.id: r for r in Store(finished).records()}
     for id_, record in before.items():
         label = next(
-            c for c in json.loads((finished / "plan.json").read_text())["cells"]
+            c
+            for c in json.loads((finished / "plan.json").read_text())["cells"]
             if parse_label(c).id == id_
         )
         code, _, _ = call("run", "--cell", label, "--no-verify", "--inline")
@@ -486,7 +494,9 @@ def test_a_plug_in_is_listed_planned_verified_and_run(call, window_plugin, tmp_p
     assert "sliding" in {row["variant"] for row in rows}
     (facts,) = json.loads(call("show", "sliding", *plug, "--json")[1])
     assert facts["file"] == str(window_plugin)
-    cells = json.loads(call("plan", "--variants", "sliding", "--preset", "smoke", *plug, "--json")[1])
+    cells = json.loads(
+        call("plan", "--variants", "sliding", "--preset", "smoke", *plug, "--json")[1]
+    )
     assert any("pattern=sliding[window=4]" in cell["label"] for cell in cells["cells"])
     code, out, _ = call("verify", "sliding", *plug, "--jobs", 1, "--json")
     (certificate,) = json.loads(out).values()
@@ -498,7 +508,9 @@ def test_a_plug_in_is_listed_planned_verified_and_run(call, window_plugin, tmp_p
     found = {(r.cell["kind"], r.status) for r in Store(tmp_path / "run").records()}
     assert found == {("quality", "ok"), ("speed", "ok")}
     assert "Beltagy et al., 2020" in (tmp_path / "run" / "report.md").read_text()
-    assert json.loads((tmp_path / "run" / "spec.json").read_text())["plugin"] == [str(window_plugin)]
+    assert json.loads((tmp_path / "run" / "spec.json").read_text())["plugin"] == [
+        str(window_plugin)
+    ]
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -11,10 +11,10 @@ import psutil
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ASKED = (
-    "run --variants additive,dot,general --tasks after_marker --preset smoke --seeds 2 --jobs 2 "
-    "--no-speed --no-verify"
-).split()
+ASKED = [
+    *("run", "--variants", "additive,dot,general", "--tasks", "after_marker"),
+    *("--preset", "smoke", "--seeds", "2", "--jobs", "2", "--no-speed", "--no-verify"),
+]
 CELLS = 8
 
 pytestmark = pytest.mark.slow
@@ -64,7 +64,9 @@ def test_a_killed_run_leaves_no_process_and_is_finished_by_the_next(tmp_path, dr
     for target in (2, 5):
         driver = drive()
         wait_for(lambda n=target, d=driver: len(cells_of(folder)) >= n or d.poll() is not None)
-        family = psutil.Process(driver.pid).children(recursive=True) if driver.poll() is None else []
+        family = (
+            psutil.Process(driver.pid).children(recursive=True) if driver.poll() is None else []
+        )
         kills += driver.poll() is None
         os.kill(driver.pid, signal.SIGKILL)
         driver.communicate()

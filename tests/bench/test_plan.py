@@ -245,7 +245,9 @@ def test_the_regimes_in_which_a_variant_can_be_timed(name, regimes):
 
 
 def test_a_variant_without_attention_is_left_out_of_timing_with_a_reason(quick):
-    assert any("none_state" in left.label and "no attention" in left.reason for left in quick.left_out)
+    assert any(
+        "none_state" in left.label and "no attention" in left.reason for left in quick.left_out
+    )
 
 
 def test_a_variant_without_a_home_is_shown_beside_the_controls(fresh_registry):
@@ -316,5 +318,7 @@ def test_a_longer_protocol_costs_more_and_dearer_variants_too():
         plan(replace(SMALL, speed=False, protocol=f"adam[steps={n}]")).seconds for n in (30, 60)
     )
     assert long == pytest.approx(2 * short)
-    costs = {n: plan(replace(SMALL, variants=n, speed=False)).quality[0] for n in ("dot", "tu_coverage")}
+    costs = {
+        n: plan(replace(SMALL, variants=n, speed=False)).quality[0] for n in ("dot", "tu_coverage")
+    }
     assert costs["tu_coverage"].seconds >= costs["dot"].seconds

@@ -64,8 +64,9 @@ class Scored:
             if cell.kind == "quality":
                 rows += (Row(metric="token_accuracy", value=0.1, split="test"),)
             good = status == "ok"
-            yield job, JobResult(
-                (Outcome(cell, status, "" if good else "no.", rows if good else ()),)
+            yield (
+                job,
+                JobResult((Outcome(cell, status, "" if good else "no.", rows if good else ()),)),
             )
 
 
@@ -162,7 +163,12 @@ def test_every_variant_gets_the_same_number_of_trials_and_the_winner_fresh_seeds
     }
     assert {name: len(found) for name, found in by_name.items()} == {"additive": 4, "dot": 4}
     finals = [cell for cell in cells if cell.kind == "quality"]
-    assert sorted(cell.seed for cell in finals) == [FRESH_SEED, FRESH_SEED, FRESH_SEED + 1, FRESH_SEED + 1]
+    assert sorted(cell.seed for cell in finals) == [
+        FRESH_SEED,
+        FRESH_SEED,
+        FRESH_SEED + 1,
+        FRESH_SEED + 1,
+    ]
     assert {cell.seed for found in by_name.values() for cell in found} == {0}
     for result in results:
         best = min(rates(executor, result.variant), key=lambda rate: abs(rate - 0.003))
@@ -307,10 +313,14 @@ def study_command(folder, *more):
     return [sys.executable, "-m", "bench", *asked.split(), "--out", str(folder), *more]
 
 
-def trial_lines(folder):
-    return sum(
-        len(path.read_text().splitlines()) for path in (folder / "ledger").glob("*.jsonl")
+def finish(command):
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
     )
+
+
+def trial_lines(folder):
+    return sum(len(path.read_text().splitlines()) for path in (folder / "ledger").glob("*.jsonl"))
 
 
 @pytest.mark.slow
@@ -324,9 +334,7 @@ def test_a_study_killed_in_the_middle_is_finished_reported_and_done_again(tmp_pa
         time.sleep(0.01)
     os.kill(driver.pid, signal.SIGKILL)
     driver.wait()
-    said = subprocess.run(
-        study_command(folder, "--json"), cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
+    said = finish(study_command(folder, "--json"))
     assert said.returncode == 0, said.stderr
     records = Store(folder).ledger().records
     assert len({record.id for record in records}) == len(records) == 2 * 3 + 2 * 2
@@ -343,12 +351,7 @@ def test_a_study_killed_in_the_middle_is_finished_reported_and_done_again(tmp_pa
     assert (named["additive"], named["dot"]) == ("3", "3")
     spec = json.loads((folder / "spec.json").read_text())
     assert (spec["command"], spec["tuning"]["trials"]) == ("study", 3)
-    again = subprocess.run(
-        [sys.executable, "-m", "bench", "study", "--spec", str(folder / "spec.json"), "--json"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    spec_path = str(folder / "spec.json")
+    again = finish([sys.executable, "-m", "bench", "study", "--spec", spec_path, "--json"])
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["counts"] == {}

@@ -80,9 +80,7 @@ def test_fused_cross_attention_equals_plain(score, lengths):
 def test_fused_causal_attention_equals_plain_with_and_without_a_cache(lengths, split):
     query, source = draw(6, 6, lengths=lengths)
     plain = causal(build("scaled_dot", "causal", "eager"), query, source)
-    fused = causal(
-        build("scaled_dot", "causal", "sdpa"), query, source, split, want_weights=False
-    )
+    fused = causal(build("scaled_dot", "causal", "sdpa"), query, source, split, want_weights=False)
     equal(fused, plain)
 
 

@@ -39,9 +39,7 @@ def build(text):
 
 
 def test_every_kind_of_value_is_read():
-    found = build(
-        "whole=4,real=2,yes=true,word=other,rule=swap,part=b[c=1],parts=d+e[f=2],limit=7"
-    )
+    found = build("whole=4,real=2,yes=true,word=other,rule=swap,part=b[c=1],parts=d+e[f=2],limit=7")
     assert found == Everything(
         whole=4,
         real=2.0,

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from bench.api import registry
 from bench.api.call import Dims
 from bench.api.errors import BenchError, InvalidConfig, Refused, UnknownName
-from bench.api.registry import ABSENT, BACKBONE_AXES, CHAIN_AXES, STACKED, VARIANT_AXES, load_package
+from bench.api.registry import (
+    ABSENT,
+    BACKBONE_AXES,
+    CHAIN_AXES,
+    STACKED,
+    VARIANT_AXES,
+    load_package,
+)
 from bench.api.resolve import (
     SlotPlace,
     build_slot,
@@ -65,11 +72,11 @@ def choices(axis):
 )
 def test_any_combination_of_axes_means_itself_once_written_out(name, chosen):
     asked = Selector(name, chosen)
-    try:
-        spec = resolve(asked)
-    except InvalidConfig as error:
-        assert "replaces the whole chain" in str(error)
+    if registry.variant_entries()[name].axis == "mechanism" and set(CHAIN_AXES) & set(chosen):
+        with pytest.raises(InvalidConfig, match="replaces the whole chain"):
+            resolve(asked)
         return
+    spec = resolve(asked)
     assert resolve(spec.canonical).canonical == spec.canonical
     assert resolve(asked.show()).canonical == spec.canonical
     for axis, value in chosen.items():
@@ -92,8 +99,8 @@ def test_options_without_an_axis_go_to_what_the_name_is_about():
 
 
 def test_a_nested_selector_sets_options_two_levels_down():
-    asked = "bahdanau[score=additive[width=8],feedback=tu_coverage,direction=both[joint=agreement_trace]]"
-    shown = resolve(asked).canonical.show()
+    inner = "score=additive[width=8],feedback=tu_coverage,direction=both[joint=agreement_trace]"
+    shown = resolve(f"bahdanau[{inner}]").canonical.show()
     assert "score=additive[width=8]" in shown
     assert "joint=agreement_trace" in shown
     assert "feedback=tu_coverage[" in shown or "feedback=tu_coverage," in shown
@@ -143,7 +150,7 @@ def test_stacked_components_keep_their_order():
 
 
 def test_a_component_of_two_axes_must_be_named_with_its_axis():
-    with pytest.raises(InvalidConfig, match=r"several axes; write scaled_dot\[alignment=softmax\] or"):
+    with pytest.raises(InvalidConfig, match=r"axes; write scaled_dot\[alignment=softmax\] or"):
         find("softmax")
 
 
@@ -160,7 +167,12 @@ def test_a_fixed_axis_replaces_the_backbones_own():
 
 
 def test_the_revision_names_every_part():
-    assert resolve("bahdanau").revision.split() == ["additive:1", "bahdanau:1", "full:1", "softmax:1"]
+    assert resolve("bahdanau").revision.split() == [
+        "additive:1",
+        "bahdanau:1",
+        "full:1",
+        "softmax:1",
+    ]
     assert resolve("linear_attention").revision.split() == ["linear_attention:1", "softmax:1"]
 
 
@@ -176,7 +188,7 @@ def test_every_listed_variant_is_built_or_refused_with_a_reason(name):
             built = build_variant(spec, DIMS._replace(regime=regime), given=given)
             assert sum(p.numel() for p in built.parameters()) >= 0
         else:
-            with pytest.raises(Refused, match=".") as error:
+            with pytest.raises(Refused) as error:
                 build_variant(spec, DIMS._replace(regime=regime), given=given)
             assert str(error.value) == reason
 

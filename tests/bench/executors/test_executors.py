@@ -27,7 +27,9 @@ def job(cell, **changed):
 
 
 def do(executor, jobs, at_once=2, watch=lambda job, share: None):
-    return {job.label.partition("[")[0]: result for job, result in executor.run(jobs, at_once, watch)}
+    return {
+        job.label.partition("[")[0]: result for job, result in executor.run(jobs, at_once, watch)
+    }
 
 
 def timeless(result):
@@ -42,7 +44,9 @@ def timeless(result):
 def test_inline_and_processes_give_the_same_rows():
     jobs = [job(cell) for cell in cells("additive,hard_gumbel_st").values()]
     heard = []
-    inline = do(InlineExecutor(WorkerSettings()), jobs, watch=lambda job, share: heard.append(share))
+    inline = do(
+        InlineExecutor(WorkerSettings()), jobs, watch=lambda job, share: heard.append(share)
+    )
     apart = do(ProcessExecutor(WorkerSettings()), jobs)
     assert set(inline) == set(apart) == {"additive", "hard_gumbel_st", "scaled_dot"}
     for name, result in inline.items():
@@ -189,7 +193,8 @@ def test_the_display_is_readable_in_a_plain_log(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(0.4, "0 s"), (59.6, "1 min 0 s"), (61, "1 min 1 s"), (7300, "2 h 1 min")]
+    ("seconds", "words"),
+    [(0.4, "0 s"), (59.6, "1 min 0 s"), (61, "1 min 1 s"), (7300, "2 h 1 min")],
 )
 def test_durations_are_spoken(seconds, words):
     from bench.executors.progress import spoken

@@ -91,7 +91,9 @@ def test_a_cell_asked_twice_in_one_call_or_session_runs_once(start, made):
 
 
 def test_only_the_statuses_asked_for_are_retried_and_only_once(start, made):
-    answers = dict(zip((p.cell.id for p in made.quality), ("failed", "refused", "ok", "timeout"), strict=True))
+    answers = dict(
+        zip((p.cell.id for p in made.quality), ("failed", "refused", "ok", "timeout"), strict=True)
+    )
     first = start(lambda job: answers[job.cells[0].id])
     first.train(made.quality)
     assert first.tally.failed == 2
