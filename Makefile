@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup run test check format docs clean
+.PHONY: setup run test check publish format clean
 
 # A torch that is already in the environment (for a certain CUDA, say) is left alone.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -37,6 +37,17 @@ test: setup
 	$(BIN)/codespell
 	$(BIN)/python -m pytest -q -n 2 --benchmark-disable
 	$(BIN)/python -m bench run --variants all --preset smoke --out runs/ci-smoke
+
+# make publish RUN=quick: the rows and the Markdown of runs/quick become reference results. Artifacts
+# stay behind: they may hold sentences of data sets without an open license.
+publish: setup
+	test -d runs/$(RUN)/ledger
+	rm -rf results/published/$(RUN) reports/published/$(RUN)
+	mkdir -p results/published/$(RUN)/ledger reports/published
+	cp runs/$(RUN)/ledger/*.jsonl results/published/$(RUN)/ledger/
+	cp -r runs/$(RUN)/environments runs/$(RUN)/*.json results/published/$(RUN)/
+	$(BIN)/python -m bench report runs/$(RUN) --publish --out reports/published/$(RUN)
+	rm -f reports/published/$(RUN)/report.html
 
 format: setup
 	$(BIN)/ruff format .

@@ -174,6 +174,7 @@ def variant_facts(spec: VariantSpec, asked: str) -> dict[str, Any]:
         "family": entry.axis,
         "control": entry.control,
         "sham": entry.name == "sham",
+        "floor": entry.name == "uniform",
         "wiring_differs": bool(spec.fixes),
         "deviations": entry.deviations or _deviations(entry),
     }

@@ -76,7 +76,9 @@ def show_plan(options: RunOptions) -> None:
 def ablate(base: str, axis: str, options: RunOptions) -> int:
     """Run an ablation; returns the exit code."""
     options, asked_before = read_spec(options, "ablate")
-    base, axis = base or asked_before.get("base", ""), axis or asked_before.get("axis", "")
+    if asked_before:
+        refuse_beside_spec(name for name, typed in (("base", base), ("axis", axis)) if typed)
+        base, axis = asked_before.get("base", ""), asked_before.get("axis", "")
     if not (base and axis):
         raise InvalidConfig("ablate: give --base and --axis, or --spec.")
     load_everything(options.plugin)

@@ -79,6 +79,15 @@ class Contest:
             return {}
         return {line.variant: line for line in rank(fair, self.better, baseline=self.baseline)}
 
+    def learned(self, variant: str, floor: str) -> bool | None:
+        """Whether any seed of a variant beats the floor's mean on validation; None if unknown."""
+        found = scores(final_values(self.frame, self.metric, split="validation"))
+        if variant not in found or floor not in found or self.better == "none":
+            return None
+        level = t_interval([*found[floor].values()]).estimate
+        sign = -1.0 if self.better == "lower" else 1.0
+        return any(sign * value > sign * level for value in found[variant].values())
+
     @property
     def ranking(self) -> list[Ranked]:
         """Lines by rank, best first; empty where the preset ranks nothing."""

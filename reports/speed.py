@@ -17,7 +17,8 @@ HOW_TO_READ = (
     "Ratios are to the baseline of the same round, with a 95% t interval. A variant is called FAST "
     "or SLOW only if the whole interval lies outside both 1% and twice the A/A noise; SAME means "
     "shown to lie within 2%; everything else is AMBIGUOUS. The exponent k is that of "
-    "cost = c · lengthᵏ, fitted to the medians."
+    "cost = c · lengthᵏ, fitted to the medians. Attention is timed beneath its heads, so variants "
+    "that differ only above it (wiring, output, loss) run the same code and share their times."
 )
 
 

@@ -101,12 +101,14 @@ def _repeated(contest: Contest) -> bool:
 def _task(contest: Contest) -> str:
     leaders = _leading(contest)
     if not _repeated(contest):
-        return " ".join(filter(None, (_leaders(contest, leaders), _holes(contest))))
+        told = (_leaders(contest, leaders), _learned(contest), _holes(contest))
+        return " ".join(filter(None, told))
     sentences = [
         _leaders(contest, leaders),
         _cheapest(contest, [line.variant for line in leaders if not _control(contest, line)]),
         _against_baseline(contest),
         _controls(contest, leaders),
+        _learned(contest),
         _parity(contest, leaders),
         _holes(contest),
     ]
@@ -207,6 +209,26 @@ def _controls(contest: Contest, leaders: Iterable[Ranked]) -> str:
             "what attention is for."
         )
     return " ".join(parts)
+
+
+def _learned(contest: Contest) -> str:
+    """Name the variants that are no better than not looking: no seed beats the floor."""
+    floors = [name for name in contest.scores if contest.catalog.flag(name, "floor")]
+    if not floors:
+        return ""
+    contenders = [
+        line.variant
+        for line in contest.ranking
+        if not contest.catalog.flag(line.variant, "control")
+    ]
+    failed = [name for name in contenders if contest.learned(name, floors[0]) is False]
+    if not failed:
+        return "Every contender has a seed that beats uniform attention on validation."
+    label = contest.catalog.label
+    return (
+        f"Failed to learn, with no seed above uniform attention on validation: "
+        f"{join([label(name) for name in failed])}."
+    )
 
 
 def _parity(contest: Contest, leaders: Iterable[Ranked]) -> str:

@@ -76,7 +76,7 @@ class AfterMarker(Task):
             options="after_marker[length=16,beyond=32]",
             backbone="pooling[embedding=32]",
             protocol="adam[steps=500,batch=32,evaluate_every=100,stop_at=0.995]",
-            seconds=2.0,
+            seconds=1.0,
         ),
         "standard": TaskPreset(
             options="after_marker[length=32,beyond=64]",

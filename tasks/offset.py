@@ -78,7 +78,7 @@ class Offset(Task):
             options="offset[length=24,beyond=96]",
             backbone="transformer_decoder[width=64,layers=1]",
             protocol="adam[steps=500,batch=32,evaluate_every=100,stop_at=0.995]",
-            seconds=6.0,
+            seconds=4.0,
         ),
         "standard": TaskPreset(
             options="offset[length=24,beyond=192]",

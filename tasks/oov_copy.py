@@ -109,7 +109,7 @@ class OovCopy(Task):
             options="oov_copy[length=6,beyond=12]",
             backbone="rnn_seq2seq[hidden=64,embedding=32]",
             protocol="adam[steps=600,batch=32,evaluate_every=100,stop_at=0.98]",
-            seconds=7.0,
+            seconds=4.5,
         ),
         "standard": TaskPreset(
             options="oov_copy[length=12,beyond=24,vocab=50]",

@@ -82,7 +82,7 @@ class Recall(Task):
             options="recall[pairs=4,more_pairs=8,vocab=32]",
             backbone="transformer_decoder[width=32,layers=1,short_convolution=3]",
             protocol="adam[lr=0.005,steps=500,batch=32,evaluate_every=100,stop_at=0.99]",
-            seconds=4.0,
+            seconds=2.0,
         ),
         "standard": TaskPreset(
             options="recall[pairs=16,more_pairs=32,vocab=128]",

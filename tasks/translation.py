@@ -96,7 +96,9 @@ class Translation(Task):
         "standard": TaskPreset(
             options="translation",
             backbone="rnn_seq2seq[hidden=256,embedding=192,dropout=0.2,projection=bfloat16]",
-            protocol="adam[lr=0.002,warmup=0,steps=100000,cpu_seconds=240,batch=128,evaluate_every=113]",
+            protocol=(
+                "adam[lr=0.002,warmup=0,steps=100000,cpu_seconds=240,batch=128,evaluate_every=113]"
+            ),
             seconds=280.0,
         ),
     }

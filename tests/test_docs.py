@@ -1,4 +1,4 @@
-"""What README and CONTRIBUTING say is executed, and what they list is compared with the registry."""
+"""README and CONTRIBUTING are executed, and their lists compared with the registry."""
 
 import re
 import subprocess

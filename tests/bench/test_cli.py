@@ -445,18 +445,19 @@ def test_runs_are_merged_into_a_report(call, finished, tmp_path):
 
 def test_an_ablation_writes_a_row_for_each_value_and_refuses_what_has_no_meaning(call, tmp_path):
     folder = tmp_path / "run"
-    asked = ["ablate", "--base", "conv_attention", "--axis", "score", "--preset", "smoke"]
+    asked = ["ablate", "--base", "additive", "--axis", "alignment", "--preset", "smoke"]
+    asked += ["--tasks", "after_marker"]
     code, _, _ = call(*asked, "--inline", "--out", folder, "--training", "adam[steps=2]")
     assert code == 0
     records = {r.cell["variant"]: r.status for r in Store(folder).records()}
-    assert len(records) == len(registry.entries("score"))
-    assert set(records.values()) <= {"ok", "refused"}
+    assert len(records) == len(registry.entries("alignment"))
+    assert set(records.values()) == {"ok", "refused"}
     text = (folder / "report.md").read_text()
     section = text.partition("## Ablations")[2].partition("\n## ")[0]
     assert "(base)" in section
-    for value in registry.entries("score"):
-        if value != "conv_attention":
-            assert f"| score | {value} |" in section, value
+    for value in registry.entries("alignment"):
+        if value != "softmax":
+            assert f"| alignment | {value} |" in section, value
     again = call("ablate", "--spec", folder / "spec.json", "--inline", "--json")
     assert again[0] == 0
     assert json.loads(again[1])["counts"] == {}
@@ -527,7 +528,7 @@ def test_the_command_line_in_a_process_of_its_own(bench, tmp_path):
     assert said.returncode == 0, said.stderr
     assert json.loads(said.stdout)["counts"] == {"ok": 2}
     assert "[2/2] ok" in said.stderr
-    wrong = bench("run", "--variants", "dto")
+    wrong = bench("rum")
     assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert wrong.stderr.startswith("UnknownName: no variant named 'dto'; did you mean 'dot'?")
+    assert wrong.stderr.startswith("no command named 'rum'; did you mean 'run'?")
     assert len(wrong.stderr.splitlines()) == 1

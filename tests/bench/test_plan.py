@@ -28,7 +28,8 @@ def canonical(name):
 
 @pytest.fixture(scope="module")
 def quick():
-    return plan(Request(jobs=2))
+    """What `quick` would hold on a machine with so many cores that everything fits."""
+    return plan(Request(jobs=64))
 
 
 def test_planning_touches_no_file_no_clock_and_no_random_state(monkeypatch):
@@ -56,7 +57,7 @@ def test_planning_touches_no_file_no_clock_and_no_random_state(monkeypatch):
 
 
 def test_the_same_request_gives_the_same_cells(quick):
-    again = plan(Request(jobs=2))
+    again = plan(Request(jobs=64))
     assert [c.label for c in quick.cells] == [c.label for c in again.cells]
     assert quick.left_out == again.left_out
 
@@ -162,8 +163,11 @@ def test_the_roster_runs_on_the_further_task(quick):
     assert {canonical(name) for name in preset.roster} <= {c.variant for c in cells}
 
 
-def test_quick_fits_its_budget_on_two_cores(quick):
-    assert quick.seconds <= 600
+def test_quick_fits_its_budget_on_two_cores_with_every_variant_trained():
+    made = plan(Request(jobs=2))
+    assert 300 < made.seconds <= 600
+    trained = {cell.variant for cell in made.cells if cell.kind == "quality"}
+    assert trained >= {canonical(name) for name in registry.variant_entries()}
 
 
 def test_a_cell_that_does_not_fit_is_left_out_with_the_command_that_runs_it(quick):

@@ -72,6 +72,10 @@ class AdditiveScore(Score):
         if dims.num_features:
             self.feature_map = nn.Parameter(xavier_per_head(heads, dims.num_features, width))
 
+    def flops(self, batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
+        """An addition, a tanh (counted as one) and a multiply-add for each unit and pair."""
+        return 4 * batch * heads * queries * keys * self.v.shape[1]
+
     def prepare(self, source: Source) -> Tree:
         """Project the keys, once a source."""
         key = expand_heads(source.key, self.key_map.shape[0])

@@ -147,7 +147,7 @@ def test_a_worker_leaves_the_keyboard_to_its_driver(trouble_plugin):
     running.process.join(1.0)
     assert running.process.is_alive()
     executor._end(running)
-    assert running.process.exitcode == -signal.SIGKILL
+    assert not running.process.is_alive()
 
 
 def test_a_device_that_is_not_there_is_refused(monkeypatch):
