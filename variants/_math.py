@@ -39,7 +39,8 @@ def per_head_linear(
     One head is one plain product over all rows; broadcasting would make a batch of small ones.
     """
     if weight.shape[0] == 1:
-        return x @ weight[0]
+        # a view, not weight[0]: indexing would write a whole gradient for every use
+        return x @ weight.flatten(0, 1)
     return torch.einsum("bh...e,hew->bh...w", x.expand(-1, weight.shape[0], *x.shape[2:]), weight)
 
 
