@@ -1,7 +1,7 @@
 """From a request to cells: pure, without clock, device or disk."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -84,6 +84,8 @@ class PlannedCell:
     """CPU seconds on the reference machine."""
     shown_task: str = ""
     """The task as a person would type it."""
+    shown_variant: str = ""
+    """The variant as it was asked for."""
 
 
 @dataclass
@@ -160,7 +162,8 @@ def _fill(made: Plan, wanted: Sequence[PlannedCell], room: float) -> None:
     for planned in wanted:
         spent += planned.seconds
         if spent <= room:
-            made.quality.append(planned)
+            shown = made.names.get(planned.cell.variant, "")
+            made.quality.append(replace(planned, shown_variant=shown))
             continue
         made.left_out.append(
             LeftOut(

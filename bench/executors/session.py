@@ -310,7 +310,7 @@ def _speed_job(cells: tuple[Cell, ...], reference: Cell, expected: float) -> Job
 
 def _label(planned: PlannedCell) -> str:
     cell = planned.cell
-    name = parse(cell.variant).name
+    name = planned.shown_variant or parse(cell.variant).name
     extra = "" if cell.kind == "quality" else f" {cell.kind}"
     return f"{planned.shown_task} @ {name} seed {cell.seed}{extra}"
 
