@@ -119,8 +119,13 @@ class Chain(Variant):
         return MixResult(output, weights, after, aligned.terms)
 
     def _read(self, call: Call, weights: Weights) -> Mixed:
-        value = expand_heads(call.memory.source.value, call.query.shape[1])
-        output = weights @ value
+        heads = call.query.shape[1]
+        value = expand_heads(call.memory.source.value, heads)
+        if heads == 1:
+            # three dimensions go straight to one batched product, without reshaping to and fro
+            output = (weights.squeeze(1) @ value.squeeze(1)).unsqueeze(1)
+        else:
+            output = weights @ value
         for position in self.positions:
             if position.changes_output:
                 output = output + position.output(call, weights)
