@@ -122,7 +122,7 @@ class Chain(Variant):
         heads = call.query.shape[1]
         value = expand_heads(call.memory.source.value, heads)
         if heads == 1:
-            # three dimensions go straight to one batched product, without reshaping to and fro
+            # three dimensions go straight to one batched product, without being reshaped
             output = (weights.squeeze(1) @ value.squeeze(1)).unsqueeze(1)
         else:
             output = weights @ value
