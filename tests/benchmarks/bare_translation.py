@@ -4,7 +4,7 @@ Nothing of the bench is used but its data loading. One thread, training measured
 (`time.process_time`), evaluation not counted. Example:
 
     python tests/benchmarks/bare_translation.py --model dot --cpu-seconds 40 80 120 \
-        --data-dir shared/data
+        --data-dir MIRROR
 """
 
 import argparse
