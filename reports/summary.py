@@ -270,7 +270,7 @@ def _verdicts(folder: RunFolder, group: pd.DataFrame) -> str:
     ):
         mine = here[here["verdict"] == verdict].sort_values("ratio", kind="stable")
         if len(mine):
-            times = [f"{line['name']} (×{line['ratio']:.2g})" for _, line in mine.iterrows()]
+            times = [f"{line['name']} (×{line['ratio']:.3g})" for _, line in mine.iterrows()]
             parts.append(f"{text}: {join(times)}")
     told = "; ".join(parts) or "nothing to compare"
     return f"At the longest length of each, up to {group['length'].max():g}, {told}."
