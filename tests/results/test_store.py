@@ -314,6 +314,8 @@ def test_a_writer_may_be_closed_twice(tmp_path):
     writer.append(record(1))
     writer.close()
     writer.close()
+    (path,) = tmp_path.glob("*.jsonl")
+    assert path.read_text().count("\n") == 1
 
 
 def test_the_store_needs_neither_pandas_nor_torch():
