@@ -20,6 +20,7 @@ from bench.api.source import Memory
     citation=Citation(
         text="Sutskever et al., 2014", url="https://arxiv.org/abs/1409.3215", where="section 2"
     ),
+    revision=2,
 )
 class NoneStateWiring(Wiring):
     """A GRU decoder that starts from the summary of the source."""
@@ -31,7 +32,6 @@ class NoneStateWiring(Wiring):
         super().__init__(config, sizes, attach)
         self.start = nn.Linear(sizes.summary, sizes.hidden)
         self.rnn = nn.GRU(sizes.embedding, sizes.hidden, batch_first=True)
-        self.out = nn.Linear(sizes.hidden, sizes.hidden)
         self.readout_width = sizes.hidden
 
     def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
@@ -53,5 +53,5 @@ class NoneStateWiring(Wiring):
         return Steps(states, context, (), Path(last[0], (), {}))
 
     def readout(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
-        """One hidden layer, as the attentional readout without its context."""
-        return torch.tanh(self.out(states))
+        """The state itself: the vocabulary is read off it, as in the paper."""
+        return states
