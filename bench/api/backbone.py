@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bench.api.call import Attended, Read
@@ -104,6 +104,24 @@ class Output(Claiming):
         """Negative log likelihood of each target (nats), zero where the batch does not score."""
         chosen = self.log_probs(trace, emit, batch).gather(-1, batch.targets.unsqueeze(-1))
         return torch.where(batch.mask, -chosen.squeeze(-1), 0.0)
+
+    def begin(self, batch: Batch) -> Tree:
+        """What decoding carries from word to word; every leaf has the batch first."""
+        return {}
+
+    def step(
+        self,
+        trace: Trace,
+        emit: Emit,
+        batch: Batch,
+        words: Int[Tensor, "B 1"],
+        carried: Tree,
+    ) -> tuple[Float[Tensor, "B 1 VX"], Tree]:
+        """`log_probs` of the one decoder step in the trace, whose input was `words` (extended ids).
+
+        An output that looks back at earlier steps overrides this and carries what it needs.
+        """
+        return self.log_probs(trace, emit, batch), carried
 
 
 @dataclass(frozen=True)

@@ -142,6 +142,7 @@ class RnnSeq2Seq(Backbone):
         word = torch.full((rows, 1), self.sizes.bos, device=device)
         done = torch.zeros(rows, dtype=torch.bool, device=device)
         said: list[Tensor] = []
+        carried = self.output.begin(batch)
         for _ in range(max_length):
             embedded = self.target_embedding(
                 torch.where(word < self.sizes.target_vocab, word, self.sizes.unk)
@@ -149,7 +150,8 @@ class RnnSeq2Seq(Backbone):
             steps = self.wiring.step(embedded, memories, path, mode)
             path = steps.path
             trace = Trace(steps.states, steps.context, embedded, steps.attended, memories)
-            word = self.output.log_probs(trace, self.emit, batch).argmax(-1)
+            found, carried = self.output.step(trace, self.emit, batch, word, carried)
+            word = found.argmax(-1)
             said.append(torch.where(done[:, None], self.sizes.eos, word))
             done = done | (word[:, 0] == self.sizes.eos)
             if bool(done.all()):

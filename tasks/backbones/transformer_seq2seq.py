@@ -111,13 +111,15 @@ class TransformerSeq2Seq(Backbone):
         done = torch.zeros(rows, dtype=torch.bool, device=device)
         paths: list[LayerPath] = []
         said: list[Tensor] = []
+        carried = self.output.begin(batch)
         for place in range(max_length):
             known = torch.where(word < self.sizes.target_vocab, word, self.sizes.unk)
             embedded = self.target_embedding(known) * self.scale
             states, context, attended, paths = self._decode(embedded, memories, paths, place, mode)
             own = self._own(encoded, attended)
             trace = Trace(states, context, embedded, (own,), (memories[-1],))
-            word = self.output.log_probs(trace, self.emit, batch).argmax(-1)
+            found, carried = self.output.step(trace, self.emit, batch, word, carried)
+            word = found.argmax(-1)
             said.append(torch.where(done[:, None], self.sizes.eos, word))
             done = done | (word[:, 0] == self.sizes.eos)
             if bool(done.all()):
