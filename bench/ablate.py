@@ -7,7 +7,7 @@ from bench.api.errors import UnknownName
 from bench.api.registry import ABSENT, BACKBONE_AXES, VARIANT_AXES, Home, Recipe
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse
-from bench.plan import PLAIN_HOME, Plan, Request, plan
+from bench.plan import PLAIN_HOME, Plan, Request, home_of, plan
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def plan_ablation(request: Request, asked: Ablation, base: str) -> Plan:
     names = ",".join([parse(base).show(), *(typed.show() for typed, _ in asked.changed.values())])
     request = replace(request, variants=names, baseline=base)
     if not request.tasks:
-        home = asked.base.entry.home or Home(task=PLAIN_HOME)
+        home = home_of(asked.base) or Home(task=PLAIN_HOME)
         request = replace(
             request,
             tasks=home.task,

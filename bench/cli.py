@@ -24,6 +24,7 @@ def _selection(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--backbone", default="", help="Backbone selector; empty for the task's."),
             click.option("--slot", default="", help="Slot that holds the variant."),
             click.option("--preset", default="quick", show_default=True, help=PRESET_HELP),
+            click.option("--minutes", default=0.0, help="Time to fill; 0 for the preset's."),
             click.option("--seeds", default=0, help="Number of paired seeds; 0 for the preset's."),
             click.option("--first-seed", default=0, help="First seed."),
             click.option("--training", default="", help="Protocol options, adam[steps=200]."),

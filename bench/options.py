@@ -20,6 +20,7 @@ class RunOptions:
     backbone: str = ""
     slot: str = ""
     preset: str = "quick"
+    minutes: float = 0.0
     seeds: int = 0
     first_seed: int = 0
     training: str = ""
@@ -55,6 +56,7 @@ class RunOptions:
             backbone=self.backbone,
             slot=self.slot,
             preset=self.preset,
+            minutes=self.minutes,
             seeds=self.seeds,
             first_seed=self.first_seed,
             protocol=self.training,

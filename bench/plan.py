@@ -21,6 +21,7 @@ from bench.train.protocol import canonical_protocol, read_protocol
 DTYPES = ("float32", "float64", "bfloat16")
 DEVICES = ("cpu", "cuda")
 BASELINE = "scaled_dot"
+REGIMES: tuple[Regime, ...] = ("cross", "causal", "self", "pool")
 PLAIN_HOME = "transduction[rule=reverse]"
 """Where a combination without a home of its own is shown."""
 
@@ -52,6 +53,8 @@ class Request:
     """Whether to time the variants too."""
     quality: bool = True
     """Whether to train them."""
+    minutes: float = 0.0
+    """Wall time to fill (min); 0 for the preset's."""
 
     def __post_init__(self) -> None:
         """Check the closed choices."""
@@ -64,6 +67,8 @@ class Request:
                 raise UnknownName.among(kind, value, known)
         if self.seeds < 0 or self.jobs < 1:
             raise InvalidConfig(f"seeds must be >= 0 and jobs >= 1, got {self.seeds}, {self.jobs}.")
+        if self.minutes < 0:
+            raise InvalidConfig(f"minutes must be >= 0, got {self.minutes}.")
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,8 @@ def plan(request: Request) -> Plan:
     if request.quality:
         wanted = list(_unique(_quality(request, preset, specs, baseline, made.names)))
         _fill(made, wanted, _room(request, preset, len(specs)))
+        if not request.tasks:
+            made.left_out += [_homeless(name) for name, spec in specs if home_of(spec) is None]
     if request.speed:
         _add_speed(made, specs, baseline)
     return made
@@ -149,11 +156,25 @@ def asked_variants(text: str) -> list[tuple[str, VariantSpec]]:
 
 def _room(request: Request, preset: Preset, num_variants: int) -> float:
     """CPU seconds that training may take; infinite where the preset has no limit."""
-    if preset.budget_s == 0 or request.tasks:
+    seconds = budget_seconds(request, preset)
+    if seconds == 0 or (request.tasks and not request.minutes):
         return float("inf")
     speed = num_variants * preset.speed_s if request.speed else 0.0
     # a twelfth for certificates, start-up and the report
-    return max(0.0, (preset.budget_s * 11 / 12 - speed) * request.jobs)
+    return max(0.0, (seconds * 11 / 12 - speed) * request.jobs)
+
+
+def budget_seconds(request: Request, preset: Preset) -> float:
+    """Wall time that the plan may fill (s); 0 for no limit."""
+    return 60 * request.minutes or preset.budget_s
+
+
+def _homeless(name: str) -> LeftOut:
+    return LeftOut(
+        f"training of {name}",
+        "no task here shows what it is for yet; it is certified and timed",
+        f"python -m bench run --variants '{name}' --tasks recall",
+    )
 
 
 def _fill(made: Plan, wanted: Sequence[PlannedCell], room: float) -> None:
@@ -168,7 +189,8 @@ def _fill(made: Plan, wanted: Sequence[PlannedCell], room: float) -> None:
         made.left_out.append(
             LeftOut(
                 planned.cell.label,
-                f"does not fit the {made.preset.budget_s:.0f} s of preset {made.preset.name}",
+                f"does not fit {budget_seconds(made.request, made.preset) / 60:.0f} minutes "
+                f"of preset {made.preset.name}; --minutes gives more",
                 f"python -m bench run --cell '{planned.cell.label}'",
             )
         )
@@ -199,14 +221,20 @@ def _quality(
     beside = [(name, resolve(name)) for name in CONTROLS] + [(request.baseline, baseline)]
     for name, spec in beside:
         names.setdefault(spec.canonical.show(), parse(name).show())
-    for seed, (_, spec) in product(seeds, specs):
-        home = spec.entry.home or Home(task=PLAIN_HOME)
+    housed = [(spec, home) for _, spec in specs if (home := home_of(spec)) is not None]
+    for seed, (spec, home) in product(seeds, housed):
         for one in (spec, *(control for _, control in beside)):
             yield quality_cell(request, one, home, seed)
     asked = {name for name, _ in specs}
     roster = [name for name in preset.roster if name in asked]
     for seed, task_name, name in product(seeds, preset.further, roster):
         yield quality_cell(request, resolve(name), Home(task=task_name), seed)
+
+
+def home_of(spec: VariantSpec) -> Home | None:
+    """Where a variant is trained if nobody says otherwise; None where no task here shows it yet."""
+    home = spec.entry.home or Home(task=PLAIN_HOME)
+    return home if home.task else None
 
 
 def quality_cell(request: Request, spec: VariantSpec, home: Home, seed: int) -> PlannedCell:
@@ -289,15 +317,13 @@ def revisions_of(cell: Cell) -> str:
 
 def _add_speed(made: Plan, specs: Sequence[tuple[str, VariantSpec]], baseline: VariantSpec) -> None:
     """Speed cells at each length, in the regimes in which the plan trains the variant."""
-    rounds = parse_rounds(made.preset.rounds).show()
     trained: dict[str, set[str]] = {}
     for planned in made.quality:
         regime = "causal" if planned.cell.slot in ("causal", "self") else "cross"
         trained.setdefault(planned.cell.variant, set()).add(regime)
-    chosen = dict.fromkeys([baseline.canonical.show(), *(s.canonical.show() for _, s in specs)])
-    everywhere = sorted(set().union(*trained.values())) if trained else ["cross", "causal"]
-    for variant in chosen:
-        spec = resolve(variant)
+    timed: dict[str, list[Regime]] = {}
+    for _, spec in specs:
+        variant = spec.canonical.show()
         possible = speed_regimes(spec)
         if not possible:
             made.left_out.append(
@@ -308,17 +334,19 @@ def _add_speed(made: Plan, specs: Sequence[tuple[str, VariantSpec]], baseline: V
                 )
             )
             continue
-        wanted = set(everywhere) if spec == baseline else trained.get(variant, set(possible))
-        for regime, length in product(possible, made.preset.lengths):
-            if regime in wanted or not wanted & set(possible):
-                made.speed.append(_speed_cell(made, spec, regime, length, rounds))
+        wanted = trained.get(variant, set()) & set(possible)
+        timed[variant] = [regime for regime in possible if regime in wanted or not wanted]
+    # the baseline stands beside everything that is timed, or nothing could be compared
+    everywhere = {regime for regimes in timed.values() for regime in regimes}
+    able = [regime for regime in REGIMES if _can_be_timed(baseline, regime)]
+    timed[baseline.canonical.show()] = [regime for regime in able if regime in everywhere]
+    for variant, regimes in timed.items():
+        for regime, length in product(regimes, made.preset.lengths):
+            made.speed.append(_speed_cell(made, resolve(variant), regime, length))
 
 
-def _speed_cell(
-    made: Plan, spec: VariantSpec, regime: Regime, length: int, rounds: str
-) -> PlannedCell:
+def _speed_cell(made: Plan, spec: VariantSpec, regime: Regime, length: int) -> PlannedCell:
     request = made.request
-    assert regime in ("cross", "causal"), "speed_regimes gives no other"
     shape = AttendShape(length=length, regime=regime)
     cell = Cell(
         kind="speed",
@@ -326,7 +354,7 @@ def _speed_cell(
         backbone="none",
         variant=spec.canonical.show(),
         slot=regime,
-        protocol=rounds,
+        protocol=parse_rounds(made.preset.rounds).show(),
         impl=request.impl,
         dtype=request.dtype,
         device=request.device,
@@ -337,12 +365,19 @@ def _speed_cell(
 
 
 def speed_regimes(spec: VariantSpec) -> list[Regime]:
-    """Where a variant's attention can be timed: cross, causal, both or nowhere."""
+    """Where a variant's attention is timed: cross, causal or both; else where it can stand."""
     wiring = spec.fixes.get("wiring")
     if wiring is not None and not registry.entry("wiring", wiring.name).target.attends:
         return []
+    possible = [regime for regime in REGIMES if _can_be_timed(spec, regime)]
+    usual: list[Regime] = [regime for regime in possible if regime in ("cross", "causal")]
+    return usual or possible[:1]
+
+
+def _can_be_timed(spec: VariantSpec, regime: Regime) -> bool:
     facts = frozenset({"padding", "stepwise", "equal_width", "equal_heads", "source_tokens"})
     # beneath the heads there is no output and no loss, so what they need is given
     beneath = facts | {"loss:reinforce", "gold_alignment", "open_loop"}
-    regimes: tuple[Regime, ...] = ("cross", "causal")
-    return [regime for regime in regimes if spec.refusal(beneath | {regime}) is None]
+    if regime in ("self", "pool"):
+        beneath -= {"stepwise"}
+    return spec.refusal(beneath | {regime}) is None

@@ -58,7 +58,7 @@ class Home:
     """The task that shows what a variant is for."""
 
     task: str
-    """Task selector."""
+    """Task selector; empty where no task here shows it yet, so it is certified and timed only."""
     backbone: str = ""
     """Backbone selector, or the task's own."""
     slot: str = ""

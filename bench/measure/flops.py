@@ -105,7 +105,7 @@ def analytic_flops(variant: Variant, shape: AttendShape) -> int | None:
 
 
 def _pairs_flops(variant: Variant, shape: AttendShape) -> int | None:
-    sizes = (shape.batch, shape.heads, shape.length, shape.length, variant.dims)
+    sizes = (shape.batch, shape.heads, shape.queries, shape.length, variant.dims)
     if isinstance(variant, HasFlops):
         return variant.flops(*sizes)
     if not isinstance(variant, Chain) or "weighted_sum" not in variant.alignment.gives:

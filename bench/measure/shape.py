@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from bench.api.call import Dims
+from bench.api.call import Dims, Regime
 from bench.api.config import Config, build_config, config_options
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.selector import Selector, parse
@@ -30,16 +30,21 @@ class AttendShape(Config):
     heads: int = 2
     """Query and key heads H."""
     length: int = 256
-    """Queries L and keys S; a decode step has one query and S keys."""
+    """Queries L and keys S; pooling and a decode step have one query and S keys."""
     width: int = 32
     """Width of queries, keys and values, per head."""
-    regime: Literal["cross", "causal"] = "causal"
-    """Where the keys come from."""
+    regime: Regime = "causal"
+    """Where the keys come from; pooling has one query."""
 
     def __post_init__(self) -> None:
         """Check that every size is positive."""
         for name in ("batch", "heads", "length", "width"):
             _at_least(f"attend: {name}", getattr(self, name), 1)
+
+    @property
+    def queries(self) -> int:
+        """L."""
+        return 1 if self.regime == "pool" else self.length
 
     @property
     def dims(self) -> Dims:

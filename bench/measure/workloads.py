@@ -61,8 +61,8 @@ def draw_inputs(shape: AttendShape, device: torch.device, dtype: torch.dtype, se
         ids = torch.randint(SOURCE_VOCAB, (shape.batch, length), generator=generator)
         return Source(key=normal(length), value=normal(length), tokens=ids.to(device))
 
-    length = shape.length
-    return Inputs(normal(length), source(length), normal(1), source(1), normal(length), seed)
+    queries, keys = shape.queries, shape.length
+    return Inputs(normal(queries), source(keys), normal(1), source(1), normal(queries), seed)
 
 
 def build(spec: VariantSpec, shape: AttendShape, impl: Impl, *, seed: int) -> Variant:
@@ -83,7 +83,7 @@ def answer(
     rows, heads, _, width = query.shape
     like = QueryShape(rows, heads, width, query.dtype, query.device)
     options = {"want_weights": want_weights, **call}
-    if variant.dims.regime == "cross":
+    if variant.dims.regime in ("cross", "pool"):
         memory = variant.prepare(source)
         state = variant.start(memory, like)
         return variant.attend(query, memory, state, **options)  # type: ignore[arg-type]
@@ -133,7 +133,12 @@ def decode_step(variant: Variant, inputs: Inputs) -> Work:
     """Answer one query against S keys that were prepared, or cached under self-attention.
 
     Appending to the cache copies it, which is part of the step.
+
+    Raises:
+        Refused: All queries come at once here, so there is no step.
     """
+    if variant.dims.regime in ("self", "pool"):
+        raise Refused("there is no decoding where all queries come at once.")
     query, source = inputs.next_query, inputs.source
     if variant.dims.regime == "cross":
         return _cross_step(variant, query, without_gradients(lambda: variant.prepare(source))())

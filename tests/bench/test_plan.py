@@ -178,12 +178,33 @@ def test_a_cell_that_does_not_fit_is_left_out_with_the_command_that_runs_it(quic
     everything = {cell.id for cell in quick.cells if cell.kind == "quality"}
     kept = {cell.id for cell in small.cells}
     for one in left:
-        assert "600 s" in one.reason
+        assert "10 minutes" in one.reason
         label = one.command.partition("--cell ")[2].strip("'")
         id_ = parse_label(label).id
         assert id_ in everything
         assert id_ not in kept
     assert {parse_label(one.label).id for one in left} | kept >= everything
+
+
+def test_more_minutes_hold_more_cells():
+    short, long = (plan(Request(jobs=1, minutes=minutes)) for minutes in (5.0, 60.0))
+    assert short.seconds <= 300
+    assert len(short.cells) < len(long.cells)
+    assert "5 minutes" in short.left_out[0].reason
+    with pytest.raises(InvalidConfig, match="minutes"):
+        Request(minutes=-1)
+
+
+def test_a_variant_that_no_task_shows_is_timed_and_not_trained(monkeypatch):
+    entry = replace(registry.entry("score", "additive"), home=registry.Home(task=""))
+    monkeypatch.setitem(registry._ENTRIES["score"], "additive", entry)
+    made = plan(Request(variants="additive", preset="smoke"))
+    assert not made.quality
+    assert {cell.slot for cell in made.cells} == {"cross", "causal"}
+    (left,) = made.left_out
+    assert left.label == "training of additive"
+    assert "no task here" in left.reason
+    assert plan(Request(variants="additive", tasks="recall", preset="smoke")).quality
 
 
 def test_named_tasks_have_no_budget():

@@ -17,7 +17,7 @@ from bench.measure.workloads import (
 )
 
 CPU = torch.device("cpu")
-REGIMES = ("cross", "causal")
+REGIMES = ("cross", "causal", "self", "pool")
 
 
 def prepared(regime, selector="scaled_dot", seed=0):
@@ -52,7 +52,8 @@ def test_forward_needs_no_gradient_and_gives_no_weights(regime):
     assert attended.output.shape == inputs.query.shape
     assert not attended.output.requires_grad
     assert attended.weights is None
-    assert forward_weights(variant, inputs)().weights.shape == (2, 2, 7, 7)
+    queries = 1 if regime == "pool" else 7
+    assert forward_weights(variant, inputs)().weights.shape == (2, 2, queries, 7)
 
 
 @pytest.mark.parametrize("regime", REGIMES)
@@ -67,6 +68,13 @@ def test_backward_reaches_every_parameter_with_the_gradient_of_one_call(regime):
     (expected,) = torch.autograd.grad(output, variant.score.v, inputs.gradient)
     torch.testing.assert_close(first, expected)
     assert inputs.query.grad is None
+
+
+@pytest.mark.parametrize("regime", ["self", "pool"])
+def test_where_all_queries_come_at_once_there_is_no_decode_step(regime):
+    variant, inputs = prepared(regime)
+    works = make_works(resolve("scaled_dot"), variant, inputs, WORKLOADS)
+    assert sorted(works) == ["forward", "forward_backward", "forward_weights"]
 
 
 def test_a_cached_step_answers_like_all_keys_at_once():
