@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup run test check publish format clean
+.PHONY: setup run test check publish handbook format clean
 
 # A torch that is already in the environment (for a certain CUDA, say) is left alone.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -48,6 +48,10 @@ publish: setup
 	cp -r runs/$(RUN)/environments runs/$(RUN)/*.json results/published/$(RUN)/
 	$(BIN)/python -m bench report runs/$(RUN) --publish --out reports/published/$(RUN)
 	rm -f reports/published/$(RUN)/report.html
+
+# make handbook RUN=quick: docs/mechanisms.md and its pictures from the artifacts of runs/quick.
+handbook: setup
+	$(BIN)/python -m bench report runs/$(RUN) --handbook docs
 
 format: setup
 	$(BIN)/ruff format .

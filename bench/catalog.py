@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bench.api import registry
-from bench.api.registry import Entry
+from bench.api.registry import Entry, Recipe
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import parse
 from bench.api.task import Metric, Task
@@ -167,7 +167,11 @@ def variant_facts(spec: VariantSpec, asked: str) -> dict[str, Any]:
     cited = entry.citation
     return {
         "short": asked,
+        "name": entry.name,
         "title": entry.title,
+        "formula": _formula(spec),
+        "made_of": _made_of(entry),
+        "home": entry.home.task if entry.home else "",
         "paper": cited.text if cited else "",
         "url": cited.url if cited else "",
         "where": cited.where if cited else "",
@@ -209,6 +213,28 @@ def metric_facts(tasks: Iterable[type[Task]]) -> dict[str, Any]:
         }
         for metric in metrics
     }
+
+
+def _formula(spec: VariantSpec) -> str:
+    """First paragraph of the class behind the name; for a recipe, of what its options go to."""
+    target = spec.entry.target
+    if isinstance(target, Recipe):
+        axis = target.main or next(iter(target.fixes or target.axes), "")
+        chosen = [spec.fixes[axis]] if axis in spec.fixes else spec.axes.get(axis, ())
+        classes = [registry.entry(axis, one.name).target for one in chosen if one.name != "auto"]
+    else:
+        classes = [target]
+    texts = [" ".join((one.__doc__ or "").partition("\n\n")[0].split()) for one in classes]
+    return " ".join(texts)
+
+
+def _made_of(entry: Entry) -> str:
+    """The axes of a recipe, as they are typed."""
+    if not isinstance(entry.target, Recipe):
+        return ""
+    return ", ".join(
+        f"{a}={text}" for a, text in {**entry.target.axes, **entry.target.fixes}.items()
+    )
 
 
 def _deviations(entry: Entry) -> str:

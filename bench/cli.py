@@ -156,12 +156,16 @@ def study(
 @cli.command("list")
 @click.argument("kind", default="variants")
 @click.option("--plugin", multiple=True, help="Python file that registers variants.")
+@click.option("--matrix", is_flag=True, help="Variants by regimes, with the reasons of refusals.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON alone on stdout.")
-def list_names(kind: str, plugin: tuple[str, ...], as_json: bool) -> None:
+def list_names(kind: str, plugin: tuple[str, ...], matrix: bool, as_json: bool) -> None:
     """List variants, tasks, backbones, presets, metrics, or the components of an axis."""
     from bench import shows
 
-    click.echo(shows.listing(kind, plugin, as_json))
+    if matrix and kind != "variants":
+        raise click.UsageError(f"--matrix is about variants, not {kind}.")
+    shown = shows.matrix(plugin, as_json) if matrix else shows.listing(kind, plugin, as_json)
+    click.echo(shown)
 
 
 @cli.command()
@@ -195,14 +199,25 @@ def verify(
 @click.option("--out", type=click.Path(path_type=Path), help="Where to write; default FOLDER.")
 @click.option("--publish", is_flag=True, help="Leave out sentences without an open licence.")
 @click.option("--export", is_flag=True, help="Write CSV and LaTeX tables too.")
+@click.option(
+    "--handbook", type=click.Path(path_type=Path), help="Write mechanisms.md into this folder too."
+)
 @click.option("--merge", multiple=True, type=click.Path(path_type=Path), help="Add other runs.")
 def report(
-    folder: Path, out: Path | None, publish: bool, export: bool, merge: tuple[Path, ...]
+    folder: Path,
+    out: Path | None,
+    publish: bool,
+    export: bool,
+    handbook: Path | None,
+    merge: tuple[Path, ...],
 ) -> None:
     """Write report.html and report.md of a run folder."""
     from bench import shows
 
-    click.echo(shows.report(folder, out, publish=publish, export=export, merge=merge))
+    written = shows.report(
+        folder, out, publish=publish, export=export, handbook=handbook, merge=merge
+    )
+    click.echo(written)
 
 
 @cli.group()

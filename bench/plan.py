@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from bench.api import registry
-from bench.api.call import Regime
+from bench.api.call import REGIMES, Regime
 from bench.api.cell import Cell
 from bench.api.errors import InvalidConfig, Refused, UnknownName
 from bench.api.registry import BACKBONE_AXES, Home
@@ -21,7 +21,6 @@ from bench.train.protocol import canonical_protocol, read_protocol
 DTYPES = ("float32", "float64", "bfloat16")
 DEVICES = ("cpu", "cuda")
 BASELINE = "scaled_dot"
-REGIMES: tuple[Regime, ...] = ("cross", "causal", "self", "pool")
 PLAIN_HOME = "transduction[rule=reverse]"
 """Where a combination without a home of its own is shown."""
 

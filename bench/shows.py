@@ -10,6 +10,7 @@ import click
 from tabulate import tabulate
 
 from bench.api import registry
+from bench.api.call import REGIMES
 from bench.api.config import Config, search_ranges
 from bench.api.errors import UnknownName
 from bench.api.registry import AXES, Entry, Recipe
@@ -46,6 +47,30 @@ def _variant_rows() -> list[list[str]]:
         home = entry.home.task if entry.home else ""
         rows.append([name, entry.title + mark, _paper(entry), home])
     return rows
+
+
+def matrix(plugins: tuple[str, ...], as_json: bool) -> str:
+    """Variants by regimes; where one cannot stand, the reason."""
+    from bench.certify.place import refusals
+
+    load_everything(plugins)
+    found: dict[str, dict[str, str]] = {}
+    for name in registry.variant_entries():
+        spec = resolve(name)
+        wiring = spec.fixes.get("wiring")
+        attends = wiring is None or registry.entry("wiring", wiring.name).target.attends
+        refused = refusals(spec) if attends else dict.fromkeys(REGIMES, f"{name} has no attention")
+        found[name] = {regime: refused.get(regime, "") for regime in REGIMES}
+    if as_json:
+        return json.dumps(found, indent=1)
+    reasons = list(dict.fromkeys(r for row in found.values() for r in row.values() if r))
+    rows = [
+        [name, *(f"no ({reasons.index(r) + 1})" if r else "yes" for r in row.values())]
+        for name, row in found.items()
+    ]
+    table = tabulate(rows, ["variant", *REGIMES], tablefmt="simple", colalign=["left"] * 5)
+    notes = "\n".join(f"{number}: {reason}" for number, reason in enumerate(reasons, 1))
+    return f"{table}\n\n{notes}"
 
 
 def _metric_rows() -> list[list[str]]:
@@ -171,10 +196,17 @@ def verify(
 
 
 def report(
-    folder: Path, out: Path | None, *, publish: bool, export: bool, merge: tuple[Path, ...]
+    folder: Path,
+    out: Path | None,
+    *,
+    publish: bool,
+    export: bool,
+    handbook: Path | None,
+    merge: tuple[Path, ...],
 ) -> str:
     """Write the report of a run folder, after adding other runs to it if asked."""
     from reports.export import export_tables
+    from reports.handbook import write_handbook
     from reports.render import render
     from results import store
 
@@ -185,6 +217,8 @@ def report(
     if export:
         tables = export_tables(folder, (out or folder) / "tables")
         lines += [f"table: {path}" for path in tables]
+    if handbook is not None:
+        lines.append(f"handbook: {write_handbook(folder, handbook)}")
     return "\n".join(lines)
 
 

@@ -27,6 +27,17 @@ def first_artifacts(folder: RunFolder) -> dict[str, Found]:
     return {task: here for task, here in sorted(found.items()) if here}
 
 
+def first_map(folder: RunFolder, variant: str, task: str) -> Map | None:
+    """The first map that a variant left on a task, as a person types it; None without one."""
+    for selector, found in first_artifacts(folder).items():
+        open_data = folder.catalog.is_open(selector)
+        if folder.catalog.task_label(selector) == task and variant in found:
+            for entry in found[variant][1].get("attention") or ():
+                if entry.get("weights"):
+                    return _map("", entry, hidden=not open_data)
+    return None
+
+
 def attention_section(folder: RunFolder, legend: Legend, *, publish: bool) -> Section:
     """Maps of the variants on the same example, beside the gold alignment."""
     blocks: list[Block] = []

@@ -1,7 +1,7 @@
 """The one argument of every component hook, and what attention returns."""
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -16,6 +16,8 @@ Read = Literal["train", "expected", "hard"]
 
 Regime = Literal["cross", "causal", "self", "pool"]
 """`causal` and `self` attend to their own sequence; `pool` has one learned query."""
+
+REGIMES: tuple[Regime, ...] = get_args(Regime)
 
 
 class Dims(NamedTuple):

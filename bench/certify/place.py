@@ -8,13 +8,12 @@ window of ten keys is not wider than the whole sentence.
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import get_args
 
 import torch
 from torch import nn
 
 from bench.api import registry
-from bench.api.call import Regime
+from bench.api.call import REGIMES, Regime
 from bench.api.config import IntRange, search_ranges
 from bench.api.errors import BenchError, InvalidConfig, Refused
 from bench.api.facts import Fact
@@ -23,7 +22,6 @@ from bench.api.resolve import SlotPlace, VariantSpec, build_slot, resolve
 from bench.api.selector import Selector
 from bench.api.variant import Impl, Slot, Variant
 
-REGIMES: tuple[Regime, ...] = get_args(Regime)
 ROWS, HEADS, WIDTH, KEYS, QUERIES, SOURCE_WIDTH, VOCAB = 3, 2, 5, 7, 11, 13, 17
 
 OFFERED: frozenset[Fact] = frozenset(

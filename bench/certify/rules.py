@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.api import registry
-from bench.api.call import Regime
+from bench.api.call import REGIMES, Regime
 from bench.api.component import Position
 from bench.api.facts import Fact
 from bench.api.registry import CHAIN_AXES
 from bench.api.resolve import VariantSpec
 from bench.api.variant import Impl
-from bench.certify.place import REGIMES, gives, refusals
+from bench.certify.place import gives, refusals
 
 CHECKS = (
     "runs_somewhere",

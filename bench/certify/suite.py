@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from bench.api.call import Regime
+from bench.api.call import REGIMES, Regime
 from bench.api.errors import BenchError, Refused, UnknownName
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector
@@ -22,7 +22,7 @@ from bench.certify.checks_oracle import gradients_law, oracle
 from bench.certify.checks_stream import stream
 from bench.certify.checks_structure import config, determinism, memory_pure, shapes
 from bench.certify.checks_weights import dead_rows, one_key, weight_law
-from bench.certify.place import PLACEMENTS, REGIMES, Subject, build_subject
+from bench.certify.place import PLACEMENTS, Subject, build_subject
 from bench.certify.rules import CHECKS, COMPILE, expected_checks, not_applicable
 
 IN_EVERY_PLACE: dict[str, Callable[[Subject], None]] = {

@@ -20,7 +20,7 @@ from results.store import Store
 
 ROOT = Path(__file__).parents[2]
 SELECTION = (
-    "--tasks --backbone --preset --seeds --device --dtype --jobs --baseline --plugin --first-seed "
+    "--tasks --backbone --preset --minutes --seeds --device --dtype --jobs --baseline --plugin --first-seed "
     "--slot --training --impl"
 )
 PLACE = "--out --data-dir --keep-models --retry --inline --json --spec"
@@ -31,10 +31,10 @@ OPTIONS = {
     "study": (
         f"--variants {SELECTION} {PLACE} --trials --trial-seconds --sampler --storage --final-seeds"
     ),
-    "list": "kind --plugin --json",
+    "list": "kind --plugin --matrix --json",
     "show": "name --plugin --json",
     "verify": "names --impl --plugin --jobs --json",
-    "report": "folder --out --publish --export --merge",
+    "report": "folder --out --publish --export --handbook --merge",
     "data list": "--data-dir",
     "data fetch": "name",
     "env": "--json",
@@ -155,6 +155,22 @@ def test_everything_can_be_listed(call, kind):
     rows = json.loads(out)
     assert rows
     assert all(set(row) == set(rows[0]) for row in rows)
+
+
+def test_the_matrix_says_where_each_variant_stands_and_why_not_elsewhere(call):
+    found = json.loads(call("list", "--matrix", "--json")[1])
+    assert list(found) == list(registry.variant_entries())
+    assert found["shaw_rpr"]["causal"] == ""
+    assert "two" in found["shaw_rpr"]["cross"]
+    assert "no attention" in found["none_state"]["pool"]
+    code, out, _ = call("list", "--matrix")
+    assert code == 0
+    line = next(line for line in out.splitlines() if line.startswith("shaw_rpr"))
+    number = line.split("no (")[1].split(")")[0]
+    assert f"\n{number}: {found['shaw_rpr']['cross']}\n" in out
+    code, _, err = call("list", "tasks", "--matrix")
+    assert code == 2
+    assert "about variants" in err
 
 
 def test_the_list_of_variants_has_every_paper_and_every_control_once(call):

@@ -68,7 +68,10 @@ def catalog(*, ranks: bool = True, preset: str = "standard") -> dict[str, object
     variants: dict[str, dict[str, object]] = {
         name: {
             "short": shape.short,
+            "name": shape.short,
             "title": f"{shape.short.replace('_', ' ').capitalize()} attention",
+            "formula": "v . tanh(W q + U k) | k in 1..S",
+            "home": "" if shape.family == "recurrent" else "reversal",
             "paper": "Bahdanau et al., 2015" if name == BASE else "Somebody et al., 2020",
             "url": "https://arxiv.org/abs/1409.0473",
             "where": "section 3.1",

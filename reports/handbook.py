@@ -1,0 +1,168 @@
+"""The handbook of mechanisms: what each is, what it costs and where it shines, from one stored run.
+
+Formulas, papers and homes are what the catalog of the run says; scores, costs and weights are its
+rows and artifacts. Nothing is written by hand.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from reports.examples import first_map
+from reports.folder import RunFolder, read_folder
+from reports.maps import attention_maps
+from reports.markdown import code_span, escape
+from reports.numbers import plain, with_interval
+from results.statistics import Interval
+
+PICTURES = "weights"
+METRICS = {
+    "forward_time_ms": "forward",
+    "forward_backward_time_ms": "forward and backward",
+    "peak_memory_bytes": "peak memory",
+}
+FAMILIES = {
+    "score": "Scores",
+    "position": "Positions",
+    "pattern": "Patterns: which keys a query may see",
+    "alignment": "Alignments: from energies to weights",
+    "aggregate": "Aggregations: from weights to a context",
+    "feedback": "Feedback: what goes into the next step",
+    "head": "Heads",
+    "output": "Outputs: what the weights do to the prediction",
+    "loss": "Losses",
+    "mechanism": "Mechanisms that replace the chain",
+    "recipe": "Recipes: named choices on several axes",
+}
+
+
+def write_handbook(path: Path, out: Path) -> Path:
+    """Write `mechanisms.md` and the pictures beside it.
+
+    Args:
+        path: A run folder; pictures are drawn from its artifacts, and those already in `out` stay
+            where it has none.
+        out: Folder of the handbook.
+
+    Raises:
+        NotARunFolder: The folder has no ledger.
+    """
+    folder = read_folder(path)
+    pictures = out / PICTURES
+    pictures.mkdir(parents=True, exist_ok=True)
+    for variant, facts in _listed(folder).items():
+        found = first_map(folder, variant, str(facts.get("home", "")))
+        if found is not None:
+            figure = attention_maps(str(facts["name"]), _words(facts), [replace(found, title="")])
+            (pictures / f"{facts['name']}.svg").write_text(figure.svg, encoding="utf-8")
+    drawn = {file.stem for file in pictures.glob("*.svg")}
+    written = out / "mechanisms.md"
+    written.write_text(handbook(folder, drawn), encoding="utf-8")
+    return written
+
+
+def handbook(folder: RunFolder, drawn: set[str]) -> str:
+    """The text; `drawn` are the names that have a picture."""
+    listed = _listed(folder)
+    measured = _measured(folder)
+    parts = [
+        "# Mechanisms",
+        f"Generated from the run {code_span(folder.name)} by `python -m bench report --handbook`; "
+        "do not edit. Scores are test means with a 95% t interval over seeds. Costs are ratios to "
+        f"{code_span(folder.catalog.label(folder.catalog.baseline))} in the same rounds at the "
+        "longest length that was timed. Pictures show the weights of a trained model on one "
+        "example: source across, output down, black is 0, white is 1; squares are gold.",
+    ]
+    known = {str(facts.get("family")) for facts in listed.values()}
+    others = {family: family.capitalize() for family in sorted(known - set(FAMILIES))}
+    for family, title in {**FAMILIES, **others}.items():
+        names = [v for v, facts in listed.items() if facts.get("family") == family]
+        if names:
+            parts.append(f"## {title}")
+            parts += [_entry(folder, name, measured, drawn) for name in names]
+    return "\n\n".join(parts) + "\n"
+
+
+def _listed(folder: RunFolder) -> dict[str, Mapping[str, Any]]:
+    """Variants that were run under their own name, by name."""
+    found = {
+        variant: facts
+        for variant, facts in folder.catalog.variants.items()
+        if facts.get("short") == facts.get("name")
+    }
+    return dict(sorted(found.items(), key=lambda item: str(item[1]["name"])))
+
+
+def _entry(
+    folder: RunFolder, variant: str, measured: Mapping[str, list[str]], drawn: set[str]
+) -> str:
+    facts = folder.catalog.variants[variant]
+    name = str(facts["name"])
+    lines = [f"### {code_span(name)}", f"{escape(str(facts['title']))}.".replace("..", ".")]
+    if facts.get("formula"):
+        lines.append(f"**Formula.** {code_span(str(facts['formula']))}")
+    if facts.get("made_of"):
+        lines.append(f"**Made of.** {code_span(str(facts['made_of']))}")
+    if facts.get("paper"):
+        where = f", {escape(str(facts['where']))}" if facts.get("where") else ""
+        lines.append(f"**Paper.** [{escape(str(facts['paper']))}]({facts['url']}){where}")
+    lines += measured.get(variant, [])
+    if name in drawn:
+        lines.append(f"![Weights of {name} on one example]({PICTURES}/{name}.svg)")
+    if facts.get("deviations"):
+        lines.append(f"**Deviations.** {escape(str(facts['deviations']))}")
+    return "\n\n".join(lines)
+
+
+def _measured(folder: RunFolder) -> dict[str, list[str]]:
+    """Lines about scores and costs, by variant."""
+    found: dict[str, list[str]] = {}
+    for variant, facts in _listed(folder).items():
+        scores = _scores(folder, variant, str(facts.get("home", "")))
+        costs = _costs(folder, variant)
+        lines = [f"**Shines on.** {scores}"] if scores else []
+        found[variant] = [*lines, f"**Cost.** {costs}"] if costs else lines
+    return found
+
+
+def _scores(folder: RunFolder, variant: str, home: str) -> str:
+    if not home:
+        return "no task of this bench yet."
+    for contest in folder.contests:
+        means, base = contest.means, folder.catalog.baseline
+        if variant in means and folder.catalog.task_label(contest.task) == home:
+            metric = folder.catalog.metric(contest.metric)
+            text = f"{code_span(home)}: {_interval(means[variant])} {metric.unit}"
+            if base in means and base != variant:
+                name = code_span(folder.catalog.label(base))
+                text += f", where {name} has {_interval(means[base])}"
+            return f"{text} ({metric.title.lower()})."
+    return f"{code_span(home)}."
+
+
+def _interval(value: Interval) -> str:
+    return with_interval(value.estimate, value.low, value.high)
+
+
+def _costs(folder: RunFolder, variant: str) -> str:
+    table = folder.speed
+    mine = table[(table["variant"] == variant) & table["metric"].isin(METRICS)]
+    parts = []
+    for slot, group in mine.dropna(subset=["length", "ratio"]).groupby("slot"):
+        last = group[group["length"] == group["length"].max()].set_index("metric")
+        costs = [
+            f"{words} ×{plain(float(last.loc[metric, 'ratio']))}"
+            for metric, words in METRICS.items()
+            if metric in last.index
+        ]
+        parts.append(f"{slot} at length {last['length'].iloc[0]:g}: {', '.join(costs)}")
+    return f"{'; '.join(parts)}." if parts else ""
+
+
+def _words(facts: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "title": f"Weights of {facts['name']}",
+        "description": "Source across, output down; black is 0, white is 1.",
+        "caption": "",
+    }
