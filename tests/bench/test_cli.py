@@ -20,8 +20,8 @@ from results.store import Store
 
 ROOT = Path(__file__).parents[2]
 SELECTION = (
-    "--tasks --backbone --preset --minutes --seeds --device --dtype --jobs --baseline --plugin --first-seed "
-    "--slot --training --impl"
+    "--tasks --backbone --preset --minutes --seeds --device --dtype --jobs --baseline --plugin "
+    "--first-seed --slot --training --impl"
 )
 PLACE = "--out --data-dir --keep-models --retry --inline --json --spec"
 OPTIONS = {
