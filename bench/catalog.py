@@ -203,7 +203,12 @@ def task_facts(canonical: str, asked: str) -> dict[str, Any]:
 
 def metric_facts(tasks: Iterable[type[Task]]) -> dict[str, Any]:
     """Title, unit and better side of every metric that can occur."""
-    metrics = [*COMMON_METRICS, *(metric for task in tasks for metric in task.metrics)]
+    instruments = [entry.target for entry in registry.entries("instrument").values()]
+    metrics = [
+        *COMMON_METRICS,
+        *(metric for task in tasks for metric in task.metrics),
+        *(metric for instrument in instruments for metric in instrument.metrics),
+    ]
     return {
         metric.name: {
             "title": metric.title,

@@ -90,6 +90,7 @@ def cli() -> None:
 @click.option("--speed/--no-speed", default=True, help="Time the variants.")
 @click.option("--verify/--no-verify", default=True, help="Certify before ranking.")
 @click.option("--cell", "cells", multiple=True, help="A cell label; replaces the selection.")
+@click.option("--instruments", default="", help="Look at each trained model: names, or 'all'.")
 @_running
 def run(**options: Any) -> None:
     """Run variants on tasks, time them, and write a report."""
@@ -115,6 +116,7 @@ def plan(**options: Any) -> None:
 @click.option("--base", default="", help="Variant to change.")
 @click.option("--axis", default="", help="Axis to change: score, position, alignment ...")
 @_selection
+@click.option("--instruments", default="", help="Look at each trained model: names, or 'all'.")
 @_running
 def ablate(base: str, axis: str, **options: Any) -> None:
     """Change one axis of a base at a time; a table with the paired difference to the base."""
@@ -153,13 +155,28 @@ def study(
     sys.exit(runs.study(_options(options), tuning))
 
 
+@cli.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--instruments", default="all", show_default=True, help="Selectors, or 'all'.")
+@click.option("--examples", default=256, show_default=True, help="Test examples a model.")
+@click.option("--jobs", default=0, help="Processes at once; 0 for one a core.")
+@click.option("--data-dir", default="", help="Local data mirror (BENCH_DATA_DIR).")
+@click.option("--plugin", multiple=True, help="Python file that registers instruments.")
+@click.option("--inline", is_flag=True, help="No processes; for debuggers.")
+def analyze(folder: Path, instruments: str, examples: int, **options: Any) -> None:
+    """Look at the models that a run kept (--keep-models); rows go into its folder."""
+    from bench import runs
+
+    sys.exit(runs.analyze(folder, instruments, examples, _options(options)))
+
+
 @cli.command("list")
 @click.argument("kind", default="variants")
 @click.option("--plugin", multiple=True, help="Python file that registers variants.")
 @click.option("--matrix", is_flag=True, help="Variants by regimes, with the reasons of refusals.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON alone on stdout.")
 def list_names(kind: str, plugin: tuple[str, ...], matrix: bool, as_json: bool) -> None:
-    """List variants, tasks, backbones, presets, metrics, or the components of an axis."""
+    """List variants, tasks, backbones, instruments, presets, metrics, or an axis's components."""
     from bench import shows
 
     if matrix and kind != "variants":

@@ -38,6 +38,7 @@ class RunOptions:
     out: str = ""
     data_dir: str = ""
     retry: tuple[str, ...] = ()
+    instruments: str = ""
     keep_models: bool = False
     inline: bool = False
     as_json: bool = False

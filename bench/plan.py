@@ -16,6 +16,7 @@ from bench.api.task import Task, TaskPreset
 from bench.api.variant import IMPLS
 from bench.measure.shape import AttendShape, parse_rounds
 from bench.presets import CONTROLS, Preset, find_preset
+from bench.train.analysis import revisions_of_look, trained_cell
 from bench.train.protocol import canonical_protocol, read_protocol
 
 DTYPES = ("float32", "float64", "bfloat16")
@@ -100,6 +101,8 @@ class Plan:
     preset: Preset
     quality: list[PlannedCell] = field(default_factory=list)
     speed: list[PlannedCell] = field(default_factory=list)
+    analysis: list[Cell] = field(default_factory=list)
+    """Looks at models that the quality cells leave."""
     left_out: list[LeftOut] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     """Canonical variant to the text that asked for it."""
@@ -109,7 +112,8 @@ class Plan:
     @property
     def cells(self) -> list[Cell]:
         """Every cell."""
-        return [planned.cell for planned in (*self.quality, *self.speed)]
+        trained_or_timed = [planned.cell for planned in (*self.quality, *self.speed)]
+        return [*trained_or_timed, *self.analysis]
 
     @property
     def seconds(self) -> float:
@@ -311,6 +315,8 @@ def revisions_of(cell: Cell) -> str:
     spec = resolve(cell.variant)
     if cell.kind == "speed":
         return spec.revision
+    if cell.kind == "analysis":
+        return revisions_of_look(cell, revisions_of(trained_cell(cell)))
     return revisions(spec, parse(cell.task).name, parse(cell.backbone))
 
 

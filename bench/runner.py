@@ -14,6 +14,7 @@ from bench.api.errors import BenchError, DataDamaged, DataUnavailable, Diverged,
 from bench.certify import CHECKS, COMPILE, certify
 from bench.measure.block import measure_block
 from bench.measure.reason import Reason, ran_out_of_memory
+from bench.train.analysis import analyze_cell, model_path
 from bench.train.quality import train_cell
 from results.row import Row, Status
 
@@ -22,9 +23,9 @@ ShareDone = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Job:
-    """Work for one fresh process: a cell to train, a block to time, or a variant to certify."""
+    """Work for one fresh process: cells to train, look at or time, or a variant to certify."""
 
-    kind: Literal["quality", "speed", "certificate"]
+    kind: Literal["quality", "speed", "certificate", "analysis"]
     label: str
     """What the progress line says."""
     cells: tuple[Cell, ...] = ()
@@ -42,7 +43,7 @@ class Job:
     thorough: bool = False
     """Whether a certificate includes compilation, which takes seconds."""
     keep_models: str = ""
-    """Folder for trained weights; empty to drop them."""
+    """Folder for trained weights, which analyses read; empty to drop them."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ def run_job(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult
             return JobResult(certificate=found.to_json())
         if job.kind == "speed":
             return _measure(job, share_done, start)
+        if job.kind == "analysis":
+            return _analyze(job, data_dir, start)
         return _train(job, data_dir, share_done, start)
     except Exception as error:  # noqa: BLE001  a crash must become a row
         return failed_result(job, reason_of(error), time.perf_counter() - start, _trace(error))
@@ -117,10 +120,16 @@ def _train(job: Job, data_dir: Path | None, share_done: ShareDone, start: float)
         raise Refused("this machine has no CUDA device; choose --device cpu.")
     result = train_cell(cell, data_dir=data_dir, progress=share_done)
     if job.keep_models and result.system is not None:
-        _save(result.system, Path(job.keep_models) / f"{cell.id}.safetensors")
+        _save(result.system, model_path(Path(job.keep_models), cell))
     rows = tuple(replace(row, repeat=job.repeat) for row in result.rows)
     seconds = time.perf_counter() - start
     return JobResult((Outcome(cell, "ok", "", rows, result.artifact, seconds),))
+
+
+def _analyze(job: Job, data_dir: Path | None, start: float) -> JobResult:
+    (cell,) = job.cells
+    rows = analyze_cell(cell, Path(job.keep_models), data_dir)
+    return JobResult((Outcome(cell, "ok", "", tuple(rows), {}, time.perf_counter() - start),))
 
 
 def _measure(job: Job, share_done: ShareDone, start: float) -> JobResult:

@@ -7,23 +7,25 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, fields, replace
+from pathlib import Path
 from typing import Any
 
 import click
 
 from bench import ablate as ablations
-from bench.api.cell import parse_label
+from bench.api.cell import cell_from_dict, parse_label
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.registry import load_package
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.catalog import catalog_of, merge_catalogs
+from bench.catalog import catalog_of, merge_catalogs, metric_facts
 from bench.executors.progress import spoken
 from bench.executors.session import Session
 from bench.executors.worker import WorkerSettings, load_plugins
 from bench.options import RunOptions, read_spec, refuse_beside_spec, spec_of
 from bench.plan import Plan, PlannedCell, asked_variants, plan, revisions_of, sized_task
 from bench.presets import find_preset
+from bench.train.analysis import analysis_cells, asked_instruments, model_path, trained_cell
 from results.row import STATUSES
 from results.store import Store
 
@@ -126,6 +128,30 @@ def study(options: RunOptions, tuning: dict[str, Any]) -> int:
     return _guarded(options, session, work)
 
 
+def analyze(folder: Path, instruments: str, examples: int, options: RunOptions) -> int:
+    """Look at every model that a run kept; returns the exit code.
+
+    Raises:
+        NotARunFolder: The folder has no ledger.
+        InvalidConfig: The run kept no models.
+    """
+    load_everything(options.plugin)
+    chosen = asked_instruments(instruments)
+    store = Store(folder)
+    finished = [record for record in store.ledger().newest().values() if record.status == "ok"]
+    cells = [cell_from_dict(dict(record.cell)) for record in finished]
+    models = folder / "models"
+    trained = [c for c in cells if c.kind == "quality" and model_path(models, c).is_file()]
+    if not trained:
+        raise InvalidConfig(f"{folder} has no models; run it again with --keep-models.")
+    options = replace(options, out=str(folder))
+    session = make_session(options, store)
+    catalog = store.read_json("catalog.json") or {}
+    store.write_json("catalog.json", merge_catalogs(catalog, {"metrics": metric_facts([])}))
+    wanted = analysis_cells(trained, chosen, examples)
+    return _guarded(options, session, lambda: session.analyze(wanted))
+
+
 def open_store(options: RunOptions) -> Store:
     """Open or make the run folder.
 
@@ -147,8 +173,12 @@ def execute(
     spec: dict[str, Any] | None = None,
 ) -> int:
     """Do a plan and report it; `extra` goes to the catalog and `spec` to the spec file."""
+    if options.instruments:
+        trained = [planned.cell for planned in made.quality]
+        made.analysis += analysis_cells(trained, asked_instruments(options.instruments))
     store = open_store(options)
-    session = make_session(options, store)
+    kept = options.keep_models or bool(made.analysis)
+    session = make_session(replace(options, keep_models=kept), store)
     tasks = {p.cell.task: p.shown_task for p in made.quality}
     write_catalog(options, store, made.names, tasks, extra or {})
     store.write_json("plan.json", _plan_facts(options, made))
@@ -159,6 +189,7 @@ def execute(
         if options.verify:
             session.certify([cell.variant for cell in made.cells], options.impl)
         session.train(made.quality)
+        session.analyze(made.analysis)
         session.measure(made.speed, made.baseline)
 
     return _guarded(options, session, work)
@@ -261,8 +292,11 @@ def cell_plan(options: RunOptions) -> Plan:
                 f"this label is of other code ({cell.revisions}), here is {now}; "
                 "copy a label that this version prints."
             )
-        planned = PlannedCell(cell, 60.0, parse(cell.task).name)
-        (made.speed if cell.kind == "speed" else made.quality).append(planned)
+        if cell.kind == "analysis":
+            made.analysis.append(cell)
+        ran = trained_cell(cell) if cell.kind == "analysis" else cell
+        planned = PlannedCell(ran, 60.0, parse(ran.task).name)
+        (made.speed if ran.kind == "speed" else made.quality).append(planned)
     return made
 
 

@@ -20,7 +20,7 @@ from bench.options import RunOptions
 from bench.presets import PRESETS
 from bench.runs import load_everything
 
-KINDS = ("variants", "tasks", "backbones", "presets", "metrics")
+KINDS = ("variants", "tasks", "backbones", "instruments", "presets", "metrics")
 
 
 def listing(kind: str, plugins: tuple[str, ...], as_json: bool) -> str:

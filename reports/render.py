@@ -15,6 +15,7 @@ from reports.curves import learning_section, legend_of, length_section, pareto_s
 from reports.examples import attention_section, samples_section
 from reports.folder import RunFolder, read_folder
 from reports.html import page
+from reports.instruments import instruments_section
 from reports.markdown import FIGURES, twin
 from reports.names import names_section
 from reports.overview import overview_section
@@ -70,6 +71,7 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         learning_section(folder, legend),
         speed_section(folder, legend),
         attention_section(folder, legend, publish=publish),
+        instruments_section(folder),
         ablation_section(folder),
         study_section(folder, legend),
         certificates_section(folder),

@@ -30,7 +30,7 @@ __all__ = [
 
 COLUMNS = {
     "cell": "id of the cell",
-    "kind": "quality, speed or trial",
+    "kind": "quality, speed, trial or analysis",
     "task": "canonical task selector; the shape for speed cells",
     "backbone": "canonical backbone selector",
     "variant": "canonical variant selector",

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from bench.api.call import Attended, Read
+from bench.api.call import Attended, Edit, Read
 from bench.api.component import NOTHING
 from bench.api.config import Config
 from bench.api.errors import Refused
@@ -46,6 +46,7 @@ class Mode:
     noise: Noise | None = None
     progress: float = 1.0
     want_weights: bool = True
+    edit: Edit | None = None
 
     def call(self) -> dict[str, Any]:
         """Keywords for `Slot.attend`."""
@@ -54,6 +55,7 @@ class Mode:
             "noise": self.noise,
             "progress": self.progress,
             "want_weights": self.want_weights,
+            "edit": self.edit,
         }
 
 
@@ -368,3 +370,11 @@ class Backbone(Claiming):
     def variant_slots(self) -> tuple[Slot, ...]:
         """The slots that hold the variant, for parameter counts."""
         return ()
+
+    def aligns(self, batch: Batch) -> bool:
+        """Whether weights say where a target looks: over the source, or over itself if it is alone.
+
+        A self-attention slot beside a source has weights over its own sequence, no alignment.
+        """
+        regimes = {slot.heads.dims.regime for slot in self.variant_slots()}
+        return not batch.sources or not regimes & {"causal", "self"}

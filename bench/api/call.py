@@ -1,5 +1,6 @@
 """The one argument of every component hook, and what attention returns."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, get_args
 
@@ -52,6 +53,10 @@ class QueryShape(NamedTuple):
     device: torch.device
 
 
+Edit = Callable[[Weights, "Call"], Weights]
+"""What an instrument does to the weights before they are used: erase, permute, replace."""
+
+
 @dataclass
 class Call:
     """One question to a component: these queries against this memory."""
@@ -67,6 +72,8 @@ class Call:
     """Share of training done; 1 in evaluation."""
     extras: Tree = field(default_factory=dict)
     """Declared per-query inputs, leaves `B L ...`."""
+    edit: Edit | None = None
+    """Intervention on the weights; None but in analyses."""
 
     @property
     def position(self) -> Int[Tensor, " L"]:

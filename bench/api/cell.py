@@ -4,15 +4,15 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 from bench.api.errors import InvalidSelector
 
 SCHEMA = 1
 """Raised by hand when the meaning of a field changes; part of every id."""
 
-Kind = Literal["quality", "speed", "trial"]
-KINDS: tuple[Kind, ...] = ("quality", "speed", "trial")
+Kind = Literal["quality", "speed", "trial", "analysis"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,8 @@ class Cell:
     """
 
     kind: Kind
-    """`quality` trains and scores, `speed` times a shape, `trial` belongs to a study."""
+    """`quality` trains and scores, `speed` times a shape, `trial` belongs to a study, `analysis`
+    looks at the model of a quality cell."""
     task: str
     """Task selector; for speed cells the shape, `attend[batch=4,...]`."""
     backbone: str

@@ -34,6 +34,7 @@ class Chain(Variant):
     """Attention made of one component an axis."""
 
     gives = frozenset({"weights"})
+    editable = True
 
     def __init__(
         self,
@@ -94,9 +95,10 @@ class Chain(Variant):
         for position in self.positions:
             if position.changes_query:
                 call = position.rotate(call)
-        if self._fusable and not want_weights and self.impl != "eager":
+        plain = not want_weights and call.edit is None
+        if self._fusable and plain and self.impl != "eager":
             return MixResult(self._fused(call), None, carried, {})
-        if self.impl == "sdpa" and want_weights:
+        if self.impl == "sdpa" and not plain:
             raise Refused("impl=sdpa cannot return weights; ask without weights or use eager.")
         return self._mix_at_once(call, carried)
 
@@ -111,6 +113,8 @@ class Chain(Variant):
         weights = aligned.weights
         if log_gain is not None:
             weights = weights * log_gain.exp()
+        if call.edit is not None:
+            weights = call.edit(weights, call)
         output = self._read(call, weights)
         after: dict[str, Tensor | Tree] = {"alignment": aligned.state}
         for feedback in self.feedbacks:

@@ -25,7 +25,16 @@ BACKBONE_AXES = ("encoder", "wiring", "direction")
 """Axes of the backbone that a recipe may fix because its mechanism is a wiring."""
 STACKED = ("position", "feedback", "loss")
 """Axes on which several components may be joined by '+'."""
-AXES = (*VARIANT_AXES, *BACKBONE_AXES, "mechanism", "recipe", "backbone", "joint", "task")
+AXES = (
+    *VARIANT_AXES,
+    *BACKBONE_AXES,
+    "mechanism",
+    "recipe",
+    "backbone",
+    "joint",
+    "task",
+    "instrument",
+)
 
 DEFAULTS: Mapping[str, str] = {
     "head": "auto",

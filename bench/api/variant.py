@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bench.api.call import Attended, Call, Dims, MixResult, QueryShape, Read
+from bench.api.call import Attended, Call, Dims, Edit, MixResult, QueryShape, Read
 from bench.api.component import NOTHING, Heads
 from bench.api.errors import Refused
 from bench.api.facts import Fact, check_facts
@@ -34,6 +34,8 @@ class Variant(nn.Module, ABC):
     """Whether causal self-attention keeps old keys; recurrent mechanisms do not."""
     default_read: Read = "expected"
     reads: tuple[Read, ...] = ("expected",)
+    editable: bool = False
+    """Whether `mix` applies `Call.edit` to its weights."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -64,6 +66,7 @@ class Variant(nn.Module, ABC):
         progress: float = 1.0,
         extras: Tree | None = None,
         want_weights: bool = True,
+        edit: Edit | None = None,
     ) -> Attended:
         """Answer some queries: all of them (parallel), one (stepwise), or any split.
 
@@ -77,10 +80,16 @@ class Variant(nn.Module, ABC):
             progress: Share of training done.
             extras: Declared per-query inputs.
             want_weights: Whether the weight matrix is wanted; fused code cannot give it.
+            edit: What an instrument does to the weights before the values are mixed.
 
         Returns:
             Output, weights (None where the mechanism has none or none were wanted), next state.
+
+        Raises:
+            Refused: The weights were to be edited, and this mechanism has none that could be.
         """
+        if edit is not None and not self.editable:
+            raise Refused("this mechanism has no weights that could be edited.")
         causal = self.dims.regime == "causal"
         cache = state.cache
         if new is not None:
@@ -98,6 +107,7 @@ class Variant(nn.Module, ABC):
             noise=noise,
             progress=progress,
             extras=extras or {},
+            edit=edit,
         )
         output, weights, carried, terms = self.mix(call, state.carried, want_weights)
         after = State(offset=state.offset + query.shape[2], carried=carried, cache=cache)

@@ -121,13 +121,36 @@ class Session:
                     repeat=repeats[index] if repeats else 0,
                     seconds=one.seconds,
                     timeout_s=max(LEAST_TIMEOUT_S, SLACK * one.seconds),
-                    keep_models=str(self.store.folder / "models") if self.keep_models else "",
+                    keep_models=str(self.models) if self.keep_models else "",
                 )
             )
         found: list[Outcome] = []
         for _, result in self._run(jobs, self.jobs, exclusive=False):
             found += result.outcomes
         return found
+
+    def analyze(self, cells: Sequence[Cell]) -> None:
+        """Look at trained models; cells that have finished are left alone."""
+        todo = self._todo(cells)
+        jobs = [
+            Job(
+                kind="analysis",
+                label=f"{cell.protocol.partition('instrument=')[2]} {parse(cell.variant).name}",
+                cells=(cell,),
+                seconds=5.0,
+                timeout_s=10 * LEAST_TIMEOUT_S,
+                keep_models=str(self.models),
+            )
+            for cell in cells
+            if cell.id in todo
+        ]
+        for _ in self._run(jobs, self.jobs, exclusive=False):
+            pass
+
+    @property
+    def models(self) -> Path:
+        """Where trained weights are kept."""
+        return self.store.folder / "models"
 
     def measure(self, planned: Sequence[PlannedCell], baseline: str) -> None:
         """Time cells that have not finished, block by block, with nothing else running."""

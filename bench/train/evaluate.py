@@ -60,19 +60,10 @@ def _teacher_forced(task: Task, backbone: Backbone, batch: Batch) -> Answer:
     if task.needs_predictions and not backbone.output.sequence_only:
         predicted = backbone.output.log_probs(trace, backbone.emit, batch).argmax(-1).cpu()
     weights = None
-    if trace.attended and trace.attended[0].weights is not None and _aligns(backbone, batch):
+    if trace.attended and trace.attended[0].weights is not None and backbone.aligns(batch):
         weights = trace.weights.cpu()
     on_cpu = batch.to(torch.device("cpu"))
     return Answer(on_cpu, predicted, nll.cpu(), None, weights)
-
-
-def _aligns(backbone: Backbone, batch: Batch) -> bool:
-    """Whether weights say where a target looks: over the source, or over itself where it is alone.
-
-    A self-attention slot beside a source has weights over its own sequence, no alignment.
-    """
-    regimes = {slot.heads.dims.regime for slot in backbone.variant_slots()}
-    return not batch.sources or not regimes & {"causal", "self"}
 
 
 def score_rows(scores: Sequence[Scored], split: Split) -> list[Row]:

@@ -12,7 +12,7 @@ import pytest
 
 from bench import cli as command_line
 from bench.api import registry
-from bench.api.cell import parse_label
+from bench.api.cell import cell_from_dict, parse_label
 from bench.api.registry import AXES
 from bench.plan import Request, plan
 from bench.presets import PRESETS
@@ -25,12 +25,13 @@ SELECTION = (
 )
 PLACE = "--out --data-dir --keep-models --retry --inline --json --spec"
 OPTIONS = {
-    "run": f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell",
+    "run": f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell --instruments",
     "plan": f"--variants {SELECTION} --quality --speed --json",
-    "ablate": f"--base --axis {SELECTION} {PLACE}",
+    "ablate": f"--base --axis {SELECTION} {PLACE} --instruments",
     "study": (
         f"--variants {SELECTION} {PLACE} --trials --trial-seconds --sampler --storage --final-seeds"
     ),
+    "analyze": "folder --instruments --examples --jobs --data-dir --plugin --inline",
     "list": "kind --plugin --matrix --json",
     "show": "name --plugin --json",
     "verify": "names --impl --plugin --jobs --json",
@@ -502,6 +503,37 @@ def test_options_of_the_component_that_an_ablation_replaces_go_with_it():
         assert asked.options["position"]
     assert "none" in ablation("tu_coverage", "feedback").changed
     assert "tu_coverage" not in ablation("tu_coverage", "feedback").changed
+
+
+def test_instruments_look_at_the_models_of_a_run_and_their_rows_stand_in_the_report(call, tmp_path):
+    folder = tmp_path / "run"
+    asked = "--variants additive,none_state --tasks transduction --preset smoke --no-speed"
+    place = f"--no-verify --inline --out {folder}"
+    code, _, err = call("run", *asked.split(), *place.split())
+    assert code == 0, err
+    code, _, err = call("analyze", folder, "--inline")
+    assert code == 2
+    assert "no models" in err
+    again = f"{place}2 --instruments blur"
+    code, _, err = call("run", *asked.split(), *again.split())
+    assert code == 0, err
+    records = [r for r in Store(tmp_path / "run2").records() if r.cell["kind"] == "analysis"]
+    assert sorted(r.status for r in records) == ["ok", "ok", "refused"]
+    (refused,) = (r for r in records if r.status == "refused")
+    assert "no attention weights" in refused.detail
+    report = (tmp_path / "run2" / "report.md").read_text(encoding="utf-8")
+    assert "## What the attention does" in report
+    assert "Effective number of keys" in report
+    code, _, err = call("analyze", f"{folder}2", "--inline", "--instruments", "blur")
+    assert code == 0, err
+    assert len([*Store(tmp_path / "run2").records()]) == len(records) + 3  # nothing ran again
+    code, _, err = call("analyze", f"{folder}2", "--instruments", "blurr")
+    assert code == 2
+    assert "did you mean 'blur'" in err
+    label = cell_from_dict(dict(refused.cell)).label
+    code, out, err = call("run", "--cell", label, *place.split()[:2], "--out", tmp_path / "run3")
+    assert code == 0, err
+    assert "1 ok, 1 refused" in out
 
 
 def test_a_plug_in_is_listed_planned_verified_and_run(call, window_plugin, tmp_path):

@@ -1,0 +1,147 @@
+"""Look at a trained model with an instrument: what an analysis cell runs."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from bench.api import registry
+from bench.api.cell import Cell
+from bench.api.config import Config, config_options
+from bench.api.errors import DataUnavailable, InvalidConfig, Refused
+from bench.api.facts import refusal
+from bench.api.instrument import Instrument, Subject
+from bench.api.selector import Selector, parse, parse_list
+from bench.api.task import Batch, Task
+from bench.train.assemble import Assembled, assemble, place_facts
+from bench.train.evaluate import score_rows
+from results.row import Row
+
+EXAMPLES = 256
+"""Test examples that an instrument looks at, if nobody says otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis(Config):
+    """Protocol of an analysis cell."""
+
+    instrument: Selector
+    """What looks."""
+    trained: Selector
+    """Training protocol of the model it looks at."""
+    examples: int = EXAMPLES
+    """Test examples it looks at, the first ones of the split."""
+
+    def __post_init__(self) -> None:
+        """Check the number."""
+        if self.examples < 1:
+            raise InvalidConfig(f"analysis: examples must be at least 1, got {self.examples}.")
+
+
+def analysis_cell(trained: Cell, instrument: Selector, examples: int) -> Cell:
+    """The cell that looks at the model of a quality cell."""
+    written = registry.canonical("instrument", instrument)
+    asked = Analysis(instrument=written, trained=parse(trained.protocol), examples=examples)
+    looking = replace(
+        trained, kind="analysis", protocol=Selector("analysis", config_options(asked)).show()
+    )
+    return replace(looking, revisions=revisions_of_look(looking, trained.revisions))
+
+
+def revisions_of_look(cell: Cell, trained: str) -> str:
+    """Revisions of the trained cell and of the instrument, which stands last."""
+    entry = registry.entry("instrument", _read(cell).instrument.name)
+    return f"{trained} {entry.name}:{entry.revision}"
+
+
+def analysis_cells(
+    trained: Iterable[Cell], instruments: Iterable[Selector], examples: int = EXAMPLES
+) -> list[Cell]:
+    """Every instrument on every model."""
+    chosen = list(instruments)
+    return [analysis_cell(cell, one, examples) for cell in trained for one in chosen]
+
+
+def asked_instruments(text: str) -> list[Selector]:
+    """Read a list of instruments; `all` is every registered one.
+
+    Raises:
+        UnknownName: Nobody registered one of the names.
+    """
+    found: dict[str, Selector] = {}
+    for asked in parse_list(text):
+        every = [Selector(name) for name in registry.entries("instrument")]
+        for selector in every if asked.name == "all" else [asked]:
+            written = registry.canonical("instrument", selector)
+            found.setdefault(written.show(), written)
+    return list(found.values())
+
+
+def trained_cell(cell: Cell) -> Cell:
+    """The quality cell whose model an analysis cell looks at."""
+    asked = _read(cell)
+    *before, _ = cell.revisions.split(" ")
+    return replace(cell, kind="quality", protocol=asked.trained.show(), revisions=" ".join(before))
+
+
+def _read(cell: Cell) -> Analysis:
+    options = parse(cell.protocol).options
+    (instrument,) = registry.options_of(options["instrument"])
+    (trained,) = registry.options_of(options["trained"])
+    examples = options["examples"]
+    assert isinstance(examples, int), "written by analysis_cell"
+    return Analysis(instrument=instrument, trained=trained, examples=examples)
+
+
+def model_path(models: Path, cell: Cell) -> Path:
+    """Where the weights of a quality cell are kept."""
+    return models / f"{cell.id}.safetensors"
+
+
+def analyze_cell(cell: Cell, models: Path, data_dir: Path | None = None) -> list[Row]:
+    """Load the model of the cell and measure it.
+
+    Raises:
+        Refused: The task, the variant or the network cannot be looked at in this way.
+        DataUnavailable: The model was not kept, or its data are not on this machine.
+    """
+    asked = _read(cell)
+    instrument: Instrument = registry.make("instrument", asked.instrument)
+    trained = trained_cell(cell)
+    given = place_facts(registry.entry("task", parse(cell.task).name).target, parse(cell.backbone))
+    reason = refusal([(asked.instrument.name, type(instrument))], given)
+    if reason is not None:
+        raise Refused(reason)
+    path = model_path(models, trained)
+    if not path.is_file():
+        raise DataUnavailable(
+            f"the weights of this cell are not in {models}; run it with --keep-models."
+        )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(cell.seed)
+        built = assemble(trained, data_dir)
+    subject = _subject(built, path, asked.examples, cell)
+    return score_rows(instrument.measure(subject), "test")
+
+
+def _subject(built: Assembled, path: Path, examples: int, cell: Cell) -> Subject:
+    from safetensors.torch import load_model  # noqa: PLC0415  an optional feature's library
+
+    device = torch.device(cell.device)
+    system = built.system.to(device=device, dtype=getattr(torch, cell.dtype))
+    load_model(system, str(path), device=str(device))
+    system.requires_grad_(requires_grad=False)
+    backbone = system.there.eval()
+    batches = tuple(batch.to(device) for batch in _first(built.task, examples))
+    return Subject(backbone, built.task, batches, cell.seed)
+
+
+def _first(task: Task, examples: int) -> Iterable[Batch]:
+    """Whole test batches until there are enough examples."""
+    seen = 0
+    for batch in task.evaluation("test"):
+        yield batch
+        seen += len(batch.targets)
+        if seen >= examples:
+            return

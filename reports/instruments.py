@@ -1,0 +1,82 @@
+"""What instruments saw in trained models: one table a task."""
+
+import pandas as pd
+
+from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text
+from reports.folder import RunFolder
+from reports.numbers import with_interval
+from results.statistics import t_interval
+
+KIND = "analysis"
+
+
+def instruments_section(folder: RunFolder) -> Section | None:
+    """Tables of every analysis; None where nothing was looked at."""
+    frame = folder.frame
+    rows = frame[(frame["kind"] == KIND) & (frame["metric"] != "") & (frame["axis"] == "")]
+    if rows.empty:
+        return None
+    lead = Text(
+        "Means over seeds with a 95% t interval; each instrument looked at the test examples of "
+        "every model. A refused line says why an instrument has nothing to look at."
+    )
+    tables: list[Block] = [
+        _table(folder, str(task), group, at)
+        for at, (task, group) in enumerate(rows.groupby("task", sort=True), start=1)
+    ]
+    curves = frame[(frame["kind"] == KIND) & (frame["axis"] != "")]
+    tables += [
+        _curve(folder, str(task), str(metric), group)
+        for (task, metric), group in curves.groupby(["task", "metric"], sort=True)
+    ]
+    return Section(key="instruments", title="What the attention does", blocks=(lead, *tables))
+
+
+def _table(folder: RunFolder, task: str, rows: pd.DataFrame, at: int) -> Table:
+    metrics = sorted(str(name) for name in rows["metric"].unique())
+    heads = [Column(title="Variant")]
+    for name in metrics:
+        known = folder.catalog.metric(name)
+        heads.append(Column(title=known.arrow, unit=known.unit, numeric=True, help=name))
+    lines = [
+        (
+            Entry(text=folder.catalog.label(str(variant))),
+            *(_entry(group[group["metric"] == name]["value"]) for name in metrics),
+        )
+        for variant, group in rows.groupby("variant", sort=True)
+    ]
+    return Table(
+        key=f"instruments-{at}",
+        title=folder.catalog.task_label(task),
+        columns=tuple(heads),
+        rows=tuple(lines),
+    )
+
+
+def _curve(folder: RunFolder, task: str, metric: str, rows: pd.DataFrame) -> Table:
+    """Values along an axis, a column a place."""
+    places = sorted(float(x) for x in rows["x"].unique())
+    known = folder.catalog.metric(metric)
+    axis = str(rows["axis"].iloc[0])
+    lines = [
+        (
+            Entry(text=folder.catalog.label(str(variant))),
+            *(_entry(group[group["x"] == x]["value"]) for x in places),
+        )
+        for variant, group in rows.groupby("variant", sort=True)
+    ]
+    columns = (
+        Column(title="Variant"),
+        *(Column(title=f"{axis} {x:g}", unit=known.unit, numeric=True) for x in places),
+    )
+    title = f"{folder.catalog.task_label(task)}: {known.title}"
+    key = f"{metric}-{task}"
+    return Table(key=key, title=title, columns=columns, rows=tuple(lines), folded=True)
+
+
+def _entry(values: pd.Series) -> Entry:
+    if values.empty:
+        return Entry(text=NO_VALUE)
+    found = t_interval([float(value) for value in values])
+    text = with_interval(found.estimate, found.low, found.high)
+    return Entry(text=text, sort=found.estimate)

@@ -1,0 +1,1 @@
+"""Instruments: what a trained model's attention does, in numbers; one file each."""
