@@ -36,9 +36,19 @@ def page(document: Document) -> str:
         alarms=ALARMS,
         kind_of=kind_of,
         drawing=drawing,
+        sort_key=sort_key,
     )
 
 
 def kind_of(block: Block) -> str:
     """Name of a block's class, which templates choose by."""
     return type(block).__name__
+
+
+def sort_key(value: float | str) -> str:
+    """What sorting compares: a text, or a number without its rounding errors.
+
+    >>> sort_key(2.0000000000000004), sort_key("b")
+    ('2', 'b')
+    """
+    return value if isinstance(value, str) else f"{value:.12g}"

@@ -21,11 +21,14 @@ def digits_for(half_width: float) -> int:
 def plain(value: float, digits: int | None = None) -> str:
     """Print with fixed decimals, or three significant digits.
 
-    >>> plain(0.123456), plain(1234.5), plain(12.0, 1), plain(-0.0001, 2)
-    ('0.123', '1,234', '12.0', '0.00')
+    Rounding errors, which differ from one processor to another, never show.
+
+    >>> plain(0.123456), plain(1234.5), plain(12.0, 1), plain(-0.0001, 2), plain(1 - 1e-15)
+    ('0.123', '1,234', '12.0', '0.00', '1.00')
     """
     if not math.isfinite(value):
         return NO_VALUE
+    value = float(f"{value:.12g}")
     if digits is None:
         size = 0 if value == 0 else math.floor(math.log10(abs(value)))
         digits = min(6, max(0, 2 - size))
