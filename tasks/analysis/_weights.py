@@ -1,16 +1,20 @@
-"""The weights of a trained model on its examples, as several instruments read them."""
+"""Weights of a trained model and interventions on them, as several instruments need them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from bench.api.backbone import Mode, Trace
+from bench.api.call import Call, Edit
 from bench.api.errors import Refused
 from bench.api.instrument import Subject
 from bench.api.task import Batch
+
+Change = Callable[[Float[Tensor, "B H S"]], Float[Tensor, "B H S"]]
+"""What happens to the weights of one target of each example."""
 
 
 class Look(NamedTuple):
@@ -20,9 +24,18 @@ class Look(NamedTuple):
     trace: Trace
     weights: Float[Tensor, "B T S"]
     """Of the first slot that holds the variant, averaged over heads."""
+    real: Bool[Tensor, "B T S"]
+    """Keys that exist and may be seen."""
+
+    @property
+    def gold(self) -> Float[Tensor, "B T S"]:
+        """Gold alignment."""
+        if self.batch.gold is None:
+            raise Refused("this task has no gold alignment.")
+        return self.batch.gold
 
 
-def looks(subject: Subject, mode: Mode) -> Iterator[Look]:
+def looks(subject: Subject, *, edit: Edit | None = None) -> Iterator[Look]:
     """Run every batch without gradients.
 
     Raises:
@@ -30,9 +43,94 @@ def looks(subject: Subject, mode: Mode) -> Iterator[Look]:
     """
     with torch.no_grad():
         for batch in subject.batches:
-            trace = subject.backbone(batch, mode)
-            if not trace.attended or trace.attended[0].weights is None:
-                raise Refused("this network has no attention weights to look at.")
-            if not subject.backbone.aligns(batch):
-                raise Refused("these weights are over a sequence's own places, not an alignment.")
-            yield Look(batch, trace, trace.weights)
+            yield look(subject, batch, edit)
+
+
+def look(subject: Subject, batch: Batch, edit: Edit | None = None) -> Look:
+    """Run one batch."""
+    trace = subject.backbone(batch, Mode(edit=edit))
+    if not trace.attended or trace.attended[0].weights is None:
+        raise Refused("this network has no attention weights to look at.")
+    if not subject.backbone.aligns(batch):
+        raise Refused("these weights are over a sequence's own places, not an alignment.")
+    return Look(batch, trace, trace.weights, _real(batch, trace.weights))
+
+
+def _real(batch: Batch, weights: Float[Tensor, "B T S"]) -> Bool[Tensor, "B T S"]:
+    if not batch.sources:
+        places = torch.arange(weights.shape[2], device=weights.device)
+        return (places <= places[:, None]).expand_as(weights)
+    mask = batch.sources[0].mask
+    if mask is None:
+        return torch.ones_like(weights, dtype=torch.bool)
+    if mask.shape[1] != weights.shape[2]:
+        raise Refused("the encoder joins tokens, so its keys are no tokens any more.")
+    return mask[:, None, :].expand_as(weights)
+
+
+def probabilities(subject: Subject, looked: Look) -> Float[Tensor, "B T V"]:
+    """What the network predicts at every target."""
+    backbone = subject.backbone
+    if backbone.output.sequence_only:
+        raise Refused("this output has no distribution for a single target.")
+    return backbone.output.log_probs(looked.trace, backbone.emit, looked.batch).exp()
+
+
+def one_target(batch: Batch, generator: torch.Generator) -> Int[Tensor, " B"]:
+    """Draw a scored target of each example.
+
+    An intervention at one target a time is right in every wiring: no later state has seen it.
+    """
+    chances = batch.mask.double().cpu()
+    empty = chances.sum(-1) == 0
+    chances[empty, 0] = 1.0
+    return torch.multinomial(chances, 1, generator=generator).squeeze(1).to(batch.mask.device)
+
+
+def at(targets: Int[Tensor, " B"], change: Change) -> Edit:
+    """An edit of the weights of one target of each example, in every head and layer."""
+
+    def edit(weights: Tensor, call: Call) -> Tensor:
+        here = (call.position[None, :] == targets[:, None])[:, None, :, None]
+        if not bool(here.any()):
+            return weights
+        row = torch.where(here, weights, 0.0).sum(2)
+        return torch.where(here, change(row).unsqueeze(2), weights)
+
+    return edit
+
+
+def erase(keys: Bool[Tensor, "B S"]) -> Change:
+    """Take weights away and let the others keep the sum."""
+
+    def change(weights: Float[Tensor, "B H S"]) -> Float[Tensor, "B H S"]:
+        kept = torch.where(keys[:, None, :], 0.0, weights)
+        left = kept.sum(-1, keepdim=True)
+        scale = weights.sum(-1, keepdim=True) / torch.where(left > 0, left, 1.0)
+        return kept * scale
+
+    return change
+
+
+def pick(x: Shaped[Tensor, "B T ..."], targets: Int[Tensor, " B"]) -> Tensor:
+    """The entry of each example's target."""
+    return x[torch.arange(len(targets), device=x.device), targets]
+
+
+def js_divergence(p: Float[Tensor, "*B V"], q: Float[Tensor, "*B V"]) -> Float[Tensor, "*B"]:
+    """Jensen-Shannon divergence (nats, at most log 2)."""
+    middle = (p + q) / 2
+    halves = [
+        (torch.special.xlogy(one, one) - torch.special.xlogy(one, middle)).sum(-1) for one in (p, q)
+    ]
+    return ((halves[0] + halves[1]) / 2).clamp(min=0.0)
+
+
+def total_variation(p: Float[Tensor, "*B V"], q: Float[Tensor, "*B V"]) -> Float[Tensor, "*B"]:
+    """Half the sum of absolute differences, between 0 and 1."""
+    return (p - q).abs().sum(-1) / 2
+
+
+def known_examples(batch: Batch) -> Bool[Tensor, " B"]:
+    """Examples with a scored target."""
+    return batch.mask.any(-1)

@@ -7,6 +7,7 @@ from bench.api.backbone import Mode
 from bench.api.errors import Refused
 from bench.api.registry import make
 from bench.api.selector import parse
+from tasks.analysis.blur import _peaks, _variation, _widened
 
 
 def blur(subject):
@@ -43,6 +44,19 @@ def test_it_equals_a_loop_over_targets(subject):
     assert found["weight_entropy_nats"] == pytest.approx(sum(entropies) / len(entropies))
     assert found["no_majority_share"] == pytest.approx(sum(blurred) / len(blurred))
     assert found["weight_entropy_nats"] > 0
+
+
+def test_granularity_of_known_rows():
+    weights = torch.tensor([[0.5, 0.0, 0.5, 0.0], [0.1, 0.2, 0.7, 0.0], [0.25, 0.25, 0.5, 9.0]])
+    real = torch.tensor([[True] * 4, [True] * 4, [True] * 3 + [False]])
+    assert _variation(weights, real).tolist() == pytest.approx([1.5, 1.3, 0.25])
+    assert _peaks(weights, real).tolist() == [2, 1, 1]
+
+
+def test_weight_beyond_one_place_of_gold():
+    assert _widened(torch.tensor([[0, 0, 1, 0, 0, 0]]).bool()).tolist() == [
+        [False, True, True, True, False, False]
+    ]
 
 
 def test_a_network_without_weights_is_refused_in_a_sentence(subject):
