@@ -2,7 +2,8 @@
 
 import pandas as pd
 
-from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text
+from bench.api.selector import parse
+from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text, clean
 from reports.folder import RunFolder
 from reports.numbers import with_interval
 from results.statistics import t_interval
@@ -20,9 +21,10 @@ def instruments_section(folder: RunFolder) -> Section | None:
         "Means over seeds with a 95% t interval; each instrument looked at the test examples of "
         "every model. A refused line says why an instrument has nothing to look at."
     )
+    groups = rows.assign(looked=rows["protocol"].map(_instrument)).groupby(["task", "looked"])
     tables: list[Block] = [
-        _table(folder, str(task), group, at)
-        for at, (task, group) in enumerate(rows.groupby("task", sort=True), start=1)
+        _table(folder, f"{folder.catalog.task_label(str(task))}: {clean(looked)}", group, at)
+        for at, ((task, looked), group) in enumerate(groups, start=1)
     ]
     curves = frame[(frame["kind"] == KIND) & (frame["axis"] != "")]
     tables += [
@@ -32,7 +34,13 @@ def instruments_section(folder: RunFolder) -> Section | None:
     return Section(key="instruments", title="What the attention does", blocks=(lead, *tables))
 
 
-def _table(folder: RunFolder, task: str, rows: pd.DataFrame, at: int) -> Table:
+def _instrument(protocol: str) -> str:
+    """The instrument that an analysis cell names in its protocol."""
+    found = parse(protocol).options["instrument"]
+    return found[0].name if isinstance(found, tuple) else protocol
+
+
+def _table(folder: RunFolder, title: str, rows: pd.DataFrame, at: int) -> Table:
     metrics = sorted(str(name) for name in rows["metric"].unique())
     heads = [Column(title="Variant")]
     for name in metrics:
@@ -47,7 +55,7 @@ def _table(folder: RunFolder, task: str, rows: pd.DataFrame, at: int) -> Table:
     ]
     return Table(
         key=f"instruments-{at}",
-        title=folder.catalog.task_label(task),
+        title=title,
         columns=tuple(heads),
         rows=tuple(lines),
     )

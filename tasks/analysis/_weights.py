@@ -129,8 +129,3 @@ def js_divergence(p: Float[Tensor, "*B V"], q: Float[Tensor, "*B V"]) -> Float[T
 def total_variation(p: Float[Tensor, "*B V"], q: Float[Tensor, "*B V"]) -> Float[Tensor, "*B"]:
     """Half the sum of absolute differences, between 0 and 1."""
     return (p - q).abs().sum(-1) / 2
-
-
-def known_examples(batch: Batch) -> Bool[Tensor, " B"]:
-    """Examples with a scored target."""
-    return batch.mask.any(-1)

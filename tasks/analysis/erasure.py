@@ -18,18 +18,10 @@ from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.instrument import Instrument, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Metric, Scored
+from bench.api.task import Metric, Scored
+from tasks.analysis._intervention import Intervention, interventions
 from tasks.analysis._metrics import diagnostic
-from tasks.analysis._weights import (
-    at,
-    erase,
-    js_divergence,
-    known_examples,
-    look,
-    one_target,
-    pick,
-    probabilities,
-)
+from tasks.analysis._weights import js_divergence
 
 ORDERS = ("attention", "gradient", "attention_gradient", "random")
 
@@ -78,16 +70,15 @@ class Erasure(Instrument):
         """Erase in every batch."""
         generator = torch.Generator().manual_seed(subject.seed)
         found: dict[str, list[Tensor]] = {}
-        for batch in subject.batches:
-            targets = one_target(batch, generator)
-            test = _Test(subject, batch, targets)
-            several = known_examples(batch) & (test.real.sum(-1) > 1)
+        for test in interventions(subject, generator):
             for name, values in {**_single(test, generator), **self._many(test, generator)}.items():
-                found.setdefault(name, []).append(values[several].double())
+                found.setdefault(name, []).append(values[test.several].double())
         means = {name: torch.cat(parts).mean() for name, parts in found.items()}
         return [Scored(metric=name, value=float(value)) for name, value in means.items()]
 
-    def _many(self, test: "_Test", generator: torch.Generator) -> dict[str, Float[Tensor, " B"]]:
+    def _many(
+        self, test: Intervention, generator: torch.Generator
+    ) -> dict[str, Float[Tensor, " B"]]:
         gradient = test.gradient()
         scores = {
             "attention": test.weights,
@@ -101,41 +92,11 @@ class Erasure(Instrument):
         }
 
 
-class _Test:
-    """One batch, one target of each example."""
-
-    def __init__(self, subject: Subject, batch: Batch, targets: Int[Tensor, " B"]) -> None:
-        self.subject, self.batch, self.targets = subject, batch, targets
-        with torch.no_grad():
-            seen = look(subject, batch)
-            self.weights: Float[Tensor, "B S"] = pick(seen.weights, targets)
-            self.real: Bool[Tensor, "B S"] = pick(seen.real, targets)
-            self.predicted: Float[Tensor, "B V"] = pick(probabilities(subject, seen), targets)
-        self.decision = self.predicted.argmax(-1)
-
-    def without(self, keys: Bool[Tensor, "B S"]) -> Float[Tensor, "B V"]:
-        """Prediction once these weights are gone."""
-        with torch.no_grad():
-            seen = look(self.subject, self.batch, at(self.targets, erase(keys)))
-            return pick(probabilities(self.subject, seen), self.targets)
-
-    def gradient(self) -> Float[Tensor, "B S"]:
-        """Derivative of the decision's probability with respect to each weight, over all heads."""
-        bump = torch.zeros_like(self.weights, requires_grad=True)
-        with torch.enable_grad():
-            edit = at(self.targets, lambda weights: weights + bump[:, None, :])
-            seen = look(self.subject, self.batch, edit)
-            found = pick(probabilities(self.subject, seen), self.targets)
-            chosen = found.gather(-1, self.decision[:, None]).sum()
-            (gradient,) = torch.autograd.grad(chosen, bump)
-        return gradient
-
-
-def _random(test: _Test, generator: torch.Generator) -> Float[Tensor, "B S"]:
+def _random(test: Intervention, generator: torch.Generator) -> Float[Tensor, "B S"]:
     return torch.rand(test.weights.shape, generator=generator).to(test.weights)
 
 
-def _single(test: _Test, generator: torch.Generator) -> dict[str, Float[Tensor, " B"]]:
+def _single(test: Intervention, generator: torch.Generator) -> dict[str, Float[Tensor, " B"]]:
     """The largest weight against a random other one."""
     low = torch.finfo(test.weights.dtype).min
     largest = torch.where(test.real, test.weights, low).argmax(-1)
@@ -151,11 +112,11 @@ def _single(test: _Test, generator: torch.Generator) -> dict[str, Float[Tensor, 
     }
 
 
-def _one_hot(index: Int[Tensor, " B"], test: _Test) -> Bool[Tensor, "B S"]:
+def _one_hot(index: Int[Tensor, " B"], test: Intervention) -> Bool[Tensor, "B S"]:
     return torch.zeros_like(test.real).scatter(-1, index[:, None], value=True)
 
 
-def _until_flip(test: _Test, score: Float[Tensor, "B S"], most: int) -> Float[Tensor, " B"]:
+def _until_flip(test: Intervention, score: Float[Tensor, "B S"], most: int) -> Float[Tensor, " B"]:
     """Share of the keys erased, best first, when the decision flips; 1 if it never does."""
     low = torch.finfo(score.dtype).min
     rank = torch.where(test.real, score, low).argsort(dim=-1, descending=True, stable=True)

@@ -5,8 +5,9 @@ from bench.api.backbone import Mode
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import make
 from bench.api.selector import parse
+from tasks.analysis._intervention import Intervention
 from tasks.analysis._weights import at, erase, js_divergence, one_target, total_variation
-from tasks.analysis.erasure import ORDERS, _Test, _until_flip
+from tasks.analysis.erasure import ORDERS, _until_flip
 
 
 def measured(seen, selector="erasure"):
@@ -42,7 +43,7 @@ def test_an_edit_changes_its_own_target_only_and_earlier_ones_never(subject, var
 def test_the_gradient_is_that_of_the_decisions_probability(subject):
     seen = subject("additive", batches=6)
     batch = seen.batches[-1]
-    test = _Test(seen, batch, one_target(batch, torch.Generator().manual_seed(0)))
+    test = Intervention(seen, batch, one_target(batch, torch.Generator().manual_seed(0)))
     gradient, step = test.gradient(), 1e-5
     for key in range(gradient.shape[1]):
         found = []
@@ -62,7 +63,7 @@ def test_the_gradient_is_that_of_the_decisions_probability(subject):
 def test_keys_until_a_flip_equal_a_loop(subject):
     seen = subject("additive", seed=1, batches=8)
     batch = seen.batches[-1]
-    test = _Test(seen, batch, one_target(batch, torch.Generator().manual_seed(0)))
+    test = Intervention(seen, batch, one_target(batch, torch.Generator().manual_seed(0)))
     found = _until_flip(test, test.weights, 64)
     flips = 0
     for row in range(len(found)):
