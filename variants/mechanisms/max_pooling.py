@@ -33,6 +33,7 @@ from bench.api.variant import Impl, Variant
         url="https://arxiv.org/abs/1103.0398",
         where="section 3.2.2",
     ),
+    cost=5.0,
     home=Home(task="after_marker", backbone="pooling[encoder=birnn]"),
 )
 class MaxPooling(Variant):

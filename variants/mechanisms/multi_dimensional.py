@@ -64,6 +64,7 @@ class MultiDimensionalConfig(Config):
         url="https://arxiv.org/abs/1709.04696",
         where="sections 3.1, 3.2 and 4.1",
     ),
+    cost=1.5,
     home=Home(task="transduction[rule=reverse]"),
 )
 class MultiDimensionalAttention(Variant):

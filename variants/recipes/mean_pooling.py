@@ -17,5 +17,6 @@ register_recipe(
     citation=Citation(
         text="Yang et al., 2016", url="https://aclanthology.org/N16-1174", where="table 2"
     ),
+    cost=5.0,
     home=Home(task="after_marker", backbone="pooling[encoder=birnn]"),
 )

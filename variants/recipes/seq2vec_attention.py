@@ -19,5 +19,6 @@ register_recipe(
     citation=Citation(
         text="Rajkomar et al., 2018", url="https://arxiv.org/abs/1801.07860", where="supplement"
     ),
+    cost=5.0,
     home=Home(task="after_marker", backbone="pooling[encoder=uni_rnn,query=last]"),
 )

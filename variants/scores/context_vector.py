@@ -46,6 +46,7 @@ class ContextVectorConfig(Config):
         url="https://aclanthology.org/N16-1174",
         where="section 2.2, equations 5 and 6",
     ),
+    cost=5.0,
     home=Home(task="after_marker", backbone="pooling[encoder=birnn]"),
 )
 class ContextVectorScore(Score):

@@ -56,6 +56,7 @@ class CosineConfig(Config):
         url="https://arxiv.org/abs/1410.5401",
         where="section 3.3.1, equations 5 and 6",
     ),
+    cost=1.15,
     home=Home(task="transduction[rule=reverse]"),
 )
 class CosineScore(Score):

@@ -28,6 +28,7 @@ from variants._math import per_head_linear, xavier_per_head
         url="https://arxiv.org/abs/1512.08756",
         where="sections 2 and 3",
     ),
+    cost=5.0,
     home=Home(task="after_marker", backbone="pooling[encoder=birnn]"),
 )
 class FeedForwardScore(Score):

@@ -49,6 +49,7 @@ class GaussianKernelConfig(Config):
     title="Gaussian kernel (Nadaraya-Watson)",
     config=GaussianKernelConfig,
     citation=Citation(text="Nadaraya, 1964; Watson, 1964", url="https://doi.org/10.1137/1109020"),
+    cost=1.2,
     home=Home(task="transduction[rule=reverse]"),
 )
 class GaussianKernelScore(Score):

@@ -39,6 +39,7 @@ class GeneralActivatedConfig(Config):
     citation=Citation(
         text="Ma et al., 2017", url="https://arxiv.org/abs/1709.00893", where="section 2"
     ),
+    cost=1.15,
     home=Home(task="transduction[rule=reverse]"),
 )
 class GeneralActivatedScore(Score):

@@ -48,6 +48,7 @@ class LocationConfig(Config):
         url="https://arxiv.org/abs/1508.04025",
         where="section 3.1, equation 8",
     ),
+    cost=1.15,
     home=Home(task="transduction[rule=reverse]"),
 )
 class LocationScore(Score):

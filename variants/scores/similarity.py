@@ -42,6 +42,7 @@ class SimilarityConfig(Config):
     citation=Citation(
         text="Galassi et al., 2019", url="https://arxiv.org/abs/1902.02181", where="table 3"
     ),
+    cost=1.1,
     home=Home(task="transduction[rule=reverse]"),
 )
 class SimilarityScore(Score):
