@@ -1,5 +1,7 @@
 """Mathematics that several variants use unchanged."""
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -55,3 +57,8 @@ def xavier_per_head(heads: int, fan_in: int, fan_out: int) -> Float[Tensor, "H E
 def at_least_single(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """Widen half precision to float32, in which sums of exponentials are safe; leave the rest."""
     return x.float() if x.element_size() < 4 else x
+
+
+def inverse_softplus(x: float) -> float:
+    """Where softplus takes the positive value x."""
+    return x + math.log(-math.expm1(-x))

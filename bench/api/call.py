@@ -16,7 +16,7 @@ Read = Literal["train", "expected", "hard"]
 """`train` samples where the mechanism samples, `expected` averages, `hard` takes the best key."""
 
 Regime = Literal["cross", "causal", "self", "pool"]
-"""`causal` and `self` attend to their own sequence; `pool` has one learned query."""
+"""`causal` and `self` attend to their own sequence; `pool` has one query."""
 
 REGIMES: tuple[Regime, ...] = get_args(Regime)
 

@@ -107,7 +107,7 @@ class Chain(Variant):
         for position in self.positions:
             if position.changes_energy:
                 energy = energy + position.energy(call)
-        allowed, log_gain = self.pattern.window(call)
+        allowed, log_gain = self.window(call)
         state = branch(carried, "alignment")
         aligned = self.alignment.align(energy, allowed, state, call)
         weights = aligned.weights
@@ -121,6 +121,14 @@ class Chain(Variant):
             before = branch(carried, feedback.branch)
             after[feedback.branch] = feedback.update(call, weights, before)
         return MixResult(output, weights, after, aligned.terms)
+
+    def window(self, call: Call) -> tuple[Allowed | None, Float[Tensor, "B Hq L S"] | None]:
+        """Keys that the pattern allows and the score knows, and the pattern's log gain."""
+        allowed, log_gain = self.pattern.window(call)
+        scored = self.score.scored(call)
+        if scored is not None:
+            allowed = scored if allowed is None else allowed & scored
+        return allowed, log_gain
 
     def _read(self, call: Call, weights: Weights) -> Mixed:
         heads = call.query.shape[1]

@@ -95,13 +95,24 @@ class Score(Component):
         """Energy of every query and key, before masking."""
         raise NotImplementedError
 
+    def scored(self, call: Call) -> Allowed | None:
+        """Keys that have an energy at all; None says that every key has one."""
+        return None
+
     def dot_form(self, call: Call) -> tuple[Tensor, Tensor, float] | None:
-        """Query, key and scale whose scaled dot product is the energy, or None."""
+        """Query, key and scale whose scaled dot product is the energy, or None.
+
+        A constant of each query may be left out, for softmax cancels it.
+        """
         return None
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
         """`energy` for one query, by loops over keys."""
         raise NotImplementedError
+
+    def oracle_scored(self, one: OneQuery) -> list[bool]:
+        """`scored` for one query."""
+        return [True] * one.num_keys
 
 
 class Position(Component):

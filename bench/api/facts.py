@@ -15,7 +15,7 @@ FACTS: Mapping[Fact, str] = MappingProxyType(
         "cross": "cross attention, where keys come from another sequence",
         "causal": "causal self-attention, where keys arrive with the queries",
         "self": "bidirectional self-attention",
-        "pool": "pooling, where one learned query reads the sequence",
+        "pool": "pooling, where one query reads the sequence",
         "padding": "padded keys",
         "stepwise": "queries that come one at a time",
         "stream": "hard decoding in linear time",

@@ -74,6 +74,8 @@ def _one(
         if position.changes_energy:
             energy = energy + position.oracle_energy(one)
     allowed, gain = chain.pattern.oracle(one)
+    scored = chain.score.oracle_scored(one)
+    allowed = [allowed[s] and scored[s] for s in range(one.num_keys)]
     weights = chain.alignment.oracle(energy, allowed, state["alignment"], one)
     weights = weights * torch.as_tensor(gain, dtype=weights.dtype)
     for feedback in chain.feedbacks:

@@ -46,7 +46,7 @@ def _visible(subject: Subject, question: Question) -> Tensor:
     visible = everything if call.allowed is None else call.allowed
     variant = subject.variant
     if isinstance(variant, Chain):
-        window, _ = variant.pattern.window(call)
+        window, _ = variant.window(call)
         visible = visible if window is None else visible & window
     return visible
 

@@ -1,18 +1,30 @@
-"""Sequence to label: one learned query pools the encoded tokens.
+"""Sequence to label: one query, learned or the last state, pools the encoded tokens.
 
 Yang et al., 2016, "Hierarchical attention networks for document classification",
-https://aclanthology.org/N16-1174, section 2.2 (word attention), with any score.
+https://aclanthology.org/N16-1174, section 2.2 (word attention), with any score. The last state as
+query is the usual way to classify what a recurrent network has read (Rajkomar et al., 2018,
+"Scalable and accurate deep learning with electronic health records",
+https://arxiv.org/abs/1801.07860, is one of that kind).
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api import registry
-from bench.api.backbone import Backbone, BackboneParts, Encoder, Mode, OutputSizes, Trace
-from bench.api.config import Config, IntRange
+from bench.api.backbone import (
+    Backbone,
+    BackboneParts,
+    Encoded,
+    Encoder,
+    Mode,
+    OutputSizes,
+    Trace,
+)
+from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import Refused
 from bench.api.registry import register
 from bench.api.resolve import SlotPlace
@@ -26,12 +38,14 @@ class PoolingConfig(Config):
     """Options of the pooling classifier."""
 
     embedding: Annotated[int, IntRange(8, 512, log=True)] = 32
-    """Width of word embeddings, of the query and of encoder states."""
+    """Width of word embeddings, of a learned query and of encoder states."""
     encoder: Selector = Selector("embed")
     """How token states are made; `embed` leaves all context to the attention."""
+    query: Annotated[Literal["learned", "last"], Choices(("learned", "last"))] = "learned"
+    """What asks: one vector for all texts, or the state of the last real token."""
 
 
-@register("backbone", "pooling", config=PoolingConfig, title="learned query over encoded tokens")
+@register("backbone", "pooling", config=PoolingConfig, title="one query over encoded tokens")
 class Pooling(Backbone):
     """The pooled vector alone is classified, so the attention must find what matters."""
 
@@ -42,11 +56,14 @@ class Pooling(Backbone):
         sizes, width = parts.sizes, config.embedding
         self.embedding = nn.Embedding(sizes.source_vocabs[0], width, padding_idx=0)
         self.encoder: Encoder = registry.make("encoder", config.encoder, width, width)
-        self.query = nn.Parameter(torch.randn(width) * width**-0.5)
+        self.query: nn.Parameter | None = None
+        if config.query == "learned":
+            self.query = nn.Parameter(torch.randn(width) * width**-0.5)
+        asking = width if self.query is not None else self.encoder.output_width
         self.slot = parts.attach(
             SlotPlace(
                 regime="pool",
-                query_width=width,
+                query_width=asking,
                 source_width=self.encoder.output_width,
                 head="raw",
                 source_vocab=sizes.source_vocabs[0],
@@ -55,7 +72,7 @@ class Pooling(Backbone):
         )
         self.project = nn.Linear(self.slot.output_width, sizes.target_vocab)
         self.output = parts.output(
-            OutputSizes(sizes.target_vocab, width, self.slot.output_width, width, sizes.unk)
+            OutputSizes(sizes.target_vocab, asking, self.slot.output_width, asking, sizes.unk)
         )
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
@@ -65,10 +82,20 @@ class Pooling(Backbone):
         text = batch.sources[0]
         encoded = self.encoder(self.embedding(text.tokens), text.mask)
         memory = self.slot.prepare(encoded.states, encoded.mask, batch.extended)
-        query = self.query.expand(text.tokens.shape[0], 1, -1)
+        query = self._ask(encoded)
         state = self.slot.start(memory, query)
         context, attended = self.slot.attend(query, memory, state, **mode.call())
         return Trace(query, context, query, (attended,), (memory,))
+
+    def _ask(self, encoded: Encoded) -> Float[Tensor, "B 1 D"]:
+        """The learned vector, or the state of each row's last real token."""
+        rows, length = encoded.states.shape[:2]
+        if self.query is not None:
+            return self.query.expand(rows, 1, -1)
+        if encoded.mask is None:
+            return encoded.states[:, length - 1 :]
+        end = (encoded.mask.sum(1) - 1).clamp(min=0)
+        return encoded.states[torch.arange(rows, device=end.device), end].unsqueeze(1)
 
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Classify the pooled vector."""

@@ -3,6 +3,7 @@ import torch
 
 import variants
 from bench.api.errors import Refused
+from bench.api.source import Source
 
 
 @pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
@@ -16,6 +17,13 @@ def test_golden_weights_and_context(component, ask, golden):
     assert weights.flatten().tolist() == pytest.approx([0.422319, 0.155362, 0.422319], abs=1e-6)
     context = weights @ golden.source.value
     assert context.flatten().tolist() == pytest.approx([1.689275, 1.577681], abs=1e-6)
+
+
+def test_golden_weights_with_the_last_key_masked(beneath, answer, golden):
+    mask = torch.tensor([[True, True, False]])
+    source = Source(golden.source.key, golden.source.value, mask)
+    found = answer(beneath("dot", heads=1, widths=(2, 2, 2)), golden.query, source)
+    assert found.weights.flatten().tolist() == pytest.approx([0.731059, 0.268941, 0.0], abs=1e-6)
 
 
 def test_it_is_the_scaled_dot_product_times_the_root_of_the_width(component, ask, draw):

@@ -1,0 +1,78 @@
+"""Activated general score: the bilinear form and a bias inside an activation.
+
+Ma et al., 2017, "Interactive attention networks for aspect-level sentiment classification",
+https://arxiv.org/abs/1709.00893, the score of section 2 (gamma), as named by Galassi et al., 2019,
+"Attention in natural language processing", https://arxiv.org/abs/1902.02181, table 3.
+
+Deviations: the matrix starts at Xavier's scale and the bias at zero; with several heads each has
+its own; the activation may be chosen.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bench.api.call import Call, Dims
+from bench.api.component import OneQuery, Score, expand_heads
+from bench.api.config import Choices, Config
+from bench.api.registry import Citation, Home, register
+from bench.api.shapes import Energy, Features
+from variants._math import per_head_linear, xavier_per_head
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneralActivatedConfig(Config):
+    """Options of the activated general score."""
+
+    activation: Annotated[Literal["tanh", "relu"], Choices(("tanh", "relu"))] = "tanh"
+    """What the sum goes through; the paper has tanh, which bounds the energy by one."""
+
+
+@register(
+    "score",
+    "general_activated",
+    title="Activated general score",
+    config=GeneralActivatedConfig,
+    citation=Citation(
+        text="Ma et al., 2017", url="https://arxiv.org/abs/1709.00893", where="section 2"
+    ),
+    cost=1.15,
+    home=Home(task="transduction[rule=reverse]"),
+)
+class GeneralActivatedScore(Score):
+    """f(k.W q + b); time O(L S Ek + L Eq Ek) a head.
+
+    Under tanh no weight exceeds e^2 / (e^2 + S - 1), whatever is learned.
+    """
+
+    gives = frozenset({"key_local"})
+
+    def __init__(self, config: GeneralActivatedConfig, dims: Dims) -> None:
+        super().__init__(config, dims)
+        self.activation = torch.tanh if config.activation == "tanh" else torch.relu
+        self.weight = nn.Parameter(xavier_per_head(dims.heads, dims.query_width, dims.key_width))
+        self.bias = nn.Parameter(torch.zeros(dims.heads, 1, 1))
+
+    def flops(self, batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
+        """A dot product, an addition and an activation (counted as one) for each pair."""
+        return batch * heads * queries * keys * (2 * dims.key_width + 2)
+
+    def energy(self, call: Call, features: Features | None) -> Energy:
+        """Project the queries, one matrix product, then the activation."""
+        key = expand_heads(call.memory.source.key, call.query.shape[1])
+        product = per_head_linear(call.query, self.weight) @ key.transpose(-1, -2)
+        return self.activation(product + self.bias)
+
+    def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
+        """The double sum over both widths, then the activation, key by key."""
+        found = []
+        for s in range(one.num_keys):
+            total = self.bias[one.head, 0, 0]
+            for i in range(one.query.shape[0]):
+                for j in range(one.key.shape[1]):
+                    total = total + one.query[i] * self.weight[one.head, i, j] * one.key[s, j]
+            found.append(self.activation(total))
+        return torch.stack(found)

@@ -1,0 +1,89 @@
+"""Location-based score: the query alone says which places to read, whatever stands there.
+
+Luong et al., 2015, "Effective approaches to attention-based neural machine translation",
+https://arxiv.org/abs/1508.04025, section 3.1, equation 8: a short sentence uses the first part of
+the energies, and words of a long one beyond the last place are ignored.
+
+Deviations: the matrix starts at Xavier's scale; softmax runs over the places that exist, so that
+weights sum to one for every length; with several heads each has its own matrix.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bench.api.call import Call, Dims
+from bench.api.component import OneQuery, Score
+from bench.api.config import Config, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, Home, register
+from bench.api.shapes import Allowed, Energy, Features
+from variants._math import per_head_linear, xavier_per_head
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocationConfig(Config):
+    """Options of the location-based score."""
+
+    max_keys: Annotated[int, IntRange(8, 1024, log=True)] = 64
+    """Places that have an energy; keys from this place on get no weight."""
+
+    def __post_init__(self) -> None:
+        """Check the number of places."""
+        if self.max_keys < 1:
+            raise InvalidConfig(f"location: max_keys must be at least 1, got {self.max_keys}.")
+
+
+@register(
+    "score",
+    "location",
+    title="Location-based score",
+    config=LocationConfig,
+    citation=Citation(
+        text="Luong et al., 2015",
+        url="https://arxiv.org/abs/1508.04025",
+        where="section 3.1, equation 8",
+    ),
+    cost=1.15,
+    home=Home(task="transduction[rule=reverse]"),
+)
+class LocationScore(Score):
+    """(W q)_s for place s below `max_keys`; keys are not looked at; time O(L max_keys Eq) a head.
+
+    It is not key-local, for a key gathered elsewhere would get the energy of its new place.
+    """
+
+    def __init__(self, config: LocationConfig, dims: Dims) -> None:
+        super().__init__(config, dims)
+        self.max_keys = config.max_keys
+        self.weight = nn.Parameter(xavier_per_head(dims.heads, dims.query_width, config.max_keys))
+
+    def energy(self, call: Call, features: Features | None) -> Energy:
+        """Project each query to its energies, cut to the keys there are."""
+        num_keys = call.memory.source.key.shape[2]
+        found = per_head_linear(call.query, self.weight)[..., :num_keys]
+        return functional.pad(found, (0, num_keys - found.shape[3]))
+
+    def scored(self, call: Call) -> Allowed | None:
+        """The first places; every key where the source is no longer."""
+        if call.memory.source.key.shape[2] <= self.max_keys:
+            return None
+        return (call.key_position < self.max_keys)[None, None, None]
+
+    def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
+        """One dot product a place; zeros, which nobody reads, beyond the last."""
+        found = []
+        for s in range(one.num_keys):
+            total = one.query.new_zeros(())
+            for e in range(one.query.shape[0] if s < self.max_keys else 0):
+                total = total + one.query[e] * self.weight[one.head, e, s]
+            found.append(total)
+        return torch.stack(found)
+
+    def oracle_scored(self, one: OneQuery) -> list[bool]:
+        """The first places."""
+        return [s < self.max_keys for s in range(one.num_keys)]
