@@ -19,6 +19,8 @@ from bench.presets import CONTROLS, Preset, find_preset
 from bench.train.analysis import revisions_of_look, trained_cell
 from bench.train.protocol import canonical_protocol, read_protocol
 
+SPEED_SHARE = 0.45
+"""Most of a budget that timing may take where there is training too."""
 DTYPES = ("float32", "float64", "bfloat16")
 DEVICES = ("cpu", "cuda")
 BASELINE = "scaled_dot"
@@ -136,13 +138,17 @@ def plan(request: Request) -> Plan:
     made.baseline = baseline.canonical.show()
     for asked, spec in (*specs, (request.baseline, baseline)):
         made.names.setdefault(spec.canonical.show(), parse(asked).show())
+    wanted: list[PlannedCell] = []
     if request.quality:
         wanted = list(_unique(_quality(request, preset, specs, baseline, made.names)))
-        _fill(made, wanted, _room(request, preset, len(specs)))
         if not request.tasks:
             made.left_out += [_homeless(name) for name, spec in specs if home_of(spec) is None]
+    seconds = _seconds_to_fill(request, preset)
     if request.speed:
-        _add_speed(made, specs, baseline)
+        _add_speed(made, specs, baseline, wanted)
+        _fit_speed(made, SPEED_SHARE * seconds if request.quality else seconds)
+    timing = sum(planned.seconds for planned in made.speed)
+    _fill(made, wanted, max(0.0, seconds - timing) * request.jobs)
     return made
 
 
@@ -157,14 +163,12 @@ def asked_variants(text: str) -> list[tuple[str, VariantSpec]]:
     return [(name, resolve(name)) for name in dict.fromkeys(names)]
 
 
-def _room(request: Request, preset: Preset, num_variants: int) -> float:
-    """CPU seconds that training may take; infinite where the preset has no limit."""
+def _seconds_to_fill(request: Request, preset: Preset) -> float:
+    """Wall time for training and timing (s); infinite where nothing limits it."""
     seconds = budget_seconds(request, preset)
     if seconds == 0 or (request.tasks and not request.minutes):
         return float("inf")
-    speed = num_variants * preset.speed_s if request.speed else 0.0
-    # a twelfth for certificates, start-up and the report
-    return max(0.0, (seconds * 11 / 12 - speed) * request.jobs)
+    return seconds * 11 / 12  # a twelfth for certificates, start-up and the report
 
 
 def budget_seconds(request: Request, preset: Preset) -> float:
@@ -189,14 +193,29 @@ def _fill(made: Plan, wanted: Sequence[PlannedCell], room: float) -> None:
             shown = made.names.get(planned.cell.variant, "")
             made.quality.append(replace(planned, shown_variant=shown))
             continue
-        made.left_out.append(
-            LeftOut(
-                planned.cell.label,
-                f"does not fit {budget_seconds(made.request, made.preset) / 60:.0f} minutes "
-                f"of preset {made.preset.name}; --minutes gives more",
-                f"python -m bench run --cell '{planned.cell.label}'",
-            )
-        )
+        command = f"python -m bench run --cell '{planned.cell.label}'"
+        made.left_out.append(LeftOut(planned.cell.label, _no_room(made), command))
+
+
+def _no_room(made: Plan) -> str:
+    minutes = budget_seconds(made.request, made.preset) / 60
+    return f"does not fit {minutes:.0f} minutes of preset {made.preset.name}; --minutes gives more"
+
+
+def _fit_speed(made: Plan, seconds: float) -> None:
+    """Keep timing within its share: variants in order while they fit, the baseline in any case."""
+    variants = dict.fromkeys(planned.cell.variant for planned in made.speed)
+    kept, spent = set[str](), 0.0
+    for variant in sorted(variants, key=lambda name: name != made.baseline):
+        mine = sum(one.seconds for one in made.speed if one.cell.variant == variant)
+        if variant == made.baseline or spent + mine <= seconds:
+            kept.add(variant)
+            spent += mine
+            continue
+        name = made.names[variant]
+        command = f"python -m bench run --variants '{name}' --no-quality"
+        made.left_out.append(LeftOut(f"speed of {name}", _no_room(made), command))
+    made.speed = [planned for planned in made.speed if planned.cell.variant in kept]
 
 
 def _unique(planned: Iterable[PlannedCell]) -> Iterator[PlannedCell]:
@@ -226,8 +245,13 @@ def _quality(
         names.setdefault(spec.canonical.show(), parse(name).show())
     housed = [(spec, home) for _, spec in specs if (home := home_of(spec)) is not None]
     for seed, (spec, home) in product(seeds, housed):
-        for one in (spec, *(control for _, control in beside)):
-            yield quality_cell(request, one, home, seed)
+        own = quality_cell(request, spec, home, seed)
+        yield own
+        # a backbone of the home's own may cost more than the task's, whoever stands in it
+        least = own.seconds if home.backbone else 0.0
+        for _, control in beside:
+            planned = quality_cell(request, control, home, seed)
+            yield replace(planned, seconds=max(planned.seconds, least))
     asked = {name for name, _ in specs}
     roster = [name for name in preset.roster if name in asked]
     for seed, task_name, name in product(seeds, preset.further, roster):
@@ -320,10 +344,15 @@ def revisions_of(cell: Cell) -> str:
     return revisions(spec, parse(cell.task).name, parse(cell.backbone))
 
 
-def _add_speed(made: Plan, specs: Sequence[tuple[str, VariantSpec]], baseline: VariantSpec) -> None:
-    """Speed cells at each length, in the regimes in which the plan trains the variant."""
+def _add_speed(
+    made: Plan,
+    specs: Sequence[tuple[str, VariantSpec]],
+    baseline: VariantSpec,
+    wanted_training: Sequence[PlannedCell],
+) -> None:
+    """Speed cells at each length, in the regimes in which the variant would be trained."""
     trained: dict[str, set[str]] = {}
-    for planned in made.quality:
+    for planned in wanted_training:
         regime = "causal" if planned.cell.slot in ("causal", "self") else "cross"
         trained.setdefault(planned.cell.variant, set()).add(regime)
     timed: dict[str, list[Regime]] = {}
