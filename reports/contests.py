@@ -79,14 +79,19 @@ class Contest:
             return {}
         return {line.variant: line for line in rank(fair, self.better, baseline=self.baseline)}
 
-    def learned(self, variant: str, floor: str) -> bool | None:
-        """Whether any seed of a variant beats the floor's mean on validation; None if unknown."""
+    def lost_seeds(self, variant: str) -> tuple[int, int]:
+        """Seeds that are no better than not looking, and all seeds; (0, 0) where none can tell.
+
+        A seed is lost if it does not beat the floor's mean on validation.
+        """
+        floors = [name for name in self.scores if self.catalog.flag(name, "floor")]
         found = scores(final_values(self.frame, self.metric, split="validation"))
-        if variant not in found or floor not in found or self.better == "none":
-            return None
-        level = t_interval([*found[floor].values()]).estimate
+        if not floors or floors[0] not in found or variant not in found or self.better == "none":
+            return 0, 0
+        level = t_interval([*found[floors[0]].values()]).estimate
         sign = -1.0 if self.better == "lower" else 1.0
-        return any(sign * value > sign * level for value in found[variant].values())
+        mine = found[variant].values()
+        return sum(sign * value <= sign * level for value in mine), len(mine)
 
     @property
     def ranking(self) -> list[Ranked]:

@@ -212,23 +212,26 @@ def _controls(contest: Contest, leaders: Iterable[Ranked]) -> str:
 
 
 def _learned(contest: Contest) -> str:
-    """Name the variants that are no better than not looking: no seed beats the floor."""
-    floors = [name for name in contest.scores if contest.catalog.flag(name, "floor")]
-    if not floors:
+    """Say who is no better than not looking, in every seed or in some."""
+    if not any(contest.catalog.flag(name, "floor") for name in contest.scores):
         return ""
-    contenders = [
-        line.variant
+    label = contest.catalog.label
+    lost = {
+        label(line.variant): contest.lost_seeds(line.variant)
         for line in contest.ranking
         if not contest.catalog.flag(line.variant, "control")
-    ]
-    failed = [name for name in contenders if contest.learned(name, floors[0]) is False]
-    if not failed:
-        return "Every contender has a seed that beats uniform attention on validation."
-    label = contest.catalog.label
-    return (
-        f"Failed to learn, with no seed above uniform attention on validation: "
-        f"{join([label(name) for name in failed])}."
-    )
+    }
+    never = [name for name, (bad, seeds) in lost.items() if seeds and bad == seeds]
+    partly = [f"{name} ({bad} of {n})" for name, (bad, n) in lost.items() if 0 < bad < n]
+    said = []
+    if never:
+        names = join(never)
+        said.append(
+            f"Failed to learn, with no seed above uniform attention on validation: {names}."
+        )
+    if partly:
+        said.append(f"Some seeds are not above uniform attention: {join(partly)}.")
+    return " ".join(said) or "Every seed of every contender beats uniform attention on validation."
 
 
 def _parity(contest: Contest, leaders: Iterable[Ranked]) -> str:

@@ -152,6 +152,8 @@ def marks(contest: Contest, variant: str, certificates: Certificates) -> list[st
     }
     if flags["wiring differs"]:
         flags["other backbone"] = False
+    lost, seeds = contest.lost_seeds(variant)
+    flags[f"{lost} of {seeds} seeds lost"] = lost > 0 and not catalog.flag(variant, "control")
     return [text for text, holds in flags.items() if holds]
 
 

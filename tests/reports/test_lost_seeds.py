@@ -1,0 +1,54 @@
+"""A stochastic variant that fails in one seed of three is said to, and not averaged away."""
+
+from synthetic import BASE, TASKS, catalog, quality_cell, record
+from synthetic_run import write_run
+
+from reports.folder import read_folder
+from reports.render import render
+from reports.tables import marks
+from results.row import Row
+
+TASK = next(iter(TASKS))
+LEVELS = {
+    BASE: (0.9, 0.91, 0.92),
+    "scaled_dot": (0.9, 0.3, 0.91),
+    "luong_general": (0.2, 0.3, 0.1),
+    "no_attention": (0.4, 0.5, 0.6),
+}
+
+
+def written(path):
+    known = catalog()
+    known["variants"]["no_attention"]["floor"] = True
+    records = [
+        record(
+            quality_cell(TASK, name, seed),
+            "ok",
+            [
+                Row(metric=TASKS[TASK][1], value=value, split=split)
+                for split in ("validation", "test")
+            ],
+        )
+        for name, values in LEVELS.items()
+        for seed, value in enumerate(values)
+    ]
+    return write_run(path, records=records, catalog_data=known)
+
+
+def test_lost_seeds_are_counted_and_marked(tmp_path):
+    (contest,) = read_folder(written(tmp_path / "run")).contests
+    assert contest.lost_seeds(BASE) == (0, 3)
+    assert contest.lost_seeds("scaled_dot") == (1, 3)
+    assert contest.lost_seeds("luong_general") == (3, 3)
+    assert "1 of 3 seeds lost" in marks(contest, "scaled_dot", {})
+    assert not any("lost" in mark for mark in marks(contest, BASE, {}))
+    assert not any("lost" in mark for mark in marks(contest, "no_attention", {}))
+
+
+def test_the_summary_says_who_failed_and_who_failed_sometimes(tmp_path):
+    text = render(written(tmp_path / "run")).markdown.read_text(encoding="utf-8")
+    assert (
+        "Failed to learn, with no seed above uniform attention on validation: luong_general."
+        in text
+    )
+    assert "Some seeds are not above uniform attention: scaled_dot (1 of 3)." in text
