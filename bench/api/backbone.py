@@ -277,9 +277,16 @@ class Wiring(Claiming):
         memories: tuple[Memory, ...],
         states: tuple[State, ...],
         mode: Mode,
+        word: Float[Tensor, "B L De"] | None = None,
     ) -> tuple[Float[Tensor, "B L Dv"], tuple[Attended, ...]]:
-        """Ask every slot and concatenate the contexts."""
+        """Ask every slot and concatenate the contexts.
+
+        `word` is what the decoder reads at these steps; a wiring that hands it on gives the fact
+        `token_extras`.
+        """
         call = mode.call()
+        if word is not None:
+            call["extras"] = {"word": word}
         answers = [
             slot.attend(query, memory, state, **call)
             for slot, memory, state in zip(self.slots, memories, states, strict=True)

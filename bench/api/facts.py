@@ -35,6 +35,7 @@ FACTS: Mapping[Fact, str] = MappingProxyType(
         "equal_width": "queries and keys of equal width",
         "equal_heads": "as many key heads as query heads",
         "reversible_pairs": "pairs that can be trained in both directions",
+        "coverage_embedding": "coverage embeddings",
         "loss:reinforce": "the reinforce loss",
     }
 )

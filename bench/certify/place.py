@@ -23,6 +23,7 @@ from bench.api.selector import Selector
 from bench.api.variant import Impl, Slot, Variant
 
 ROWS, HEADS, WIDTH, KEYS, QUERIES, SOURCE_WIDTH, VOCAB = 3, 2, 5, 7, 11, 13, 17
+WORD_WIDTH = 19
 
 OFFERED: frozenset[Fact] = frozenset(
     {
@@ -138,6 +139,7 @@ def build_subject(spec: VariantSpec, placement: Placement, impl: Impl = "auto") 
                 source_width=source_width,
                 head=head,
                 source_vocab=VOCAB,
+                word_width=WORD_WIDTH,
                 given=given,
             )
             try:

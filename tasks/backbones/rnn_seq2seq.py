@@ -83,6 +83,7 @@ class RnnSeq2Seq(Backbone):
                     source_width=source_width,
                     head="raw",
                     source_vocab=sizes.source_vocabs[0],
+                    word_width=config.embedding,
                     given=parts.facts,
                 )
             )
