@@ -136,11 +136,21 @@ class LossInputs:
     progress: float
 
 
+class LossSizes(NamedTuple):
+    """What a loss with parameters of its own must know of the network."""
+
+    source: int
+    """Width of the values of a key, all heads together; 0 without attention."""
+
+
 class Loss(Claiming):
     """A term added to the negative log likelihood; a baseline is carried, never kept on `self`."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
+
+    def attach(self, sizes: LossSizes) -> None:
+        """Make the parameters, where there are any; called once, before training."""
 
     def init(self) -> dict[str, Tensor]:
         """What to carry from step to step, part of a checkpoint."""

@@ -7,7 +7,7 @@ import torch
 
 from bench.certify.compare import expect, gradients
 from bench.certify.place import KEYS, ROWS, VOCAB, WORD_WIDTH, Subject
-from bench.certify.question import LENGTHS, Mode, answer, ask, modes
+from bench.certify.question import LENGTHS, Mode, Question, answer, ask, modes
 
 CACHED = (4, KEYS - 4)
 """A first call that fills the cache, then fewer queries than keys."""

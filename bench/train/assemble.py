@@ -5,7 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from bench.api import registry
-from bench.api.backbone import Backbone, BackboneParts, JointLoss, Loss, Output, OutputSizes
+from bench.api.backbone import (
+    Backbone,
+    BackboneParts,
+    JointLoss,
+    Loss,
+    LossSizes,
+    Output,
+    OutputSizes,
+)
 from bench.api.cell import Cell
 from bench.api.config import build_config
 from bench.api.errors import Refused
@@ -101,9 +109,7 @@ def assemble(cell: Cell, data_dir: Path | None) -> Assembled:
     facts = place_facts(entry.target, backbone)
     impl: Impl = cell.impl  # type: ignore[assignment]  # checked by the planner
     there = _backbone(backbone, spec, task.sizes, cell.slot, facts, impl)
-    losses: dict[str, Loss] = {
-        selector.name: registry.make("loss", selector) for selector in spec.axes["loss"]
-    }
+    losses = _losses(spec, there)
     back, joint = None, None
     direction = backbone.options.get("direction")
     if isinstance(direction, tuple) and direction[0].name == "both":
@@ -111,6 +117,18 @@ def assemble(cell: Cell, data_dir: Path | None) -> Assembled:
         joint = _joint(named)
         back = _backbone(backbone, spec, _reversed(task.sizes), cell.slot, facts, impl)
     return Assembled(task, System(there, losses, back, joint), spec)
+
+
+def _losses(spec: VariantSpec, backbone: Backbone) -> dict[str, Loss]:
+    slots = backbone.variant_slots()
+    dims = slots[0].heads.dims if slots else None
+    sizes = LossSizes(dims.kv_heads * dims.value_width if dims is not None else 0)
+    losses: dict[str, Loss] = {
+        selector.name: registry.make("loss", selector) for selector in spec.axes["loss"]
+    }
+    for loss in losses.values():
+        loss.attach(sizes)
+    return losses
 
 
 def _joint(selector: Selector) -> JointLoss:

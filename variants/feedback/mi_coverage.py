@@ -85,7 +85,9 @@ class MiCoverage(Feedback):
     def prepare(self, source: Source) -> Tree:
         """Look up the full embedding of every token."""
         if source.tokens is None:
-            raise Refused("mi_coverage needs the token ids of the source, and this source has none.")
+            raise Refused(
+                "mi_coverage needs the token ids of the source, and this source has none."
+            )
         known = torch.where(source.tokens < len(self.full), source.tokens, UNKNOWN)
         return {"full": self.full[known].transpose(1, 2)}
 
