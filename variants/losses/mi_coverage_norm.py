@@ -46,7 +46,7 @@ class MiCoverageNormConfig(Config):
 class MiCoverageNormLoss(Loss):
     """lambda sum_s |c_s| at the last target word of each sentence."""
 
-    needs = frozenset({"coverage_embedding"})
+    needs = frozenset({"weights", "coverage_embedding"})
 
     def __init__(self, config: MiCoverageNormConfig) -> None:
         super().__init__(config)
