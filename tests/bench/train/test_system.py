@@ -187,6 +187,29 @@ def test_losses_are_summed_over_both_directions(system):
     assert carry["reinforce"]["baseline"] != carry["reinforce_back"]["baseline"]
 
 
+def test_a_loss_with_parameters_learns_each_direction_by_itself(system):
+    made, batch = system("global_fertility[direction=both]")
+    terms, _ = made.losses(batch, TRAIN, made.init_carry())
+    owners = {"global_fertility": made.terms, "global_fertility_back": made.back_terms}
+    trained = {id(p) for p in made.parameters()}
+    for term, owner in owners.items():
+        for name, other in owners.items():
+            leaves = list(other.parameters())
+            assert len(leaves) == 4
+            assert trained >= {id(leaf) for leaf in leaves}
+            slopes = torch.autograd.grad(terms[term], leaves, retain_graph=True, allow_unused=True)
+            assert all((slope is not None) == (name == term) for slope in slopes)
+
+
+def test_coverage_losses_reach_the_score(system):
+    for name in ("coverage_eq1", "doubly_stochastic", "coverage_loss[start=0.0]", "mi_coverage"):
+        made, batch = system(name)
+        terms, _ = made.losses(batch, TRAIN, made.init_carry())
+        (term,) = (terms[key] for key in terms if key != "nll")
+        (slope,) = torch.autograd.grad(term, made.there.variant_slots()[0].variant.score.v)
+        assert slope.abs().max() > 0, name
+
+
 def test_both_directions_of_agreement_train(smoke):
     cell = smoke("agreement_trace", task="transduction[rule=swap,evaluate=8]")
     with torch.random.fork_rng():
