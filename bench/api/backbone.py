@@ -15,7 +15,7 @@ from bench.api.config import Config
 from bench.api.errors import Refused
 from bench.api.facts import Fact, check_facts
 from bench.api.noise import Noise
-from bench.api.source import Memory, State, Tree
+from bench.api.source import Memory, State, Tree, tree_map
 from bench.api.task import Batch, Sizes
 from bench.api.variant import Slot
 
@@ -206,6 +206,12 @@ class Path(NamedTuple):
     slots: tuple[State, ...]
     extra: Tree
 
+    def select(self, rows: Int[Tensor, " N"]) -> "Path":
+        """Pick batch rows, for beams."""
+        slots = tuple(state.select(rows) for state in self.slots)
+        extra = tree_map(lambda leaf: leaf.index_select(0, rows), self.extra)
+        return Path(self.hidden.index_select(0, rows), slots, extra)
+
 
 class Steps(NamedTuple):
     """Some decoder steps."""
@@ -338,13 +344,14 @@ def join_steps(found: list[Steps]) -> Steps:
 
 @dataclass(frozen=True)
 class Generated:
-    """Greedy output of a batch."""
+    """What was said to a batch."""
 
     tokens: tuple[tuple[int, ...], ...]
     """Without BOS and EOS; ids of the extended vocabulary."""
     steps: int = 0
     """Decoder steps taken."""
-    weights: Float[Tensor, "B T S"] | None = None
+    scores: tuple[float, ...] = ()
+    """What the search maximized, where it compares sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -363,7 +370,7 @@ class BackboneParts:
 
 
 class Backbone(Claiming):
-    """A whole network; `forward` runs it under teacher forcing, `generate` decodes greedily."""
+    """A whole network; `forward` runs it under teacher forcing, `generate` decodes."""
 
     slots: ClassVar[tuple[str, ...]]
     """Names of the slots that can hold the variant, the main one first."""
@@ -381,7 +388,7 @@ class Backbone(Claiming):
         """Logits over the vocabulary; broadcasts over extra dimensions."""
 
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
-        """Decode greedily, all rows at once."""
+        """Decode all rows at once, by the search that the backbone was built with."""
         raise Refused(f"{type(self).__name__} does not decode.")
 
     def variant_slots(self) -> tuple[Slot, ...]:

@@ -50,12 +50,17 @@ class Claims(Protocol):
     cannot: ClassVar[Mapping[Fact, str]]
 
 
-def refusal(parts: Iterable[tuple[str, type[Claims]]], given: frozenset[Fact]) -> str | None:
+def refusal(
+    parts: Iterable[tuple[str, type[Claims]]],
+    given: frozenset[Fact],
+    wanted: Iterable[tuple[str, frozenset[Fact]]] = (),
+) -> str | None:
     """Say in one sentence why the named parts cannot work together here, or None.
 
     Args:
         parts: Name and claims of each part.
         given: Facts of the regime, the task, the backbone and what is wanted of the result.
+        wanted: What other names need under their options, beside what parts need always.
     """
     named = list(parts)
     have = given.union(*(part.gives for _, part in named)) if named else given
@@ -64,8 +69,8 @@ def refusal(parts: Iterable[tuple[str, type[Claims]]], given: frozenset[Fact]) -
         for fact in sorted(part.cannot):
             if fact in have:
                 return f"{name}: {part.cannot[fact]}"
-    for name, part in named:
-        for fact in sorted(part.needs - have):
+    for name, needs in [*((name, part.needs) for name, part in named), *wanted]:
+        for fact in sorted(needs - have):
             return f"{name} needs {FACTS[fact]}, which nothing here gives."
     return None
 

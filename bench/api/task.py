@@ -47,6 +47,27 @@ class Batch:
     names: tuple[str, ...] = ()
     """Source texts, for samples."""
 
+    def select(self, rows: Int[Tensor, " N"]) -> "Batch":
+        """Pick rows, for beams."""
+
+        def pick(x: Tensor | None) -> Tensor | None:
+            return None if x is None else x.index_select(0, rows)
+
+        chosen = rows.tolist()
+        return replace(
+            self,
+            sources=tuple(
+                Text(text.tokens.index_select(0, rows), pick(text.mask)) for text in self.sources
+            ),
+            inputs=self.inputs.index_select(0, rows),
+            targets=self.targets.index_select(0, rows),
+            mask=self.mask.index_select(0, rows),
+            extended=pick(self.extended),
+            gold=pick(self.gold),
+            references=tuple(self.references[row] for row in chosen if self.references),
+            names=tuple(self.names[row] for row in chosen if self.names),
+        )
+
     def to(self, device: torch.device) -> "Batch":
         """Move every tensor."""
 

@@ -65,18 +65,30 @@ def cell_refusal(spec: VariantSpec, task: type[Task], backbone: Selector, slot: 
             return f"direction=both needs pairs that can be trained both ways, not {task.__name__}."
         joint = registry.options_of(direction[0].options["joint"])[0]
         parts.append((joint.name, registry.entry("joint", joint.name).target))
+    wanted = [_search_needs(backbone)]
     beyond = [
         name
         for name, part in parts
         if issubclass(part, Output | Loss | JointLoss) and "weights" in part.needs
     ]
+    beyond += [name for name, needs in wanted if "weights" in needs]
     wiring = backbone.options.get("wiring")
     if isinstance(wiring, tuple) and not registry.entry("wiring", wiring[0].name).target.attends:
         return f"{beyond[0]} needs attention, and {wiring[0].name} has none." if beyond else None
     slots = registry.entry("backbone", backbone.name).target.slots
     if beyond and "cross" in slots and slot != "cross":
         return f"{beyond[0]} needs weights over the source, and the {slot} slot has none."
-    return refusal(parts, facts)
+    return refusal(parts, facts, wanted)
+
+
+def _search_needs(backbone: Selector) -> tuple[str, frozenset[Fact]]:
+    """Name of the backbone's search, and what it needs under its options."""
+    chosen = backbone.options.get("search")
+    if not isinstance(chosen, tuple):
+        return "", frozenset()
+    found = registry.entry("search", chosen[0].name)
+    config = build_config(found.config, chosen[0].options, found.name)
+    return found.name, found.target.wanted(config)
 
 
 def source_refusal(sizes: Sizes, backbone: str) -> str | None:

@@ -1,14 +1,15 @@
 """Recurrent encoder-decoder: the house of the classic mechanisms.
 
 Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473; Luong et al., 2015,
-https://arxiv.org/abs/1508.04025. Encoder, wiring and direction are axes.
+https://arxiv.org/abs/1508.04025. Encoder, wiring, direction and
+search are axes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -21,6 +22,7 @@ from bench.api.backbone import (
     Generated,
     Mode,
     OutputSizes,
+    Path,
     Trace,
     Wiring,
     WiringSizes,
@@ -28,9 +30,12 @@ from bench.api.backbone import (
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.registry import register
 from bench.api.resolve import SlotPlace
+from bench.api.search import Said, Search
 from bench.api.selector import Selector
+from bench.api.source import Memory, Tree, tree_map
 from bench.api.task import Batch
 from bench.api.variant import Slot
+from tasks.backbones._decoding import repeated_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +54,8 @@ class RnnSeq2SeqConfig(Config):
     """Where attention stands in the decoder."""
     direction: Selector = Selector("single")
     """One direction, or two trained jointly."""
+    search: Selector = Selector("greedy")
+    """How words are chosen when decoding."""
     projection: Literal["float32", "bfloat16"] = "float32"
     """Precision of the product with the vocabulary matrix."""
 
@@ -94,6 +101,7 @@ class RnnSeq2Seq(Backbone):
             sum(encoder.summary_width for encoder in encoders),
             tuple(encoder.output_width for encoder in encoders),
         )
+        self.search: Search = registry.make("search", config.search, sizes)
         self.wiring: Wiring = registry.make("wiring", config.wiring, widths, attach)
         self.project = nn.Linear(self.wiring.readout_width, sizes.target_vocab)
         self.output = parts.output(
@@ -134,30 +142,12 @@ class RnnSeq2Seq(Backbone):
         return functional.linear(read.bfloat16(), weight, bias)
 
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
-        """Decode greedily until every row has said EOS."""
+        """Decode by the search that was chosen."""
         encoded = self.encode(batch)
         memories = self.wiring.prepare(encoded, batch) if self.wiring.attends else ()
         path = self.wiring.begin(torch.cat([e.summary for e in encoded], -1), memories)
-        rows = batch.sources[0].tokens.shape[0]
-        device = batch.sources[0].tokens.device
-        word = torch.full((rows, 1), self.sizes.bos, device=device)
-        done = torch.zeros(rows, dtype=torch.bool, device=device)
-        said: list[Tensor] = []
-        carried = self.output.begin(batch)
-        for _ in range(max_length):
-            embedded = self.target_embedding(
-                torch.where(word < self.sizes.target_vocab, word, self.sizes.unk)
-            )
-            steps = self.wiring.step(embedded, memories, path, mode)
-            path = steps.path
-            trace = Trace(steps.states, steps.context, embedded, steps.attended, memories)
-            found, carried = self.output.step(trace, self.emit, batch, word, carried)
-            word = found.argmax(-1)
-            said.append(torch.where(done[:, None], self.sizes.eos, word))
-            done = done | (word[:, 0] == self.sizes.eos)
-            if bool(done.all()):
-                break
-        return Generated(cut_at_eos(torch.cat(said, 1), self.sizes.eos), len(said))
+        walk = RnnWalk(self, batch, mode, memories, path, self.output.begin(batch))
+        return self.search.decode(walk, batch, max_length)
 
     def variant_slots(self) -> tuple[Slot, ...]:
         """One slot a source."""
@@ -169,10 +159,34 @@ class RnnSeq2Seq(Backbone):
         return functional.dropout(x, self.dropout)
 
 
-def cut_at_eos(words: Tensor, eos: int) -> tuple[tuple[int, ...], ...]:
-    """Rows of ids up to, not including, EOS."""
-    found = []
-    for row in words.tolist():
-        end = row.index(eos) if eos in row else len(row)
-        found.append(tuple(row[:end]))
-    return tuple(found)
+@dataclass(frozen=True)
+class RnnWalk:
+    """Rows on their way through the recurrent decoder."""
+
+    network: RnnSeq2Seq
+    batch: Batch
+    mode: Mode
+    memories: tuple[Memory, ...]
+    path: Path
+    carried: Tree
+
+    def step(self, words: Int[Tensor, "B 1"]) -> Said:
+        """Read one word a row; copied words are read as UNK."""
+        network, sizes = self.network, self.network.sizes
+        known = torch.where(words < sizes.target_vocab, words, sizes.unk)
+        embedded = network.target_embedding(known)
+        steps = network.wiring.step(embedded, self.memories, self.path, self.mode)
+        trace = Trace(steps.states, steps.context, embedded, steps.attended, self.memories)
+        found, carried = network.output.step(trace, network.emit, self.batch, words, self.carried)
+        return Said(found.squeeze(1), trace, replace(self, path=steps.path, carried=carried))
+
+    def repeat(self, times: int) -> "RnnWalk":
+        """Copy every row beside itself, its source too."""
+        rows = repeated_rows(self.batch, times)
+        memories = tuple(memory.select(rows) for memory in self.memories)
+        return replace(self, batch=self.batch.select(rows), memories=memories).reorder(rows)
+
+    def reorder(self, rows: Int[Tensor, " N"]) -> "RnnWalk":
+        """Take other rows' paths; sources stay where they are."""
+        carried = tree_map(lambda leaf: leaf.index_select(0, rows), self.carried)
+        return replace(self, path=self.path.select(rows), carried=carried)

@@ -192,7 +192,7 @@ def test_a_loss_with_parameters_learns_each_direction_by_itself(system):
     terms, _ = made.losses(batch, TRAIN, made.init_carry())
     owners = {"global_fertility": made.terms, "global_fertility_back": made.back_terms}
     trained = {id(p) for p in made.parameters()}
-    for term, owner in owners.items():
+    for term in owners:
         for name, other in owners.items():
             leaves = list(other.parameters())
             assert len(leaves) == 4
