@@ -30,10 +30,10 @@ ALIGNMENT_ENTROPY = Metric(
 
 
 def scores_by_length(answers: Sequence[Answer], inside: int, *, curve: bool = True) -> list[Scored]:
-    """Exact match and token accuracy under teacher forcing.
+    """Exact match and token accuracy.
 
     All tokens right under teacher forcing is the same event as greedy exact match, so no decoding
-    loop is needed.
+    loop is needed; where there was one, exact match is that of what it said.
 
     Args:
         answers: One or more batches.
@@ -46,15 +46,29 @@ def scores_by_length(answers: Sequence[Answer], inside: int, *, curve: bool = Tr
         assert predicted is not None, "teacher-forced predictions are needed"
         right = ((predicted == batch.targets) & batch.mask).sum(1).tolist()
         total = batch.mask.sum(1).tolist()
-        for length, good, count in zip(_lengths(answer), right, total, strict=True):
+        whole = [good == count for good, count in zip(right, total, strict=True)]
+        if answer.generated is not None:
+            whole = _said_right(answer)
+        for length, *row, count in zip(_lengths(answer), whole, right, total, strict=True):
             if count:
-                rows[length].append((good == count, good, count))
+                rows[length].append((row[0], row[1], count))
     covered = [row for length, found in rows.items() if length <= inside for row in found]
     scores = _accuracies(covered, "", None)
     if curve and len(answers) > 1:
         for length in sorted(rows):
             scores += _accuracies(rows[length], "length", float(length))
     return scores
+
+
+def _said_right(answer: Answer) -> list[bool]:
+    """Whether what was said is the target, whose last scored word is EOS."""
+    batch = answer.batch
+    return [
+        list(said) == target[mask].tolist()[:-1]
+        for said, target, mask in zip(
+            answer.generated or (), batch.targets, batch.mask, strict=True
+        )
+    ]
 
 
 def _accuracies(rows: list[tuple[int, int, int]], axis: str, x: float | None) -> list[Scored]:

@@ -59,6 +59,8 @@ class OovCopyConfig(Config):
     """Share of words that are unknown."""
     evaluate: int = 256
     """Examples of validation, and of each length of the test."""
+    decode: bool = False
+    """Whether exact match is that of decoded sentences; greedy search decodes the same number."""
 
     def __post_init__(self) -> None:
         """Check the share and the lengths."""
@@ -125,6 +127,7 @@ class OovCopy(Task):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.seed = seed
+        self.decodes = config.decode
         table = torch.randperm(config.vocab, generator=torch.Generator().manual_seed(7)) + FIRST
         self.table = torch.cat((torch.arange(FIRST), table))
         words = FIRST + config.vocab

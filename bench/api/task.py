@@ -131,7 +131,7 @@ class Answer:
     nll: Float[Tensor, "B T"] | None = None
     """Negative log likelihood of the targets (nats), zero where not scored."""
     generated: tuple[tuple[int, ...], ...] | None = None
-    """Greedy output without EOS, where the task decodes."""
+    """Decoded output without EOS, where the task decodes."""
     weights: Float[Tensor, "B T S"] | None = None
     """Attention under teacher forcing, averaged over heads."""
 
@@ -167,8 +167,8 @@ class Task:
     """What the task provides: `gold_alignment`, `source_tokens`, `reversible_pairs` ..."""
     presets: ClassVar[Mapping[str, TaskPreset]]
     """Sizes and backbones by preset name: `smoke`, `quick`, `standard`."""
-    decodes: ClassVar[bool] = False
-    """Whether scoring needs greedily generated output, not only teacher forcing."""
+    decodes: bool = False
+    """Whether scoring needs decoded output, not only teacher forcing."""
     needs_predictions: ClassVar[bool] = True
     """Whether scoring looks at the best word of every target under teacher forcing."""
     data_license: ClassVar[str] = "open (generated)"

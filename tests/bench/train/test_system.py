@@ -188,7 +188,7 @@ def test_losses_are_summed_over_both_directions(system):
 
 
 def test_a_loss_with_parameters_learns_each_direction_by_itself(system):
-    made, batch = system("global_fertility[direction=both]")
+    made, batch = system("global_fertility[direction=both,start=0.0]")
     terms, _ = made.losses(batch, TRAIN, made.init_carry())
     owners = {"global_fertility": made.terms, "global_fertility_back": made.back_terms}
     trained = {id(p) for p in made.parameters()}

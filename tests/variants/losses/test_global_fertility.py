@@ -9,7 +9,7 @@ from variants.losses.global_fertility import GlobalFertilityConfig, GlobalFertil
 
 
 def made(width=2, **options):
-    loss = GlobalFertilityLoss(GlobalFertilityConfig(width=3, **options))
+    loss = GlobalFertilityLoss(GlobalFertilityConfig(**{"width": 3, "start": 0.0, **options}))
     loss.attach(LossSizes(width))
     loss = loss.double()
     rng = torch.Generator().manual_seed(0)
