@@ -7,12 +7,12 @@ from itertools import product
 import pytest
 import torch
 
-from bench.api.backbone import Mode, Trace
+from bench.api.backbone import Generated, Mode, Trace
 from bench.api.call import Attended
-from bench.api.config import build_config
+from bench.api.config import NoOptions, build_config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import entry
-from bench.api.search import Said
+from bench.api.search import Said, Search
 from bench.api.selector import parse
 from bench.api.source import Memory, Source, State
 from bench.api.task import Batch, Sizes, Text
@@ -196,6 +196,17 @@ def test_an_early_end_waits_for_better_ones_and_stays_as_it_was():
     assert forgiving.scores[0] == pytest.approx(expected)
 
 
+def test_a_row_ends_with_as_many_sentences_as_its_beam_is_wide():
+    def think(row, words):
+        probability = torch.tensor([0, 0, 0.6, 0, 0.4, 0]).double()
+        return probability.log(), torch.full((3,), 1 / 3).double()
+
+    for width, steps in ((1, 1), (2, 2), (3, 3)):
+        found = search(f"beam[width={width},length_penalty=1.5]", think, longest=8)
+        assert found.steps == steps
+        assert found.tokens == ((),)
+
+
 def test_a_row_in_which_nothing_ends_says_its_best_beginning():
     def think(row, words):
         probability = torch.tensor([0, 0, 0, 0, 0.3, 0.7]).double()
@@ -343,6 +354,37 @@ def test_paths_are_reordered_whole_in_every_network(variant, name, slot, built):
         if len(compared) > 3 and max(map(len, compared)) > 2:
             return
     pytest.fail(f"short sentences show nothing: {sorted(compared)}")
+
+
+class Hold(Search):
+    """Keeps the walk that it is given."""
+
+    def decode(self, walk, batch, max_length):
+        self.walk = walk
+        return Generated(())
+
+
+@pytest.mark.parametrize(("variant", "name", "slot"), PLACES)
+def test_reordered_rows_go_on_as_if_they_had_said_the_others_words(variant, name, slot, built):
+    backbone, _, batch = built(variant, backbone=name, slot=slot, rows=3)
+    backbone.search = Hold(NoOptions(), backbone.sizes)
+    with torch.no_grad():
+        backbone.generate(batch, 9, Mode())
+        rng = torch.Generator().manual_seed(0)
+        heard = torch.randint(4, backbone.sizes.target_vocab, (4, 6, 1), generator=rng)
+        order = torch.tensor([1, 0, 2, 2, 5, 4])
+
+        def after(words, order=None):
+            walk = backbone.search.walk.repeat(2)
+            for word in words:
+                walk = walk.step(word).walk
+            walk = walk if order is None else walk.reorder(order)
+            return walk.step(heard[0]).log_probs
+
+        straight, turned = after(heard), after(heard, order)
+        torch.testing.assert_close(turned, after(heard[:, order]), rtol=0, atol=1e-12)
+    changed = (straight - turned).abs().amax(1) > 1e-6
+    assert changed.tolist() == [True, True, False, True, True, True]
 
 
 @pytest.mark.parametrize(("variant", "name", "slot"), PLACES)
