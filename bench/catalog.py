@@ -179,7 +179,8 @@ def variant_facts(spec: VariantSpec, asked: str) -> dict[str, Any]:
         "control": entry.control,
         "sham": entry.name == "sham",
         "floor": entry.name == "uniform",
-        "wiring_differs": bool(spec.fixes),
+        "wiring_differs": bool(set(spec.fixes) - {"search"}),
+        "search_differs": "search" in spec.fixes,
         "deviations": entry.deviations or _deviations(entry),
     }
 
