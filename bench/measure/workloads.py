@@ -24,6 +24,7 @@ GIVEN: frozenset[Fact] = frozenset(
         "equal_width",
         "equal_heads",
         "source_tokens",
+        "source_states",
         "gold_alignment",
         "open_loop",
         "reversible_pairs",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -21,14 +21,18 @@ from bench.api.backbone import (
     Generated,
     Mode,
     OutputSizes,
+    Path,
+    Steps,
     Trace,
     Wiring,
     WiringSizes,
+    join_steps,
 )
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.registry import register
 from bench.api.resolve import SlotPlace
 from bench.api.selector import Selector
+from bench.api.source import Memory, Tree
 from bench.api.task import Batch
 from bench.api.variant import Slot
 
@@ -87,8 +91,10 @@ class RnnSeq2Seq(Backbone):
                 )
             )
 
+        self.fed = parts.feed_width(encoders[0].output_width)
+        embedded = config.embedding + self.fed
         widths = WiringSizes(
-            config.embedding,
+            embedded,
             config.hidden,
             sum(encoder.summary_width for encoder in encoders),
             tuple(encoder.output_width for encoder in encoders),
@@ -97,11 +103,15 @@ class RnnSeq2Seq(Backbone):
         self.project = nn.Linear(self.wiring.readout_width, sizes.target_vocab)
         self.output = parts.output(
             OutputSizes(
-                sizes.target_vocab,
-                config.hidden,
-                self.wiring.context_width,
-                config.embedding,
-                sizes.unk,
+                vocab=sizes.target_vocab,
+                states=config.hidden,
+                context=self.wiring.context_width,
+                embedded=embedded,
+                unk=sizes.unk,
+                source=encoders[0].output_width,
+                source_vocab=sizes.source_vocabs[0],
+                bos=sizes.bos,
+                eos=sizes.eos,
             )
         )
 
@@ -117,12 +127,57 @@ class RnnSeq2Seq(Backbone):
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Run under teacher forcing."""
         encoded = self.encode(batch)
-        memories = self.wiring.prepare(encoded, batch) if self.wiring.attends else ()
+        memories = self.wiring.prepare(encoded, batch)
         embedded = self._drop(self.target_embedding(batch.inputs))
         summary = torch.cat([source.summary for source in encoded], -1)
         path = self.wiring.begin(summary, memories)
-        steps = self.wiring.run(embedded, memories, path, mode)
+        if self.fed:
+            embedded, steps = self._run_fed(embedded, batch, memories, path, mode)
+        else:
+            steps = self.wiring.run(embedded, memories, path, mode)
         return Trace(steps.states, steps.context, embedded, steps.attended, memories)
+
+    def _run_fed(
+        self,
+        embedded: Float[Tensor, "B T De"],
+        batch: Batch,
+        memories: tuple[Memory, ...],
+        path: Path,
+        mode: Mode,
+    ) -> tuple[Float[Tensor, "B T Df"], Steps]:
+        """Word by word: what is read includes what the output says of the word before."""
+        carried = self.output.begin(batch, memories)
+        words = self._heard(batch).split(1, 1)
+        read: list[Tensor] = []
+        found: list[Steps] = []
+        for index, word in enumerate(embedded.split(1, 1)):
+            states = found[-1].states if found else None
+            read.append(self._join_feed(word, states, words[index], carried))
+            found.append(self.wiring.step(read[-1], memories, path, mode))
+            path = found[-1].path
+        return torch.cat(read, 1), join_steps(found)
+
+    def _join_feed(
+        self,
+        embedded: Float[Tensor, "B 1 De"],
+        states: Float[Tensor, "B 1 D"] | None,
+        words: Int[Tensor, "B 1"],
+        carried: Tree,
+    ) -> Float[Tensor, "B 1 Df"]:
+        """An embedded word beside what the output feeds; `states` predicted it, None the first."""
+        if not self.fed:
+            return embedded
+        if states is None:
+            feed = embedded.new_zeros(*words.shape, self.fed)
+        else:
+            feed = self.output.feed(states, words, carried)
+        return torch.cat((embedded, feed), -1)
+
+    def _heard(self, batch: Batch) -> Int[Tensor, "B T"]:
+        """Decoder inputs in the extended vocabulary: a copied word keeps its own id."""
+        said = torch.cat((batch.inputs[:, :1], batch.targets[:, :-1]), 1)
+        copied = (batch.inputs == self.sizes.unk) & (said >= self.sizes.target_vocab)
+        return torch.where(copied, said, batch.inputs)
 
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Readout and vocabulary projection."""
@@ -135,20 +190,22 @@ class RnnSeq2Seq(Backbone):
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
         """Decode greedily until every row has said EOS."""
         encoded = self.encode(batch)
-        memories = self.wiring.prepare(encoded, batch) if self.wiring.attends else ()
+        memories = self.wiring.prepare(encoded, batch)
         path = self.wiring.begin(torch.cat([e.summary for e in encoded], -1), memories)
         rows = batch.sources[0].tokens.shape[0]
         device = batch.sources[0].tokens.device
         word = torch.full((rows, 1), self.sizes.bos, device=device)
         done = torch.zeros(rows, dtype=torch.bool, device=device)
         said: list[Tensor] = []
-        carried = self.output.begin(batch)
+        carried = self.output.begin(batch, memories)
+        states: Tensor | None = None
         for _ in range(max_length):
             embedded = self.target_embedding(
                 torch.where(word < self.sizes.target_vocab, word, self.sizes.unk)
             )
+            embedded = self._join_feed(embedded, states, word, carried)
             steps = self.wiring.step(embedded, memories, path, mode)
-            path = steps.path
+            path, states = steps.path, steps.states
             trace = Trace(steps.states, steps.context, embedded, steps.attended, memories)
             found, carried = self.output.step(trace, self.emit, batch, word, carried)
             word = found.argmax(-1)

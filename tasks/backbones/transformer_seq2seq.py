@@ -42,6 +42,7 @@ class TransformerSeq2Seq(Backbone):
     """The variant stands in the `cross`, the decoder's `causal` or the encoder's `self` slots."""
 
     slots = ("cross", "causal", "self")
+    gives = frozenset({"source_states"})
 
     def __init__(self, config: TransformerSeq2SeqConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)
@@ -73,7 +74,19 @@ class TransformerSeq2Seq(Backbone):
         self.encoder_norm = nn.LayerNorm(width) if pre else nn.Identity()
         self.decoder_norm = nn.LayerNorm(width) if pre else nn.Identity()
         self.project = nn.Linear(width, sizes.target_vocab)
-        self.output = parts.output(OutputSizes(sizes.target_vocab, width, width, width, sizes.unk))
+        self.output = parts.output(
+            OutputSizes(
+                vocab=sizes.target_vocab,
+                states=width,
+                context=width,
+                embedded=width,
+                unk=sizes.unk,
+                source=width,
+                source_vocab=sizes.source_vocabs[0],
+                bos=sizes.bos,
+                eos=sizes.eos,
+            )
+        )
 
     def encode(self, batch: Batch, mode: Mode) -> tuple[tuple[Memory, ...], Attended]:
         """Encode the source and let every decoder layer prepare it."""
@@ -111,7 +124,7 @@ class TransformerSeq2Seq(Backbone):
         done = torch.zeros(rows, dtype=torch.bool, device=device)
         paths: list[LayerPath] = []
         said: list[Tensor] = []
-        carried = self.output.begin(batch)
+        carried = self.output.begin(batch, (memories[-1],))
         for place in range(max_length):
             known = torch.where(word < self.sizes.target_vocab, word, self.sizes.unk)
             embedded = self.target_embedding(known) * self.scale
