@@ -20,6 +20,7 @@ PLACES = [
     ("copynet", RNN.format("bahdanau"), ""),
     ("copynet[selective_read=false]", TRANSFORMER.format(""), "cross"),
     ("pointer_net", RNN.format("luong"), ""),
+    ("ssnt", RNN.format("target_only"), ""),
     ("additive", RNN.format("none_state"), ""),
     ("additive", RNN.format("none_input"), ""),
     ("scaled_dot", TRANSFORMER.format(""), "cross"),

@@ -24,7 +24,7 @@ class Scene:
     @staticmethod
     def normal(*shape: int, seed: int = 0) -> torch.Tensor:
         rng = torch.Generator().manual_seed(seed)
-        return torch.randn(*shape, generator=rng, dtype=torch.float64)
+        return torch.randn(shape, generator=rng, dtype=torch.float64)
 
     @staticmethod
     def sizes(**changes: int) -> OutputSizes:
