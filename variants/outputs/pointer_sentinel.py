@@ -61,7 +61,7 @@ class Pointed(NamedTuple):
     citation=Citation(
         text="Merity et al., 2017", url="https://arxiv.org/abs/1609.07843", where="section 2"
     ),
-    cost=1.4,
+    cost=1.5,
     home=Home(task="recall"),
 )
 class PointerSentinelOutput(Output):

@@ -23,6 +23,6 @@ register_recipe(
     citation=Citation(
         text="Allamanis et al., 2016", url="https://arxiv.org/abs/1602.03001", where="section 2.2"
     ),
-    cost=4.0,
+    cost=2.6,
     home=Home(task="oov_copy"),
 )

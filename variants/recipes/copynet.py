@@ -16,6 +16,6 @@ register_recipe(
     citation=Citation(
         text="Gu et al., 2016", url="https://arxiv.org/abs/1603.06393", where="section 3"
     ),
-    cost=1.6,
+    cost=2.0,
     home=Home(task="oov_copy"),
 )

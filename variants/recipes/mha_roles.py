@@ -26,6 +26,6 @@ register_recipe(
     citation=Citation(
         text="Allamanis et al., 2016", url="https://arxiv.org/abs/1602.03001", where="section 3.1"
     ),
-    cost=1.4,
+    cost=1.25,
     home=Home(task="oov_copy"),
 )

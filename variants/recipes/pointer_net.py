@@ -16,6 +16,6 @@ register_recipe(
     citation=Citation(
         text="Vinyals et al., 2015", url="https://arxiv.org/abs/1506.03134", where="section 2.3"
     ),
-    cost=1.0,
+    cost=1.1,
     home=Home(task="transduction[rule=reverse]"),
 )

@@ -18,6 +18,6 @@ register_recipe(
     citation=Citation(
         text="Yu et al., 2016", url="https://arxiv.org/abs/1609.08194", where="section 2"
     ),
-    cost=2.0,
+    cost=1.7,
     home=Home(task="transduction[rule=copy]"),
 )
