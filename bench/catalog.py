@@ -27,6 +27,13 @@ COMMON_METRICS = (
     ),
     Metric(name="train_cpu_s", title="Training time", unit="CPU s", better="lower", group="speed"),
     Metric(
+        name="fit_cpu_s",
+        title="Counting before training",
+        unit="CPU s",
+        better="lower",
+        group="speed",
+    ),
+    Metric(
         name="train_steps_count", title="Updates", unit="steps", better="none", group="diagnostic"
     ),
     Metric(

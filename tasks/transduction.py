@@ -177,15 +177,13 @@ class Transduction(Task):
         ]
         found = []
         for row in range(min(count, len(inside[-1].batch.targets))) if inside else ():
-            batch, predicted = inside[-1].batch, inside[-1].predicted
-            if predicted is None:
-                continue
+            batch, said = inside[-1].batch, inside[-1].words()
             mask = batch.mask[row]
             found.append(
                 Sample(
                     " ".join(self.tokens(batch.sources[0].tokens[row].tolist(), source=True)),
                     " ".join(self.tokens(batch.targets[row][mask].tolist(), source=False)),
-                    " ".join(self.tokens(predicted[row][mask].tolist(), source=False)),
+                    " ".join(self.tokens(said[row], source=False)),
                 )
             )
         return found

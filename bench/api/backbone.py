@@ -1,7 +1,7 @@
 """The network around attention: encoder, wiring, readout, output and losses."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -86,6 +86,15 @@ class OutputSizes(NamedTuple):
     context: int
     embedded: int
     unk: int
+    source: int = 0
+    """Width of the states of the first source; 0 where there is none."""
+    source_vocab: int = 0
+    bos: int = 1
+    eos: int = 2
+
+
+Pair = tuple[Sequence[int], Sequence[int]]
+"""Source and target ids of one training example, without padding."""
 
 
 class Output(Claiming):
@@ -93,23 +102,52 @@ class Output(Claiming):
 
     sequence_only: ClassVar[bool] = False
     """No factor per token, hence no token accuracy (segment-to-segment models)."""
+    fit_pairs: int = 0
+    """Training pairs that `fit` asks for."""
 
     def __init__(self, config: Config, sizes: OutputSizes) -> None:
         super().__init__()
         self.sizes = sizes
 
+    @classmethod
+    def feed_width(cls, config: Any, source: int) -> int:
+        """Width of what `feed` adds to each decoder input, for source states of a width.
+
+        An output that feeds the decoder closes the open loop: its words go through one by one.
+        """
+        return 0
+
+    def fit(self, pairs: Sequence[Pair]) -> None:
+        """Estimate what is counted rather than trained, before the first update."""
+
     @abstractmethod
     def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
         """Log probability of every word of the extended vocabulary."""
 
-    def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T"]:
-        """Negative log likelihood of each target (nats), zero where the batch does not score."""
+    def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B ..."]:
+        """Negative log likelihood of each target (nats), zero where the batch does not score.
+
+        Of each whole sequence where the output is `sequence_only`.
+        """
         chosen = self.log_probs(trace, emit, batch).gather(-1, batch.targets.unsqueeze(-1))
         return torch.where(batch.mask, -chosen.squeeze(-1), 0.0)
 
-    def begin(self, batch: Batch) -> Tree:
+    def own_losses(self, trace: Trace, emit: Emit, batch: Batch) -> dict[str, Float[Tensor, ""]]:
+        """Terms that the output adds to its likelihood in training (nats per target token)."""
+        return {}
+
+    def begin(self, batch: Batch, memories: tuple[Memory | None, ...]) -> Tree:
         """What decoding carries from word to word; every leaf has the batch first."""
         return {}
+
+    def feed(
+        self, states: Float[Tensor, "B 1 D"], words: Int[Tensor, "B 1"], carried: Tree
+    ) -> Float[Tensor, "B 1 F"]:
+        """What joins the embedding of `words` (extended ids), which `states` have predicted.
+
+        Nothing (zeros) joins the first word, which nobody has predicted.
+        """
+        raise NotImplementedError
 
     def step(
         self,
@@ -131,7 +169,8 @@ class LossInputs:
     """What a loss may see."""
 
     trace: Trace
-    nll: Float[Tensor, "B T"]
+    nll: Float[Tensor, "B ..."]
+    """One number a row where the output is `sequence_only`."""
     batch: Batch
     progress: float
 
@@ -260,6 +299,8 @@ class Wiring(Claiming):
 
     def prepare(self, sources: tuple[Encoded, ...], batch: Batch) -> tuple[Memory, ...]:
         """Let every slot prepare its source."""
+        if not self.attends:
+            return ()
         tokens = (batch.extended, *[None] * (len(sources) - 1))
         return tuple(
             slot.prepare(source.states, source.mask, ids)
@@ -364,6 +405,8 @@ class BackboneParts:
     attach_default: Callable[..., Slot]
     """The same for slots that hold ordinary multi-head attention."""
     output: Callable[[OutputSizes], Output]
+    feed_width: Callable[[int], int] = lambda source: 0
+    """`Output.feed_width` of the output, before it can be made."""
     slot: str = ""
     """Which slot holds the variant; empty for the backbone's main one."""
     facts: frozenset[Fact] = field(default_factory=frozenset)

@@ -29,6 +29,8 @@ FACTS: Mapping[Fact, str] = MappingProxyType(
         "takes_features": "a score that accepts per-key features",
         "open_loop": "decoder states that do not depend on the context",
         "source_tokens": "the token ids of the source",
+        "source_states": "one state for each source token, in the order of the source",
+        "reads_source": "an output that reads the source itself",
         "gold_alignment": "gold alignments",
         "two_sources": "a second source",
         "token_extras": "per-query token embeddings",

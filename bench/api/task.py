@@ -129,11 +129,19 @@ class Answer:
     predicted: Int[Tensor, "B T"] | None = None
     """Best token at every target under teacher forcing."""
     nll: Float[Tensor, "B T"] | None = None
-    """Negative log likelihood of the targets (nats), zero where not scored."""
+    """Negative log likelihood of the targets (nats), zero where not scored; None where the output
+    has no factor per token."""
     generated: tuple[tuple[int, ...], ...] | None = None
     """Decoded output without EOS, where the task decodes."""
     weights: Float[Tensor, "B T S"] | None = None
     """Attention under teacher forcing, averaged over heads."""
+
+    def words(self) -> list[list[int]]:
+        """What was said of every row: under teacher forcing where scored, or else greedily."""
+        if self.predicted is None:
+            return [list(row) for row in self.generated or ()]
+        pairs = zip(self.predicted, self.batch.mask, strict=True)
+        return [row[kept].tolist() for row, kept in pairs]
 
 
 class Sample(NamedTuple):
@@ -171,6 +179,8 @@ class Task:
     """Whether scoring needs decoded output, not only teacher forcing."""
     needs_predictions: ClassVar[bool] = True
     """Whether scoring looks at the best word of every target under teacher forcing."""
+    ranks_tokens: ClassVar[bool] = False
+    """Whether the first metric is about single words, which not every output predicts."""
     data_license: ClassVar[str] = "open (generated)"
     needs_download: ClassVar[bool] = False
     """Whether the data do not ship with the bench or a library."""

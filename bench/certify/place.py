@@ -31,6 +31,7 @@ OFFERED: frozenset[Fact] = frozenset(
         "stepwise",
         "open_loop",
         "source_tokens",
+        "source_states",
         "gold_alignment",
         "token_extras",
         "two_sources",

@@ -25,6 +25,7 @@ GIVEN: frozenset[Fact] = frozenset(
         "equal_heads",
         "source_tokens",
         "token_extras",
+        "source_states",
         "gold_alignment",
         "open_loop",
         "reversible_pairs",

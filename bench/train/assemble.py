@@ -13,11 +13,12 @@ from bench.api.backbone import (
     LossSizes,
     Output,
     OutputSizes,
+    Wiring,
 )
 from bench.api.cell import Cell
 from bench.api.config import build_config
 from bench.api.errors import Refused
-from bench.api.facts import Fact, refusal
+from bench.api.facts import Claims, Fact, refusal
 from bench.api.resolve import SlotPlace, VariantSpec, build_slot, resolve
 from bench.api.selector import Selector, parse, show_value
 from bench.api.task import Sizes, Task
@@ -27,6 +28,10 @@ from bench.train.system import System
 PLAIN_POSITIONED = "scaled_dot[position=sinusoid]"
 PLAIN = "scaled_dot"
 """What stands in a transformer's other slots: relative order in self-attention, none across."""
+BEYOND = (Output, Loss, JointLoss)
+"""What looks at attention from outside."""
+
+Part = tuple[str, type[Claims]]
 
 
 @dataclass(frozen=True)
@@ -40,14 +45,14 @@ class Assembled:
 
 def place_facts(task: type[Task], backbone: Selector) -> frozenset[Fact]:
     """Facts of a place, from data alone: nothing is built and nothing is read."""
-    facts = set(task.facts) | {"padding", "stepwise"}
-    config: Any = build_config(
-        registry.entry("backbone", backbone.name).config, backbone.options, backbone.name
-    )
+    entry = registry.entry("backbone", backbone.name)
+    facts = {*task.facts, *entry.target.gives, "padding", "stepwise"}
+    config: Any = build_config(entry.config, backbone.options, backbone.name)
     if "wiring" in backbone.options:
         wiring = registry.entry("wiring", config.wiring.name)
         options = build_config(wiring.config, config.wiring.options, config.wiring.name)
         facts |= wiring.target.given(options)
+        facts |= {"source_states"} if wiring.target.attends else set()
     return frozenset(facts)
 
 
@@ -58,6 +63,8 @@ def cell_refusal(spec: VariantSpec, task: type[Task], backbone: Selector, slot: 
             return f"{spec.name} is {axis}={fixed}, and {backbone.name} has no such axis."
     # widths are known only once something is built; the slot refuses what does not fit
     facts = place_facts(task, backbone) | {slot, "equal_width", "equal_heads"}
+    if _feed_width(spec, 1):
+        facts -= {"open_loop"}
     parts = spec.claims()
     direction = backbone.options.get("direction")
     if isinstance(direction, tuple) and direction[0].name == "both":
@@ -66,19 +73,58 @@ def cell_refusal(spec: VariantSpec, task: type[Task], backbone: Selector, slot: 
         joint = registry.options_of(direction[0].options["joint"])[0]
         parts.append((joint.name, registry.entry("joint", joint.name).target))
     wanted = [_search_needs(backbone)]
-    beyond = [
-        name
-        for name, part in parts
-        if issubclass(part, Output | Loss | JointLoss) and "weights" in part.needs
-    ]
+    reason = _output_refusal(spec, task, backbone)
+    reason = reason or _weights_refusal(parts, wanted, backbone, slot)
+    return reason or refusal(_asked(parts, backbone), facts, wanted)
+
+
+def _output_refusal(spec: VariantSpec, task: type[Task], backbone: Selector) -> str | None:
+    """Say why the output cannot answer this task through this backbone, or None."""
+    name = spec.axes["output"][0].name
+    if registry.entry("output", name).target.sequence_only and task.ranks_tokens:
+        return f"{name} predicts no single words, by which {task.__name__} is ranked."
+    if _feed_width(spec, 1) and "wiring" not in backbone.options:
+        return f"{name} feeds the decoder word by word, and {backbone.name} reads all at once."
+    return None
+
+
+def _weights_refusal(
+    parts: list[Part],
+    wanted: list[tuple[str, frozenset[Fact]]],
+    backbone: Selector,
+    slot: str,
+) -> str | None:
+    """Say why there are no weights over the source for those parts that look at them, or None."""
+    beyond = [name for name, part in parts if issubclass(part, BEYOND) and "weights" in part.needs]
     beyond += [name for name, needs in wanted if "weights" in needs]
-    wiring = backbone.options.get("wiring")
-    if isinstance(wiring, tuple) and not registry.entry("wiring", wiring[0].name).target.attends:
-        return f"{beyond[0]} needs attention, and {wiring[0].name} has none." if beyond else None
+    if not beyond:
+        return None
+    wiring = _wiring(backbone)
+    if wiring is not None and not wiring[1].attends:
+        return f"{beyond[0]} needs attention, and {wiring[0]} has none."
     slots = registry.entry("backbone", backbone.name).target.slots
-    if beyond and "cross" in slots and slot != "cross":
+    if "cross" in slots and slot != "cross":
         return f"{beyond[0]} needs weights over the source, and the {slot} slot has none."
-    return refusal(parts, facts, wanted)
+    return None
+
+
+def _asked(parts: list[Part], backbone: Selector) -> list[Part]:
+    """The parts that are used there, and the wiring among them."""
+    wiring = _wiring(backbone)
+    if wiring is None:
+        return parts
+    if not wiring[1].attends:
+        # the attention is named but never asked, so it may need what it likes
+        parts = [part for part in parts if issubclass(part[1], BEYOND)]
+    return [*parts, wiring]
+
+
+def _wiring(backbone: Selector) -> tuple[str, type[Wiring]] | None:
+    """Name and class of the backbone's wiring, where it has one."""
+    chosen = backbone.options.get("wiring")
+    if not isinstance(chosen, tuple):
+        return None
+    return chosen[0].name, registry.entry("wiring", chosen[0].name).target
 
 
 def _search_needs(backbone: Selector) -> tuple[str, frozenset[Fact]]:
@@ -143,6 +189,15 @@ def _losses(spec: VariantSpec, backbone: Backbone) -> dict[str, Loss]:
     return losses
 
 
+def _feed_width(spec: VariantSpec, source: int) -> int:
+    """What the output adds to each decoder input, for source states of a width."""
+    chosen = spec.axes["output"][0]
+    entry = registry.entry("output", chosen.name)
+    config = build_config(entry.config, chosen.options, chosen.name)
+    width: int = entry.target.feed_width(config, source)
+    return width
+
+
 def _joint(selector: Selector) -> JointLoss:
     built: JointLoss = registry.make("joint", selector)
     return built
@@ -170,11 +225,15 @@ def _backbone(
     def output(widths: OutputSizes) -> Any:
         return registry.make("output", spec.axes["output"][0], widths)
 
+    def feed_width(source: int) -> int:
+        return _feed_width(spec, source)
+
     parts = BackboneParts(
         sizes=sizes,
         attach=attach,
         attach_default=attach_default,
         output=output,
+        feed_width=feed_width,
         slot=slot,
         facts=facts,
     )

@@ -47,19 +47,26 @@ class System(nn.Module):
     ) -> tuple[dict[str, Float[Tensor, ""]], Carry]:
         """Terms to be summed and minimized (nats per target token), and the next carry."""
         there = self._inputs(self.there, batch, mode)
-        terms, after = self._terms(there, self.named_losses, carry, "")
+        terms, after = self._terms(self.there, there, self.named_losses, carry, "")
         if self.back is not None and self.joint is not None:
             back = self._inputs(self.back, reverse_batch(batch), mode)
-            more, next_carry = self._terms(back, self.back_losses, carry, BACK)
+            more, next_carry = self._terms(self.back, back, self.back_losses, carry, BACK)
             terms |= {**more, "joint": self.joint(there, back)}
             after |= next_carry
         return terms, after
 
     def _terms(
-        self, inputs: LossInputs, losses: dict[str, Loss], carry: Carry, end: str
+        self,
+        backbone: Backbone,
+        inputs: LossInputs,
+        losses: dict[str, Loss],
+        carry: Carry,
+        end: str,
     ) -> tuple[dict[str, Float[Tensor, ""]], Carry]:
         """Likelihood and losses of one direction, named with its ending."""
         terms, after = {f"nll{end}": _per_token(inputs)}, {}
+        own = backbone.output.own_losses(inputs.trace, backbone.emit, inputs.batch)
+        terms |= {name + end: term for name, term in own.items()}
         for name, loss in losses.items():
             terms[name + end], after[name + end] = loss(inputs, carry[name + end])
         return terms, after

@@ -23,9 +23,11 @@ from bench.api.backbone import (
     Mode,
     OutputSizes,
     Path,
+    Steps,
     Trace,
     Wiring,
     WiringSizes,
+    join_steps,
 )
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.registry import register
@@ -95,8 +97,10 @@ class RnnSeq2Seq(Backbone):
                 )
             )
 
+        self.fed = parts.feed_width(encoders[0].output_width)
+        embedded = config.embedding + self.fed
         widths = WiringSizes(
-            config.embedding,
+            embedded,
             config.hidden,
             sum(encoder.summary_width for encoder in encoders),
             tuple(encoder.output_width for encoder in encoders),
@@ -106,11 +110,15 @@ class RnnSeq2Seq(Backbone):
         self.project = nn.Linear(self.wiring.readout_width, sizes.target_vocab)
         self.output = parts.output(
             OutputSizes(
-                sizes.target_vocab,
-                config.hidden,
-                self.wiring.context_width,
-                config.embedding,
-                sizes.unk,
+                vocab=sizes.target_vocab,
+                states=config.hidden,
+                context=self.wiring.context_width,
+                embedded=embedded,
+                unk=sizes.unk,
+                source=encoders[0].output_width,
+                source_vocab=sizes.source_vocabs[0],
+                bos=sizes.bos,
+                eos=sizes.eos,
             )
         )
 
@@ -126,12 +134,57 @@ class RnnSeq2Seq(Backbone):
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Run under teacher forcing."""
         encoded = self.encode(batch)
-        memories = self.wiring.prepare(encoded, batch) if self.wiring.attends else ()
+        memories = self.wiring.prepare(encoded, batch)
         embedded = self._drop(self.target_embedding(batch.inputs))
         summary = torch.cat([source.summary for source in encoded], -1)
         path = self.wiring.begin(summary, memories)
-        steps = self.wiring.run(embedded, memories, path, mode)
+        if self.fed:
+            embedded, steps = self._run_fed(embedded, batch, memories, path, mode)
+        else:
+            steps = self.wiring.run(embedded, memories, path, mode)
         return Trace(steps.states, steps.context, embedded, steps.attended, memories)
+
+    def _run_fed(
+        self,
+        embedded: Float[Tensor, "B T De"],
+        batch: Batch,
+        memories: tuple[Memory, ...],
+        path: Path,
+        mode: Mode,
+    ) -> tuple[Float[Tensor, "B T Df"], Steps]:
+        """Word by word: what is read includes what the output says of the word before."""
+        carried = self.output.begin(batch, memories)
+        words = self._heard(batch).split(1, 1)
+        read: list[Tensor] = []
+        found: list[Steps] = []
+        for index, word in enumerate(embedded.split(1, 1)):
+            states = found[-1].states if found else None
+            read.append(self.join_feed(word, states, words[index], carried))
+            found.append(self.wiring.step(read[-1], memories, path, mode))
+            path = found[-1].path
+        return torch.cat(read, 1), join_steps(found)
+
+    def join_feed(
+        self,
+        embedded: Float[Tensor, "B 1 De"],
+        states: Float[Tensor, "B 1 D"] | None,
+        words: Int[Tensor, "B 1"],
+        carried: Tree,
+    ) -> Float[Tensor, "B 1 Df"]:
+        """An embedded word beside what the output feeds; `states` predicted it, None the first."""
+        if not self.fed:
+            return embedded
+        if states is None:
+            feed = embedded.new_zeros(*words.shape, self.fed)
+        else:
+            feed = self.output.feed(states, words, carried)
+        return torch.cat((embedded, feed), -1)
+
+    def _heard(self, batch: Batch) -> Int[Tensor, "B T"]:
+        """Decoder inputs in the extended vocabulary: a copied word keeps its own id."""
+        said = torch.cat((batch.inputs[:, :1], batch.targets[:, :-1]), 1)
+        copied = (batch.inputs == self.sizes.unk) & (said >= self.sizes.target_vocab)
+        return torch.where(copied, said, batch.inputs)
 
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Readout and vocabulary projection."""
@@ -144,9 +197,9 @@ class RnnSeq2Seq(Backbone):
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
         """Decode by the search that was chosen."""
         encoded = self.encode(batch)
-        memories = self.wiring.prepare(encoded, batch) if self.wiring.attends else ()
+        memories = self.wiring.prepare(encoded, batch)
         path = self.wiring.begin(torch.cat([e.summary for e in encoded], -1), memories)
-        walk = RnnWalk(self, batch, mode, memories, path, self.output.begin(batch))
+        walk = RnnWalk(self, batch, mode, memories, path, self.output.begin(batch, memories))
         return self.search.decode(walk, batch, max_length)
 
     def variant_slots(self) -> tuple[Slot, ...]:
@@ -169,16 +222,20 @@ class RnnWalk:
     memories: tuple[Memory, ...]
     path: Path
     carried: Tree
+    states: Float[Tensor, "B 1 D"] | None = None
+    """What predicted the word said last; None before the first."""
 
     def step(self, words: Int[Tensor, "B 1"]) -> Said:
         """Read one word a row; copied words are read as UNK."""
         network, sizes = self.network, self.network.sizes
         known = torch.where(words < sizes.target_vocab, words, sizes.unk)
         embedded = network.target_embedding(known)
+        embedded = network.join_feed(embedded, self.states, words, self.carried)
         steps = network.wiring.step(embedded, self.memories, self.path, self.mode)
         trace = Trace(steps.states, steps.context, embedded, steps.attended, self.memories)
         found, carried = network.output.step(trace, network.emit, self.batch, words, self.carried)
-        return Said(found.squeeze(1), trace, replace(self, path=steps.path, carried=carried))
+        after = replace(self, path=steps.path, carried=carried, states=steps.states)
+        return Said(found.squeeze(1), trace, after)
 
     def repeat(self, times: int) -> "RnnWalk":
         """Copy every row beside itself, its source too."""
@@ -189,4 +246,5 @@ class RnnWalk:
     def reorder(self, rows: Int[Tensor, " N"]) -> "RnnWalk":
         """Take other rows' paths; sources stay where they are."""
         carried = tree_map(lambda leaf: leaf.index_select(0, rows), self.carried)
-        return replace(self, path=self.path.select(rows), carried=carried)
+        states = None if self.states is None else self.states.index_select(0, rows)
+        return replace(self, path=self.path.select(rows), carried=carried, states=states)

@@ -50,6 +50,7 @@ class TransformerSeq2Seq(Backbone):
     """The variant stands in the `cross`, the decoder's `causal` or the encoder's `self` slots."""
 
     slots = ("cross", "causal", "self")
+    gives = frozenset({"source_states"})
 
     def __init__(self, config: TransformerSeq2SeqConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)
@@ -82,7 +83,19 @@ class TransformerSeq2Seq(Backbone):
         self.encoder_norm = nn.LayerNorm(width) if pre else nn.Identity()
         self.decoder_norm = nn.LayerNorm(width) if pre else nn.Identity()
         self.project = nn.Linear(width, sizes.target_vocab)
-        self.output = parts.output(OutputSizes(sizes.target_vocab, width, width, width, sizes.unk))
+        self.output = parts.output(
+            OutputSizes(
+                vocab=sizes.target_vocab,
+                states=width,
+                context=width,
+                embedded=width,
+                unk=sizes.unk,
+                source=width,
+                source_vocab=sizes.source_vocabs[0],
+                bos=sizes.bos,
+                eos=sizes.eos,
+            )
+        )
 
     def encode(self, batch: Batch, mode: Mode) -> tuple[tuple[Memory, ...], Attended]:
         """Encode the source and let every decoder layer prepare it."""
@@ -117,7 +130,9 @@ class TransformerSeq2Seq(Backbone):
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
         """Decode with a cache, by the search that was chosen."""
         memories, encoded = self.encode(batch, self._mode("self", mode))
-        walk = TransformerWalk(self, batch, mode, memories, encoded, self.output.begin(batch))
+        walk = TransformerWalk(
+            self, batch, mode, memories, encoded, self.output.begin(batch, (memories[-1],))
+        )
         return self.search.decode(walk, batch, max_length)
 
     def advance(

@@ -235,3 +235,12 @@ def test_weights_are_computed_in_training_only_where_something_looks_at_them(sys
     ):
         made, _ = system(variant)
         assert start_training(made, read_protocol("adam"), 0, float).wants_weights == wanted
+
+
+def test_an_outputs_own_loss_is_trained_beside_the_likelihood_and_not_part_of_it(system):
+    made, batch = system("pointer_sentinel", task="recall")
+    terms, _ = made.losses(batch, TRAIN, made.init_carry())
+    assert set(terms) == {"nll", "gate"}
+    assert terms["gate"] > 0
+    nll = made.there.output.nll(made.there(batch, TRAIN), made.there.emit, batch)
+    assert terms["nll"].item() == pytest.approx(nll[batch.mask].mean().item())
