@@ -100,18 +100,14 @@ class DecomposableScore(Score):
             found.append(sum(products, one.query.new_zeros(())))
         return torch.stack(found)
 
-    def _oracle_perceptron(self, x: Float[Tensor, " E"], head: int) -> list[Tensor]:
-        units = list(x)
-        layers = ((self.first, self.first_bias), (self.second, self.second_bias))
-        for weight, bias in layers:
-            after = []
-            for out in range(weight.shape[2]):
-                total = bias[head, 0, out]
-                for unit, value in enumerate(units):
-                    total = total + value * weight[head, unit, out]
-                after.append(total if total > 0 else total * 0)
-            units = after
-        return units
+    def _oracle_perceptron(self, x: Float[Tensor, " E"], head: int) -> Tensor:
+        for weight, bias in ((self.first, self.first_bias), (self.second, self.second_bias)):
+            units = []
+            for unit in range(weight.shape[2]):
+                total = bias[head, 0, unit] + x @ weight[head, :, unit]
+                units.append(total if total > 0 else total * 0)
+            x = torch.stack(units)
+        return x
 
 
 def _he(heads: int, fan_in: int, fan_out: int) -> Float[Tensor, "H E W"]:

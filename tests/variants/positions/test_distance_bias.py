@@ -11,7 +11,7 @@ from variants.positions.distance_bias import DistanceBiasConfig
 @pytest.mark.parametrize("regime", ["causal", "self"])
 @pytest.mark.parametrize("options", ["clip=2", "clip=2,sign=false", "clip=0", "clip=10"])
 def test_vectorized_code_equals_the_loops(options, regime, equals_oracle):
-    equals_oracle(f"decomposable[position=distance_bias[{options}]]", regime)
+    equals_oracle(f"dot[position=distance_bias[{options}]]", regime)
 
 
 @pytest.mark.parametrize("sign", [True, False])
