@@ -4,8 +4,8 @@ Parikh et al., 2016, "A decomposable attention model for natural language infere
 https://arxiv.org/abs/1606.01933, section 3.1, equation 1. Comparing and aggregating is the backbone
 `pair`; within a sentence, section 3.4, the position `distance_bias` is added.
 
-Deviations: the hidden width defaults to 64, not 200, and weights start at He's scale; no dropout
-inside the perceptron.
+Deviations: the hidden width defaults to 64, not 200, and weights start at Xavier's scale,
+not N(0, 0.01); no dropout inside the perceptron.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, Home, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
-from variants._math import per_head_linear
+from variants._math import per_head_linear, xavier_per_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +63,9 @@ class DecomposableScore(Score):
     def __init__(self, config: DecomposableConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         heads, width = dims.heads, config.width
-        self.first = nn.Parameter(_he(heads, dims.query_width, width))
+        self.first = nn.Parameter(xavier_per_head(heads, dims.query_width, width))
         self.first_bias = nn.Parameter(torch.zeros(heads, 1, width))
-        self.second = nn.Parameter(_he(heads, width, width))
+        self.second = nn.Parameter(xavier_per_head(heads, width, width))
         self.second_bias = nn.Parameter(torch.zeros(heads, 1, width))
 
     def flops(self, batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
@@ -108,7 +108,3 @@ class DecomposableScore(Score):
                 units.append(total if total > 0 else total * 0)
             x = torch.stack(units)
         return x
-
-
-def _he(heads: int, fan_in: int, fan_out: int) -> Float[Tensor, "H E W"]:
-    return torch.randn(heads, fan_in, fan_out) * (2 / fan_in) ** 0.5
