@@ -36,6 +36,7 @@ FACTS: Mapping[Fact, str] = MappingProxyType(
         "token_extras": "per-query token embeddings",
         "equal_width": "queries and keys of equal width",
         "equal_heads": "as many key heads as query heads",
+        "ponder": "a mechanism that counts its hops",
         "reversible_pairs": "pairs that can be trained in both directions",
         "coverage_embedding": "coverage embeddings",
         "loss:reinforce": "the reinforce loss",

@@ -181,8 +181,8 @@ def position_encoding(
 ) -> Float[Tensor, "*n {longest} {width}"]:
     """(1 - j/J) - (k/d) (1 - 2j/J) of word j of J and unit k of d, both from one.
 
-    >>> position_encoding(torch.tensor(3), 3, 4)[0].tolist()
-    [0.5833..., 0.5, 0.4166..., 0.3333...]
+    >>> position_encoding(torch.tensor(2), 2, 2).tolist()
+    [[0.5, 0.5], [0.5, 1.0]]
     """
     j = torch.arange(1, longest + 1, device=length.device, dtype=torch.float64)
     share = j / length.clamp(min=1).unsqueeze(-1)

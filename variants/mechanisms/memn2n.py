@@ -60,6 +60,7 @@ class MemN2NConfig(Config):
         url="https://arxiv.org/abs/1503.08895",
         where="sections 2.1 and 2.2",
     ),
+    cost=1.4,
     home=Home(task="recall"),
 )
 class MemN2N(Variant):

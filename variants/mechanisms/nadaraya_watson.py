@@ -83,6 +83,7 @@ class NadarayaWatsonConfig(Config):
         url="https://doi.org/10.1137/1109020",
         where="Murphy, 2022, section 15.4.2",
     ),
+    cost=1.1,
     home=Home(task="recall"),
 )
 class NadarayaWatson(Variant):

@@ -16,5 +16,6 @@ register_recipe(
     citation=Citation(
         text="Mishra et al., 2018", url="https://arxiv.org/abs/1707.03141", where="section 3"
     ),
+    cost=2.8,
     home=Home(task="recall", backbone="snail"),
 )

@@ -1,11 +1,14 @@
 """The memory network against the published equations in loops, and what they imply."""
 
+import doctest
+
 import pytest
 import torch
 
 from bench.api.backbone import Mode
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.task import Batch, Text
+from tasks.backbones import memn2n
 from tasks.backbones.memn2n import position_encoding
 
 VOCAB = 11
@@ -115,6 +118,7 @@ def test_golden_position_encoding():
     found = position_encoding(torch.tensor([3, 2]), 3, 4)
     torch.testing.assert_close(found[0], torch.tensor(expected).double(), rtol=0, atol=5e-7)
     torch.testing.assert_close(found[1, :2], position_encoding(torch.tensor(2), 2, 4))
+    assert doctest.testmod(memn2n).attempted > doctest.testmod(memn2n).failed == 0
 
 
 @pytest.mark.parametrize("temporal", ["true", "false"])
