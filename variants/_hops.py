@@ -4,11 +4,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bench.api.call import Call
 from bench.api.shapes import Allowed, Weights
 from variants._math import masked_softmax
 
 
 def read_memory(
+    call: Call,
     asked: Float[Tensor, "B H L E"],
     key: Float[Tensor, "B H S E"],
     value: Float[Tensor, "B H S E"],
@@ -16,12 +18,17 @@ def read_memory(
     *,
     linear: bool = False,
 ) -> tuple[Float[Tensor, "B H L E"], Weights]:
-    """Read by softmax of unscaled products, or by the products themselves where `linear`."""
+    """Read by softmax of unscaled products, or by the products themselves where `linear`.
+
+    An instrument's edit is applied to the weights of every hop.
+    """
     energy = asked @ key.transpose(-1, -2)
     if not linear:
         weights = masked_softmax(energy, allowed)
     else:
         weights = energy if allowed is None else torch.where(allowed, energy, 0.0)
+    if call.edit is not None:
+        weights = call.edit(weights, call)
     return weights @ value, weights
 
 

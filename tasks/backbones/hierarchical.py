@@ -117,6 +117,8 @@ class Hierarchical(Backbone):
         """Pool every sentence, then the document."""
         if batch.targets.shape[1] != 1:
             raise Refused("hierarchical gives one answer a document; this task asks for several.")
+        if mode.edit is not None:
+            raise Refused("hierarchical reads sentences, so weights of tokens cannot be edited.")
         folded = split_sentences(batch.sources[0])
         rows, count, _ = folded.tokens.shape
         ids = None if batch.extended is None else folded.fold(batch.extended).flatten(0, 1)

@@ -119,6 +119,8 @@ class MemN2NNetwork(Backbone):
         """Encode story and question, then hop."""
         if batch.targets.shape[1] != 1:
             raise Refused("memn2n gives one answer a question, and this task asks for several.")
+        if mode.edit is not None:
+            raise Refused("memn2n reads sentences, so weights of tokens cannot be edited.")
         story, question = (split_sentences(text) for text in batch.sources)
         asked = self._first_table(question.tokens)
         state = self._sentences(asked, question).sum(1, keepdim=True)

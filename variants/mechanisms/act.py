@@ -64,6 +64,7 @@ class Act(Variant):
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"weights", "simplex", "key_local", "ponder"})
+    editable = True
 
     def __init__(self, config: ActConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
@@ -93,7 +94,7 @@ class Act(Variant):
         asked, added = call.query, torch.zeros_like(call.query)
         outputs, weights, halts = [], [], []
         for _ in range(self.hops):
-            found, weight = read_memory(asked, key, value, allowed)
+            found, weight = read_memory(call, asked, key, value, allowed)
             asked = per_head_linear(asked, self.carry) + found
             added = per_head_linear(added, self.carry) + found
             halt = per_head_linear(asked, self.halt).squeeze(-1) + self.halt_bias

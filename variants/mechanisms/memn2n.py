@@ -72,6 +72,7 @@ class MemN2N(Variant):
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"weights", "key_local"})
+    editable = True
 
     def __init__(self, config: MemN2NConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
@@ -111,7 +112,7 @@ class MemN2N(Variant):
         asked, added = call.query, torch.zeros_like(call.query)
         weights = None
         for key, value in self._memories(call.memory):
-            found, weights = read_memory(asked, key, value, allowed, linear=linear)
+            found, weights = read_memory(call, asked, key, value, allowed, linear=linear)
             if self.carry is not None:
                 asked, added = (per_head_linear(x, self.carry) for x in (asked, added))
             asked, added = asked + found, added + found

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from bench.api.call import Call, Dims, MixResult, Read
 from bench.api.component import expand_heads
-from bench.api.config import Choices, Config, FloatRange
+from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, Home, register
 from bench.api.shapes import Allowed, Weights
@@ -48,7 +48,7 @@ class NadarayaWatsonConfig(Config):
 
     kernel: Annotated[Kernel, Choices(KERNELS)] = "gaussian"
     """How weight falls with distance."""
-    beta: Annotated[float | None, FloatRange(0.01, 10.0, log=True)] = None
+    beta: float | None = None
     """Precision 1 / bandwidth^2 at the start; none for E^-1/2, the scale of the scaled dot product,
     or 1/(4 E) for kernels with an edge, which keeps keys of unit variance inside."""
     learn: bool = True
@@ -96,6 +96,7 @@ class NadarayaWatson(Variant):
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"weights", "weighted_sum", "key_local"})
+    editable = True
 
     def __init__(self, config: NadarayaWatsonConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
@@ -144,6 +145,8 @@ class NadarayaWatson(Variant):
         """Weigh every key by its kernel."""
         allowed = self._allowed(call)
         weights = self._weights(call, allowed).to(call.query.dtype)
+        if call.edit is not None:
+            weights = call.edit(weights, call)
         value = expand_heads(call.memory.source.value, self.dims.heads)
         return MixResult(weights @ value, weights, carried, {})
 

@@ -201,3 +201,9 @@ def test_tasks_that_ask_for_several_words_are_refused(placed):
 def test_variants_that_cannot_pool_or_need_ids_of_sentences_are_refused(placed):
     with pytest.raises(Refused, match="pooling"):
         placed(SMALL, "shaw_rpr", (VOCAB,), LABELS)
+
+
+def test_weights_of_tokens_that_were_made_from_sentences_cannot_be_edited(placed):
+    edited = Mode(edit=lambda weights, call: weights)
+    with pytest.raises(Refused, match="reads sentences"):
+        placed(SMALL, "additive", (VOCAB,), LABELS)(documents(*DOCUMENTS), edited)

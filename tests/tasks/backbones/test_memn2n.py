@@ -249,3 +249,9 @@ def test_impossible_networks_are_refused(placed):
     several = Batch(batch.sources, batch.inputs, batch.targets.expand(-1, 2), batch.mask)
     with pytest.raises(Refused, match="one answer a question"):
         network(several, Mode())
+
+
+def test_weights_of_tokens_that_were_made_from_sentences_cannot_be_edited(placed):
+    edited = Mode(edit=lambda weights, call: weights)
+    with pytest.raises(Refused, match="reads sentences"):
+        placed("memn2n", "dot", (VOCAB, VOCAB), VOCAB)(examples(), edited)

@@ -129,6 +129,7 @@ def test_every_registered_backbone_is_tested_here_or_beside():
         "pair",
         "pooling",
         "rnn_seq2seq",
+        "snail",
         "transformer_decoder",
         "transformer_seq2seq",
     }

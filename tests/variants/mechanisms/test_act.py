@@ -7,6 +7,7 @@ import variants
 from bench.api.config import build_config
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.selector import parse
+from bench.api.source import Source
 from variants.mechanisms import act
 from variants.mechanisms.act import ActConfig, halting
 
@@ -117,3 +118,19 @@ def test_places_without_a_meaning_are_refused(beneath):
         beneath("act", widths=(5, 5, 4))
     with pytest.raises(Refused, match="impl=sdpa"):
         variants.build("act", dim=8, heads=2, impl="sdpa")
+
+
+def test_an_edit_of_the_weights_is_what_the_values_are_mixed_by(beneath, draw):
+    drawn = draw(widths=SQUARE, lengths=())
+    variant = beneath("act", widths=SQUARE)
+    memory = variant.prepare(drawn.source)
+
+    def first_key(weights, call):
+        return torch.zeros_like(weights).index_fill(3, torch.tensor([0]), 1.0)
+
+    state = variant.start(memory, None)
+    found = variant.attend(drawn.query, memory, state, edit=first_key)
+    only = variant.prepare(Source(drawn.source.key[:, :, :1], drawn.source.value[:, :, :1]))
+    alone = variant.attend(drawn.query, only, state).output
+    torch.testing.assert_close(found.output, alone, rtol=0, atol=1e-12)
+    torch.testing.assert_close(found.weights, first_key(found.weights, None), rtol=0, atol=1e-12)

@@ -145,3 +145,19 @@ def test_places_without_a_meaning_are_refused(beneath):
         variants.build("memn2n", dim=8, source_dim=6, regime="cross")
     with pytest.raises(Refused, match="impl=sdpa"):
         variants.build("memn2n", dim=8, heads=2, impl="sdpa")
+
+
+def test_an_edit_of_the_weights_is_what_the_values_are_mixed_by(beneath, draw):
+    drawn = draw(widths=SQUARE, lengths=())
+    variant = beneath("memn2n", widths=SQUARE)
+    memory = variant.prepare(drawn.source)
+
+    def first_key(weights, call):
+        return torch.zeros_like(weights).index_fill(3, torch.tensor([0]), 1.0)
+
+    state = variant.start(memory, None)
+    found = variant.attend(drawn.query, memory, state, edit=first_key)
+    only = variant.prepare(Source(drawn.source.key[:, :, :1], drawn.source.value[:, :, :1]))
+    alone = variant.attend(drawn.query, only, state).output
+    torch.testing.assert_close(found.output, alone, rtol=0, atol=1e-12)
+    torch.testing.assert_close(found.weights, first_key(found.weights, None), rtol=0, atol=1e-12)

@@ -284,3 +284,18 @@ def test_places_without_a_meaning_are_refused():
         variants.build("nadaraya_watson", dim=8, source_dim=6, regime="cross")
     with pytest.raises(Refused, match="impl=sdpa"):
         variants.build("nadaraya_watson", dim=8, heads=2, impl="sdpa")
+
+
+def test_an_edit_of_the_weights_is_what_the_values_are_mixed_by(beneath, draw):
+    drawn = draw(widths=(5, 5, 4), lengths=())
+    variant = beneath("nadaraya_watson", widths=(5, 5, 4))
+    memory = variant.prepare(drawn.source)
+
+    def first_key(weights, call):
+        return torch.zeros_like(weights).index_fill(3, torch.tensor([0]), 1.0)
+
+    state = variant.start(memory, None)
+    found = variant.attend(drawn.query, memory, state, edit=first_key)
+    expected = drawn.source.value[:, :, :1].expand_as(found.output)
+    assert torch.equal(found.output, expected)
+    assert torch.equal(found.weights, first_key(found.weights, None))
