@@ -1,7 +1,7 @@
 """Ponder cost: hops are paid for, so that a query makes as few as it needs.
 
 Graves, 2016, "Adaptive computation time for recurrent neural networks",
-https://arxiv.org/abs/1603.08983, section 2.1, equations 13 and 14.
+https://arxiv.org/abs/1603.08983, section 2.1.
 
 Deviations: the mean over scored targets and heads, not the sum over a sequence. Of a stack of
 layers only the last one that reports its terms is paid for.

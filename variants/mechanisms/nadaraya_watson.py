@@ -25,7 +25,7 @@ from bench.api.registry import Citation, Home, register
 from bench.api.shapes import Allowed, Weights
 from bench.api.source import Memory, Source, Tree, leaf
 from bench.api.variant import Impl, Variant
-from variants._math import at_least_single, masked_softmax
+from variants._math import at_least_single, inverse_softplus, masked_softmax
 
 Kernel = Literal["gaussian", "laplace", "boxcar", "epanechnikov", "triangular", "constant"]
 KERNELS: tuple[Kernel, ...] = (
@@ -113,8 +113,7 @@ class NadarayaWatson(Variant):
         self.raw_beta: nn.Parameter | None = None
         if config.learn and config.kernel not in FLAT:
             width = dims.key_width if config.ard else 1
-            # the inverse of softplus, so that learning starts where it was asked to
-            raw = self.start_beta + math.log(-math.expm1(-self.start_beta))
+            raw = inverse_softplus(self.start_beta)
             self.raw_beta = nn.Parameter(torch.full((dims.heads, 1, width), raw))
 
     def beta(self, like: Tensor) -> Float[Tensor, "#Hq 1 #E"]:

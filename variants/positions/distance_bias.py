@@ -1,7 +1,7 @@
 """Distance bias: a learned number for each distance joins the energy, one for all far keys.
 
 Parikh et al., 2016, "A decomposable attention model for natural language inference",
-https://arxiv.org/abs/1606.01933, section 3.4, equation 7.
+https://arxiv.org/abs/1606.01933, section 3.4.
 
 Deviations: one table a head; distances keep their sign, and each side has its own number for what
 is far; `sign=false` is the other reading, one number for both sides.
@@ -46,7 +46,7 @@ class DistanceBiasConfig(Config):
     citation=Citation(
         text="Parikh et al., 2016",
         url="https://arxiv.org/abs/1606.01933",
-        where="section 3.4, equation 7",
+        where="section 3.4",
     ),
 )
 class DistanceBias(Position):

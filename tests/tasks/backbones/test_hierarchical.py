@@ -40,12 +40,16 @@ def said(network, batch) -> torch.Tensor:
 
 
 def ask(slot, query, states):
-    """The additive score, softmax and mean of one pooling, in loops."""
+    """Score, softmax and mean of one pooling, in loops: additive, or a context vector."""
     score = slot.variant.score
     energies = []
     for state in states:
-        hidden = query @ score.query_map[0] + state @ score.key_map[0] + score.bias[0, 0]
-        energies.append(torch.tanh(hidden) @ score.v[0, :, 0])
+        hidden = state @ score.key_map[0] + score.bias[0, 0]
+        if hasattr(score, "context"):
+            energies.append(torch.tanh(hidden) @ score.context[0, :, 0])
+        else:
+            hidden = hidden + query @ score.query_map[0]
+            energies.append(torch.tanh(hidden) @ score.v[0, :, 0])
     exps = [torch.exp(e) for e in energies]
     weights = [e / sum(exps) for e in exps]
     return sum(w * s for w, s in zip(weights, states, strict=True)), weights
@@ -67,8 +71,9 @@ def oracle(network, row):
     return document, torch.stack(importance)
 
 
-def test_both_levels_equal_the_equations_and_importances_sum_to_one(placed, near):
-    network = placed(SMALL, "additive[width=5]", (VOCAB,), LABELS)
+@pytest.mark.parametrize("variant", ["han[width=5]", "additive[width=5]"])
+def test_both_levels_equal_the_equations_and_importances_sum_to_one(variant, placed, near):
+    network = placed(SMALL, variant, (VOCAB,), LABELS)
     batch = documents(*DOCUMENTS, pad=2)
     trace = network(batch, Mode())
     assert trace.weights.shape == (3, 1, 11)

@@ -130,6 +130,16 @@ def test_at_its_start_it_is_the_scaled_dot_product_on_keys_of_one_norm(beneath, 
     torch.testing.assert_close(one, two, rtol=0, atol=1e-7)
 
 
+@pytest.mark.parametrize("regime", ["cross", "causal"])
+def test_gaussian_regression_is_softmax_of_the_gaussian_kernel_score(regime, beneath, answer, draw):
+    drawn = draw(2, 2, 6, 6)
+    mechanism = beneath("nadaraya_watson[beta=0.7]", regime=regime, seed=None)
+    chain = beneath("gaussian_kernel[beta=0.7]", regime=regime, seed=None)
+    one, two = (answer(v, drawn.query, drawn.source) for v in (mechanism, chain))
+    torch.testing.assert_close(one.output, two.output, rtol=0, atol=1e-10)
+    torch.testing.assert_close(one.weights, two.weights, rtol=0, atol=1e-10)
+
+
 def test_gaussian_weights_do_not_change_when_queries_and_keys_move_together(beneath, answer, draw):
     drawn = draw(2, 2, 3, 5)
     variant = beneath("nadaraya_watson")
