@@ -57,7 +57,7 @@ class LocalMonotonicConfig(Config):
 class LocalMonotonicPattern(Pattern):
     """Keys within D of p = min(round(ratio t), length - 1), for query t.
 
-    Time O(L D E) a head where windows are copied out, which long sources are; else O(L S E).
+    Time O(L D E) a head where windows are copied out, as of long sources; else O(L S E).
     """
 
     kind = "window"

@@ -53,7 +53,7 @@ class LocalPredictedConfig(Config):
 class LocalPredictedPattern(Pattern):
     """Keys within D of p = length * sigmoid(v.tanh(W q)); gain exp(-(s - p)^2 / (2 (D/2)^2)).
 
-    Time O(L D E + L E^2) a head where windows are copied out, which long sources are; else O(L S E).
+    Time O(L D E + L E^2) a head where windows are copied out, as of long sources; else O(L S E).
     """
 
     kind = "window"
@@ -84,7 +84,7 @@ class LocalPredictedPattern(Pattern):
         allowed = distance.abs() <= self.window_size
         if call.allowed is not None:
             allowed = allowed & call.allowed
-        return allowed, -distance.square() / (2 * (self.window_size / 2) ** 2)
+        return allowed, self._log_gain(distance)
 
     def gather(self, call: Call) -> Windows:
         """The keys from the first one within D of the center on."""
@@ -93,7 +93,10 @@ class LocalPredictedPattern(Pattern):
         index, real, place = window_keys(call, first, 2 * self.window_size + 1)
         distance = place - center
         near = distance.abs() <= self.window_size
-        return Windows(index, real & near, -distance.square() / (2 * (self.window_size / 2) ** 2))
+        return Windows(index, real & near, self._log_gain(distance))
+
+    def _log_gain(self, distance: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+        return -distance.square() / (2 * (self.window_size / 2) ** 2)
 
     def oracle(self, one: OneQuery) -> tuple[list[bool], Float[Tensor, " S"]]:
         """The window around one center, key by key."""
