@@ -1,4 +1,8 @@
-"""What normalizers share that give far keys a weight of exactly zero."""
+"""What normalizers share that give far keys a weight of exactly zero.
+
+The library's backward passes are code that torch.compile does not trace: a compiled training step
+has a break in its graph there, a forward pass without gradients has none.
+"""
 
 from collections.abc import Callable
 from typing import Any

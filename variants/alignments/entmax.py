@@ -10,7 +10,7 @@ the paper draws it.
 """
 
 from dataclasses import dataclass
-from math import log
+from math import log, log2
 from typing import Annotated, Any
 
 import entmax
@@ -26,9 +26,6 @@ from bench.api.registry import Citation, Home, register
 from bench.api.shapes import Allowed, Energy
 from bench.api.source import Tree
 from variants._sparse import sparse_weights
-
-HALVINGS = 60
-"""Of the interval in which the threshold lies; enough for float64."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +86,9 @@ class EntmaxAlignment(Alignment):
         energy = energy / self.config.temperature
 
         def normalize(x: Energy) -> Energy:
-            return entmax.entmax_bisect(x, self._alpha(x), -1, HALVINGS)
+            # the interval of the threshold is halved until the format cannot tell
+            halvings = 6 - round(log2(torch.finfo(x.dtype).eps))
+            return entmax.entmax_bisect(x, self._alpha(x), -1, halvings)
 
         return Aligned(sparse_weights(normalize, energy, allowed, self._far()))
 

@@ -3,9 +3,9 @@
 Xu et al., 2015, "Show, attend and tell", https://arxiv.org/abs/1502.03044, section 4.1: what hard
 attention reads when it takes its likeliest place and does not draw one.
 
-Deviations: also in training, where the paper draws. No gradient reaches the scores, so keys and
-queries keep their first projections and values alone learn; `gradient=straight_through` lends
-them, in training, the gradient of a softmax.
+Deviations: also in training, where the paper draws. The choice has no gradient; in training it is
+lent that of a softmax (straight-through, Bengio et al., 2013, https://arxiv.org/abs/1308.3432).
+`gradient=none` lends nothing, and what scores are made of never learns where to look.
 """
 
 from dataclasses import dataclass
@@ -24,15 +24,15 @@ from bench.api.source import Tree
 from variants._hard import one_hot_best, oracle_best
 from variants._math import masked_softmax
 
-Gradient = Literal["none", "straight_through"]
+Gradient = Literal["straight_through", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class HardmaxConfig(Config):
     """Options of hardmax."""
 
-    gradient: Annotated[Gradient, Choices(("none", "straight_through"))] = "none"
-    """What scores learn from in training: nothing, or the softmax."""
+    gradient: Annotated[Gradient, Choices(("straight_through", "none"))] = "straight_through"
+    """What scores learn from in training: the softmax, or nothing."""
     temperature: Annotated[float, FloatRange(0.1, 10.0, log=True)] = 1.0
     """Of that softmax (dimensionless); the answer does not depend on it."""
 

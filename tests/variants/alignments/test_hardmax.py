@@ -3,11 +3,11 @@ import torch
 
 from bench.api.errors import InvalidConfig
 
-THROUGH = "hardmax[gradient=straight_through]"
+UNTAUGHT = "hardmax[gradient=none]"
 
 
 @pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("selector", ["hardmax", THROUGH])
+@pytest.mark.parametrize("selector", ["hardmax", UNTAUGHT])
 def test_vectorized_code_equals_the_loops(equals_oracle, regime, selector):
     equals_oracle(selector, regime)
 
@@ -24,8 +24,10 @@ def test_it_is_softmax_at_temperature_zero(aligned, energies):
     torch.testing.assert_close(aligned("hardmax", energy), cold, rtol=0, atol=1e-12)
 
 
-def test_no_gradient_reaches_the_energies(aligned, energies):
+def test_the_choice_itself_has_no_gradient(aligned, energies):
     for read in ("train", "expected", "hard"):
+        assert not aligned(UNTAUGHT, energies(2, 2, 3, 5), read=read).requires_grad
+    for read in ("expected", "hard"):
         assert not aligned("hardmax", energies(2, 2, 3, 5), read=read).requires_grad
 
 
@@ -33,10 +35,10 @@ def test_no_gradient_reaches_the_energies(aligned, energies):
 def test_straight_through_lends_the_gradient_of_softmax_in_training_alone(
     aligned, energies, temperature
 ):
-    selector = f"hardmax[gradient=straight_through,temperature={temperature}]"
+    selector = f"hardmax[temperature={temperature}]"
     energy, copy, pull = energies(2, 2, 3, 5), energies(2, 2, 3, 5), energies(2, 2, 3, 5, seed=1)
     weights = aligned(selector, energy, read="train")
-    assert torch.equal(weights, aligned("hardmax", energy))
+    assert torch.equal(weights, aligned(UNTAUGHT, energy))
     (weights * pull).sum().backward()
     (aligned(f"softmax[temperature={temperature}]", copy) * pull).sum().backward()
     torch.testing.assert_close(energy.grad, copy.grad, rtol=0, atol=1e-12)
@@ -48,7 +50,7 @@ def test_a_row_without_keys_reads_nothing_and_its_gradient_is_zero(aligned, ener
     energy = energies(1, 1, 2, 4)
     allowed = torch.ones(1, 1, 2, 4, dtype=torch.bool)
     allowed[:, :, 0] = False
-    weights = aligned(THROUGH, energy, allowed, read="train")
+    weights = aligned("hardmax", energy, allowed, read="train")
     assert not weights[:, :, 0].any()
     weights.square().sum().backward()
     assert energy.grad.isfinite().all()
