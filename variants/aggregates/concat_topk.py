@@ -46,6 +46,7 @@ class ConcatTopKConfig(Config):
         text="Weston et al., 2015", url="https://arxiv.org/abs/1410.3916", where="section 3.1"
     ),
     home=Home(task="recall"),
+    cost=1.5,
 )
 class ConcatTopK(Aggregate):
     """[a_1 v_1; ...; a_k v_k] M, weights descending, ties by place; M begins as k identities.

@@ -64,6 +64,7 @@ class EntmaxConfig(Config):
         where="section 3, algorithm 1",
     ),
     home=Home(task="recall"),
+    cost=3.0,
 )
 class EntmaxAlignment(Alignment):
     """max((alpha - 1) e - tau, 0)^(1 / (alpha - 1)) with tau such that a row sums to one.

@@ -52,6 +52,7 @@ class Entmax15Config(Config):
         where="section 3, algorithm 2",
     ),
     home=Home(task="recall"),
+    cost=1.3,
 )
 class Entmax15Alignment(Alignment):
     """max(e / 2 - tau, 0)^2 with tau such that a row sums to one; time O(L S log S) a head."""

@@ -51,6 +51,7 @@ class HardmaxConfig(Config):
         text="Xu et al., 2015", url="https://arxiv.org/abs/1502.03044", where="section 4.1"
     ),
     home=Home(task="recall"),
+    cost=1.1,
 )
 class HardmaxAlignment(Alignment):
     """One at the first of the best allowed keys, zero at the others."""

@@ -51,6 +51,7 @@ class SparsemaxConfig(Config):
         where="section 2, algorithm 1",
     ),
     home=Home(task="recall"),
+    cost=1.3,
 )
 class SparsemaxAlignment(Alignment):
     """max(e - tau, 0) with tau such that a row sums to one; time O(L S log S) a head."""

@@ -17,4 +17,5 @@ register_recipe(
         text="Luong et al., 2015", url="https://arxiv.org/abs/1508.04025", where="section 3.2"
     ),
     home=Home(task="transduction[rule=copy]"),
+    cost=1.2,
 )

@@ -15,4 +15,5 @@ register_recipe(
     title="Value of the heaviest key alone",
     citation=Citation(text="Bengio et al., 2013", url="https://arxiv.org/abs/1308.3432"),
     home=Home(task="recall"),
+    cost=1.1,
 )

@@ -17,4 +17,5 @@ register_recipe(
         text="Graves et al., 2014", url="https://arxiv.org/abs/1410.5401", where="section 3.3"
     ),
     home=Home(task="transduction[rule=copy]"),
+    cost=1.7,
 )
