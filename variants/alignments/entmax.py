@@ -57,7 +57,7 @@ class EntmaxConfig(Config):
     "alignment",
     "entmax",
     config=EntmaxConfig,
-    title="Alpha-entmax",
+    title="From softmax to sparsemax by alpha, given or learned",
     citation=Citation(
         text="Peters et al., 2019",
         url="https://arxiv.org/abs/1905.05702",

@@ -45,7 +45,7 @@ class Entmax15Config(Config):
     "alignment",
     "entmax15",
     config=Entmax15Config,
-    title="1.5-entmax",
+    title="Half way from softmax to sparsemax",
     citation=Citation(
         text="Peters et al., 2019",
         url="https://arxiv.org/abs/1905.05702",

@@ -46,7 +46,7 @@ class HardmaxConfig(Config):
     "alignment",
     "hardmax",
     config=HardmaxConfig,
-    title="Arg-max attention",
+    title="All weight on the best key",
     citation=Citation(
         text="Xu et al., 2015", url="https://arxiv.org/abs/1502.03044", where="section 4.1"
     ),

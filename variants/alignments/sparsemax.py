@@ -44,7 +44,7 @@ class SparsemaxConfig(Config):
     "alignment",
     "sparsemax",
     config=SparsemaxConfig,
-    title="Sparsemax",
+    title="Euclidean projection onto the simplex, zero at far keys",
     citation=Citation(
         text="Martins & Astudillo, 2016",
         url="https://arxiv.org/abs/1602.02068",
