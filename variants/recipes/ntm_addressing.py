@@ -3,14 +3,17 @@
 Graves, Wayne & Danihelka, 2014, "Neural Turing machines", https://arxiv.org/abs/1410.5401,
 section 3.3.
 
-Deviations: those of the alignment `ntm_addressing`.
+Deviations: those of the alignment `ntm_addressing`. The query's strength is times the cosine score's
+fixed one, 10, because a strength near 1 cannot focus among many keys.
 """
 
 from bench.api.registry import Citation, Home, Recipe, register_recipe
 
 register_recipe(
     "ntm_addressing",
-    Recipe(axes={"score": "scaled_dot", "alignment": "ntm_addressing"}, main="alignment"),
+    Recipe(
+        axes={"score": "cosine[learned=false]", "alignment": "ntm_addressing"}, main="alignment"
+    ),
     module=__name__,
     title="Content and location addressing of a Turing machine",
     citation=Citation(
