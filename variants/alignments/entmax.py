@@ -25,7 +25,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, Home, register
 from bench.api.shapes import Allowed, Energy
 from bench.api.source import Tree
-from variants._sparse import sparse_weights
+from variants._math import at_least_single
+from variants._sparse import Alpha, sparse_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,18 +86,22 @@ class EntmaxAlignment(Alignment):
     def align(self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call) -> Aligned:
         """Normalize each row."""
         energy = energy / self.config.temperature
+        wide = at_least_single(energy).dtype
+        alpha = self._alpha(wide)
+        # the interval of the threshold is halved until the format cannot tell
+        halvings = 6 - round(log2(torch.finfo(wide).eps))
+        fixed = torch.as_tensor(alpha, dtype=wide, device=energy.device).detach()
 
         def normalize(x: Energy) -> Energy:
-            # the interval of the threshold is halved until the format cannot tell
-            halvings = 6 - round(log2(torch.finfo(x.dtype).eps))
-            return entmax.entmax_bisect(x, self._alpha(x), -1, halvings)
+            return entmax.entmax_bisect(x, fixed, -1, halvings)
 
-        return Aligned(sparse_weights(normalize, energy, allowed, self._far()))
+        weights = sparse_weights(normalize, energy, allowed, alpha=alpha, far=self._far())
+        return Aligned(weights)
 
-    def _alpha(self, like: Energy) -> Tensor:
+    def _alpha(self, dtype: torch.dtype) -> Alpha:
         if self.config.adaptive:
-            return 1 + torch.sigmoid(self.sparsity.to(like.dtype))
-        return torch.full((), self.config.alpha, dtype=like.dtype, device=like.device)
+            return 1 + torch.sigmoid(self.sparsity.to(dtype))
+        return self.config.alpha
 
     def _far(self) -> float:
         # what is 1 below once energies are times alpha - 1, which a learned alpha may bring near 0

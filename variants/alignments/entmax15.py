@@ -66,7 +66,7 @@ class Entmax15Alignment(Alignment):
     def align(self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call) -> Aligned:
         """Normalize each row."""
         energy = energy / self.temperature
-        return Aligned(sparse_weights(entmax.entmax15, energy, allowed, FAR))
+        return Aligned(sparse_weights(entmax.entmax15, energy, allowed, alpha=1.5, far=FAR))
 
     def oracle(
         self,

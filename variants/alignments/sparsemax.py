@@ -65,7 +65,7 @@ class SparsemaxAlignment(Alignment):
     def align(self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call) -> Aligned:
         """Project each row."""
         energy = energy / self.temperature
-        return Aligned(sparse_weights(entmax.sparsemax, energy, allowed, FAR))
+        return Aligned(sparse_weights(entmax.sparsemax, energy, allowed, alpha=2.0, far=FAR))
 
     def oracle(
         self,

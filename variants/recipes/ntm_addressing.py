@@ -3,8 +3,8 @@
 Graves, Wayne & Danihelka, 2014, "Neural Turing machines", https://arxiv.org/abs/1410.5401,
 section 3.3.
 
-Deviations: those of the alignment `ntm_addressing`. The query's strength is times the cosine score's
-fixed one, 10, because a strength near 1 cannot focus among many keys.
+Deviations: those of the alignment `ntm_addressing`. The query's strength multiplies the cosine
+score's fixed one, 10, because a strength near 1 cannot focus among many keys.
 """
 
 from bench.api.registry import Citation, Home, Recipe, register_recipe

@@ -1,5 +1,6 @@
 """Sparsemax, 1.5-entmax and alpha-entmax: one family, so one file of laws."""
 
+import entmax
 import pytest
 import torch
 
@@ -75,6 +76,23 @@ def test_the_gradient_is_that_of_the_support(aligned, energies, selector):
     wanted = s * (pull - (s * pull).sum(-1, keepdim=True) / s.sum(-1, keepdim=True))
     torch.testing.assert_close(energy.grad, wanted, rtol=0, atol=1e-10)
     assert not energy.grad[a == 0].any()
+
+
+@pytest.mark.parametrize(
+    ("selector", "normalize"),
+    [
+        ("sparsemax", entmax.sparsemax),
+        ("entmax15", entmax.entmax15),
+        ("entmax[alpha=1.3]", lambda x: entmax.entmax_bisect(x, 1.3)),
+    ],
+)
+def test_weights_and_gradients_are_the_librarys_own(aligned, energies, selector, normalize):
+    one, two, pull = energies(2, 2, 3, 6), energies(2, 2, 3, 6), energies(2, 2, 3, 6, seed=1)
+    found, wanted = aligned(selector, one), normalize(two)
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-10)
+    (found * pull).sum().backward()
+    (wanted * pull).sum().backward()
+    torch.testing.assert_close(one.grad, two.grad, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("selector", ALL)
