@@ -41,6 +41,7 @@ def fold_call(call: Call, index: Int[Tensor, "B Hq L W"], branches: Iterable[str
         causal=False,
         read=call.read,
         progress=call.progress,
+        extras=tree_map(lambda leaf: leaf.flatten(0, 1).unsqueeze(1), call.extras),
     )
 
 
