@@ -25,6 +25,8 @@ FACTS: Mapping[Fact, str] = MappingProxyType(
         "dot_form": "a score that is a scaled dot product",
         "softmax": "softmax as the alignment",
         "weighted_sum": "a plain weighted sum of values",
+        "ordered": "weights that depend on the order of keys",
+        "jumps": "a choice of keys that jumps where two of them tie",
         "no_feedback": "no memory of earlier weights",
         "takes_features": "a score that accepts per-key features",
         "open_loop": "decoder states that do not depend on the context",
