@@ -126,16 +126,18 @@ def _project(hidden: Float[Tensor, "B H L S D"], v: Float[Tensor, "H D 1"]) -> E
     return energy - v.sum(1, keepdim=True)
 
 
-def _blocks(rows: int, queries: int, size: int) -> Iterator[Block]:
-    """Slices of rows and of queries that have about BLOCK numbers at `size` a query."""
+def block_steps(queries: int, size: int) -> tuple[int, int]:
+    """How many rows and queries make about BLOCK numbers at `size` a query."""
     if queries * size <= BLOCK:
-        step = max(1, BLOCK // max(1, queries * size))
-        yield from ((slice(at, at + step), slice(0, queries)) for at in range(0, rows, step))
-        return
-    step = max(1, BLOCK // size)
-    for row in range(rows):
-        for at in range(0, queries, step):
-            yield slice(row, row + 1), slice(at, min(at + step, queries))
+        return max(1, BLOCK // max(1, queries * size)), queries
+    return 1, max(1, BLOCK // size)
+
+
+def _blocks(rows: int, queries: int, size: int) -> Iterator[Block]:
+    row_step, step = block_steps(queries, size)
+    for row in range(0, rows, row_step):
+        for at in range(0, queries, max(1, step)):
+            yield slice(row, row + row_step), slice(at, at + step)
 
 
 class _SigmoidSum(torch.autograd.Function):
