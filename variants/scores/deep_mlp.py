@@ -124,8 +124,8 @@ class DeepMlpScore(Score):
         hidden = self._activate(hidden.flatten(2, 3))
         for weight, bias in zip(self.maps, self.biases, strict=True):
             hidden = self._activate(hidden @ weight + bias)
-        # with the vector on the left, the batched product is five times faster
-        return (self.v.transpose(1, 2) @ hidden.transpose(-1, -2)).view(shape)
+        # a product with one column would be five times slower, and its gradient lies crosswise
+        return (hidden * self.v.transpose(1, 2)).sum(-1).view(shape)
 
     def _activate(self, hidden: Tensor) -> Tensor:
         """In the second case tanh, in code that is several times faster than that of tanh."""
