@@ -29,6 +29,8 @@ from variants._math import at_least_single
 
 BLOCK = 2**18
 """Numbers computed at once: a megabyte in float32, about what a core has of its own cache."""
+GPU_BLOCK = 2**24
+"""The same where launching a kernel takes longer than a small block."""
 MANY_PAIRS = 2**14
 """Pairs of query and key in a row, from which on one unit is work enough for a call of its own."""
 LONG = 32
@@ -126,15 +128,20 @@ def _project(hidden: Float[Tensor, "B H L S D"], v: Float[Tensor, "H D 1"]) -> E
     return energy - v.sum(1, keepdim=True)
 
 
-def block_steps(queries: int, size: int) -> tuple[int, int]:
-    """How many rows and queries make about BLOCK numbers at `size` a query."""
-    if queries * size <= BLOCK:
-        return max(1, BLOCK // max(1, queries * size)), queries
-    return 1, max(1, BLOCK // size)
+def block_steps(query: Query, keys: int) -> tuple[int, int]:
+    """How many rows and queries make a block, with all heads and units of their pairs."""
+    _, heads, queries, width = query.shape
+    return _steps(queries, heads * keys * width, BLOCK if query.is_cpu else GPU_BLOCK)
 
 
-def _blocks(rows: int, queries: int, size: int) -> Iterator[Block]:
-    row_step, step = block_steps(queries, size)
+def _steps(queries: int, size: int, block: int) -> tuple[int, int]:
+    if queries * size <= block:
+        return max(1, block // max(1, queries * size)), queries
+    return 1, max(1, block // size)
+
+
+def _blocks(rows: int, queries: int, steps: tuple[int, int]) -> Iterator[Block]:
+    row_step, step = steps
     for row in range(0, rows, row_step):
         for at in range(0, queries, max(1, step)):
             yield slice(row, row + row_step), slice(at, at + step)
@@ -178,8 +185,7 @@ class _SigmoidSum(torch.autograd.Function):
 
 
 def _blocks_of(query: Tensor, key: Tensor) -> list[Block]:
-    rows, heads, queries, width = query.shape
-    return list(_blocks(rows, queries, heads * key.shape[2] * width))
+    return list(_blocks(query.shape[0], query.shape[2], block_steps(query, key.shape[2])))
 
 
 def _sigmoid_slopes(
@@ -223,7 +229,7 @@ class _ReciprocalSum(torch.autograd.Function):
         up, down, unit = _by_unit(query.exp(), key.neg().exp(), v)
         energy = query.new_zeros(up.shape[1], up.shape[2], down.shape[3])
         scaled = -2 * unit * down
-        for row, at in _blocks(*energy.shape):
+        for row, at in _pair_blocks(energy):
             block = energy[row, at]
             room = torch.empty_like(block)
             for q, k, vk in _units(up[:, row, at], down[:, row], scaled[:, row]):
@@ -238,7 +244,7 @@ class _ReciprocalSum(torch.autograd.Function):
         up, down, unit = _by_unit(query.exp(), key.neg().exp(), v)
         given = grad.flatten(0, 1)
         to_query, to_key, to_v = map(torch.zeros_like, (up, down, unit))
-        for row, at in _blocks(*given.shape):
+        for row, at in _pair_blocks(given):
             into_key, into_v = torch.empty_like(to_key[:, row]), torch.empty_like(to_v[:, row])
             _slopes(
                 given[row, at], up[:, row, at], down[:, row], to_query[:, row, at], into_key, into_v
@@ -252,6 +258,12 @@ class _ReciprocalSum(torch.autograd.Function):
             _by_row((scale * to_key).transpose(2, 3), key),
             _by_row(mass - 2 * to_v, query).sum(0).transpose(1, 2),
         )
+
+
+def _pair_blocks(energy: Float[Tensor, "N L S"]) -> Iterator[Block]:
+    """Blocks for one unit at a time."""
+    rows, queries, keys = energy.shape
+    return _blocks(rows, queries, _steps(queries, keys, BLOCK))
 
 
 def _slopes(grad: Tensor, up: Tensor, down: Tensor, *sums: Tensor) -> None:

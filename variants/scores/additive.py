@@ -49,11 +49,11 @@ class AdditiveConfig(Config):
         url="https://arxiv.org/abs/1409.0473",
         where="appendix A.1.2",
     ),
-    cost=1.3,
+    cost=1.2,
     home=Home(task="transduction[rule=reverse]"),
 )
 class AdditiveScore(Score):
-    """v . tanh(W q + U k + b); U k is computed once a source; time O(L S d_a) a head."""
+    """v . tanh(W q + U k + b); U k is made once a source; O(L S d_a) time, O(L S) memory."""
 
     takes_features = True
     gives = frozenset({"key_local", "takes_features"})

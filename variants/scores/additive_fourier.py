@@ -79,6 +79,7 @@ class AdditiveFourierConfig(Config):
         url="https://arxiv.org/abs/1409.0473",
         where="appendix A.1.2, approximated",
     ),
+    cost=1.8,
     home=Home(task="transduction[rule=reverse]"),
 )
 class AdditiveFourierScore(Score):

@@ -50,6 +50,7 @@ class AdditiveNormedConfig(Config):
         url="https://arxiv.org/abs/1602.07868",
         where="equation 2, on Bahdanau et al., 2015",
     ),
+    cost=1.2,
     home=Home(task="transduction[rule=reverse]"),
 )
 class AdditiveNormedScore(Score):

@@ -49,6 +49,7 @@ class ConcatConfig(Config):
         url="https://arxiv.org/abs/1508.04025",
         where="section 3.1",
     ),
+    cost=1.2,
     home=Home(task="transduction[rule=reverse]"),
 )
 class ConcatScore(Score):

@@ -54,6 +54,7 @@ class DeepMlpConfig(Config):
     title="Deep score (several layers)",
     config=DeepMlpConfig,
     citation=Citation(text="Pavlopoulos et al., 2017", url="https://aclanthology.org/D17-1117"),
+    cost=1.5,
     home=Home(task="transduction[rule=reverse]"),
 )
 class DeepMlpScore(Score):
@@ -96,9 +97,9 @@ class DeepMlpScore(Score):
         """All layers, block by block where one is not enough."""
         query = per_head_linear(call.query, self.query_map)
         key = leaf(call.memory.parts, self.branch, "key")
-        rows, heads, queries, width = query.shape
-        row_step, step = block_steps(queries, heads * key.shape[2] * width)
-        if row_step >= rows and step >= queries:
+        rows = query.shape[0]
+        row_step, step = block_steps(query, key.shape[2])
+        if row_step >= rows and step >= query.shape[2]:
             return self._layers(query, key, features)
         shared = [None] * rows if features is None else features.split(row_step)
         parts = zip(query.split(row_step), key.split(row_step), shared, strict=False)
