@@ -5,7 +5,7 @@
     python tests/benchmarks/wide_scores.py shaw
 
 Forms are interleaved in random rounds, one thread, CPU time; a ratio is the geometric mean over
-rounds of the time over that of the first form.
+rounds of the time over that of the first form, with its t interval.
 """
 
 import argparse
@@ -158,6 +158,7 @@ def measure(forms: dict[str, Form], rounds: int) -> None:
             ratio = log_ratio_interval(times[name, kind], times[first, kind])
             line[f"{kind}_ms"] = round(statistics.median(times[name, kind]), 2)
             line[f"{kind}_ratio"] = round(ratio.estimate, 4)
+            line[f"{kind}_within"] = [round(ratio.low, 4), round(ratio.high, 4)]
             line[f"{kind}_mb"] = round(peak_bytes(works[name, kind], torch.device("cpu")) / 1e6, 1)
         print(json.dumps(line), flush=True)
 
