@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from bench.api.shapes import Energy, Features
-from variants._math import at_least_single
+from variants._math import at_least_single, per_head_linear
 
 BLOCK = 2**18
 """Numbers computed at once: a megabyte in float32, about what a core has of its own cache."""
@@ -112,7 +112,7 @@ def _inside(
 ) -> Float[Tensor, "B H L S D"]:
     hidden = query.unsqueeze(3) + key.unsqueeze(2)
     if features is not None and feature_map is not None:
-        hidden = hidden + features @ feature_map[:, None]
+        hidden = hidden + per_head_linear(features, feature_map)
     return hidden
 
 
@@ -207,7 +207,7 @@ def _sigmoid_slopes(
     if features is None or feature_map is None:
         return to_query, to_key, to_v, None, None
     slope = slope * (2 * v.transpose(1, 2).unsqueeze(2))
-    to_features = slope @ feature_map.transpose(1, 2)[:, None]
+    to_features = per_head_linear(slope, feature_map.transpose(1, 2))
     wide = features.expand(*slope.shape[:-1], -1)
     to_map = torch.einsum("bhlsf,bhlsd->hfd", wide, slope)
     return to_query, to_key, to_v, to_features.sum_to_size(features.shape), to_map

@@ -120,7 +120,7 @@ class DeepMlpScore(Score):
     def _layers(self, query: Tensor, key: Tensor, features: Tensor | None) -> Energy:
         hidden = query.unsqueeze(3) + key.unsqueeze(2)
         if features is not None and self.feature_map is not None:
-            hidden = hidden + features @ self.feature_map[:, None]
+            hidden = hidden + per_head_linear(features, self.feature_map)
         shape = hidden.shape[:-1]
         hidden = self._activate(hidden.flatten(2, 3))
         for weight, bias in zip(self.maps, self.biases, strict=True):
