@@ -13,7 +13,7 @@ from bench.api.errors import BenchError
 if TYPE_CHECKING:
     from bench.options import RunOptions
 
-PRESET_HELP = "smoke, quick (default: ten minutes on two cores) or standard."
+PRESET_HELP = "smoke, quick (default: half an hour on two cores) or standard."
 
 
 def _selection(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -52,9 +52,9 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             name="quick",
-            summary="ten minutes on two cores: home tasks, one shared task, speed",
+            summary="half an hour on two cores: home tasks, one shared task, speed",
             seeds=3,
-            budget_s=600.0,
+            budget_s=1800.0,
             ranks=True,
             further=("recall",),
             roster=ROSTER,

@@ -44,7 +44,7 @@ def _variant_rows() -> list[list[str]]:
     rows = []
     for name, entry in registry.variant_entries().items():
         mark = " (control)" if entry.control and "(control)" not in entry.title else ""
-        home = entry.home.task if entry.home else ""
+        home = (entry.home.task if entry.home else "") or "no task yet"
         rows.append([name, entry.title + mark, _paper(entry), home])
     return rows
 

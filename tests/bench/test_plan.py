@@ -165,7 +165,7 @@ def test_the_roster_runs_on_the_further_task(quick):
 
 def test_quick_fits_its_budget_on_two_cores_with_every_variant_trained():
     made = plan(Request(jobs=2))
-    assert 300 < made.seconds <= 600
+    assert 900 < made.seconds <= 1800
     trained = {cell.variant for cell in made.cells if cell.kind == "quality"}
     housed = {name for name, item in registry.variant_entries().items() if item.home.task}
     assert trained >= {canonical(name) for name in housed}
@@ -173,13 +173,13 @@ def test_quick_fits_its_budget_on_two_cores_with_every_variant_trained():
 
 def test_a_cell_that_does_not_fit_is_left_out_with_the_command_that_runs_it(quick):
     small = plan(Request(jobs=1))
-    assert small.seconds <= 600
+    assert small.seconds <= 1800
     left = [left for left in small.left_out if "--cell" in left.command]
     assert left
     everything = {cell.id for cell in quick.cells if cell.kind == "quality"}
     kept = {cell.id for cell in small.cells}
     for one in left:
-        assert "10 minutes" in one.reason
+        assert "30 minutes" in one.reason
         label = one.command.partition("--cell ")[2].strip("'")
         id_ = parse_label(label).id
         assert id_ in everything
