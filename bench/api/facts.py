@@ -29,6 +29,7 @@ FACTS: Mapping[Fact, str] = MappingProxyType(
         "takes_features": "a score that accepts per-key features",
         "open_loop": "decoder states that do not depend on the context",
         "source_tokens": "the token ids of the source",
+        "source_states": "one state for each source token, in the order of the source",
         "gold_alignment": "gold alignments",
         "two_sources": "a second source",
         "token_extras": "per-query token embeddings",
@@ -57,14 +58,17 @@ def refusal(parts: Iterable[tuple[str, type[Claims]]], given: frozenset[Fact]) -
         given: Facts of the regime, the task, the backbone and what is wanted of the result.
     """
     named = list(parts)
-    have = given.union(*(part.gives for _, part in named)) if named else given
-    have = have.difference(*(part.takes for _, part in named)) if named else have
+    offered = given.union(*(part.gives for _, part in named)) if named else given
+    have = offered.difference(*(part.takes for _, part in named)) if named else offered
     for name, part in named:
         for fact in sorted(part.cannot):
             if fact in have:
                 return f"{name}: {part.cannot[fact]}"
     for name, part in named:
         for fact in sorted(part.needs - have):
+            takers = [other for other, taker in named if fact in taker.takes]
+            if fact in offered and takers:
+                return f"{name} needs {FACTS[fact]}, which {takers[0]} takes away."
             return f"{name} needs {FACTS[fact]}, which nothing here gives."
     return None
 

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, NamedTuple
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn import functional
 
 from bench.api.config import Config
 from bench.api.facts import Fact
@@ -46,6 +47,30 @@ class Batch:
     """Target texts, for metrics that score text."""
     names: tuple[str, ...] = ()
     """Source texts, for samples."""
+    stride: int = 1
+    """Tokens of the first source for each column of `gold`; a backbone's `arrange` sets it."""
+    arranged: bool = False
+    """Whether a backbone has put source, gold and extended ids in the order of its states."""
+
+    def folded(self, stride: int) -> "Batch":
+        """The same batch for source states that stand for several tokens each.
+
+        A state has the gold of all its tokens, so rows still sum to one; no word has a state of
+        its own any more, so there is nothing to copy.
+        """
+        gold = self.gold
+        if gold is not None:
+            filled = functional.pad(gold, (0, -gold.shape[2] % stride))
+            gold = filled.unflatten(2, (-1, stride)).sum(-1)
+        return replace(self, gold=gold, extended=None, stride=self.stride * stride)
+
+    def joined(self) -> "Batch":
+        """The same batch for sources that are read as one, the others behind the first."""
+        gold = self.gold
+        if gold is not None:
+            beside = sum(text.tokens.shape[1] for text in self.sources[1:])
+            gold = functional.pad(gold, (0, beside))
+        return replace(self, gold=gold, extended=None)
 
     def to(self, device: torch.device) -> "Batch":
         """Move every tensor."""

@@ -9,7 +9,7 @@ from bench.api.backbone import Backbone, BackboneParts, JointLoss, Loss, Output,
 from bench.api.cell import Cell
 from bench.api.config import build_config
 from bench.api.errors import Refused
-from bench.api.facts import Fact, refusal
+from bench.api.facts import FACTS, Claims, Fact, refusal
 from bench.api.resolve import SlotPlace, VariantSpec, build_slot, resolve
 from bench.api.selector import Selector, parse, show_value
 from bench.api.task import Sizes, Task
@@ -19,6 +19,9 @@ from bench.train.system import System
 PLAIN_POSITIONED = "scaled_dot[position=sinusoid]"
 PLAIN = "scaled_dot"
 """What stands in a transformer's other slots: relative order in self-attention, none across."""
+
+PART_AXES = ("encoder", "source_order", "wiring", "combiner")
+"""Axes of a backbone whose parts make claims."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,16 @@ class Assembled:
     spec: VariantSpec
 
 
+def backbone_parts(backbone: Selector) -> list[tuple[str, type[Claims]]]:
+    """Names and claims of what a backbone is made of."""
+    options = backbone.options
+    named = [(axis, s) for axis in PART_AXES for s in registry.options_of(options.get(axis, ()))]
+    return [(s.name, registry.entry(axis, s.name).target) for axis, s in named]
+
+
 def place_facts(task: type[Task], backbone: Selector) -> frozenset[Fact]:
     """Facts of a place, from data alone: nothing is built and nothing is read."""
-    facts = set(task.facts) | {"padding", "stepwise"}
+    facts = set(task.facts) | {"padding", "stepwise", "source_states"}
     config: Any = build_config(
         registry.entry("backbone", backbone.name).config, backbone.options, backbone.name
     )
@@ -40,7 +50,7 @@ def place_facts(task: type[Task], backbone: Selector) -> frozenset[Fact]:
         wiring = registry.entry("wiring", config.wiring.name)
         options = build_config(wiring.config, config.wiring.options, config.wiring.name)
         facts |= wiring.target.given(options)
-    return frozenset(facts)
+    return frozenset(facts.difference(*(part.takes for _, part in backbone_parts(backbone))))
 
 
 def cell_refusal(spec: VariantSpec, task: type[Task], backbone: Selector, slot: str) -> str | None:
@@ -48,13 +58,19 @@ def cell_refusal(spec: VariantSpec, task: type[Task], backbone: Selector, slot: 
     for axis, fixed in spec.fixes.items():
         if show_value(backbone.options.get(axis, ())) != fixed.show():
             return f"{spec.name} is {axis}={fixed}, and {backbone.name} has no such axis."
+    inside = backbone_parts(backbone)
     # widths are known only once something is built; the slot refuses what does not fit
     facts = place_facts(task, backbone) | {slot, "equal_width", "equal_heads"}
-    parts = spec.claims()
+    # parts take away what the task gives, and then the reason names them
+    facts |= task.facts | {"source_states"}
+    parts = spec.claims() + inside
     direction = backbone.options.get("direction")
     if isinstance(direction, tuple) and direction[0].name == "both":
         if "reversible_pairs" not in facts:
             return f"direction=both needs pairs that can be trained both ways, not {task.__name__}."
+        takers = [name for name, part in inside if "source_states" in part.takes]
+        if takers:
+            return f"direction=both needs {FACTS['source_states']}, which {takers[0]} takes away."
         joint = registry.options_of(direction[0].options["joint"])[0]
         parts.append((joint.name, registry.entry("joint", joint.name).target))
     beyond = [

@@ -1,7 +1,7 @@
 """Ask a trained system about a split, and turn its answers into rows."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -40,14 +40,14 @@ def evaluate(
     seconds, tokens = 0.0, 0
     with torch.no_grad():
         for batch in task.evaluation(split):
-            here = batch.to(device)
+            here = backbone.arrange(batch.to(device))
             answer = _teacher_forced(task, backbone, here)
             if task.decodes:
                 start = clock()
                 said = backbone.generate(here, task.sizes.max_length, Mode(want_weights=True))
                 seconds += clock() - start
                 tokens += sum(len(row) + 1 for row in said.tokens)
-                answer = Answer(batch, answer.predicted, answer.nll, said.tokens, answer.weights)
+                answer = replace(answer, generated=said.tokens)
             answers.append(answer)
     backbone.train(training)
     return Evaluated(tuple(answers), tuple(task.score(split, answers)), seconds, tokens)
@@ -91,6 +91,9 @@ def _map(task: Task, answer: Answer, row: int) -> dict[str, object]:
         real = text.mask[row] if text.mask is not None else torch.ones_like(text.tokens[row]).bool()
         shown = batch.extended if batch.extended is not None else text.tokens
         source = task.tokens(shown[row][real].tolist(), source=True)
+        if batch.stride > 1:
+            source = _together(source, batch.stride)
+            real = torch.arange(weights.shape[2]) < len(source)
         query = task.tokens(batch.targets[row][steps].tolist(), source=False)
     else:
         real = torch.ones(weights.shape[2], dtype=torch.bool)
@@ -104,6 +107,11 @@ def _map(task: Task, answer: Answer, row: int) -> dict[str, object]:
         "weights": _rounded(weights[row][steps][:, real]),
         "gold": gold,
     }
+
+
+def _together(names: list[str], stride: int) -> list[str]:
+    """One name for all tokens of a state."""
+    return [" ".join(names[at : at + stride]) for at in range(0, len(names), stride)]
 
 
 def _rounded(x: Tensor) -> list[list[float]]:

@@ -1,10 +1,10 @@
 """Recurrent encoder-decoder: the house of the classic mechanisms.
 
 Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473; Luong et al., 2015,
-https://arxiv.org/abs/1508.04025. Encoder, wiring and direction are axes.
+https://arxiv.org/abs/1508.04025. Encoder, source order, wiring, combiner and direction are axes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import torch
@@ -21,6 +21,8 @@ from bench.api.backbone import (
     Generated,
     Mode,
     OutputSizes,
+    Path,
+    SourceOrder,
     Trace,
     Wiring,
     WiringSizes,
@@ -29,8 +31,10 @@ from bench.api.config import Config, FloatRange, IntRange
 from bench.api.registry import register
 from bench.api.resolve import SlotPlace
 from bench.api.selector import Selector
+from bench.api.source import Memory
 from bench.api.task import Batch
 from bench.api.variant import Slot
+from tasks.backbones._child_sum import ChildSum
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +49,14 @@ class RnnSeq2SeqConfig(Config):
     """Share of embedding and readout units dropped in training."""
     encoder: Selector = Selector("birnn")
     """How source states are made."""
+    source_order: Selector = Selector("forward")
+    """Order in which the source is read."""
     wiring: Selector = Selector("luong")
     """Where attention stands in the decoder."""
+    combiner: Selector = Selector("concat")
+    """How several sources are read."""
+    summaries: Literal["basic", "child_sum"] = "basic"
+    """How the summaries of several sources start the decoder: side by side, or gated."""
     direction: Selector = Selector("single")
     """One direction, or two trained jointly."""
     projection: Literal["float32", "bfloat16"] = "float32"
@@ -55,7 +65,7 @@ class RnnSeq2SeqConfig(Config):
 
 @register("backbone", "rnn_seq2seq", config=RnnSeq2SeqConfig, title="GRU encoder-decoder")
 class RnnSeq2Seq(Backbone):
-    """GRU encoder, GRU decoder, and a slot of cross attention for each source."""
+    """Recurrent decoder with cross attention over the states of each source."""
 
     slots = ("cross",)
 
@@ -74,6 +84,13 @@ class RnnSeq2Seq(Backbone):
             for _ in sizes.source_vocabs
         ]
         self.encoders = nn.ModuleList(encoders)
+        self.source_order: SourceOrder = registry.make(
+            "source_order", config.source_order, sizes.eos
+        )
+        widths = tuple(encoder.summary_width for encoder in encoders)
+        self.child_sum: ChildSum | None = None
+        if config.summaries == "child_sum":
+            self.child_sum = ChildSum(widths, config.hidden)
 
         def attach(query_width: int, source_width: int) -> Slot:
             return parts.attach(
@@ -87,13 +104,14 @@ class RnnSeq2Seq(Backbone):
                 )
             )
 
-        widths = WiringSizes(
+        wired = WiringSizes(
             config.embedding,
             config.hidden,
-            sum(encoder.summary_width for encoder in encoders),
+            sum(widths) if self.child_sum is None else config.hidden,
             tuple(encoder.output_width for encoder in encoders),
+            config.combiner,
         )
-        self.wiring: Wiring = registry.make("wiring", config.wiring, widths, attach)
+        self.wiring: Wiring = registry.make("wiring", config.wiring, wired, attach)
         self.project = nn.Linear(self.wiring.readout_width, sizes.target_vocab)
         self.output = parts.output(
             OutputSizes(
@@ -105,8 +123,19 @@ class RnnSeq2Seq(Backbone):
             )
         )
 
+    def arrange(self, batch: Batch) -> Batch:
+        """Turn the source, then fold or pad the gold as encoder and combiner do their states."""
+        if batch.arranged:
+            return batch
+        first = self.encoders[0]
+        assert isinstance(first, Encoder), "gold belongs to the first source"
+        batch = first.arrange(self.source_order.arrange(batch))
+        if self.wiring.combiner is not None:
+            batch = self.wiring.combiner.arrange(batch)
+        return replace(batch, arranged=True)
+
     def encode(self, batch: Batch) -> tuple[Encoded, ...]:
-        """Embed and encode every source."""
+        """Embed and encode every source of an arranged batch."""
         return tuple(
             encoder(self._drop(embedding(text.tokens)), text.mask)
             for encoder, embedding, text in zip(
@@ -116,11 +145,8 @@ class RnnSeq2Seq(Backbone):
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Run under teacher forcing."""
-        encoded = self.encode(batch)
-        memories = self.wiring.prepare(encoded, batch) if self.wiring.attends else ()
+        memories, path = self._begin(self.arrange(batch))
         embedded = self._drop(self.target_embedding(batch.inputs))
-        summary = torch.cat([source.summary for source in encoded], -1)
-        path = self.wiring.begin(summary, memories)
         steps = self.wiring.run(embedded, memories, path, mode)
         return Trace(steps.states, steps.context, embedded, steps.attended, memories)
 
@@ -134,9 +160,8 @@ class RnnSeq2Seq(Backbone):
 
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
         """Decode greedily until every row has said EOS."""
-        encoded = self.encode(batch)
-        memories = self.wiring.prepare(encoded, batch) if self.wiring.attends else ()
-        path = self.wiring.begin(torch.cat([e.summary for e in encoded], -1), memories)
+        batch = self.arrange(batch)
+        memories, path = self._begin(batch)
         rows = batch.sources[0].tokens.shape[0]
         device = batch.sources[0].tokens.device
         word = torch.full((rows, 1), self.sizes.bos, device=device)
@@ -158,8 +183,16 @@ class RnnSeq2Seq(Backbone):
                 break
         return Generated(cut_at_eos(torch.cat(said, 1), self.sizes.eos), len(said))
 
+    def _begin(self, batch: Batch) -> tuple[tuple[Memory, ...], Path]:
+        """Read the sources and stand before the first word."""
+        encoded = self.encode(batch)
+        memories = self.wiring.prepare(encoded, batch)
+        summaries = [source.summary for source in encoded]
+        joined = torch.cat(summaries, -1) if self.child_sum is None else self.child_sum(summaries)
+        return memories, self.wiring.begin(joined, memories)
+
     def variant_slots(self) -> tuple[Slot, ...]:
-        """One slot a source."""
+        """One slot a source, or one for all."""
         return self.wiring.slots
 
     def _drop(self, x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

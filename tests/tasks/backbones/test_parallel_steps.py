@@ -77,8 +77,9 @@ def test_open_loop_is_given_exactly_where_states_ignore_the_context(built):
         backbone, _, batch = built(backbone=f"rnn_seq2seq[hidden=16,embedding=8,wiring={wiring}]")
         before = backbone(batch, Mode()).states
         with torch.no_grad():
-            for parameter in backbone.wiring.slot_list.parameters():
-                parameter.mul_(-2)
+            for slot in backbone.wiring.slots:
+                for parameter in slot.parameters():
+                    parameter.mul_(-2)
         moved = (backbone(batch, Mode()).states - before).abs().max() > 1e-9
         name, target = wiring.partition("[")[0], registry.entry("wiring", wiring.partition("[")[0])
         config = target.config(input_feeding=True) if "feeding" in wiring else target.config()
