@@ -17,7 +17,7 @@ from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace, build_slot, resolve
-from tasks.backbones._blocks import Block, BlockConfig, LayerPath
+from tasks.backbones._blocks import Block, BlockConfig, LayerPath, last_norm
 from tasks.backbones.encoders._masked import kept, mean
 from tasks.backbones.encoders._positions import Kind, positions
 
@@ -72,7 +72,7 @@ class TransformerEncoder(Encoder):
         self.blocks = nn.ModuleList(
             Block(block, build_slot(plain, place)) for _ in range(config.layers)
         )
-        self.norm = nn.LayerNorm(hidden) if config.norm == "pre" else nn.Identity()
+        self.norm = last_norm(block)
 
     def forward(self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None) -> Encoded:
         """Run the blocks over all tokens at once."""

@@ -26,6 +26,9 @@ PLACES = [
     ("learned", TRANSFORMER.format(""), "causal"),
     ("linear_attention", TRANSFORMER.format(""), "causal"),
     ("scaled_dot", TRANSFORMER.format(""), "self"),
+    ("sinusoid", TRANSFORMER.format(",positions_each_layer=true,norm_form=unbiased"), "causal"),
+    ("additive", RNN.format("luong,source_order=reversed"), ""),
+    ("additive", RNN.format("bahdanau,encoder=pyramid[layers=1]"), ""),
 ]
 LONGEST = 9
 
