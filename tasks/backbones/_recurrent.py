@@ -1,5 +1,6 @@
 """Gated recurrent layers, GRU or LSTM, as encoders and decoders use them."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
@@ -7,10 +8,28 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from bench.api.config import Choices
+from bench.api.config import Choices, Config, IntRange
+from bench.api.errors import InvalidConfig
 from bench.api.source import Tree, leaf
 
+Kept = dict[str, Tensor | Tree]
+"""What stands beside a decoder's top state; a wiring adds its own."""
 Cell = Annotated[Literal["gru", "lstm"], Choices(("gru", "lstm"))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentConfig(Config):
+    """Options of everything that is made of recurrent layers."""
+
+    cell: Cell = "gru"
+    """Gated recurrent unit, or long short-term memory."""
+    layers: Annotated[int, IntRange(1, 4)] = 1
+    """Layers, one above the other."""
+
+    def __post_init__(self) -> None:
+        """Check the number of layers."""
+        if self.layers < 1:
+            raise InvalidConfig(f"layers must be at least 1, got {self.layers}.")
 
 
 def recurrent(
@@ -40,13 +59,13 @@ def encode(
     return states, last[0] if isinstance(last, tuple) else last
 
 
-def begin(rnn: nn.GRU | nn.LSTM, hidden: Float[Tensor, "B D"]) -> Tree:
+def begin(rnn: nn.GRU | nn.LSTM, hidden: Float[Tensor, "B D"]) -> Kept:
     """What a decoder keeps beside the state of its top layer: the layers below, and cells.
 
     Every layer starts from the same state; cells start at zero.
     """
     layers = hidden.unsqueeze(1).expand(-1, rnn.num_layers, -1)
-    kept: dict[str, Tensor | Tree] = {}
+    kept: Kept = {}
     if rnn.num_layers > 1:
         kept["below"] = layers[:, 1:]
     if isinstance(rnn, nn.LSTM):
@@ -56,7 +75,7 @@ def begin(rnn: nn.GRU | nn.LSTM, hidden: Float[Tensor, "B D"]) -> Tree:
 
 def advance(
     rnn: nn.GRU | nn.LSTM, x: Float[Tensor, "B L E"], hidden: Float[Tensor, "B D"], kept: Tree
-) -> tuple[Float[Tensor, "B L D"], Float[Tensor, "B D"], Tree]:
+) -> tuple[Float[Tensor, "B L D"], Float[Tensor, "B D"], Kept]:
     """Read some words; returns the top layer's states, its last one, and what to keep."""
     layers = hidden.unsqueeze(0)
     if rnn.num_layers > 1:
@@ -65,7 +84,7 @@ def advance(
     if isinstance(rnn, nn.LSTM):
         cells = leaf(kept, "cell").transpose(0, 1).contiguous()
         states, (last, cells) = rnn(x, (given, cells))
-        after: dict[str, Tensor | Tree] = {"cell": cells.transpose(0, 1)}
+        after: Kept = {"cell": cells.transpose(0, 1)}
     else:
         states, last = rnn(x, given)
         after = {}

@@ -3,40 +3,20 @@
 Luong et al., 2015, https://arxiv.org/abs/1508.04025, section 2 (four layers of LSTM there).
 """
 
-from dataclasses import dataclass
-from typing import Annotated
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from bench.api.backbone import Encoded, Encoder
-from bench.api.config import Config, IntRange
-from bench.api.errors import InvalidConfig
 from bench.api.registry import register
-from tasks.backbones._recurrent import Cell, recurrent
+from tasks.backbones._recurrent import RecurrentConfig, recurrent
 
 
-@dataclass(frozen=True, kw_only=True)
-class UniRnnConfig(Config):
-    """Options of the forward encoder."""
-
-    cell: Cell = "gru"
-    """Gated recurrent unit, or long short-term memory."""
-    layers: Annotated[int, IntRange(1, 4)] = 1
-    """Layers, one above the other."""
-
-    def __post_init__(self) -> None:
-        """Check the number of layers."""
-        if self.layers < 1:
-            raise InvalidConfig(f"uni_rnn: layers must be at least 1, got {self.layers}.")
-
-
-@register("encoder", "uni_rnn", config=UniRnnConfig, title="forward recurrent encoder")
+@register("encoder", "uni_rnn", config=RecurrentConfig, title="forward recurrent encoder")
 class UniRnnEncoder(Encoder):
     """From left to right; right padding cannot reach real states."""
 
-    def __init__(self, config: UniRnnConfig, embedding_width: int, hidden: int) -> None:
+    def __init__(self, config: RecurrentConfig, embedding_width: int, hidden: int) -> None:
         super().__init__(config, embedding_width, hidden)
         self.output_width = hidden
         self.summary_width = hidden
