@@ -29,6 +29,9 @@ PLACES = [
     ("sinusoid", TRANSFORMER.format(",positions_each_layer=true,norm_form=unbiased"), "causal"),
     ("additive", RNN.format("luong,source_order=reversed"), ""),
     ("additive", RNN.format("bahdanau,encoder=pyramid[layers=1]"), ""),
+    ("additive", RNN.format("luong[cell=lstm,layers=2]"), ""),
+    ("additive", RNN.format("lstmn"), ""),
+    ("additive", RNN.format("lstmn[fusion=deep]"), ""),
 ]
 LONGEST = 9
 

@@ -60,7 +60,10 @@ def test_rnn_seq2seq_does_not_see_padding(encoder, variant, built, alone, logits
     compare(built(variant, backbone=backbone, rows=6), alone, logits, near)
 
 
-@pytest.mark.parametrize("wiring", ["bahdanau", "none_state", "none_input"])
+OTHERS = ("bahdanau", "none_state", "none_input", "lstmn", "lstmn[fusion=deep]")
+
+
+@pytest.mark.parametrize("wiring", OTHERS)
 def test_other_wirings_do_not_see_padding(wiring, built, alone, logits, near):
     backbone = f"rnn_seq2seq[hidden=16,embedding=8,wiring={wiring}]"
     compare(built("additive", backbone=backbone, rows=6), alone, logits, near)

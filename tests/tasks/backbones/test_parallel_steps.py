@@ -21,6 +21,8 @@ WIRINGS = (
     "luong[layers=2]",
     "none_state[cell=lstm,layers=2]",
     "none_input[cell=lstm]",
+    "lstmn",
+    "lstmn[fusion=deep]",
 )
 VARIANTS = ("additive", "tu_coverage", "luong_local_p", "raffel_monotonic", "hard_reinforce")
 
