@@ -319,6 +319,8 @@ class Wiring(Claiming):
     attends: ClassVar[bool] = True
     context_width: int
     readout_width: int
+    sampling: float = 0.0
+    """Share of training inputs that the backbone draws from its own last prediction."""
 
     def __init__(self, config: Config, sizes: WiringSizes, attach: AttachSlot) -> None:
         super().__init__()

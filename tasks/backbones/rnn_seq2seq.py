@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -23,11 +23,14 @@ from bench.api.backbone import (
     OutputSizes,
     Path,
     SourceOrder,
+    Steps,
     Trace,
     Wiring,
     WiringSizes,
+    join_steps,
 )
 from bench.api.config import Config, FloatRange, IntRange
+from bench.api.noise import Noise
 from bench.api.registry import register
 from bench.api.resolve import SlotPlace
 from bench.api.selector import Selector
@@ -147,8 +150,41 @@ class RnnSeq2Seq(Backbone):
         """Run under teacher forcing."""
         memories, path = self._begin(self.arrange(batch))
         embedded = self._drop(self.target_embedding(batch.inputs))
-        steps = self.wiring.run(embedded, memories, path, mode)
+        if self.wiring.sampling > 0 and mode.read == "train":
+            steps, embedded = self._run_sampling(embedded, memories, path, mode)
+        else:
+            steps = self.wiring.run(embedded, memories, path, mode)
         return Trace(steps.states, steps.context, embedded, steps.attended, memories)
+
+    def _run_sampling(
+        self, embedded: Tensor, memories: tuple[Memory, ...], path: Path, mode: Mode
+    ) -> tuple[Steps, Tensor]:
+        """Word by word; some inputs are what the network itself would have said before."""
+        assert mode.noise is not None, "read='train' needs noise"
+        rows, length, _ = embedded.shape
+        place = torch.arange(length, device=embedded.device)
+        drawn = mode.noise.uniform("sampling", rows, 1, place, 1)[:, 0] < self.wiring.sampling
+        found: list[Steps] = []
+        read: list[Tensor] = []
+        for t, word in enumerate(embedded.split(1, 1)):
+            given = word
+            if t > 0 and bool(drawn[:, t].any()):
+                said = self._said(found[-1], read[-1], mode.noise, t)
+                given = torch.where(
+                    drawn[:, t, None], self._drop(self.target_embedding(said)), word
+                )
+            read.append(given)
+            found.append(self.wiring.step(given, memories, path, mode))
+            path = found[-1].path
+        return join_steps(found), torch.cat(read, 1)
+
+    @torch.no_grad()
+    def _said(self, steps: Steps, embedded: Tensor, noise: Noise, place: int) -> Int[Tensor, "B 1"]:
+        """A word drawn from the prediction of one step."""
+        logits = self.emit(steps.states, steps.context, embedded).float()
+        at = torch.tensor([place], device=logits.device)
+        draws = noise.gumbel("sampled word", len(logits), 1, at, logits.shape[-1])
+        return (logits + draws[:, 0]).argmax(-1)
 
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Readout and vocabulary projection."""

@@ -67,6 +67,8 @@ RECURRENT = (
     "none_input",
     "lstmn",
     "lstmn[fusion=deep]",
+    "las",
+    "gated",
 )
 
 

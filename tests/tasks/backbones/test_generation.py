@@ -32,6 +32,8 @@ PLACES = [
     ("additive", RNN.format("luong[cell=lstm,layers=2]"), ""),
     ("additive", RNN.format("lstmn"), ""),
     ("additive", RNN.format("lstmn[fusion=deep]"), ""),
+    ("mlp_dot", RNN.format("las,encoder=pyramid[layers=2]"), ""),
+    ("additive", RNN.format("gated"), ""),
 ]
 LONGEST = 9
 

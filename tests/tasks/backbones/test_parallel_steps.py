@@ -23,6 +23,10 @@ WIRINGS = (
     "none_input[cell=lstm]",
     "lstmn",
     "lstmn[fusion=deep]",
+    "las",
+    "las[cell=gru,layers=1]",
+    "gated",
+    "gated[gate=false]",
 )
 VARIANTS = ("additive", "tu_coverage", "luong_local_p", "raffel_monotonic", "hard_reinforce")
 

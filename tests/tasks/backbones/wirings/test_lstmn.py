@@ -10,40 +10,15 @@ from tasks.backbones.wirings import lstmn
 BACKBONE = "rnn_seq2seq[hidden=16,embedding=8,wiring={}]"
 
 
-def sigmoid(x):
-    return 1 / (1 + torch.exp(-x))
-
-
-def affine(layer, x):
-    found = layer.weight @ x
-    return found if layer.bias is None else found + layer.bias
-
-
-def softmax(energies):
-    exps = [torch.exp(energy) for energy in energies]
-    return [one / sum(exps) for one in exps]
-
-
-def mixed(weights, vectors):
-    return sum(w * v for w, v in zip(weights, vectors, strict=True))
-
-
-def ask(slot, query, states):
-    """The additive score, a softmax and a mean."""
-    own = slot.variant.score
-    w, u, b, v = own.query_map[0], own.key_map[0], own.bias[0, 0], own.v[0, :, 0]
-    weights = softmax([v @ torch.tanh(query @ w + state @ u + b) for state in states])
-    return mixed(weights, states), weights
-
-
-def decoder(wiring, hidden, words, states):
+def decoder(loops, wiring, hidden, words, states):
     """States, contexts and readouts of one example, from the equations of the paper."""
+    affine, sigmoid, mixed = loops.affine, loops.sigmoid, loops.mixed
     tape, cells = [hidden], [torch.zeros_like(hidden)]
     recalled, context = torch.zeros_like(hidden), torch.zeros(wiring.context_width).double()
     size = len(hidden)
     for word in words:
         asked = affine(wiring.of_word, word) + affine(wiring.of_recalled, recalled)
-        share = softmax(
+        share = loops.softmax(
             [wiring.v.weight[0] @ torch.tanh(affine(wiring.of_tape, h) + asked) for h in tape]
         )
         recalled, remembered = mixed(share, tape), mixed(share, cells)
@@ -51,7 +26,7 @@ def decoder(wiring, hidden, words, states):
         cell = sigmoid(gates[size : 2 * size]) * remembered
         cell = cell + sigmoid(gates[:size]) * torch.tanh(gates[3 * size :])
         if wiring.deep:
-            context, weights = ask(
+            context, weights = loops.ask(
                 wiring.slots[0], affine(wiring.ask, torch.cat((word, context))), states
             )
             gate = sigmoid(affine(wiring.gate, torch.cat((context, word))))
@@ -60,7 +35,7 @@ def decoder(wiring, hidden, words, states):
         tape.append(hidden)
         cells.append(cell)
         if not wiring.deep:
-            context, weights = ask(wiring.slots[0], hidden, states)
+            context, weights = loops.ask(wiring.slots[0], hidden, states)
         read = hidden
         if not wiring.deep:
             read = torch.tanh(affine(wiring.out, torch.cat((context, hidden))))
@@ -68,7 +43,7 @@ def decoder(wiring, hidden, words, states):
 
 
 @pytest.mark.parametrize("fusion", ["shallow", "deep"])
-def test_it_equals_the_equations(fusion, built, near, logits):
+def test_it_equals_the_equations(fusion, built, near, logits, loops):
     backbone, _, batch = built(
         "additive[width=9]", backbone=BACKBONE.format(f"lstmn[width=9,fusion={fusion}]")
     )
@@ -76,14 +51,14 @@ def test_it_equals_the_equations(fusion, built, near, logits):
     said = logits(backbone, trace)
     for row in range(len(batch.inputs)):
         states = list(encoded.states[row][batch.sources[0].mask[row]])
-        hidden = torch.tanh(affine(backbone.wiring.start, encoded.summary[row]))
+        hidden = torch.tanh(loops.affine(backbone.wiring.start, encoded.summary[row]))
         words = [backbone.target_embedding.weight[t] for t in batch.inputs[row]]
-        steps = decoder(backbone.wiring, hidden, words, states)
+        steps = decoder(loops, backbone.wiring, hidden, words, states)
         for t, (state, context, weights, read) in enumerate(steps):
             near(trace.states[row, t], state)
             near(trace.context[row, t], context)
             near(trace.weights[row, t, : len(states)], torch.stack(weights))
-            near(said[row, t], affine(backbone.project, read))
+            near(said[row, t], loops.affine(backbone.project, read))
 
 
 def test_with_all_weight_on_the_last_state_it_is_the_lstm_decoder(built, near, logits, monkeypatch):
