@@ -182,6 +182,8 @@ class Encoder(Claiming):
     summary_width: int
     stride: int = 1
     """Tokens per state; an encoder with more takes the facts `source_tokens`, `source_states`."""
+    backward: range = range(0)
+    """Units of the summary that came from reading the source backwards."""
 
     def __init__(self, config: Config, embedding_width: int, hidden: int) -> None:
         super().__init__()
@@ -233,6 +235,8 @@ class WiringSizes(NamedTuple):
     """State width of each encoder."""
     combiner: Selector = Selector("concat")
     """How several sources are read."""
+    backward: tuple[int, ...] = ()
+    """Units of the summary that came from reading backwards."""
 
 
 AttachSlot = Callable[[int, int], Slot]

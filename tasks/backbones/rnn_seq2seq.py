@@ -113,6 +113,7 @@ class RnnSeq2Seq(Backbone):
             sum(widths) if self.child_sum is None else config.hidden,
             tuple(encoder.output_width for encoder in encoders),
             config.combiner,
+            _backward_units(encoders) if self.child_sum is None else (),
         )
         self.wiring: Wiring = registry.make("wiring", config.wiring, wired, attach)
         self.project = nn.Linear(self.wiring.readout_width, sizes.target_vocab)
@@ -235,6 +236,16 @@ class RnnSeq2Seq(Backbone):
         if not self.training or self.dropout == 0:
             return x
         return functional.dropout(x, self.dropout)
+
+
+def _backward_units(encoders: list[Encoder]) -> tuple[int, ...]:
+    """Places of the backward halves in the summaries side by side."""
+    found: list[int] = []
+    before = 0
+    for encoder in encoders:
+        found += [before + unit for unit in encoder.backward]
+        before += encoder.summary_width
+    return tuple(found)
 
 
 def cut_at_eos(words: Tensor, eos: int) -> tuple[tuple[int, ...], ...]:

@@ -60,6 +60,7 @@ class PyramidEncoder(Encoder):
         self.stride = 2**config.layers
         self.output_width = hidden
         self.summary_width = hidden
+        self.backward = range(hidden // 2, hidden)
         widths = [embedding_width] + [2 * hidden] * config.layers
         self.layers = nn.ModuleList(
             recurrent(config.cell, width, hidden // 2, both_ways=True) for width in widths
