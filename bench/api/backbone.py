@@ -192,6 +192,13 @@ class Encoder(Claiming):
     def forward(self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None) -> Encoded:
         """Encode; padded positions never change real ones."""
 
+    def read(
+        self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None, batch: Batch
+    ) -> Encoded:
+        """Encode the words of a batch; an encoder may take more than words from it."""
+        found: Encoded = self(x, mask)
+        return found
+
     def arrange(self, batch: Batch) -> Batch:
         """Gold and extended ids of a batch as they line up with the states."""
         return batch if self.stride == 1 else batch.folded(self.stride)

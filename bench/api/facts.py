@@ -32,6 +32,7 @@ FACTS: Mapping[Fact, str] = MappingProxyType(
         "source_states": "one state for each source token, in the order of the source",
         "gold_alignment": "gold alignments",
         "two_sources": "a second source",
+        "features": "features beside the words of the source",
         "token_extras": "per-query token embeddings",
         "equal_width": "queries and keys of equal width",
         "equal_heads": "as many key heads as query heads",

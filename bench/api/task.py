@@ -47,6 +47,10 @@ class Batch:
     """Target texts, for metrics that score text."""
     names: tuple[str, ...] = ()
     """Source texts, for samples."""
+    features: Float[Tensor, "B R F"] | None = None
+    """What an example has beside its words: R vectors, such as regions of an image."""
+    beside: tuple[int, int] = (0, 0)
+    """Columns of `gold` before and behind those of the words; a backbone's `arrange` sets it."""
     stride: int = 1
     """Tokens of the first source for each column of `gold`; a backbone's `arrange` sets it."""
     arranged: bool = False
@@ -63,6 +67,14 @@ class Batch:
             filled = functional.pad(gold, (0, -gold.shape[2] % stride))
             gold = filled.unflatten(2, (-1, stride)).sum(-1)
         return replace(self, gold=gold, extended=None, stride=self.stride * stride)
+
+    def with_beside(self, before: int, behind: int) -> "Batch":
+        """The same batch for sources with states before and behind their words, aligned with none.
+
+        What stands behind follows each row's last word, so that columns of words stay.
+        """
+        gold = None if self.gold is None else functional.pad(self.gold, (before, behind))
+        return replace(self, gold=gold, extended=None, beside=(before, behind))
 
     def joined(self) -> "Batch":
         """The same batch for sources that are read as one, the others behind the first."""
@@ -87,6 +99,7 @@ class Batch:
             mask=self.mask.to(device),
             extended=move(self.extended),
             gold=move(self.gold),
+            features=move(self.features),
         )
 
 

@@ -11,6 +11,8 @@ from bench.api.task import Answer, Batch, Scored, Split, Task
 from results.row import Row
 
 Clock = Callable[[], float]
+NOT_A_WORD = "▣"
+"""Stands for a state that belongs to a picture or the like."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +89,7 @@ def _map(task: Task, answer: Answer, row: int) -> dict[str, object]:
     mask = batch.mask[row]
     steps = mask if batch.sources else torch.ones_like(mask)
     if batch.sources:
-        text = batch.sources[0]
-        real = text.mask[row] if text.mask is not None else torch.ones_like(text.tokens[row]).bool()
-        shown = batch.extended if batch.extended is not None else text.tokens
-        source = task.tokens(shown[row][real].tolist(), source=True)
-        if batch.stride > 1:
-            source = _together(source, batch.stride)
-            real = torch.arange(weights.shape[2]) < len(source)
+        source, real = _columns(task, batch, row, weights.shape[2])
         query = task.tokens(batch.targets[row][steps].tolist(), source=False)
     else:
         real = torch.ones(weights.shape[2], dtype=torch.bool)
@@ -109,9 +105,21 @@ def _map(task: Task, answer: Answer, row: int) -> dict[str, object]:
     }
 
 
-def _together(names: list[str], stride: int) -> list[str]:
-    """One name for all tokens of a state."""
-    return [" ".join(names[at : at + stride]) for at in range(0, len(names), stride)]
+def _columns(task: Task, batch: Batch, row: int, width: int) -> tuple[list[str], Tensor]:
+    """Names of the states of the first source, and which columns of the weights they are."""
+    text = batch.sources[0]
+    real = torch.zeros(width, dtype=torch.bool)
+    mask = torch.ones_like(text.tokens[row]).bool() if text.mask is None else text.mask[row]
+    shown = batch.extended if batch.extended is not None else text.tokens
+    names = task.tokens(shown[row][mask].tolist(), source=True)
+    if batch.stride == 1 and batch.beside == (0, 0):
+        real[: len(mask)] = mask
+        return names, real
+    names = [NOT_A_WORD] * batch.beside[0] + names + [NOT_A_WORD] * batch.beside[1]
+    stride = batch.stride
+    names = [" ".join(names[at : at + stride]) for at in range(0, len(names), stride)]
+    real[: len(names)] = True
+    return names, real
 
 
 def _rounded(x: Tensor) -> list[list[float]]:

@@ -85,7 +85,7 @@ class Pooling(Backbone):
         if batch.targets.shape[1] != 1:
             raise Refused("pooling gives one answer a sequence, and this task asks for several.")
         text = batch.sources[0]
-        encoded = self.encoder(self.embedding(text.tokens), text.mask)
+        encoded = self.encoder.read(self.embedding(text.tokens), text.mask, batch)
         memory = self.slot.prepare(encoded.states, encoded.mask, batch.extended)
         query = self._ask(encoded)
         state = self.slot.start(memory, query)

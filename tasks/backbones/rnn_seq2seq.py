@@ -140,12 +140,13 @@ class RnnSeq2Seq(Backbone):
 
     def encode(self, batch: Batch) -> tuple[Encoded, ...]:
         """Embed and encode every source of an arranged batch."""
-        return tuple(
-            encoder(self._drop(embedding(text.tokens)), text.mask)
-            for encoder, embedding, text in zip(
-                self.encoders, self.source_embeddings, batch.sources, strict=True
-            )
-        )
+        found = []
+        for encoder, table, text in zip(
+            self.encoders, self.source_embeddings, batch.sources, strict=True
+        ):
+            assert isinstance(encoder, Encoder), "every source has an encoder"
+            found.append(encoder.read(self._drop(table(text.tokens)), text.mask, batch))
+        return tuple(found)
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Run under teacher forcing."""
