@@ -76,6 +76,17 @@ class Batch:
         gold = None if self.gold is None else functional.pad(self.gold, (before, behind))
         return replace(self, gold=gold, extended=None, beside=(before, behind))
 
+    def state_mask(self) -> Bool[Tensor, "B S"]:
+        """Which states of the first source are real, once the batch has been arranged."""
+        text = self.sources[0]
+        mask = torch.ones_like(text.tokens, dtype=torch.bool) if text.mask is None else text.mask
+        if self.stride == 1 and self.beside == (0, 0):
+            return mask
+        tokens = mask.sum(1, keepdim=True) + sum(self.beside)
+        width = mask.shape[1] + sum(self.beside)
+        places = torch.arange(-(-width // self.stride), device=mask.device)
+        return places * self.stride < tokens
+
     def joined(self) -> "Batch":
         """The same batch for sources that are read as one, the others behind the first."""
         gold = self.gold

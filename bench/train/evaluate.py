@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from bench.api.backbone import Backbone, Mode
 from bench.api.task import Answer, Batch, Scored, Split, Task
@@ -107,19 +108,15 @@ def _map(task: Task, answer: Answer, row: int) -> dict[str, object]:
 
 def _columns(task: Task, batch: Batch, row: int, width: int) -> tuple[list[str], Tensor]:
     """Names of the states of the first source, and which columns of the weights they are."""
-    text = batch.sources[0]
-    real = torch.zeros(width, dtype=torch.bool)
-    mask = torch.ones_like(text.tokens[row]).bool() if text.mask is None else text.mask[row]
-    shown = batch.extended if batch.extended is not None else text.tokens
-    names = task.tokens(shown[row][mask].tolist(), source=True)
-    if batch.stride == 1 and batch.beside == (0, 0):
-        real[: len(mask)] = mask
-        return names, real
+    text, stride = batch.sources[0], batch.stride
+    shown = (batch.extended if batch.extended is not None else text.tokens)[row]
+    words = shown if text.mask is None else shown[text.mask[row]]
+    names = task.tokens(words.tolist(), source=True)
     names = [NOT_A_WORD] * batch.beside[0] + names + [NOT_A_WORD] * batch.beside[1]
-    stride = batch.stride
     names = [" ".join(names[at : at + stride]) for at in range(0, len(names), stride)]
-    real[: len(names)] = True
-    return names, real
+    # weights over several sources go on behind the first one
+    real = batch.state_mask()[row]
+    return names, functional.pad(real, (0, width - len(real)))
 
 
 def _rounded(x: Tensor) -> list[list[float]]:
