@@ -20,6 +20,6 @@ register_recipe(
     citation=Citation(
         text="Chan et al., 2016", url="https://arxiv.org/abs/1508.01211", where="section 3"
     ),
-    cost=3.0,
+    cost=3.4,
     home=Home(task="transduction[rule=reverse]"),
 )

@@ -17,6 +17,6 @@ register_recipe(
     citation=Citation(
         text="Chorowski et al., 2015", url="https://arxiv.org/abs/1506.07503", where="section 2.1"
     ),
-    cost=2.2,
+    cost=1.8,
     home=Home(task="transduction[rule=copy]"),
 )

@@ -16,6 +16,6 @@ register_recipe(
     citation=Citation(
         text="Cheng et al., 2016", url="https://arxiv.org/abs/1601.06733", where="section 3.3"
     ),
-    cost=2.5,
+    cost=2.0,
     home=Home(task="transduction[rule=reverse]"),
 )

@@ -21,5 +21,6 @@ register_recipe(
     citation=Citation(
         text="Sutskever et al., 2014", url="https://arxiv.org/abs/1409.3215", where="section 3.3"
     ),
+    cost=0.7,
     home=Home(task="transduction[rule=copy]"),
 )

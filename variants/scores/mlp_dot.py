@@ -46,7 +46,7 @@ class MlpDotConfig(Config):
         url="https://arxiv.org/abs/1508.01211",
         where="section 3.2, equations 9-11",
     ),
-    cost=1.2,
+    cost=1.1,
     home=Home(task="transduction[rule=reverse]"),
 )
 class MlpDotScore(Score):

@@ -1,5 +1,7 @@
 """Instruments on networks whose states are not the source's words in their order."""
 
+import math
+
 import pytest
 
 from bench.api import registry
@@ -31,11 +33,11 @@ def test_a_source_read_backwards_measures_alike_where_order_does_not_matter(name
         assert backward[key] == pytest.approx(value, abs=1e-6), key
 
 
-@pytest.mark.parametrize("name", (*BLIND, "blur", "erasure", "gradient_path"))
+@pytest.mark.parametrize("name", [*BLIND, "blur", "erasure", "gradient_path"])
 def test_a_pyramid_can_be_looked_at_state_by_state(name, subject):
     found = measured(name, subject(backbone=FOLDED, batches=2))
     assert found
-    assert all(value == value for value in found.values())
+    assert all(math.isfinite(value) for value in found.values())
 
 
 def test_what_needs_a_state_for_each_word_is_refused(subject):
