@@ -27,6 +27,13 @@ COMMON_METRICS = (
     ),
     Metric(name="train_cpu_s", title="Training time", unit="CPU s", better="lower", group="speed"),
     Metric(
+        name="fit_cpu_s",
+        title="Counting before training",
+        unit="CPU s",
+        better="lower",
+        group="speed",
+    ),
+    Metric(
         name="train_steps_count", title="Updates", unit="steps", better="none", group="diagnostic"
     ),
     Metric(
@@ -179,7 +186,8 @@ def variant_facts(spec: VariantSpec, asked: str) -> dict[str, Any]:
         "control": entry.control,
         "sham": entry.name == "sham",
         "floor": entry.name == "uniform",
-        "wiring_differs": bool(spec.fixes),
+        "wiring_differs": bool(set(spec.fixes) - {"search"}),
+        "search_differs": "search" in spec.fixes,
         "deviations": entry.deviations or _deviations(entry),
     }
 

@@ -53,6 +53,7 @@ def _line(folder: RunFolder, variant: str, notes: Notes) -> tuple[Entry, ...]:
         "control": catalog.flag(variant, "control"),
         "red certificate": any(variant in contest.red for contest in folder.contests),
         "wiring differs": catalog.flag(variant, "wiring_differs"),
+        "search differs": catalog.flag(variant, "search_differs"),
     }
     marks = tuple(text for text, holds in found.items() if holds)
     entries = [Entry(text=catalog.label(variant), marks=marks)]

@@ -144,13 +144,14 @@ def marks(contest: Contest, variant: str, certificates: Certificates) -> list[st
         "red certificate": variant in contest.red,
         "not certified": unknown,
         "wiring differs": catalog.flag(variant, "wiring_differs"),
+        "search differs": catalog.flag(variant, "search_differs"),
         **{
             f"other {column}": base in contest.variants
             and contest.setting(variant, column) != contest.setting(base, column)
             for column in ("backbone", "protocol")
         },
     }
-    if flags["wiring differs"]:
+    if flags["wiring differs"] or flags["search differs"]:
         flags["other backbone"] = False
     lost, seeds = contest.lost_seeds(variant)
     flags[f"{lost} of {seeds} seeds lost"] = lost > 0 and not catalog.flag(variant, "control")

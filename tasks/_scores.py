@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 
@@ -29,26 +30,33 @@ ALIGNMENT_ENTROPY = Metric(
 )
 
 
+class Right(NamedTuple):
+    """How much of one row is right."""
+
+    whole: bool
+    tokens: int | None
+    """Right tokens under teacher forcing; None where there are no predictions."""
+    scored: int
+    """Tokens that are scored."""
+
+
 def scores_by_length(answers: Sequence[Answer], inside: int, *, curve: bool = True) -> list[Scored]:
-    """Exact match and token accuracy under teacher forcing.
+    """Exact match and token accuracy.
 
     All tokens right under teacher forcing is the same event as greedy exact match, so no decoding
-    loop is needed.
+    loop is needed; where there was one, exact match is that of what it said. An output without a
+    factor per token has decoded instead, and has no token accuracy.
 
     Args:
         answers: One or more batches.
         inside: Longest source (without EOS) that the plain score covers.
         curve: Whether to give the scores of each length too.
     """
-    rows: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    rows: dict[int, list[Right]] = defaultdict(list)
     for answer in answers:
-        batch, predicted = answer.batch, answer.predicted
-        assert predicted is not None, "teacher-forced predictions are needed"
-        right = ((predicted == batch.targets) & batch.mask).sum(1).tolist()
-        total = batch.mask.sum(1).tolist()
-        for length, good, count in zip(_lengths(answer), right, total, strict=True):
-            if count:
-                rows[length].append((good == count, good, count))
+        for length, right in zip(_lengths(answer), _right(answer), strict=True):
+            if right.scored:
+                rows[length].append(right)
     covered = [row for length, found in rows.items() if length <= inside for row in found]
     scores = _accuracies(covered, "", None)
     if curve and len(answers) > 1:
@@ -57,15 +65,42 @@ def scores_by_length(answers: Sequence[Answer], inside: int, *, curve: bool = Tr
     return scores
 
 
-def _accuracies(rows: list[tuple[int, int, int]], axis: str, x: float | None) -> list[Scored]:
+def _right(answer: Answer) -> list[Right]:
+    """What is right of every row."""
+    batch, predicted = answer.batch, answer.predicted
+    counts = batch.mask.sum(1).tolist()
+    if predicted is not None:
+        goods = ((predicted == batch.targets) & batch.mask).sum(1).tolist()
+        whole = [good == n for good, n in zip(goods, counts, strict=True)]
+    else:
+        assert answer.generated is not None, "neither predictions nor decoded output"
+        goods = [None] * len(counts)
+    if answer.generated is not None:
+        whole = _said_right(answer)
+    return [Right(*row) for row in zip(whole, goods, counts, strict=True)]
+
+
+def _said_right(answer: Answer) -> list[bool]:
+    """Whether what was said is the target, whose last scored word is EOS."""
+    batch = answer.batch
+    return [
+        list(said) == target[mask].tolist()[:-1]
+        for said, target, mask in zip(
+            answer.generated or (), batch.targets, batch.mask, strict=True
+        )
+    ]
+
+
+def _accuracies(rows: list[Right], axis: str, x: float | None) -> list[Scored]:
     if not rows:
         return []
-    whole = sum(row[0] for row in rows) / len(rows)
-    tokens = sum(row[1] for row in rows) / sum(row[2] for row in rows)
-    return [
-        Scored(metric=SEQUENCE_ACCURACY.name, value=whole, axis=axis, x=x),
-        Scored(metric=TOKEN_ACCURACY.name, value=tokens, axis=axis, x=x),
-    ]
+    whole = sum(row.whole for row in rows) / len(rows)
+    found = [Scored(metric=SEQUENCE_ACCURACY.name, value=whole, axis=axis, x=x)]
+    tokens = [row.tokens for row in rows if row.tokens is not None]
+    if len(tokens) == len(rows):
+        share = sum(tokens) / sum(row.scored for row in rows)
+        found.append(Scored(metric=TOKEN_ACCURACY.name, value=share, axis=axis, x=x))
+    return found
 
 
 def alignment_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:

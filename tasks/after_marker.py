@@ -85,6 +85,7 @@ class AfterMarker(Task):
             seconds=30.0,
         ),
     }
+    ranks_tokens = True
     ceiling = 1.0
 
     def __init__(self, config: AfterMarkerConfig, seed: int, data_dir: Path | None = None) -> None:

@@ -87,6 +87,7 @@ class Offset(Task):
             seconds=60.0,
         ),
     }
+    ranks_tokens = True
     ceiling = 1.0
 
     def __init__(self, config: OffsetConfig, seed: int, data_dir: Path | None = None) -> None:

@@ -91,6 +91,7 @@ class Recall(Task):
             seconds=150.0,
         ),
     }
+    ranks_tokens = True
     ceiling = 1.0
 
     def __init__(self, config: RecallConfig, seed: int, data_dir: Path | None = None) -> None:

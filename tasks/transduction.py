@@ -58,6 +58,8 @@ class TransductionConfig(Config):
     """Training pairs; 0 draws fresh ones for ever."""
     evaluate: int = 256
     """Pairs of the validation split, and of each length of the test split."""
+    decode: bool = False
+    """Whether exact match is that of decoded sentences; greedy search decodes the same number."""
 
     def __post_init__(self) -> None:
         """Check the lengths."""
@@ -122,6 +124,7 @@ class Transduction(Task):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.seed = seed
+        self.decodes = config.decode
         # the dictionary is part of the task, not of the run: all seeds translate alike
         table = torch.randperm(config.vocab, generator=torch.Generator().manual_seed(7)) + FIRST
         self.table = torch.cat((torch.arange(FIRST), table))
@@ -174,15 +177,13 @@ class Transduction(Task):
         ]
         found = []
         for row in range(min(count, len(inside[-1].batch.targets))) if inside else ():
-            batch, predicted = inside[-1].batch, inside[-1].predicted
-            if predicted is None:
-                continue
+            batch, said = inside[-1].batch, inside[-1].words()
             mask = batch.mask[row]
             found.append(
                 Sample(
                     " ".join(self.tokens(batch.sources[0].tokens[row].tolist(), source=True)),
                     " ".join(self.tokens(batch.targets[row][mask].tolist(), source=False)),
-                    " ".join(self.tokens(predicted[row][mask].tolist(), source=False)),
+                    " ".join(self.tokens(said[row], source=False)),
                 )
             )
         return found

@@ -157,9 +157,10 @@ class Translation(Task):
             value = scorer.corpus_score(said, [references]).score
             found.append(Scored(metric=name, value=value))
             self.notes[name] = str(scorer.get_signature())
-        total = sum(float(answer.nll.sum()) for answer in answers if answer.nll is not None)
-        tokens = sum(int(answer.batch.mask.sum()) for answer in answers)
-        found.append(Scored(metric=NLL.name, value=total / tokens))
+        losses = [float(answer.nll.sum()) for answer in answers if answer.nll is not None]
+        if len(losses) == len(answers):
+            tokens = sum(int(answer.batch.mask.sum()) for answer in answers)
+            found.append(Scored(metric=NLL.name, value=sum(losses) / tokens))
         return found + alignment_scores(answers, self.sizes.max_length)
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:

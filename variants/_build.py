@@ -20,6 +20,8 @@ def build(
     heads: int | None = None,
     source_dim: int | None = None,
     regime: Literal["cross", "causal", "self", "pool"] = "self",
+    source_vocab: int = 0,
+    word_dim: int = 0,
     impl: Impl = "auto",
 ) -> Slot:
     """Build a variant with its heads, ready to stand in a model.
@@ -30,6 +32,10 @@ def build(
         heads: Number of heads; None for raw states without projections, as in classic decoders.
         source_dim: Width of what is attended to; `dim` if not given.
         regime: Where the keys come from.
+        source_vocab: Ids that source tokens can take, where they are handed to `prepare`; 0 where
+            they are not.
+        word_dim: Width of the embedded words that are handed to `attend` as
+            `extras={"word": ...}`; 0 where none are.
         impl: Which code computes it.
 
     Raises:
@@ -38,11 +44,16 @@ def build(
     """
     load_all()
     spec = resolve(parse(selector), beneath=True)
+    given = {"padding", "stepwise"}
+    given |= {"source_tokens"} if source_vocab else set()
+    given |= {"token_extras"} if word_dim else set()
     place = SlotPlace(
         regime=regime,
         query_width=dim,
         source_width=dim if source_dim is None else source_dim,
         head="raw" if heads is None else f"multi[heads={heads}]",
-        given=frozenset({"padding", "stepwise"}),
+        source_vocab=source_vocab,
+        word_width=word_dim,
+        given=frozenset(given),
     )
     return build_slot(spec, place, impl=impl)

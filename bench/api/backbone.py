@@ -1,7 +1,7 @@
 """The network around attention: encoder, wiring, readout, output and losses."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,7 +17,7 @@ from bench.api.facts import Fact, check_facts
 from bench.api.noise import Noise
 from bench.api.registry import make
 from bench.api.selector import Selector
-from bench.api.source import Memory, State, Tree
+from bench.api.source import Memory, State, Tree, tree_map
 from bench.api.task import Batch, Sizes
 from bench.api.variant import Slot
 
@@ -88,6 +88,15 @@ class OutputSizes(NamedTuple):
     context: int
     embedded: int
     unk: int
+    source: int = 0
+    """Width of the states of the first source; 0 where there is none."""
+    source_vocab: int = 0
+    bos: int = 1
+    eos: int = 2
+
+
+Pair = tuple[Sequence[int], Sequence[int]]
+"""Source and target ids of one training example, without padding."""
 
 
 class Output(Claiming):
@@ -95,23 +104,52 @@ class Output(Claiming):
 
     sequence_only: ClassVar[bool] = False
     """No factor per token, hence no token accuracy (segment-to-segment models)."""
+    fit_pairs: int = 0
+    """Training pairs that `fit` asks for."""
 
     def __init__(self, config: Config, sizes: OutputSizes) -> None:
         super().__init__()
         self.sizes = sizes
 
+    @classmethod
+    def feed_width(cls, config: Any, source: int) -> int:
+        """Width of what `feed` adds to each decoder input, for source states of a width.
+
+        An output that feeds the decoder closes the open loop: its words go through one by one.
+        """
+        return 0
+
+    def fit(self, pairs: Sequence[Pair]) -> None:
+        """Estimate what is counted rather than trained, before the first update."""
+
     @abstractmethod
     def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
         """Log probability of every word of the extended vocabulary."""
 
-    def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T"]:
-        """Negative log likelihood of each target (nats), zero where the batch does not score."""
+    def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B ..."]:
+        """Negative log likelihood of each target (nats), zero where the batch does not score.
+
+        Of each whole sequence where the output is `sequence_only`.
+        """
         chosen = self.log_probs(trace, emit, batch).gather(-1, batch.targets.unsqueeze(-1))
         return torch.where(batch.mask, -chosen.squeeze(-1), 0.0)
 
-    def begin(self, batch: Batch) -> Tree:
+    def own_losses(self, trace: Trace, emit: Emit, batch: Batch) -> dict[str, Float[Tensor, ""]]:
+        """Terms that the output adds to its likelihood in training (nats per target token)."""
+        return {}
+
+    def begin(self, batch: Batch, memories: tuple[Memory | None, ...]) -> Tree:
         """What decoding carries from word to word; every leaf has the batch first."""
         return {}
+
+    def feed(
+        self, states: Float[Tensor, "B 1 D"], words: Int[Tensor, "B 1"], carried: Tree
+    ) -> Float[Tensor, "B 1 F"]:
+        """What joins the embedding of `words` (extended ids), which `states` have predicted.
+
+        Nothing (zeros) joins the first word, which nobody has predicted.
+        """
+        raise NotImplementedError
 
     def step(
         self,
@@ -133,9 +171,17 @@ class LossInputs:
     """What a loss may see."""
 
     trace: Trace
-    nll: Float[Tensor, "B T"]
+    nll: Float[Tensor, "B ..."]
+    """One number a row where the output is `sequence_only`."""
     batch: Batch
     progress: float
+
+
+class LossSizes(NamedTuple):
+    """What a loss with parameters of its own must know of the network."""
+
+    source: int
+    """Width of the values of a key, all heads together; 0 without attention."""
 
 
 class Loss(Claiming):
@@ -143,6 +189,9 @@ class Loss(Claiming):
 
     def __init__(self, config: Config) -> None:
         super().__init__()
+
+    def attach(self, sizes: LossSizes) -> None:
+        """Make the parameters, where there are any; called once, before training."""
 
     def init(self) -> dict[str, Tensor]:
         """What to carry from step to step, part of a checkpoint."""
@@ -210,6 +259,12 @@ class Path(NamedTuple):
     hidden: Float[Tensor, "B D"]
     slots: tuple[State, ...]
     extra: Tree
+
+    def select(self, rows: Int[Tensor, " N"]) -> "Path":
+        """Pick batch rows, for beams."""
+        slots = tuple(state.select(rows) for state in self.slots)
+        extra = tree_map(lambda leaf: leaf.index_select(0, rows), self.extra)
+        return Path(self.hidden.index_select(0, rows), slots, extra)
 
 
 class Steps(NamedTuple):
@@ -302,10 +357,10 @@ class Combiner(Claiming):
         query: Float[Tensor, "B L D"],
         memories: tuple[Memory, ...],
         states: tuple[State, ...],
-        mode: Mode,
+        call: dict[str, Any],
     ) -> Answers:
-        """Ask every slot and concatenate the contexts."""
-        contexts, attended = self.ask(query, memories, states, mode)
+        """Ask every slot and concatenate the contexts; `call` are keywords of `Slot.attend`."""
+        contexts, attended = self.ask(query, memories, states, call)
         return contexts[0] if len(contexts) == 1 else torch.cat(contexts, -1), attended
 
     def ask(
@@ -313,10 +368,9 @@ class Combiner(Claiming):
         query: Float[Tensor, "B L D"],
         memories: tuple[Memory, ...],
         states: tuple[State, ...],
-        mode: Mode,
+        call: dict[str, Any],
     ) -> tuple[list[Tensor], tuple[Attended, ...]]:
         """The context of every source by itself."""
-        call = mode.call()
         answers = [
             slot.attend(query, memory, state, **call)
             for slot, memory, state in zip(self.slots, memories, states, strict=True)
@@ -382,10 +436,18 @@ class Wiring(Claiming):
         memories: tuple[Memory, ...],
         states: tuple[State, ...],
         mode: Mode,
+        word: Float[Tensor, "B L De"] | None = None,
     ) -> tuple[Float[Tensor, "B L Dv"], tuple[Attended, ...]]:
-        """Read every source into one context."""
+        """Read every source into one context.
+
+        `word` is what the decoder reads at these steps; a wiring that hands it on gives the fact
+        `token_extras`.
+        """
         assert self.combiner is not None, "a wiring that asks has slots"
-        return self.combiner.attend(query, memories, states, mode)
+        call = mode.call()
+        if word is not None:
+            call["extras"] = {"word": word}
+        return self.combiner.attend(query, memories, states, call)
 
     def start_slots(
         self, hidden: Float[Tensor, "B D"], memories: tuple[Memory, ...]
@@ -417,13 +479,14 @@ def join_steps(found: list[Steps]) -> Steps:
 
 @dataclass(frozen=True)
 class Generated:
-    """Greedy output of a batch."""
+    """What was said to a batch."""
 
     tokens: tuple[tuple[int, ...], ...]
     """Without BOS and EOS; ids of the extended vocabulary."""
     steps: int = 0
     """Decoder steps taken."""
-    weights: Float[Tensor, "B T S"] | None = None
+    scores: tuple[float, ...] = ()
+    """What the search maximized, where it compares sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -436,13 +499,15 @@ class BackboneParts:
     attach_default: Callable[..., Slot]
     """The same for slots that hold ordinary multi-head attention."""
     output: Callable[[OutputSizes], Output]
+    feed_width: Callable[[int], int] = lambda source: 0
+    """`Output.feed_width` of the output, before it can be made."""
     slot: str = ""
     """Which slot holds the variant; empty for the backbone's main one."""
     facts: frozenset[Fact] = field(default_factory=frozenset)
 
 
 class Backbone(Claiming):
-    """A whole network; `forward` runs it under teacher forcing, `generate` decodes greedily."""
+    """A whole network; `forward` runs it under teacher forcing, `generate` decodes."""
 
     slots: ClassVar[tuple[str, ...]]
     """Names of the slots that can hold the variant, the main one first."""
@@ -468,7 +533,7 @@ class Backbone(Claiming):
         return batch
 
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
-        """Decode greedily, all rows at once."""
+        """Decode all rows at once, by the search that the backbone was built with."""
         raise Refused(f"{type(self).__name__} does not decode.")
 
     def variant_slots(self) -> tuple[Slot, ...]:

@@ -41,6 +41,8 @@ class Dims(NamedTuple):
     """Ids a source token can take; 0 where there are no tokens."""
     num_features: int = 0
     """F, per-key features that feedback and position components hand to the score."""
+    word_width: int = 0
+    """Width of the embedded word that comes with a query; 0 where none does."""
 
 
 class QueryShape(NamedTuple):
@@ -71,7 +73,8 @@ class Call:
     progress: float = 1.0
     """Share of training done; 1 in evaluation."""
     extras: Tree = field(default_factory=dict)
-    """Declared per-query inputs, leaves `B L ...`."""
+    """Declared per-query inputs, leaves `B L ...`; `word` is the embedded word that the decoder
+    reads at a step, the one it said before."""
     edit: Edit | None = None
     """Intervention on the weights; None but in analyses."""
 

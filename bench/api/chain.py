@@ -4,6 +4,7 @@ The chain knows axes, not components. Three grades of sequence: without feedback
 through at once; an alignment may scan over queries by itself; feedback makes the chain step.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -103,7 +104,8 @@ class Chain(Variant):
         return self._mix_at_once(call, carried)
 
     def _mix_at_once(self, call: Call, carried: Tree) -> MixResult:
-        energy = self.score.energy(call, self._features(call, carried))
+        seen = {f.branch: f.advance(call, branch(carried, f.branch)) for f in self.feedbacks}
+        energy = self.score.energy(call, self._features(call, seen))
         for position in self.positions:
             if position.changes_energy:
                 energy = energy + position.energy(call)
@@ -117,10 +119,11 @@ class Chain(Variant):
             weights = call.edit(weights, call)
         output = self._read(call, weights)
         after: dict[str, Tensor | Tree] = {"alignment": aligned.state}
+        terms = aligned.terms
         for feedback in self.feedbacks:
-            before = branch(carried, feedback.branch)
-            after[feedback.branch] = feedback.update(call, weights, before)
-        return MixResult(output, weights, after, aligned.terms)
+            after[feedback.branch] = feedback.update(call, weights, seen[feedback.branch])
+            terms = terms | feedback.terms(call, seen[feedback.branch])
+        return MixResult(output, weights, after, terms)
 
     def window(self, call: Call) -> tuple[Allowed | None, Float[Tensor, "B Hq L S"] | None]:
         """Keys that the pattern allows and the score knows, and the pattern's log gain."""
@@ -143,12 +146,10 @@ class Chain(Variant):
                 output = output + position.output(call, weights)
         return output
 
-    def _features(self, call: Call, carried: Tree) -> Features | None:
+    def _features(self, call: Call, seen: Mapping[str, Tree]) -> Features | None:
         if not self._has_features:
             return None
-        parts = [
-            feedback.features(call, branch(carried, feedback.branch)) for feedback in self.feedbacks
-        ]
+        parts = [feedback.features(call, seen[feedback.branch]) for feedback in self.feedbacks]
         parts += [position.features(call) for position in self.positions if position.gives_features]
         if len(parts) == 1:
             return parts[0]

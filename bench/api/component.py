@@ -5,7 +5,7 @@ is what the vectorized hook is tested against in float64.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -39,6 +39,8 @@ class OneQuery:
     """Index in the batch, which addresses the noise."""
     noise: Noise | None = None
     progress: float = 1.0
+    extras: Mapping[str, Tensor] = field(default_factory=dict)
+    """Declared inputs of this query, by name."""
 
     @property
     def num_keys(self) -> int:
@@ -232,6 +234,10 @@ class Feedback(Component):
     num_features: int = 0
     """Per-key features handed to the score."""
 
+    def advance(self, call: Call, state: Tree) -> Tree:
+        """State once a query (L = 1) has come, for an update that needs what comes with it."""
+        return state
+
     def features(self, call: Call, state: Tree) -> Features:
         """Per-key features for the score, from the state before this query."""
         raise NotImplementedError
@@ -239,6 +245,13 @@ class Feedback(Component):
     def update(self, call: Call, weights: Bool[Tensor, "..."] | Weights, state: Tree) -> Tree:
         """State after one query (L = 1)."""
         raise NotImplementedError
+
+    def terms(self, call: Call, state: Tree) -> dict[str, Float[Tensor, "B L"]]:
+        """Facts about one query (L = 1), from the state that the score saw."""
+        return {}
+
+    def oracle_advance(self, one: OneQuery, state: dict[str, Any]) -> None:
+        """`advance` for one query; writes to `state`."""
 
     def oracle_features(self, one: OneQuery, state: dict[str, Any]) -> Float[Tensor, "S F"]:
         """`features` for one query."""

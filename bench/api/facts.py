@@ -30,6 +30,8 @@ FACTS: Mapping[Fact, str] = MappingProxyType(
         "open_loop": "decoder states that do not depend on the context",
         "source_tokens": "the token ids of the source",
         "source_states": "one state for each source token, in the order of the source",
+        "source_order": "a source that is read as it stands",
+        "reads_source": "an output that reads the source itself",
         "gold_alignment": "gold alignments",
         "two_sources": "a second source",
         "features": "features beside the words of the source",
@@ -37,6 +39,7 @@ FACTS: Mapping[Fact, str] = MappingProxyType(
         "equal_width": "queries and keys of equal width",
         "equal_heads": "as many key heads as query heads",
         "reversible_pairs": "pairs that can be trained in both directions",
+        "coverage_embedding": "coverage embeddings",
         "loss:reinforce": "the reinforce loss",
     }
 )
@@ -51,12 +54,17 @@ class Claims(Protocol):
     cannot: ClassVar[Mapping[Fact, str]]
 
 
-def refusal(parts: Iterable[tuple[str, type[Claims]]], given: frozenset[Fact]) -> str | None:
+def refusal(
+    parts: Iterable[tuple[str, type[Claims]]],
+    given: frozenset[Fact],
+    wanted: Iterable[tuple[str, frozenset[Fact]]] = (),
+) -> str | None:
     """Say in one sentence why the named parts cannot work together here, or None.
 
     Args:
         parts: Name and claims of each part.
         given: Facts of the regime, the task, the backbone and what is wanted of the result.
+        wanted: What other names need under their options, beside what parts need always.
     """
     named = list(parts)
     offered = given.union(*(part.gives for _, part in named)) if named else given
@@ -65,8 +73,8 @@ def refusal(parts: Iterable[tuple[str, type[Claims]]], given: frozenset[Fact]) -
         for fact in sorted(part.cannot):
             if fact in have:
                 return f"{name}: {part.cannot[fact]}"
-    for name, part in named:
-        for fact in sorted(part.needs - have):
+    for name, needs in [*((name, part.needs) for name, part in named), *wanted]:
+        for fact in sorted(needs - have):
             takers = [other for other, taker in named if fact in taker.takes]
             if fact in offered and takers:
                 return f"{name} needs {FACTS[fact]}, which {takers[0]} takes away."

@@ -1,5 +1,6 @@
 """The chain by plain loops: one query, one head, one unpadded example at a time."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,6 +25,7 @@ def chain_oracle(
     row: int = 0,
     noise: Noise | None = None,
     progress: float = 1.0,
+    extras: Mapping[str, Float[Tensor, "L ..."]] | None = None,
 ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
     """Answer every query by loops; the oracle of every combination of components.
 
@@ -35,6 +37,7 @@ def chain_oracle(
         row: Index of the example in the batch, which addresses the noise.
         noise: Needed by `read="train"` where the mechanism samples.
         progress: Share of training done.
+        extras: Declared inputs of each query, by name.
     """
     heads, length, _ = query.shape
     group = heads // source.key.shape[1]
@@ -56,6 +59,7 @@ def chain_oracle(
                 row=row,
                 noise=noise,
                 progress=progress,
+                extras={name: given[place] for name, given in (extras or {}).items()},
             )
             rows.append(_one(chain, one, state))
         outputs.append(torch.stack([output for output, _ in rows]))
@@ -69,6 +73,8 @@ def _one(
     for position in chain.positions:
         if position.changes_query:
             one = position.oracle_rotate(one)
+    for feedback in chain.feedbacks:
+        feedback.oracle_advance(one, state[feedback.branch])
     energy = chain.score.oracle(one, _features(chain, one, state))
     for position in chain.positions:
         if position.changes_energy:

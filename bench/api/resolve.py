@@ -266,6 +266,8 @@ class SlotPlace:
     head: str
     """Heads that `head=auto` means here."""
     source_vocab: int = 0
+    word_width: int = 0
+    """Width of the embedded word that comes with a query; 0 where none does."""
     given: frozenset[Fact] = frozenset()
     """Facts of the task and the backbone."""
 
@@ -281,7 +283,7 @@ def build_slot(spec: VariantSpec, place: SlotPlace, *, impl: Impl = "auto") -> S
     heads: Heads = registry.make(
         "head", selector, place.query_width, place.source_width, place.regime
     )
-    dims = heads.dims._replace(source_vocab=place.source_vocab)
+    dims = heads.dims._replace(source_vocab=place.source_vocab, word_width=place.word_width)
     facts = set(place.given)
     if dims.query_width == dims.key_width:
         facts.add("equal_width")

@@ -95,6 +95,28 @@ class Batch:
             gold = functional.pad(gold, (0, beside))
         return replace(self, gold=gold, extended=None)
 
+    def select(self, rows: Int[Tensor, " N"]) -> "Batch":
+        """Pick rows, for beams."""
+
+        def pick(x: Tensor | None) -> Tensor | None:
+            return None if x is None else x.index_select(0, rows)
+
+        chosen = rows.tolist()
+        return replace(
+            self,
+            sources=tuple(
+                Text(text.tokens.index_select(0, rows), pick(text.mask)) for text in self.sources
+            ),
+            inputs=self.inputs.index_select(0, rows),
+            targets=self.targets.index_select(0, rows),
+            mask=self.mask.index_select(0, rows),
+            extended=pick(self.extended),
+            gold=pick(self.gold),
+            features=pick(self.features),
+            references=tuple(self.references[row] for row in chosen if self.references),
+            names=tuple(self.names[row] for row in chosen if self.names),
+        )
+
     def to(self, device: torch.device) -> "Batch":
         """Move every tensor."""
 
@@ -157,11 +179,19 @@ class Answer:
     predicted: Int[Tensor, "B T"] | None = None
     """Best token at every target under teacher forcing."""
     nll: Float[Tensor, "B T"] | None = None
-    """Negative log likelihood of the targets (nats), zero where not scored."""
+    """Negative log likelihood of the targets (nats), zero where not scored; None where the output
+    has no factor per token."""
     generated: tuple[tuple[int, ...], ...] | None = None
-    """Greedy output without EOS, where the task decodes."""
+    """Decoded output without EOS, where the task decodes."""
     weights: Float[Tensor, "B T S"] | None = None
     """Attention under teacher forcing, averaged over heads."""
+
+    def words(self) -> list[list[int]]:
+        """What was said of every row: under teacher forcing where scored, or else greedily."""
+        if self.predicted is None:
+            return [list(row) for row in self.generated or ()]
+        pairs = zip(self.predicted, self.batch.mask, strict=True)
+        return [row[kept].tolist() for row, kept in pairs]
 
 
 class Sample(NamedTuple):
@@ -195,10 +225,12 @@ class Task:
     """What the task provides: `gold_alignment`, `source_tokens`, `reversible_pairs` ..."""
     presets: ClassVar[Mapping[str, TaskPreset]]
     """Sizes and backbones by preset name: `smoke`, `quick`, `standard`."""
-    decodes: ClassVar[bool] = False
-    """Whether scoring needs greedily generated output, not only teacher forcing."""
+    decodes: bool = False
+    """Whether scoring needs decoded output, not only teacher forcing."""
     needs_predictions: ClassVar[bool] = True
     """Whether scoring looks at the best word of every target under teacher forcing."""
+    ranks_tokens: ClassVar[bool] = False
+    """Whether the first metric is about single words, which not every output predicts."""
     data_license: ClassVar[str] = "open (generated)"
     needs_download: ClassVar[bool] = False
     """Whether the data do not ship with the bench or a library."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 
 from bench.certify.compare import expect, gradients
-from bench.certify.place import KEYS, ROWS, VOCAB, Subject
+from bench.certify.place import KEYS, ROWS, VOCAB, WORD_WIDTH, Subject
 from bench.certify.question import LENGTHS, Mode, Question, answer, ask, modes
 
 CACHED = (4, KEYS - 4)
@@ -63,7 +63,7 @@ def _no_change(
         value[:, :, t + 1 :] -= 2.0
         tokens[:, t + 1 :] = (tokens[:, t + 1 :] + 1) % VOCAB
         other = replace(source, key=key, value=value, tokens=tokens)
-        after = answer(subject, Question(question.query, other), mode, split=split).output
+        after = answer(subject, question.but(question.query, other), mode, split=split).output
         same = torch.equal(after[:, :, : t + 1], before[:, :, : t + 1])
         expect(same, f"changing keys after {t} changes the queries up to {t} ({place})")
 
@@ -73,12 +73,14 @@ def _through_heads(subject: Subject) -> None:
     width = subject.slot.heads.dims.model_width
     x = torch.randn(ROWS, KEYS, width, generator=rng, dtype=torch.float64).requires_grad_()
     tokens = torch.randint(1, VOCAB, (ROWS, KEYS), generator=rng)
+    words = torch.randn(ROWS, KEYS, WORD_WIDTH, generator=rng, dtype=torch.float64)
     state = subject.slot.start(None, x)
     output, _ = subject.slot.attend(
         x,
         None,
         state,
         own=(x, None, tokens),
+        extras={"word": words},
         read="expected",
         want_weights=subject.weights,
     )

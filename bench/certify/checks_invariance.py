@@ -51,7 +51,7 @@ def _hides_content(subject: Subject, question: Question, mode: Mode, whole: torc
         value=torch.where(hidden[:, None, :, None], -HUGE, source.value),
         tokens=torch.where(hidden, (source.tokens + 1) % VOCAB, source.tokens),
     )
-    fresh = Question(question.query, poison).fresh()
+    fresh = question.but(question.query, poison).fresh()
     output = answer(subject, fresh, mode).output
     for row in range(ROWS):
         real = _real(subject, row)
@@ -72,11 +72,12 @@ def _hides_length(subject: Subject, question: Question, mode: Mode, whole: torch
     tokens = wider.source.tokens.clone()
     key[:, :, :KEYS], value[:, :, :KEYS] = question.source.key, question.source.value
     tokens[:, :KEYS] = question.source.tokens
-    query = question.query
+    query, words = question.query, question.words
     if subject.own:
         query = torch.cat((query, wider.query[:, :, KEYS:]), 2)
+        words = torch.cat((words, wider.words[:, KEYS:]), 1)
     source = replace(wider.source, key=key, value=value, tokens=tokens)
-    output = answer(subject, Question(query, source), mode).output
+    output = answer(subject, Question(query, source, words), mode).output
     for row in range(ROWS):
         real = min(_real(subject, row), whole.shape[2])
         sentence = f"{mode}: {EXTRA} more padded keys change row {row}"
@@ -98,7 +99,8 @@ def one_row(subject: Subject, question: Question, row: int, length: int) -> Ques
     query = question.query[row : row + 1]
     if subject.own:
         query = query[:, :, :length]
-    return Question(query, replace(source, mask=None))
+    words = question.words[row : row + 1, : query.shape[2]]
+    return Question(query, replace(source, mask=None), words)
 
 
 def batch_invariance(subject: Subject) -> None:
@@ -200,8 +202,8 @@ def permutation_law(subject: Subject) -> None:
             tokens=source.tokens[:, order],
         )
         for mode in modes(subject, "expected", "hard"):
-            one = answer(subject, Question(question.query, source), mode)
-            two = answer(subject, Question(question.query, turned), mode)
+            one = answer(subject, question.but(question.query, source), mode)
+            two = answer(subject, question.but(question.query, turned), mode)
             sentence = f"{mode}: the order of keys matters"
             expect_near(two.output, one.output, LOOPS, sentence)
             if one.weights is not None and two.weights is not None:

@@ -63,6 +63,7 @@ def compile_law(subject: Subject) -> None:
             noise=Noise(1) if training else None,
             progress=TRAINED if training else 1.0,
             want_weights=mode.weights,
+            extras={"word": question.words},
         )
         wanted = answer(subject, question, mode)
         same = torch.equal(found.output, wanted.output)

@@ -82,7 +82,7 @@ def _finite_differences(subject: Subject) -> None:
 
     def output(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         source = replace(question.source, key=key, value=value)
-        return answer(subject, Question(query, source), mode).output
+        return answer(subject, question.but(query, source), mode).output
 
     try:
         gradcheck(output, question.leaves(), fast_mode=True)
@@ -105,4 +105,5 @@ def _loops(
         row=row,
         noise=Noise(1) if training else None,
         progress=TRAINED if training else 1.0,
+        extras={"word": alone.words[0]},
     )

@@ -13,7 +13,7 @@ from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import parse
 from bench.api.source import Memory, State
 from bench.certify.compare import expect, leaves_of
-from bench.certify.place import KEYS, QUERIES, ROWS, VOCAB, Subject
+from bench.certify.place import KEYS, QUERIES, ROWS, VOCAB, WORD_WIDTH, Subject
 from bench.certify.question import LENGTHS, Mode, Path, answer, ask, every_mode, modes
 
 
@@ -51,15 +51,15 @@ def _through_heads(subject: Subject) -> None:
     width = slot.heads.dims.model_width
     x = torch.randn(ROWS, queries, width, generator=rng, dtype=torch.float64)
     tokens = torch.randint(1, VOCAB, (ROWS, KEYS), generator=rng)
+    words = torch.randn(ROWS, queries, WORD_WIDTH, generator=rng, dtype=torch.float64)
+    call: dict[str, Any] = {"want_weights": subject.weights, "extras": {"word": words}}
     if own:
         given = (x, None, tokens)
-        state = slot.start(None, x)
-        output, _ = slot.attend(x, None, state, own=given, want_weights=subject.weights)
+        output, _ = slot.attend(x, None, slot.start(None, x), own=given, **call)
     else:
         y = torch.randn(ROWS, KEYS, subject.source_width, generator=rng, dtype=torch.float64)
         memory = slot.prepare(y, None, tokens)
-        state = slot.start(memory, x)
-        output, _ = slot.attend(x, memory, state, want_weights=subject.weights)
+        output, _ = slot.attend(x, memory, slot.start(memory, x), **call)
     _has_shape(output, (ROWS, queries, slot.output_width), "through the heads, the output")
 
 

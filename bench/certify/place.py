@@ -23,6 +23,7 @@ from bench.api.selector import Selector
 from bench.api.variant import Impl, Slot, Variant
 
 ROWS, HEADS, WIDTH, KEYS, QUERIES, SOURCE_WIDTH, VOCAB = 3, 2, 5, 7, 11, 13, 17
+WORD_WIDTH = 19
 
 OFFERED: frozenset[Fact] = frozenset(
     {
@@ -30,6 +31,7 @@ OFFERED: frozenset[Fact] = frozenset(
         "stepwise",
         "open_loop",
         "source_tokens",
+        "source_states",
         "gold_alignment",
         "token_extras",
         "two_sources",
@@ -138,6 +140,7 @@ def build_subject(spec: VariantSpec, placement: Placement, impl: Impl = "auto") 
                 source_width=source_width,
                 head=head,
                 source_vocab=VOCAB,
+                word_width=WORD_WIDTH,
                 given=given,
             )
             try:

@@ -10,7 +10,7 @@ from torch import Tensor
 from bench.api.call import Attended, QueryShape, Read
 from bench.api.noise import Noise
 from bench.api.source import Memory, Source, State, tree_map
-from bench.certify.place import KEYS, QUERIES, ROWS, VOCAB, Subject
+from bench.certify.place import KEYS, QUERIES, ROWS, VOCAB, WORD_WIDTH, Subject
 
 LENGTHS = (KEYS, 4, 1)
 """Keys of the three rows of a padded batch."""
@@ -49,17 +49,23 @@ class Question:
 
     query: Tensor
     source: Source
+    words: Tensor
+    """Embedded words that come with the queries."""
 
     def rows(self, index: Tensor | slice) -> "Question":
         """Some rows, or the rows in another order."""
-        return Question(self.query[index], cut(self.source, rows=index))
+        return Question(self.query[index], cut(self.source, rows=index), self.words[index])
 
     def to(self, dtype: torch.dtype) -> "Question":
         """The same question in another precision."""
         source = replace(
             self.source, key=self.source.key.to(dtype), value=self.source.value.to(dtype)
         )
-        return Question(self.query.to(dtype), source)
+        return Question(self.query.to(dtype), source, self.words.to(dtype))
+
+    def but(self, query: Tensor, source: Source) -> "Question":
+        """The same words beside another query and source."""
+        return Question(query, source, self.words[:, : query.shape[2]])
 
     def leaves(self) -> tuple[Tensor, Tensor, Tensor]:
         """Query, key and value."""
@@ -68,7 +74,7 @@ class Question:
     def fresh(self) -> "Question":
         """A copy whose query, key and value want gradients."""
         query, key, value = (leaf.detach().clone().requires_grad_() for leaf in self.leaves())
-        return Question(query, replace(self.source, key=key, value=value))
+        return self.but(query, replace(self.source, key=key, value=value))
 
 
 def ask(
@@ -93,7 +99,7 @@ def ask(
     value = normal(rows, dims.kv_heads, keys, dims.value_width)
     tokens = torch.randint(1, VOCAB, (rows, keys), generator=rng)
     mask = None if lengths is None else padding(lengths, keys)
-    return Question(query, Source(key, value, mask, tokens))
+    return Question(query, Source(key, value, mask, tokens), normal(rows, queries, WORD_WIDTH))
 
 
 def padding(lengths: Sequence[int], keys: int) -> Tensor:
@@ -142,6 +148,7 @@ class Path:
             read=self.mode.read,
             noise=self.noise,
             progress=TRAINED if self.mode.read == "train" else 1.0,
+            extras={"word": self.question.words[:, chunk]},
             want_weights=self.mode.weights,
         )
         self.state = found.state

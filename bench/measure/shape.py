@@ -49,9 +49,18 @@ class AttendShape(Config):
     @property
     def dims(self) -> Dims:
         """Sizes a variant is built with."""
-        width = self.width
-        model = self.heads * width
-        return Dims(self.heads, self.heads, width, width, width, model, self.regime, SOURCE_VOCAB)
+        heads, width = self.heads, self.width
+        return Dims(
+            heads,
+            heads,
+            width,
+            width,
+            width,
+            heads * width,
+            self.regime,
+            source_vocab=SOURCE_VOCAB,
+            word_width=width,
+        )
 
     def show(self) -> str:
         """Print the canonical selector, defaults written out."""

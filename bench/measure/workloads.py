@@ -24,6 +24,8 @@ GIVEN: frozenset[Fact] = frozenset(
         "equal_width",
         "equal_heads",
         "source_tokens",
+        "token_extras",
+        "source_states",
         "gold_alignment",
         "open_loop",
         "reversible_pairs",
@@ -82,13 +84,18 @@ def answer(
     """Prepare, start and attend: what a layer does with one batch."""
     rows, heads, _, width = query.shape
     like = QueryShape(rows, heads, width, query.dtype, query.device)
-    options = {"want_weights": want_weights, **call}
+    options = {"want_weights": want_weights, "extras": _extras(query), **call}
     if variant.dims.regime in ("cross", "pool"):
         memory = variant.prepare(source)
         state = variant.start(memory, like)
         return variant.attend(query, memory, state, **options)  # type: ignore[arg-type]
     state = variant.start(None, like)
     return variant.attend(query, None, state, new=source, **options)  # type: ignore[arg-type]
+
+
+def _extras(query: Tensor) -> dict[str, Tensor]:
+    """The first head's queries stand for the words that come with them."""
+    return {"word": query[:, 0]}
 
 
 def forward(variant: Variant, inputs: Inputs) -> Work:
@@ -144,8 +151,9 @@ def decode_step(variant: Variant, inputs: Inputs) -> Work:
         return _cross_step(variant, query, without_gradients(lambda: variant.prepare(source))())
     fill = without_gradients(lambda: answer(variant, inputs.query, source))
     state, new = fill().state, inputs.next_source
+    extras = _extras(query)
     return without_gradients(
-        lambda: variant.attend(query, None, state, new=new, want_weights=False)
+        lambda: variant.attend(query, None, state, new=new, want_weights=False, extras=extras)
     )
 
 
@@ -153,7 +161,10 @@ def _cross_step(variant: Variant, query: Tensor, memory: Memory) -> Work:
     rows, heads, _, width = query.shape
     like = QueryShape(rows, heads, width, query.dtype, query.device)
     state = without_gradients(lambda: variant.start(memory, like))()
-    return without_gradients(lambda: variant.attend(query, memory, state, want_weights=False))
+    extras = _extras(query)
+    return without_gradients(
+        lambda: variant.attend(query, memory, state, want_weights=False, extras=extras)
+    )
 
 
 def without_gradients(work: Callable[[], T]) -> Callable[[], T]:

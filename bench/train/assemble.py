@@ -5,11 +5,20 @@ from pathlib import Path
 from typing import Any
 
 from bench.api import registry
-from bench.api.backbone import Backbone, BackboneParts, JointLoss, Loss, Output, OutputSizes
+from bench.api.backbone import (
+    Backbone,
+    BackboneParts,
+    JointLoss,
+    Loss,
+    LossSizes,
+    Output,
+    OutputSizes,
+    Wiring,
+)
 from bench.api.cell import Cell
 from bench.api.config import build_config
 from bench.api.errors import Refused
-from bench.api.facts import FACTS, Claims, Fact, refusal
+from bench.api.facts import Claims, Fact, refusal
 from bench.api.resolve import SlotPlace, VariantSpec, build_slot, resolve
 from bench.api.selector import Selector, parse, show_value
 from bench.api.task import Sizes, Task
@@ -19,6 +28,10 @@ from bench.train.system import System
 PLAIN_POSITIONED = "scaled_dot[position=sinusoid]"
 PLAIN = "scaled_dot"
 """What stands in a transformer's other slots: relative order in self-attention, none across."""
+BEYOND = (Output, Loss, JointLoss)
+"""What looks at attention from outside."""
+
+Part = tuple[str, type[Claims]]
 
 PART_AXES = ("encoder", "source_order", "wiring", "combiner")
 """Axes of a backbone whose parts make claims."""
@@ -33,7 +46,7 @@ class Assembled:
     spec: VariantSpec
 
 
-def backbone_parts(backbone: Selector) -> list[tuple[str, type[Claims]]]:
+def backbone_parts(backbone: Selector) -> list[Part]:
     """Names and claims of what a backbone is made of."""
     options = backbone.options
     named = [(axis, s) for axis in PART_AXES for s in registry.options_of(options.get(axis, ()))]
@@ -42,15 +55,21 @@ def backbone_parts(backbone: Selector) -> list[tuple[str, type[Claims]]]:
 
 def place_facts(task: type[Task], backbone: Selector) -> frozenset[Fact]:
     """Facts of a place, from data alone: nothing is built and nothing is read."""
-    facts = set(task.facts) | {"padding", "stepwise", "source_states"}
-    config: Any = build_config(
-        registry.entry("backbone", backbone.name).config, backbone.options, backbone.name
-    )
+    taken = [part.takes for _, part in backbone_parts(backbone)]
+    return _offered(task, backbone).difference(*taken)
+
+
+def _offered(task: type[Task], backbone: Selector) -> frozenset[Fact]:
+    """Facts of a place before any part of the backbone takes some away."""
+    entry = registry.entry("backbone", backbone.name)
+    facts = {*task.facts, *entry.target.gives, "padding", "stepwise", "source_order"}
+    config: Any = build_config(entry.config, backbone.options, backbone.name)
     if "wiring" in backbone.options:
         wiring = registry.entry("wiring", config.wiring.name)
         options = build_config(wiring.config, config.wiring.options, config.wiring.name)
         facts |= wiring.target.given(options)
-    return frozenset(facts.difference(*(part.takes for _, part in backbone_parts(backbone))))
+        facts |= {"source_states"} if wiring.target.attends else set()
+    return frozenset(facts)
 
 
 def cell_refusal(spec: VariantSpec, task: type[Task], backbone: Selector, slot: str) -> str | None:
@@ -58,33 +77,80 @@ def cell_refusal(spec: VariantSpec, task: type[Task], backbone: Selector, slot: 
     for axis, fixed in spec.fixes.items():
         if show_value(backbone.options.get(axis, ())) != fixed.show():
             return f"{spec.name} is {axis}={fixed}, and {backbone.name} has no such axis."
-    inside = backbone_parts(backbone)
     # widths are known only once something is built; the slot refuses what does not fit
-    facts = place_facts(task, backbone) | {slot, "equal_width", "equal_heads"}
-    # parts take away what the task gives, and then the reason names them
-    facts |= task.facts | {"source_states"}
-    parts = spec.claims() + inside
+    facts = _offered(task, backbone) | {slot, "equal_width", "equal_heads"}
+    if _feed_width(spec, 1):
+        facts -= {"open_loop"}
+    parts = spec.claims()
+    wanted = [_search_needs(backbone)]
     direction = backbone.options.get("direction")
     if isinstance(direction, tuple) and direction[0].name == "both":
         if "reversible_pairs" not in facts:
             return f"direction=both needs pairs that can be trained both ways, not {task.__name__}."
-        takers = [name for name, part in inside if "source_states" in part.takes]
-        if takers:
-            return f"direction=both needs {FACTS['source_states']}, which {takers[0]} takes away."
+        # weights of the two directions are compared place by place
+        wanted.append(("direction=both", frozenset({"source_states", "source_order"})))
         joint = registry.options_of(direction[0].options["joint"])[0]
         parts.append((joint.name, registry.entry("joint", joint.name).target))
-    beyond = [
-        name
-        for name, part in parts
-        if issubclass(part, Output | Loss | JointLoss) and "weights" in part.needs
-    ]
-    wiring = backbone.options.get("wiring")
-    if isinstance(wiring, tuple) and not registry.entry("wiring", wiring[0].name).target.attends:
-        return f"{beyond[0]} needs attention, and {wiring[0].name} has none." if beyond else None
+    reason = _output_refusal(spec, task, backbone)
+    reason = reason or _weights_refusal(parts, wanted, backbone, slot)
+    return reason or refusal(_asked(parts, backbone), facts, wanted)
+
+
+def _output_refusal(spec: VariantSpec, task: type[Task], backbone: Selector) -> str | None:
+    """Say why the output cannot answer this task through this backbone, or None."""
+    name = spec.axes["output"][0].name
+    if registry.entry("output", name).target.sequence_only and task.ranks_tokens:
+        return f"{name} predicts no single words, by which {task.__name__} is ranked."
+    if _feed_width(spec, 1) and "wiring" not in backbone.options:
+        return f"{name} feeds the decoder word by word, and {backbone.name} reads all at once."
+    return None
+
+
+def _weights_refusal(
+    parts: list[Part],
+    wanted: list[tuple[str, frozenset[Fact]]],
+    backbone: Selector,
+    slot: str,
+) -> str | None:
+    """Say why there are no weights over the source for those parts that look at them, or None."""
+    beyond = [name for name, part in parts if issubclass(part, BEYOND) and "weights" in part.needs]
+    beyond += [name for name, needs in wanted if "weights" in needs]
+    if not beyond:
+        return None
+    wiring = _wiring(backbone)
+    if wiring is not None and not wiring[1].attends:
+        return f"{beyond[0]} needs attention, and {wiring[0]} has none."
     slots = registry.entry("backbone", backbone.name).target.slots
-    if beyond and "cross" in slots and slot != "cross":
+    if "cross" in slots and slot != "cross":
         return f"{beyond[0]} needs weights over the source, and the {slot} slot has none."
-    return refusal(parts, facts)
+    return None
+
+
+def _asked(parts: list[Part], backbone: Selector) -> list[Part]:
+    """The parts that are used there, and those of the backbone."""
+    wiring = _wiring(backbone)
+    if wiring is not None and not wiring[1].attends:
+        # the attention is named but never asked, so it may need what it likes
+        parts = [part for part in parts if issubclass(part[1], BEYOND)]
+    return [*parts, *backbone_parts(backbone)]
+
+
+def _wiring(backbone: Selector) -> tuple[str, type[Wiring]] | None:
+    """Name and class of the backbone's wiring, where it has one."""
+    chosen = backbone.options.get("wiring")
+    if not isinstance(chosen, tuple):
+        return None
+    return chosen[0].name, registry.entry("wiring", chosen[0].name).target
+
+
+def _search_needs(backbone: Selector) -> tuple[str, frozenset[Fact]]:
+    """Name of the backbone's search, and what it needs under its options."""
+    chosen = backbone.options.get("search")
+    if not isinstance(chosen, tuple):
+        return "", frozenset()
+    found = registry.entry("search", chosen[0].name)
+    config = build_config(found.config, chosen[0].options, found.name)
+    return found.name, found.target.wanted(config)
 
 
 def source_refusal(sizes: Sizes, backbone: str) -> str | None:
@@ -117,9 +183,7 @@ def assemble(cell: Cell, data_dir: Path | None) -> Assembled:
     facts = place_facts(entry.target, backbone)
     impl: Impl = cell.impl  # type: ignore[assignment]  # checked by the planner
     there = _backbone(backbone, spec, task.sizes, cell.slot, facts, impl)
-    losses: dict[str, Loss] = {
-        selector.name: registry.make("loss", selector) for selector in spec.axes["loss"]
-    }
+    losses = _losses(spec, there)
     back, joint = None, None
     direction = backbone.options.get("direction")
     if isinstance(direction, tuple) and direction[0].name == "both":
@@ -127,6 +191,27 @@ def assemble(cell: Cell, data_dir: Path | None) -> Assembled:
         joint = _joint(named)
         back = _backbone(backbone, spec, _reversed(task.sizes), cell.slot, facts, impl)
     return Assembled(task, System(there, losses, back, joint), spec)
+
+
+def _losses(spec: VariantSpec, backbone: Backbone) -> dict[str, Loss]:
+    slots = backbone.variant_slots()
+    dims = slots[0].heads.dims if slots else None
+    sizes = LossSizes(dims.kv_heads * dims.value_width if dims is not None else 0)
+    losses: dict[str, Loss] = {
+        selector.name: registry.make("loss", selector) for selector in spec.axes["loss"]
+    }
+    for loss in losses.values():
+        loss.attach(sizes)
+    return losses
+
+
+def _feed_width(spec: VariantSpec, source: int) -> int:
+    """What the output adds to each decoder input, for source states of a width."""
+    chosen = spec.axes["output"][0]
+    entry = registry.entry("output", chosen.name)
+    config = build_config(entry.config, chosen.options, chosen.name)
+    width: int = entry.target.feed_width(config, source)
+    return width
 
 
 def _joint(selector: Selector) -> JointLoss:
@@ -156,11 +241,15 @@ def _backbone(
     def output(widths: OutputSizes) -> Any:
         return registry.make("output", spec.axes["output"][0], widths)
 
+    def feed_width(source: int) -> int:
+        return _feed_width(spec, source)
+
     parts = BackboneParts(
         sizes=sizes,
         attach=attach,
         attach_default=attach_default,
         output=output,
+        feed_width=feed_width,
         slot=slot,
         facts=facts,
     )

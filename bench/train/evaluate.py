@@ -45,7 +45,7 @@ def evaluate(
         for batch in task.evaluation(split):
             here = backbone.arrange(batch.to(device))
             answer = _teacher_forced(task, backbone, here)
-            if task.decodes:
+            if task.decodes or backbone.output.sequence_only:
                 start = clock()
                 said = backbone.generate(here, task.sizes.max_length, Mode(want_weights=True))
                 seconds += clock() - start
@@ -58,15 +58,16 @@ def evaluate(
 
 def _teacher_forced(task: Task, backbone: Backbone, batch: Batch) -> Answer:
     trace = backbone(batch, Mode())
-    nll = backbone.output.nll(trace, backbone.emit, batch)
-    predicted = None
-    if task.needs_predictions and not backbone.output.sequence_only:
-        predicted = backbone.output.log_probs(trace, backbone.emit, batch).argmax(-1).cpu()
+    predicted, nll = None, None
+    if not backbone.output.sequence_only:
+        nll = backbone.output.nll(trace, backbone.emit, batch).cpu()
+        if task.needs_predictions:
+            predicted = backbone.output.log_probs(trace, backbone.emit, batch).argmax(-1).cpu()
     weights = None
     if trace.attended and trace.attended[0].weights is not None and backbone.aligns(batch):
         weights = trace.weights.cpu()
     on_cpu = batch.to(torch.device("cpu"))
-    return Answer(on_cpu, predicted, nll.cpu(), None, weights)
+    return Answer(on_cpu, predicted, nll, None, weights)
 
 
 def score_rows(scores: Sequence[Scored], split: Split) -> list[Row]:

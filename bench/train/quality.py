@@ -18,6 +18,7 @@ from bench.api.noise import Noise
 from bench.api.task import Batch, Scored
 from bench.train.assemble import Assembled, assemble
 from bench.train.evaluate import Clock, Evaluated, attention_maps, evaluate, score_rows
+from bench.train.fit import fit_outputs
 from bench.train.protocol import AdamProtocol, read_protocol
 from bench.train.system import Carry, System
 from results.row import Row
@@ -156,6 +157,9 @@ def _train_cell(
     protocol = read_protocol(cell.protocol)
     run = start_training(system, protocol, cell.seed, clock)
     result = QualityResult(rows=_size_rows(built), system=system)
+    fitted = fit_outputs(system, built.task, protocol.batch, cell.seed, clock)
+    if fitted is not None:
+        result.rows.append(Row(metric="fit_cpu_s", value=fitted))
     generator = torch.Generator().manual_seed(cell.seed)
     primary = built.task.metrics[0].name
     seen = 0

@@ -1,5 +1,6 @@
 """What is trained: one backbone, or two directions that share a batch and a joint loss."""
 
+import copy
 from dataclasses import replace
 
 import torch
@@ -30,8 +31,11 @@ class System(nn.Module):
         self.there = there
         self.back = back
         self.joint = joint
-        self.terms = nn.ModuleDict({name.replace(".", "_"): loss for name, loss in losses.items()})
         self.named_losses = losses
+        # a loss with parameters learns those of one direction; the other begins as its copy
+        self.back_losses = copy.deepcopy(losses) if back is not None else {}
+        self.terms = nn.ModuleDict(losses)
+        self.back_terms = nn.ModuleDict(self.back_losses)
 
     def init_carry(self) -> Carry:
         """Carry before the first step, of each loss in each direction."""
@@ -43,20 +47,27 @@ class System(nn.Module):
     ) -> tuple[dict[str, Float[Tensor, ""]], Carry]:
         """Terms to be summed and minimized (nats per target token), and the next carry."""
         there = self._inputs(self.there, batch, mode)
-        terms, after = self._terms(there, carry, "")
+        terms, after = self._terms(self.there, there, self.named_losses, carry, "")
         if self.back is not None and self.joint is not None:
             back = self._inputs(self.back, reverse_batch(batch), mode)
-            more, next_carry = self._terms(back, carry, BACK)
+            more, next_carry = self._terms(self.back, back, self.back_losses, carry, BACK)
             terms |= {**more, "joint": self.joint(there, back)}
             after |= next_carry
         return terms, after
 
     def _terms(
-        self, inputs: LossInputs, carry: Carry, end: str
+        self,
+        backbone: Backbone,
+        inputs: LossInputs,
+        losses: dict[str, Loss],
+        carry: Carry,
+        end: str,
     ) -> tuple[dict[str, Float[Tensor, ""]], Carry]:
         """Likelihood and losses of one direction, named with its ending."""
         terms, after = {f"nll{end}": _per_token(inputs)}, {}
-        for name, loss in self.named_losses.items():
+        own = backbone.output.own_losses(inputs.trace, backbone.emit, inputs.batch)
+        terms |= {name + end: term for name, term in own.items()}
+        for name, loss in losses.items():
             terms[name + end], after[name + end] = loss(inputs, carry[name + end])
         return terms, after
 

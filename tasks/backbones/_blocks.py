@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -133,6 +133,15 @@ class LayerPath(NamedTuple):
     own: State | None = None
     cross: State | None = None
     convolution: Tensor | None = None
+
+    def select(self, rows: Int[Tensor, " N"]) -> "LayerPath":
+        """Pick batch rows, for beams."""
+        convolution = self.convolution
+        return LayerPath(
+            None if self.own is None else self.own.select(rows),
+            None if self.cross is None else self.cross.select(rows),
+            None if convolution is None else convolution.index_select(0, rows),
+        )
 
 
 class Block(nn.Module):

@@ -50,6 +50,7 @@ class Pooling(Backbone):
     """The pooled vector alone is classified, so the attention must find what matters."""
 
     slots = ("pool",)
+    gives = frozenset({"source_states"})
 
     def __init__(self, config: PoolingConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)
@@ -72,7 +73,17 @@ class Pooling(Backbone):
         )
         self.project = nn.Linear(self.slot.output_width, sizes.target_vocab)
         self.output = parts.output(
-            OutputSizes(sizes.target_vocab, asking, self.slot.output_width, asking, sizes.unk)
+            OutputSizes(
+                vocab=sizes.target_vocab,
+                states=asking,
+                context=self.slot.output_width,
+                embedded=asking,
+                unk=sizes.unk,
+                source=self.encoder.output_width,
+                source_vocab=sizes.source_vocabs[0],
+                bos=sizes.bos,
+                eos=sizes.eos,
+            )
         )
 
     def arrange(self, batch: Batch) -> Batch:

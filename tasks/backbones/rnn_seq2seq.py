@@ -1,14 +1,15 @@
 """Recurrent encoder-decoder: the house of the classic mechanisms.
 
 Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473; Luong et al., 2015,
-https://arxiv.org/abs/1508.04025. Encoder, source order, wiring, combiner and direction are axes.
+https://arxiv.org/abs/1508.04025. Encoder, source order, wiring, combiner, direction and search are
+axes.
 """
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -30,14 +31,15 @@ from bench.api.backbone import (
     join_steps,
 )
 from bench.api.config import Config, FloatRange, IntRange
-from bench.api.noise import Noise
 from bench.api.registry import register
 from bench.api.resolve import SlotPlace
+from bench.api.search import Said, Search
 from bench.api.selector import Selector
-from bench.api.source import Memory
+from bench.api.source import Memory, Tree, tree_map
 from bench.api.task import Batch
 from bench.api.variant import Slot
 from tasks.backbones._child_sum import ChildSum
+from tasks.backbones._decoding import repeated_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +64,8 @@ class RnnSeq2SeqConfig(Config):
     """How the summaries of several sources start the decoder: side by side, or gated."""
     direction: Selector = Selector("single")
     """One direction, or two trained jointly."""
+    search: Selector = Selector("greedy")
+    """How words are chosen when decoding."""
     projection: Literal["float32", "bfloat16"] = "float32"
     """Precision of the product with the vocabulary matrix."""
 
@@ -103,27 +107,35 @@ class RnnSeq2Seq(Backbone):
                     source_width=source_width,
                     head="raw",
                     source_vocab=sizes.source_vocabs[0],
+                    word_width=config.embedding,
                     given=parts.facts,
                 )
             )
 
+        self.fed = parts.feed_width(encoders[0].output_width)
+        embedded = config.embedding + self.fed
         wired = WiringSizes(
-            config.embedding,
+            embedded,
             config.hidden,
             sum(widths) if self.child_sum is None else config.hidden,
             tuple(encoder.output_width for encoder in encoders),
             config.combiner,
             _backward_units(encoders) if self.child_sum is None else (),
         )
+        self.search: Search = registry.make("search", config.search, sizes)
         self.wiring: Wiring = registry.make("wiring", config.wiring, wired, attach)
         self.project = nn.Linear(self.wiring.readout_width, sizes.target_vocab)
         self.output = parts.output(
             OutputSizes(
-                sizes.target_vocab,
-                config.hidden,
-                self.wiring.context_width,
-                config.embedding,
-                sizes.unk,
+                vocab=sizes.target_vocab,
+                states=config.hidden,
+                context=self.wiring.context_width,
+                embedded=embedded,
+                unk=sizes.unk,
+                source=encoders[0].output_width,
+                source_vocab=sizes.source_vocabs[0],
+                bos=sizes.bos,
+                eos=sizes.eos,
             )
         )
 
@@ -150,43 +162,85 @@ class RnnSeq2Seq(Backbone):
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Run under teacher forcing."""
-        memories, path = self._begin(self.arrange(batch))
+        batch = self.arrange(batch)
+        memories, path = self._begin(batch)
         embedded = self._drop(self.target_embedding(batch.inputs))
-        if self.wiring.sampling > 0 and mode.read == "train":
-            steps, embedded = self._run_sampling(embedded, memories, path, mode)
+        if self.fed or (self.wiring.sampling > 0 and mode.read == "train"):
+            embedded, steps = self._run_by_word(embedded, batch, memories, path, mode)
         else:
             steps = self.wiring.run(embedded, memories, path, mode)
         return Trace(steps.states, steps.context, embedded, steps.attended, memories)
 
-    def _run_sampling(
-        self, embedded: Tensor, memories: tuple[Memory, ...], path: Path, mode: Mode
-    ) -> tuple[Steps, Tensor]:
-        """Word by word; some inputs are what the network itself would have said before."""
-        assert mode.noise is not None, "read='train' needs noise"
-        rows, length, _ = embedded.shape
-        place = torch.arange(length, device=embedded.device)
-        drawn = mode.noise.uniform("sampling", rows, 1, place, 1)[:, 0] < self.wiring.sampling
-        found: list[Steps] = []
+    def _run_by_word(
+        self,
+        embedded: Float[Tensor, "B T De"],
+        batch: Batch,
+        memories: tuple[Memory, ...],
+        path: Path,
+        mode: Mode,
+    ) -> tuple[Float[Tensor, "B T Df"], Steps]:
+        """One word after the other, where what is read hangs on what was predicted before.
+
+        An output may feed what it says of the word before; a wiring may want some words drawn from
+        the network's own last prediction.
+        """
+        carried = self.output.begin(batch, memories)
+        words = list(self._heard(batch).split(1, 1))
+        drawn = self._drawn(words, mode)
         read: list[Tensor] = []
-        for t, word in enumerate(embedded.split(1, 1)):
-            given = word
-            if t > 0 and bool(drawn[:, t].any()):
-                said = self._said(found[-1], read[-1], mode.noise, t)
-                given = torch.where(
-                    drawn[:, t, None], self._drop(self.target_embedding(said)), word
-                )
-            read.append(given)
-            found.append(self.wiring.step(given, memories, path, mode))
+        found: list[Steps] = []
+        given = list(embedded.split(1, 1))
+        for t in range(len(given)):
+            if t > 0 and drawn is not None and bool(drawn[:, t].any()):
+                said = self._said(found[-1], read[-1], mode, t)
+                words[t] = torch.where(drawn[:, t], said, words[t])
+                fresh = self._drop(self.target_embedding(said))
+                given[t] = torch.where(drawn[:, t, None], fresh, given[t])
+            states = found[-1].states if found else None
+            read.append(self.join_feed(given[t], states, words[t], carried))
+            found.append(self.wiring.step(read[-1], memories, path, mode))
             path = found[-1].path
-        return join_steps(found), torch.cat(read, 1)
+        return torch.cat(read, 1), join_steps(found)
+
+    def _drawn(self, words: list[Tensor], mode: Mode) -> Bool[Tensor, "B T 1"] | None:
+        """Which inputs are the network's own words; None where all are the targets."""
+        if self.wiring.sampling == 0 or mode.read != "train":
+            return None
+        assert mode.noise is not None, "read='train' needs noise"
+        place = torch.arange(len(words), device=words[0].device)
+        draws = mode.noise.uniform("sampling", len(words[0]), 1, place, 1)
+        return draws[:, 0] < self.wiring.sampling
 
     @torch.no_grad()
-    def _said(self, steps: Steps, embedded: Tensor, noise: Noise, place: int) -> Int[Tensor, "B 1"]:
+    def _said(self, steps: Steps, embedded: Tensor, mode: Mode, place: int) -> Int[Tensor, "B 1"]:
         """A word drawn from the prediction of one step."""
+        assert mode.noise is not None, "read='train' needs noise"
         logits = self.emit(steps.states, steps.context, embedded).float()
         at = torch.tensor([place], device=logits.device)
-        draws = noise.gumbel("sampled word", len(logits), 1, at, logits.shape[-1])
+        draws = mode.noise.gumbel("sampled word", len(logits), 1, at, logits.shape[-1])
         return (logits + draws[:, 0]).argmax(-1)
+
+    def join_feed(
+        self,
+        embedded: Float[Tensor, "B 1 De"],
+        states: Float[Tensor, "B 1 D"] | None,
+        words: Int[Tensor, "B 1"],
+        carried: Tree,
+    ) -> Float[Tensor, "B 1 Df"]:
+        """An embedded word beside what the output feeds; `states` predicted it, None the first."""
+        if not self.fed:
+            return embedded
+        if states is None:
+            feed = embedded.new_zeros(*words.shape, self.fed)
+        else:
+            feed = self.output.feed(states, words, carried)
+        return torch.cat((embedded, feed), -1)
+
+    def _heard(self, batch: Batch) -> Int[Tensor, "B T"]:
+        """Decoder inputs in the extended vocabulary: a copied word keeps its own id."""
+        said = torch.cat((batch.inputs[:, :1], batch.targets[:, :-1]), 1)
+        copied = (batch.inputs == self.sizes.unk) & (said >= self.sizes.target_vocab)
+        return torch.where(copied, said, batch.inputs)
 
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Readout and vocabulary projection."""
@@ -197,29 +251,11 @@ class RnnSeq2Seq(Backbone):
         return functional.linear(read.bfloat16(), weight, bias)
 
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
-        """Decode greedily until every row has said EOS."""
+        """Decode by the search that was chosen."""
         batch = self.arrange(batch)
         memories, path = self._begin(batch)
-        rows = batch.sources[0].tokens.shape[0]
-        device = batch.sources[0].tokens.device
-        word = torch.full((rows, 1), self.sizes.bos, device=device)
-        done = torch.zeros(rows, dtype=torch.bool, device=device)
-        said: list[Tensor] = []
-        carried = self.output.begin(batch)
-        for _ in range(max_length):
-            embedded = self.target_embedding(
-                torch.where(word < self.sizes.target_vocab, word, self.sizes.unk)
-            )
-            steps = self.wiring.step(embedded, memories, path, mode)
-            path = steps.path
-            trace = Trace(steps.states, steps.context, embedded, steps.attended, memories)
-            found, carried = self.output.step(trace, self.emit, batch, word, carried)
-            word = found.argmax(-1)
-            said.append(torch.where(done[:, None], self.sizes.eos, word))
-            done = done | (word[:, 0] == self.sizes.eos)
-            if bool(done.all()):
-                break
-        return Generated(cut_at_eos(torch.cat(said, 1), self.sizes.eos), len(said))
+        walk = RnnWalk(self, batch, mode, memories, path, self.output.begin(batch, memories))
+        return self.search.decode(walk, batch, max_length)
 
     def _begin(self, batch: Batch) -> tuple[tuple[Memory, ...], Path]:
         """Read the sources and stand before the first word."""
@@ -249,10 +285,39 @@ def _backward_units(encoders: list[Encoder]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def cut_at_eos(words: Tensor, eos: int) -> tuple[tuple[int, ...], ...]:
-    """Rows of ids up to, not including, EOS."""
-    found = []
-    for row in words.tolist():
-        end = row.index(eos) if eos in row else len(row)
-        found.append(tuple(row[:end]))
-    return tuple(found)
+@dataclass(frozen=True)
+class RnnWalk:
+    """Rows on their way through the recurrent decoder."""
+
+    network: RnnSeq2Seq
+    batch: Batch
+    mode: Mode
+    memories: tuple[Memory, ...]
+    path: Path
+    carried: Tree
+    states: Float[Tensor, "B 1 D"] | None = None
+    """What predicted the word said last; None before the first."""
+
+    def step(self, words: Int[Tensor, "B 1"]) -> Said:
+        """Read one word a row; copied words are read as UNK."""
+        network, sizes = self.network, self.network.sizes
+        known = torch.where(words < sizes.target_vocab, words, sizes.unk)
+        embedded = network.target_embedding(known)
+        embedded = network.join_feed(embedded, self.states, words, self.carried)
+        steps = network.wiring.step(embedded, self.memories, self.path, self.mode)
+        trace = Trace(steps.states, steps.context, embedded, steps.attended, self.memories)
+        found, carried = network.output.step(trace, network.emit, self.batch, words, self.carried)
+        after = replace(self, path=steps.path, carried=carried, states=steps.states)
+        return Said(found.squeeze(1), trace, after)
+
+    def repeat(self, times: int) -> "RnnWalk":
+        """Copy every row beside itself, its source too."""
+        rows = repeated_rows(self.batch, times)
+        memories = tuple(memory.select(rows) for memory in self.memories)
+        return replace(self, batch=self.batch.select(rows), memories=memories).reorder(rows)
+
+    def reorder(self, rows: Int[Tensor, " N"]) -> "RnnWalk":
+        """Take other rows' paths; sources stay where they are."""
+        carried = tree_map(lambda leaf: leaf.index_select(0, rows), self.carried)
+        states = None if self.states is None else self.states.index_select(0, rows)
+        return replace(self, path=self.path.select(rows), carried=carried, states=states)

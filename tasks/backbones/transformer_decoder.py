@@ -46,7 +46,17 @@ class TransformerDecoder(Backbone):
         )
         self.norm = last_norm(config)
         self.project = nn.Linear(width, sizes.target_vocab)
-        self.output = parts.output(OutputSizes(sizes.target_vocab, width, 0, width, sizes.unk))
+        self.output = parts.output(
+            OutputSizes(
+                vocab=sizes.target_vocab,
+                states=width,
+                context=0,
+                embedded=width,
+                unk=sizes.unk,
+                bos=sizes.bos,
+                eos=sizes.eos,
+            )
+        )
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Run the whole sequence; only the last layer is asked for weights."""

@@ -6,20 +6,25 @@ Deviations: pre-norm by default, GELU instead of ReLU. One slot holds the varian
 scaled dot-product attention with sinusoidal positions.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
+from jaxtyping import Int
 from torch import Tensor, nn
 
+from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts, Generated, Mode, OutputSizes, Trace
 from bench.api.call import Attended, Regime
 from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace
-from bench.api.source import Memory
+from bench.api.search import Said, Search
+from bench.api.selector import Selector
+from bench.api.source import Memory, Tree, tree_map
 from bench.api.task import Batch
 from bench.api.variant import Slot
 from tasks.backbones._blocks import Block, BlockConfig, LayerPath, embedding_table, last_norm
-from tasks.backbones.rnn_seq2seq import cut_at_eos
+from tasks.backbones._decoding import repeated_rows
 
 PLAIN = Mode(want_weights=False)
 
@@ -27,6 +32,9 @@ PLAIN = Mode(want_weights=False)
 @dataclass(frozen=True, kw_only=True)
 class TransformerSeq2SeqConfig(BlockConfig):
     """Options of the transformer encoder-decoder."""
+
+    search: Selector = Selector("greedy")
+    """How words are chosen when decoding."""
 
 
 @register(
@@ -42,12 +50,14 @@ class TransformerSeq2Seq(Backbone):
     """The variant stands in the `cross`, the decoder's `causal` or the encoder's `self` slots."""
 
     slots = ("cross", "causal", "self")
+    gives = frozenset({"source_states"})
 
     def __init__(self, config: TransformerSeq2SeqConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)
         sizes, width = parts.sizes, config.width
         self.sizes = sizes
         self.scale = width**0.5
+        self.search: Search = registry.make("search", config.search, sizes)
         self.variant_regime = parts.slot or "cross"
         self.parts_given = parts.facts
         self.source_embedding = embedding_table(sizes.source_vocabs[0], width)
@@ -73,7 +83,19 @@ class TransformerSeq2Seq(Backbone):
         )
         self.encoder_norm, self.decoder_norm = last_norm(config), last_norm(config)
         self.project = nn.Linear(width, sizes.target_vocab)
-        self.output = parts.output(OutputSizes(sizes.target_vocab, width, width, width, sizes.unk))
+        self.output = parts.output(
+            OutputSizes(
+                vocab=sizes.target_vocab,
+                states=width,
+                context=width,
+                embedded=width,
+                unk=sizes.unk,
+                source=width,
+                source_vocab=sizes.source_vocabs[0],
+                bos=sizes.bos,
+                eos=sizes.eos,
+            )
+        )
 
     def encode(self, batch: Batch, mode: Mode) -> tuple[tuple[Memory, ...], Attended]:
         """Encode the source and let every decoder layer prepare it."""
@@ -96,44 +118,32 @@ class TransformerSeq2Seq(Backbone):
         """Run under teacher forcing."""
         memories, encoded = self.encode(batch, self._mode("self", mode))
         embedded = self.target_embedding(batch.inputs) * self.scale
-        states, context, attended, _ = self._decode(embedded, memories, [], 0, mode)
-        return Trace(states, context, embedded, (self._own(encoded, attended),), (memories[-1],))
+        states, context, attended, _ = self.advance(embedded, memories, (), 0, mode)
+        return Trace(
+            states, context, embedded, (self.variant_answer(encoded, attended),), (memories[-1],)
+        )
 
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Vocabulary projection."""
         return self.project(states)
 
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
-        """Decode greedily with a cache until every row has said EOS."""
+        """Decode with a cache, by the search that was chosen."""
         memories, encoded = self.encode(batch, self._mode("self", mode))
-        rows, device = batch.sources[0].tokens.shape[0], batch.sources[0].tokens.device
-        word = torch.full((rows, 1), self.sizes.bos, device=device)
-        done = torch.zeros(rows, dtype=torch.bool, device=device)
-        paths: list[LayerPath] = []
-        said: list[Tensor] = []
-        carried = self.output.begin(batch)
-        for place in range(max_length):
-            known = torch.where(word < self.sizes.target_vocab, word, self.sizes.unk)
-            embedded = self.target_embedding(known) * self.scale
-            states, context, attended, paths = self._decode(embedded, memories, paths, place, mode)
-            own = self._own(encoded, attended)
-            trace = Trace(states, context, embedded, (own,), (memories[-1],))
-            found, carried = self.output.step(trace, self.emit, batch, word, carried)
-            word = found.argmax(-1)
-            said.append(torch.where(done[:, None], self.sizes.eos, word))
-            done = done | (word[:, 0] == self.sizes.eos)
-            if bool(done.all()):
-                break
-        return Generated(cut_at_eos(torch.cat(said, 1), self.sizes.eos), len(said))
+        walk = TransformerWalk(
+            self, batch, mode, memories, encoded, self.output.begin(batch, (memories[-1],))
+        )
+        return self.search.decode(walk, batch, max_length)
 
-    def _decode(
+    def advance(
         self,
         embedded: Tensor,
         memories: tuple[Memory, ...],
-        paths: list[LayerPath],
+        paths: Sequence[LayerPath],
         offset: int,
         mode: Mode,
     ) -> tuple[Tensor, Tensor, tuple[Attended, Attended], list[LayerPath]]:
+        """Read some words: states, context, what the last layer's slots answered, the paths."""
         blocks = self._blocks(self.decoder)
         x = blocks[0].own.variant.embed(embedded, offset)
         modes = (self._mode("causal", mode), self._mode("cross", mode))
@@ -145,7 +155,7 @@ class TransformerSeq2Seq(Backbone):
         assert crossed is not None, "decoder blocks have cross attention"
         return self.decoder_norm(x), crossed[0], (own, crossed[1]), after
 
-    def _own(self, encoded: Attended, decoded: tuple[Attended, Attended]) -> Attended:
+    def variant_answer(self, encoded: Attended, decoded: tuple[Attended, Attended]) -> Attended:
         """What the slots that hold the variant answered."""
         answers = {"self": encoded, "causal": decoded[0], "cross": decoded[1]}
         return answers[self.variant_regime]
@@ -166,3 +176,59 @@ class TransformerSeq2Seq(Backbone):
         if self.variant_regime == "causal":
             return tuple(block.own for block in chosen)
         return tuple(block.cross for block in chosen if block.cross is not None)
+
+
+@dataclass(frozen=True)
+class TransformerWalk:
+    """Rows on their way through the transformer decoder."""
+
+    network: TransformerSeq2Seq
+    batch: Batch
+    mode: Mode
+    memories: tuple[Memory, ...]
+    encoded: Attended
+    carried: Tree
+    paths: tuple[LayerPath, ...] = ()
+    place: int = 0
+
+    def step(self, words: Int[Tensor, "B 1"]) -> Said:
+        """Read one word a row; copied words are read as UNK."""
+        network, sizes = self.network, self.network.sizes
+        known = torch.where(words < sizes.target_vocab, words, sizes.unk)
+        embedded = network.target_embedding(known) * network.scale
+        states, context, attended, paths = network.advance(
+            embedded, self.memories, self.paths, self.place, self.mode
+        )
+        own = network.variant_answer(self.encoded, attended)
+        trace = Trace(states, context, embedded, (own,), (self.memories[-1],))
+        found, carried = network.output.step(trace, network.emit, self.batch, words, self.carried)
+        after = replace(self, carried=carried, paths=tuple(paths), place=self.place + 1)
+        return Said(found.squeeze(1), trace, after)
+
+    def repeat(self, times: int) -> "TransformerWalk":
+        """Copy every row beside itself, its source too."""
+        rows = repeated_rows(self.batch, times)
+        copied = replace(
+            self,
+            batch=self.batch.select(rows),
+            memories=tuple(memory.select(rows) for memory in self.memories),
+            encoded=select_answer(self.encoded, rows),
+        )
+        return copied.reorder(rows)
+
+    def reorder(self, rows: Int[Tensor, " N"]) -> "TransformerWalk":
+        """Take other rows' paths; sources stay where they are."""
+        carried = tree_map(lambda leaf: leaf.index_select(0, rows), self.carried)
+        paths = tuple(path.select(rows) for path in self.paths)
+        return replace(self, carried=carried, paths=paths)
+
+
+def select_answer(answer: Attended, rows: Int[Tensor, " N"]) -> Attended:
+    """Rows of what a slot answered."""
+    weights = answer.weights
+    return Attended(
+        answer.output.index_select(0, rows),
+        None if weights is None else weights.index_select(0, rows),
+        answer.state.select(rows),
+        {name: term.index_select(0, rows) for name, term in answer.terms.items()},
+    )

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from bench.api.task import Answer, Batch, Text
+from bench.api.task import Answer, Batch, Scored, Text
 from tasks._scores import alignment_scores, scores_by_length
 
 
@@ -107,3 +107,21 @@ def test_alignment_leaves_out_lengths_beyond_and_models_without_weights():
     assert alignment_scores([long], 2) == []
     assert alignment_scores([answer([3], [[1] * 4], gold=gold_of([0, 1, 2, 3]))], 8) == []
     assert plain(alignment_scores([long], 3))["alignment_match"] == 1 / 4
+
+
+def test_what_was_said_decides_exact_match_where_something_was():
+    marks = [[1, 1, 1], [1, 0], [0]]
+    said = ((5, 5), (5,), (5, 5))  # of five, five EOS; five EOS; EOS, which here are all fives
+    found = plain(scores_by_length([answer([2, 1, 0], marks, generated=said)], 8))
+    assert found == {"sequence_accuracy": 2 / 3, "token_accuracy": 4 / 6}
+
+
+def test_decoded_rows_are_right_as_wholes_and_have_no_token_accuracy():
+    """Targets are fives and end in a five, which stands for EOS and is not decoded."""
+    forced = answer([2, 1, 3], [[1, 1, 1], [1, 1], [1, 1, 1, 1]])
+    decoded = Answer(forced.batch, generated=((5, 5), (5, 5), (5, 5, 5)))
+    assert scores_by_length([decoded], 8) == [
+        Scored(metric="sequence_accuracy", value=2 / 3),
+    ]
+    assert decoded.words() == [[5, 5], [5, 5], [5, 5, 5]]
+    assert forced.words() == [[5, 5, 5], [5, 5], [5, 5, 5, 5]]

@@ -14,6 +14,9 @@ from bench.api.selector import parse
 from bench.api.source import Memory, Source
 from bench.api.variant import Slot, Variant
 
+VOCAB, WORD_DIM = 16, 3
+"""Source token ids, and the width of the embedded word that comes with a query."""
+
 TOLERANCE = 1e-10
 """In float64, the bound of VARIANTS.md 0.3 for the vectorized code against loops."""
 
@@ -108,7 +111,8 @@ def component():
         seed: int | None = 0,
         **dims: int,
     ) -> Any:
-        sizes = {"model_width": heads * widths[0], "source_vocab": 16, **dims}
+        sizes = {"model_width": heads * widths[0], "source_vocab": VOCAB, **dims}
+        sizes.setdefault("word_width", WORD_DIM)
         place = Dims(heads, heads, *widths, regime=regime, **sizes)
         made = registry.make(axis, parse(selector), place).double()
         if seed is not None:
@@ -131,8 +135,9 @@ def beneath():
         seed: int | None = 0,
         impl: str = "auto",
     ) -> Variant:
-        place = Dims(heads, heads, *widths, heads * widths[0], regime=regime, source_vocab=16)
-        facts = frozenset({"padding", "stepwise", "equal_heads"})
+        place = Dims(heads, heads, *widths, heads * widths[0], regime=regime)
+        place = place._replace(source_vocab=VOCAB, word_width=WORD_DIM)
+        facts = frozenset({"padding", "stepwise", "equal_heads", "source_tokens", "token_extras"})
         facts |= {"equal_width"} if widths[0] == widths[1] else set()
         made = build_variant(resolve(selector), place, impl=impl, given=facts).double()
         if seed is not None:
@@ -144,13 +149,13 @@ def beneath():
 
 @pytest.fixture
 def answer():
-    """`answer(variant, query, source)` -> what it attends to, all queries at once."""
+    """`answer(variant, query, source, **call)` -> what it attends to, all queries at once."""
 
-    def make(variant: Variant, query: torch.Tensor, source: Source) -> Attended:
+    def make(variant: Variant, query: torch.Tensor, source: Source, **call: Any) -> Attended:
         own = variant.dims.regime in ("causal", "self")
         memory = None if own else variant.prepare(source)
         state = variant.start(memory, like(query))
-        return variant.attend(query, memory, state, new=source if own else None)
+        return variant.attend(query, memory, state, new=source if own else None, **call)
 
     return make
 
@@ -227,7 +232,15 @@ def compare_with_oracle(
     drawn: bool = True,
     arrange: Any = None,
 ) -> Compared:
-    slot = variants.build(selector, dim=dim, heads=heads, source_dim=source_dim, regime=regime)
+    slot = variants.build(
+        selector,
+        dim=dim,
+        heads=heads,
+        source_dim=source_dim,
+        regime=regime,
+        source_vocab=VOCAB,
+        word_dim=WORD_DIM,
+    )
     slot = slot.double()
     if drawn:
         randomize(slot, seed, scale=0.5)
@@ -241,11 +254,12 @@ def compare_with_oracle(
     sequence = torch.randn(rows, keys, width, generator=rng, dtype=torch.float64)
     x = sequence if own else torch.randn(rows, queries, dim, generator=rng, dtype=torch.float64)
     tokens = torch.randint(4, 9, (rows, keys), generator=rng)
+    words = torch.randn(rows, queries, WORD_DIM, generator=rng, dtype=torch.float64)
     source = slot.heads.source(sequence, padding_mask(lengths, keys) if padded else None, tokens)
     query = slot.heads.query(x)
     options = {"read": read, "noise": noise, "progress": progress}
     splits = ([queries], [1] * queries, _uneven(queries))
-    found = [_attend(slot, regime, query, source, split, options) for split in splits]
+    found = [_attend(slot, regime, query, source, words, split, options) for split in splits]
     for row, length in enumerate(lengths):
         answered = length if own else queries
         output, weights = slot.variant.oracle(
@@ -255,6 +269,7 @@ def compare_with_oracle(
             row=row,
             noise=noise,
             progress=progress,
+            extras={"word": words[row, :answered]},
         )
         assert output.abs().max() > 1e-6, "a comparison of zeros shows nothing"
         for split, attended in zip(splits, found, strict=True):
@@ -282,6 +297,7 @@ def _attend(
     regime: str,
     query: torch.Tensor,
     source: Source,
+    words: torch.Tensor,
     split: list[int],
     options: dict[str, Any],
 ) -> Attended:
@@ -292,7 +308,8 @@ def _attend(
     for count in split:
         new = _slice(source, at, at + count) if regime == "causal" else None
         asked = query[:, :, at : at + count]
-        parts.append(variant.attend(asked, memory, state, new=new, **options))
+        extras = {"word": words[:, at : at + count]}
+        parts.append(variant.attend(asked, memory, state, new=new, extras=extras, **options))
         state = parts[-1].state
         at += count
     weights = None

@@ -13,17 +13,14 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.backbone import JointLoss, LossInputs
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Sizes
-
-LAST_SPECIAL = Sizes._field_defaults["eos"]
-"""Ids up to this one stand for no word."""
+from variants._agreement import both_ways
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,16 +53,6 @@ class AgreementTraceLoss(JointLoss):
 
     def forward(self, there: LossInputs, back: LossInputs) -> Float[Tensor, ""]:
         """Element by element: the product of the two matrices is never formed."""
-        rows, columns = words(there.batch), words(back.batch)
-        ahead, behind = there.trace.weights, back.trace.weights.transpose(1, 2)
-        # one direction may hold an EOS that the other's source lacks: it is no word in either
-        length = min(ahead.shape[1], behind.shape[1])
-        width = min(ahead.shape[2], behind.shape[2])
-        agreed = ahead[:, :length, :width] * behind[:, :length, :width]
-        real = rows[:, :length, None] & columns[:, None, :width]
-        return -self.config.gamma * torch.where(real, agreed, 0.0).sum((1, 2)).mean()
-
-
-def words(batch: Batch) -> Bool[Tensor, "B T"]:
-    """Targets that are scored and stand for a word."""
-    return batch.mask & (batch.targets > LAST_SPECIAL)
+        ahead, behind, real = both_ways(there, back)
+        agreed = torch.where(real, ahead * behind, 0.0)
+        return -self.config.gamma * agreed.sum((1, 2)).mean()

@@ -4,21 +4,23 @@ Liu et al., 2016, "Neural machine translation with supervised attention",
 https://arxiv.org/abs/1609.04186; Mi, Wang & Ittycheriah, 2016, "Supervised attentions for neural
 machine translation", https://arxiv.org/abs/1608.00112.
 
-Deviations: target words without a link are ignored; the term is averaged over aligned words, not
-summed; several heads are averaged; gold alignments are not smoothed.
+Deviations: the term is averaged over aligned words, not summed; several heads are averaged. By
+default target words without a link are ignored and links are not smoothed; `unaligned` and
+`smoothing` have what the papers describe. The null word is the last key, EOS.
 """
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from bench.api.backbone import Loss, LossInputs
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, register
+from variants._coverage import real_keys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,11 +31,20 @@ class SupervisedConfig(Config):
     """lambda, against the negative log likelihood of one target; dimensionless."""
     distance: Literal["ce", "mul", "mse"] = "ce"
     """Cross entropy (nats), log of the aligned weight (nats), or half the squared distance."""
+    unaligned: Literal["ignore", "null", "copy_prev", "copy_next"] = "ignore"
+    """Target words without a link: left out, linked to the last key, or linked as the nearest
+    aligned word before or after; words that have none there are left out."""
+    smoothing: float = 0.0
+    """Standard deviation of the Gaussian that spreads a link over its neighbors (keys); 0 does
+    not."""
 
     def __post_init__(self) -> None:
-        """Check the weight."""
-        if self.weight < 0:
-            raise InvalidConfig(f"supervised: weight must be at least 0, got {self.weight}.")
+        """Check weight and width."""
+        if self.weight < 0 or self.smoothing < 0:
+            raise InvalidConfig(
+                "supervised: weight and smoothing must be at least 0, "
+                f"got {self.weight} and {self.smoothing}."
+            )
 
 
 @register(
@@ -58,11 +69,29 @@ class SupervisedLoss(Loss):
         if inputs.batch.gold is None:
             raise Refused("supervised needs gold alignments, and this batch has none.")
         weights = inputs.trace.weights
-        gold = inputs.batch.gold.to(weights.dtype)
-        aligned = (gold.sum(-1) > 0) & inputs.batch.mask
+        gold, mask = inputs.batch.gold.to(weights.dtype), inputs.batch.mask
+        gold = self._fill(torch.where(mask.unsqueeze(2), gold, 0.0), real_keys(inputs))
+        if self.config.smoothing > 0:
+            gold = smooth(gold, real_keys(inputs), self.config.smoothing)
+        aligned = (gold.sum(-1) > 0) & mask
         distance = self._distance(gold, weights)
         total = torch.where(aligned, distance, 0.0).sum()
         return self.config.weight * total / aligned.sum().clamp(min=1), carry
+
+    def _fill(
+        self, gold: Float[Tensor, "B T S"], real: Bool[Tensor, "B S"]
+    ) -> Float[Tensor, "B T S"]:
+        """Give target words without a link the one that is asked for."""
+        if self.config.unaligned == "ignore":
+            return gold
+        if self.config.unaligned == "null":
+            place = torch.arange(real.shape[1], device=real.device)
+            last = torch.where(real, place, -1).amax(1, keepdim=True)
+            null = (place == last).to(gold.dtype)[:, None]
+            return torch.where(gold.sum(-1, keepdim=True) > 0, gold, null)
+        if self.config.unaligned == "copy_prev":
+            return copy_previous(gold)
+        return copy_previous(gold.flip(1)).flip(1)
 
     def _distance(
         self, gold: Float[Tensor, "B T S"], weights: Float[Tensor, "B T S"]
@@ -74,3 +103,21 @@ class SupervisedLoss(Loss):
         if self.config.distance == "mul":
             return -(gold * weights).sum(-1).clamp_min(floor).log()
         return -(gold * weights.clamp_min(floor).log()).sum(-1)
+
+
+def copy_previous(gold: Float[Tensor, "B T S"]) -> Float[Tensor, "B T S"]:
+    """Give every row without a link the nearest earlier row that has one."""
+    place = torch.arange(gold.shape[1], device=gold.device)
+    last = torch.where(gold.sum(-1) > 0, place, 0).cummax(1).values
+    return gold.gather(1, last.unsqueeze(2).expand_as(gold))
+
+
+def smooth(
+    gold: Float[Tensor, "B T S"], real: Bool[Tensor, "B S"], deviation: float
+) -> Float[Tensor, "B T S"]:
+    """Spread links over near keys by a Gaussian; rows keep their sums."""
+    place = torch.arange(gold.shape[2], device=gold.device, dtype=gold.dtype)
+    near = torch.exp(-0.5 * ((place[:, None] - place) / deviation).square())
+    spread = torch.where(real[:, None], gold @ near, 0.0)
+    mass = spread.sum(-1, keepdim=True).clamp_min(torch.finfo(gold.dtype).tiny)
+    return spread * gold.sum(-1, keepdim=True) / mass

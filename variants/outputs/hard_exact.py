@@ -14,17 +14,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
 
 from bench.api.backbone import Emit, Output, Trace
-from bench.api.errors import Refused
 from bench.api.registry import Citation, register
 from bench.api.task import Batch
+from variants._copying import NEVER
+from variants._readings import in_chunks, values_as_contexts
 
 CHUNK_LOGITS = 2**22
 """Most logits alive at once: 16 MB in float32."""
-NEVER = -1e30
-"""Log weight of a key that is not read; finite, so that gradients are."""
 
 
 @register(
@@ -59,25 +57,21 @@ class HardExactOutput(Output):
         self, trace: Trace, emit: Emit, picked: Tensor, targets: Int[Tensor, " N"] | None
     ) -> Iterator[Tensor]:
         """Mixtures of some picked places after others; training recomputes all but one chunk."""
-        value = _values(trace)
+        # a zero vector more, which no key gives
+        value = functional.pad(values_as_contexts(trace, "hard_exact"), (0, 0, 0, 1))
         log_weights = _log_weights(trace.weights)[picked]
         states, embedded = trace.states[picked], trace.embedded[picked]
         rows = picked.nonzero()[:, 0]
         size = max(1, CHUNK_LOGITS // (value.shape[1] * self.sizes.vocab))
 
-        def mix(at: int) -> Tensor:
-            chunk = slice(at, at + size)
+        def mix(chunk: slice) -> Tensor:
             return _mixture(
                 emit(states[chunk, None], value[rows[chunk]], embedded[chunk, None]),
                 log_weights[chunk],
                 None if targets is None else targets[chunk],
             )
 
-        for at in range(0, max(1, rows.shape[0]), size):
-            if rows.shape[0] > size and torch.is_grad_enabled():
-                yield checkpoint(mix, at, use_reentrant=False)
-            else:
-                yield mix(at)
+        return in_chunks(rows.shape[0], size, mix)
 
     def oracle_log_probs(
         self, trace: Trace, emit: Emit, batch: Batch, row: int
@@ -95,18 +89,6 @@ class HardExactOutput(Output):
             assert found is not None, "a source has keys"
             steps.append(torch.log(found))
         return torch.stack(steps)
-
-
-def _values(trace: Trace) -> Float[Tensor, "B S Dv"]:
-    """What each key gives to the readout, and the zero vector that no key gives."""
-    if len(trace.attended) != 1 or trace.memories[0] is None:
-        raise Refused(
-            "hard_exact sums over the keys of one slot, and this network has another number."
-        )
-    value = trace.memories[0].source.value
-    if value.shape[1] != 1 or value.shape[3] != trace.context.shape[2]:
-        raise Refused("hard_exact needs one raw head, whose values are the contexts; use head=raw.")
-    return functional.pad(value[:, 0], (0, 0, 0, 1))
 
 
 def _log_weights(weights: Float[Tensor, "B T S"]) -> Float[Tensor, "B T S+1"]:

@@ -6,10 +6,12 @@ https://arxiv.org/abs/1704.04368, section 2.2, equations 8 and 9.
 Deviations: the mixture is taken in log space, where an absent word is copied with probability 1e-20
 instead of 0. A word outside the vocabulary is scored as its copy where the source has it (its
 target is then an id beyond the vocabulary) and as a generated UNK only where it has not; UNK itself
-is never copied, because sources spell their unknown words with such ids. Heads are averaged.
+is never copied, because sources spell their unknown words with such ids. Heads are averaged, or the
+last ones are picked with `heads`.
 """
 
 import math
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -17,8 +19,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.api.backbone import Emit, Output, OutputSizes, Trace
-from bench.api.config import NoOptions
-from bench.api.errors import Refused
+from bench.api.config import Config
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, register
 from bench.api.task import Batch
 
@@ -28,9 +30,26 @@ NEVER = -1e30
 """Logarithm of the probability of generating a word outside the vocabulary."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class PointerGeneratorConfig(Config):
+    """Options of the pointer-generator."""
+
+    force_copy: bool = False
+    """Whether words that the source holds are trained as copies alone, as some toolkits do; a word
+    is scored by both ways all the same."""
+    heads: int = 0
+    """Heads whose weights point, counted from the last; 0 takes the mean of all."""
+
+    def __post_init__(self) -> None:
+        """Check the number of heads."""
+        if self.heads < 0:
+            raise InvalidConfig(f"pointer_generator: heads must be at least 0, got {self.heads}.")
+
+
 @register(
     "output",
     "pointer_generator",
+    config=PointerGeneratorConfig,
     citation=Citation(
         text="See et al., 2017",
         url="https://arxiv.org/abs/1704.04368",
@@ -43,8 +62,10 @@ class PointerGeneratorOutput(Output):
     # weights that sum to more than one would give probabilities above one
     needs = frozenset({"weights", "source_tokens", "simplex"})
 
-    def __init__(self, config: NoOptions, sizes: OutputSizes) -> None:
+    def __init__(self, config: PointerGeneratorConfig, sizes: OutputSizes) -> None:
         super().__init__(config, sizes)
+        self.force_copy = config.force_copy
+        self.heads = config.heads
         self.gate = nn.Linear(sizes.context + sizes.states + sizes.embedded, 1)
 
     def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
@@ -53,7 +74,7 @@ class PointerGeneratorOutput(Output):
         known = _log_softmax(emit(trace.states, trace.context, trace.embedded))
         known = functional.pad(known, (0, batch.num_extra), value=NEVER)
         ids = _extended(batch).unsqueeze(1).expand(-1, known.shape[1], -1)
-        copied = torch.zeros_like(known).scatter_add(2, ids, trace.weights.to(known.dtype))
+        copied = torch.zeros_like(known).scatter_add(2, ids, self._pointed(trace).to(known.dtype))
         return torch.logaddexp(generate + known, copy + copied.clamp_min(FLOOR).log())
 
     def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T"]:
@@ -67,11 +88,23 @@ class PointerGeneratorOutput(Output):
         known = _log_softmax(emit(*parts)).gather(-1, index)
         known = torch.where(outside.unsqueeze(-1), NEVER, known)
         same = _extended(batch).unsqueeze(1) == batch.targets.unsqueeze(-1)
-        copied = torch.where(same, trace.weights, 0.0).sum(-1)[picked].unsqueeze(-1)
+        copied = torch.where(same, self._pointed(trace), 0.0).sum(-1)[picked].unsqueeze(-1)
+        if self.force_copy and self.training:
+            known = torch.where(same.any(-1)[picked].unsqueeze(-1), NEVER, known)
         copied = copied.to(known.dtype).clamp_min(FLOOR).log()
         losses = -torch.logaddexp(generate + known, copy + copied).squeeze(-1)
         full = torch.zeros(picked.shape, dtype=losses.dtype, device=losses.device)
         return full.masked_scatter(picked, losses)
+
+    def _pointed(self, trace: Trace) -> Float[Tensor, "B T S"]:
+        """The weights that point."""
+        if self.heads == 0:
+            return trace.weights
+        weights = trace.attended[0].weights
+        if weights is None or weights.shape[1] < self.heads:
+            found = "no weights" if weights is None else f"{weights.shape[1]} heads"
+            raise Refused(f"pointer_generator points with {self.heads} heads, and has {found}.")
+        return weights[:, -self.heads :].mean(1)
 
     def _gates(self, states: Tensor, context: Tensor, embedded: Tensor) -> tuple[Tensor, Tensor]:
         """Log p_gen and log (1 - p_gen)."""
@@ -94,7 +127,7 @@ class PointerGeneratorOutput(Output):
             found = [gate * torch.exp(x) / total for x in logits[t]]
             found += [torch.zeros_like(gate)] * batch.num_extra
             for place, word in enumerate(source):
-                found[word] = found[word] + (1 - gate) * trace.weights[row, t, place]
+                found[word] = found[word] + (1 - gate) * self._pointed(trace)[row, t, place]
             steps.append([math.log(FLOOR) if p == 0 else torch.log(p) for p in found])
         return torch.stack([torch.stack([torch.as_tensor(x).to(logits) for x in s]) for s in steps])
 

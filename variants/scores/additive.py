@@ -85,25 +85,24 @@ class AdditiveScore(Score):
         """Perceptron of every query and key, in chunks of queries that fit the cache."""
         key = leaf(call.memory.parts, self.branch, "key").unsqueeze(2)
         query = per_head_linear(call.query, self.query_map).unsqueeze(3)
-        extra = None
-        if features is not None and self.feature_map is not None:
-            extra = per_head_linear(features, self.feature_map)
         length = query.shape[2]
         step = max(1, CHUNK_ELEMENTS * length // max(1, query[:, :, :, 0].numel() * key.shape[3]))
         if step >= length:
-            return self._perceptron(query, key, extra)
+            return self._perceptron(query, key, features)
         parts = [
             self._perceptron(
                 query[:, :, at : at + step],
                 key,
-                None if extra is None else extra[:, :, at : at + step],
+                None if features is None else features[:, :, at : at + step],
             )
             for at in range(0, length, step)
         ]
         return torch.cat(parts, 2)
 
-    def _perceptron(self, query: Tensor, key: Tensor, extra: Tensor | None) -> Energy:
-        hidden = query + key if extra is None else query + key + extra
+    def _perceptron(self, query: Tensor, key: Tensor, features: Tensor | None) -> Energy:
+        hidden = query + key
+        if features is not None and self.feature_map is not None:
+            hidden = hidden + per_head_linear(features, self.feature_map)
         # in place: the sum is ours alone, and its own gradient does not need it
         return per_head_linear(hidden.tanh_(), self.v).squeeze(-1)
 

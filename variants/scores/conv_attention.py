@@ -26,11 +26,16 @@ from bench.api.facts import Fact
 from bench.api.registry import Citation, Home, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
+from variants._convolution import (
+    EPS,
+    GATE_SLOPE,
+    SOURCE_SLOPE,
+    last_by_channel,
+    loop_convolve,
+    source_map,
+    unit_gate,
+)
 from variants._math import per_head_linear, xavier_per_head
-
-EPS = 1e-12
-SOURCE_SLOPE = 0.1
-GATE_SLOPE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,18 +95,8 @@ class ConvAttentionScore(Score):
         """Both layers of the source, the last convolution by channel, and channel norms."""
         padding = ~source.key_mask()[:, None]
         key = expand_heads(source.key, self.heads).transpose(-1, -2).flatten(1, 2)
-        layer1 = _convolve(self.conv1, key.masked_fill(padding, 0.0))
-        layer1 = functional.leaky_relu(layer1, SOURCE_SLOPE)
-        layer2 = _convolve(self.conv2, layer1.masked_fill(padding, 0.0))
-        layer2 = layer2.masked_fill(padding, 0.0)
-        channels = layer2.shape[1]
-        last = self.conv3.weight.view(channels, 1, -1)
-        mixed = functional.conv1d(_pad(layer2, last.shape[2]), last, groups=channels)
-        split = (self.heads, channels // self.heads)
-        return {
-            "channel": mixed.unflatten(1, split).transpose(-1, -2),
-            "squares": layer2.square().sum(-1).unflatten(1, split).unsqueeze(2),
-        }
+        layer2 = source_map(self.conv1, self.conv2, key, padding)
+        return last_by_channel(layer2, self.conv3.weight, self.heads)._asdict()
 
     def energy(self, call: Call, features: Features | None) -> Energy:
         """Gate over the norm of the gated map, times what was prepared."""
@@ -110,41 +105,15 @@ class ConvAttentionScore(Score):
         gate = call.query
         if self.gate_map is not None:
             gate = per_head_linear(gate, self.gate_map)
-        gate = functional.leaky_relu(gate, GATE_SLOPE)
-        norm = ((gate.square() * squares).sum(-1, keepdim=True) + EPS).sqrt()
         bias = self.conv3.bias
         assert bias is not None, "the last convolution has a bias"
-        return (gate / norm) @ channel.transpose(-1, -2) + bias.view(-1, 1, 1)
+        return unit_gate(gate, squares) @ channel.transpose(-1, -2) + bias.view(-1, 1, 1)
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
         """The three layers one after the other, place by place, as the paper has them."""
-        layer1 = functional.leaky_relu(_loop_convolve(self.conv1, one.key, one.head), SOURCE_SLOPE)
-        layer2 = _loop_convolve(self.conv2, layer1, one.head)
+        layer1 = functional.leaky_relu(loop_convolve(self.conv1, one.key, one.head), SOURCE_SLOPE)
+        layer2 = loop_convolve(self.conv2, layer1, one.head)
         gate = one.query if self.gate_map is None else one.query @ self.gate_map[one.head]
         gated = torch.stack([row * functional.leaky_relu(gate, GATE_SLOPE) for row in layer2])
         gated = gated / (sum((x * x for x in gated.flatten()), gated.new_zeros(())) + EPS) ** 0.5
-        return _loop_convolve(self.conv3, gated, one.head)[:, 0]
-
-
-def _pad(x: Float[Tensor, "B C S"], width: int) -> Float[Tensor, "B C P"]:
-    return functional.pad(x, (width // 2, (width - 1) // 2))
-
-
-def _convolve(layer: nn.Conv1d, x: Float[Tensor, "B C S"]) -> Float[Tensor, "B W S"]:
-    return layer(_pad(x, layer.kernel_size[0]))
-
-
-def _loop_convolve(layer: nn.Conv1d, x: Tensor, head: int) -> Tensor:
-    """One group of a convolution over `S C` by loops; zeros beyond both ends."""
-    size, width = layer.out_channels // layer.groups, layer.kernel_size[0]
-    weight = layer.weight[head * size : (head + 1) * size]
-    assert layer.bias is not None, "every layer has a bias"
-    found = []
-    for place in range(x.shape[0]):
-        total = layer.bias[head * size : (head + 1) * size]
-        for tap in range(width):
-            at = place + tap - width // 2
-            if 0 <= at < x.shape[0]:
-                total = total + weight[:, :, tap] @ x[at]
-        found.append(total)
-    return torch.stack(found)
+        return loop_convolve(self.conv3, gated, one.head)[:, 0]

@@ -7,13 +7,13 @@ Deviations: none.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.backbone import Answers, AttachSlot, Combiner, Mode, WiringSizes
+from bench.api.backbone import Answers, AttachSlot, Combiner, WiringSizes
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
@@ -60,10 +60,10 @@ class HierarchicalCombiner(Combiner):
         query: Float[Tensor, "B L D"],
         memories: tuple[Memory, ...],
         states: tuple[State, ...],
-        mode: Mode,
+        call: dict[str, Any],
     ) -> Answers:
         """Read every source, then weigh what was read."""
-        contexts, attended = self.ask(query, memories, states, mode)
+        contexts, attended = self.ask(query, memories, states, call)
         share = self.shares(query, contexts)
         values = [value(context) for value, context in zip(self.value, contexts, strict=True)]
         return (share.unsqueeze(-1) * torch.stack(values, -2)).sum(-2), attended

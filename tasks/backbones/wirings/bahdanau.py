@@ -49,6 +49,8 @@ class BahdanauConfig(Config):
 class BahdanauWiring(Wiring):
     """s_t = GRU([y; c_t], s_{t-1}) with c_t asked by s_{t-1}; maxout readout; a loop over words."""
 
+    gives = frozenset({"token_extras"})
+
     def __init__(self, config: BahdanauConfig, sizes: WiringSizes, attach: AttachSlot) -> None:
         super().__init__(config, sizes, attach)
         self.reads_previous = config.readout_state == "prev"
@@ -77,7 +79,7 @@ class BahdanauWiring(Wiring):
     ) -> Steps:
         """Ask with the old state, then advance it with word and context."""
         query = path.hidden.unsqueeze(1)
-        context, attended = self.attend(query, memories, path.slots, mode)
+        context, attended = self.attend(query, memories, path.slots, mode, x)
         hidden = self.cell(torch.cat((x, context), -1).squeeze(1), path.hidden)
         after = Path(hidden, tuple(answer.state for answer in attended), {})
         seen = query if self.reads_previous else hidden.unsqueeze(1)

@@ -43,6 +43,8 @@ class GatedWiring(Wiring):
     What is read out has the width of words; a loop over words.
     """
 
+    gives = frozenset({"token_extras"})
+
     def __init__(self, config: GatedConfig, sizes: WiringSizes, attach: AttachSlot) -> None:
         super().__init__(config, sizes, attach)
         self.start = nn.Linear(sizes.summary, 2 * sizes.hidden)
@@ -62,7 +64,7 @@ class GatedWiring(Wiring):
     ) -> Steps:
         """Ask with the old state, weigh the answer, then advance."""
         query = path.hidden.unsqueeze(1)
-        context, attended = self.attend(query, memories, path.slots, mode)
+        context, attended = self.attend(query, memories, path.slots, mode, x)
         if self.gate is not None:
             context = torch.sigmoid(self.gate(query)) * context
         given = torch.cat((x, context), -1).squeeze(1)

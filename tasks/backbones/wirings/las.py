@@ -54,6 +54,8 @@ class LasConfig(RecurrentConfig):
 class LasWiring(Wiring):
     """s_t = RNN([y; c_{t-1}], s_{t-1}); c_t asked by s_t; tanh(W [c; s]); a loop over words."""
 
+    gives = frozenset({"token_extras"})
+
     def __init__(self, config: LasConfig, sizes: WiringSizes, attach: AttachSlot) -> None:
         super().__init__(config, sizes, attach)
         self.sampling = config.sampling
@@ -77,7 +79,7 @@ class LasWiring(Wiring):
         """Advance with word and last context, then ask."""
         given = torch.cat((x, leaf(path.extra, "heard")), -1)
         states, hidden, kept = advance(self.rnn, given, path.hidden, path.extra)
-        context, attended = self.attend(states, memories, path.slots, mode)
+        context, attended = self.attend(states, memories, path.slots, mode, x)
         kept["heard"] = context
         after = Path(hidden, tuple(answer.state for answer in attended), kept)
         return Steps(states, context, attended, after)

@@ -55,6 +55,8 @@ class LstmnWiring(Wiring):
     One word after the other; time O(T^2) beside the attention.
     """
 
+    gives = frozenset({"token_extras"})
+
     def __init__(self, config: LstmnWiringConfig, sizes: WiringSizes, attach: AttachSlot) -> None:
         super().__init__(config, sizes, attach)
         self.deep = config.fusion == "deep"
@@ -76,7 +78,7 @@ class LstmnWiring(Wiring):
     @classmethod
     def given(cls, config: LstmnWiringConfig) -> frozenset[Fact]:
         """States are open-loop unless the context enters the cell."""
-        return frozenset() if config.fusion == "deep" else frozenset({"open_loop"})
+        return cls.gives if config.fusion == "deep" else cls.gives | {"open_loop"}
 
     def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
         """A tape of one state, made from the summary."""
@@ -110,7 +112,7 @@ class LstmnWiring(Wiring):
         for word in x.split(1, 1):
             extra = self._write(word, extra, None)
         states = leaf(extra, "hidden")[:, -x.shape[1] :]
-        context, attended = self.attend(states, memories, path.slots, mode)
+        context, attended = self.attend(states, memories, path.slots, mode, x)
         after = Path(states[:, -1], tuple(answer.state for answer in attended), extra)
         return Steps(states, context, attended, after)
 
@@ -118,7 +120,7 @@ class LstmnWiring(Wiring):
         self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
     ) -> Steps:
         query = self.ask(torch.cat((x, leaf(path.extra, "context")), -1))
-        context, attended = self.attend(query, memories, path.slots, mode)
+        context, attended = self.attend(query, memories, path.slots, mode, x)
         gate = torch.sigmoid(self.gate(torch.cat((context, x), -1)))
         extra = {**self._write(x, path.extra, gate * self.cell(context)), "context": context}
         state = leaf(extra, "hidden")[:, -1:]

@@ -41,6 +41,8 @@ class LuongConfig(RecurrentConfig):
 class LuongWiring(Wiring):
     """h~ = tanh(W [c; s]); without input feeding all queries are known at once."""
 
+    gives = frozenset({"token_extras"})
+
     def __init__(self, config: LuongConfig, sizes: WiringSizes, attach: AttachSlot) -> None:
         super().__init__(config, sizes, attach)
         self.input_feeding = config.input_feeding
@@ -54,7 +56,7 @@ class LuongWiring(Wiring):
     @classmethod
     def given(cls, config: LuongConfig) -> frozenset[Fact]:
         """States are open-loop unless the context is fed back."""
-        return frozenset() if config.input_feeding else frozenset({"open_loop"})
+        return cls.gives if config.input_feeding else cls.gives | {"open_loop"}
 
     def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
         """Squash the summary into the first state."""
@@ -86,7 +88,7 @@ class LuongWiring(Wiring):
         if self.input_feeding:
             given = torch.cat((x, leaf(path.extra, "fed").unsqueeze(1)), -1)
         states, last, extra = advance(self.rnn, given, path.hidden, path.extra)
-        context, attended = self.attend(states, memories, path.slots, mode)
+        context, attended = self.attend(states, memories, path.slots, mode, x)
         if self.input_feeding:
             extra["fed"] = self.readout(states, context, x).squeeze(1)
         after = Path(last, tuple(answer.state for answer in attended), extra)

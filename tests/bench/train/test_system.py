@@ -187,6 +187,29 @@ def test_losses_are_summed_over_both_directions(system):
     assert carry["reinforce"]["baseline"] != carry["reinforce_back"]["baseline"]
 
 
+def test_a_loss_with_parameters_learns_each_direction_by_itself(system):
+    made, batch = system("global_fertility[direction=both,start=0.0]")
+    terms, _ = made.losses(batch, TRAIN, made.init_carry())
+    owners = {"global_fertility": made.terms, "global_fertility_back": made.back_terms}
+    trained = {id(p) for p in made.parameters()}
+    for term in owners:
+        for name, other in owners.items():
+            leaves = list(other.parameters())
+            assert len(leaves) == 4
+            assert trained >= {id(leaf) for leaf in leaves}
+            slopes = torch.autograd.grad(terms[term], leaves, retain_graph=True, allow_unused=True)
+            assert all((slope is not None) == (name == term) for slope in slopes)
+
+
+def test_coverage_losses_reach_the_score(system):
+    for name in ("coverage_eq1", "doubly_stochastic", "coverage_loss[start=0.0]", "mi_coverage"):
+        made, batch = system(name)
+        terms, _ = made.losses(batch, TRAIN, made.init_carry())
+        (term,) = (terms[key] for key in terms if key != "nll")
+        (slope,) = torch.autograd.grad(term, made.there.variant_slots()[0].variant.score.v)
+        assert slope.abs().max() > 0, name
+
+
 def test_both_directions_of_agreement_train(smoke):
     cell = smoke("agreement_trace", task="transduction[rule=swap,evaluate=8]")
     with torch.random.fork_rng():
@@ -212,3 +235,12 @@ def test_weights_are_computed_in_training_only_where_something_looks_at_them(sys
     ):
         made, _ = system(variant)
         assert start_training(made, read_protocol("adam"), 0, float).wants_weights == wanted
+
+
+def test_an_outputs_own_loss_is_trained_beside_the_likelihood_and_not_part_of_it(system):
+    made, batch = system("pointer_sentinel", task="recall")
+    terms, _ = made.losses(batch, TRAIN, made.init_carry())
+    assert set(terms) == {"nll", "gate"}
+    assert terms["gate"] > 0
+    nll = made.there.output.nll(made.there(batch, TRAIN), made.there.emit, batch)
+    assert terms["nll"].item() == pytest.approx(nll[batch.mask].mean().item())

@@ -43,7 +43,7 @@ def test_a_model_that_repeats_and_drops_is_caught(subject, monkeypatch):
         return type(said)(tuple((77, 77, 77, 77) for _ in said.tokens), said.steps)
 
     monkeypatch.setattr(seen.backbone, "generate", stuck)
-    monkeypatch.setattr(type(seen.task), "decodes", True)
+    monkeypatch.setattr(seen.task, "decodes", True)
     found = measured(seen)
     assert found["repeated_bigram_share"] == pytest.approx(2 / 3)
     assert found["dropped_word_share"] > 0.5

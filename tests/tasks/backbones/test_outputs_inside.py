@@ -1,5 +1,7 @@
 """Outputs and losses that look at weights, inside the real decoder."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -74,3 +76,56 @@ def test_supervised_attention_is_the_cross_entropy_with_the_gold_alignment(built
         if batch.mask[row, t]
     ]
     near(term, torch.stack(linked).mean())
+
+
+@pytest.mark.parametrize("wiring", ["luong", "bahdanau[readout_state=curr]"])
+def test_copynet_reads_the_states_it_copied_from_beside_the_next_word(wiring, built, near):
+    backbone, task, batch = built(
+        "copynet",
+        task="oov_copy[unknown=0.5]",
+        backbone=f"rnn_seq2seq[hidden=16,embedding=8,wiring={wiring}]",
+    )
+    trace = backbone(batch, Mode())
+    assert trace.embedded.shape[-1] == 8 + 16
+    read = trace.embedded[..., 8:]
+    assert not read[:, 0].any(), "nothing is read for the first word"
+    states = trace.memories[0].source.value[:, 0]
+    said, copies = batch.targets, 0
+    for row in range(len(said)):
+        for t in range(1, said.shape[1]):
+            held = [j for j, x in enumerate(batch.extended[row]) if x == said[row, t - 1]]
+            keys = [torch.tanh(backbone.output.to_key.weight @ states[row, j]) for j in held]
+            scores = [torch.exp(key @ trace.states[row, t - 1]) for key in keys]
+            expected = torch.zeros_like(read[row, t])
+            for score, j in zip(scores, held, strict=True):
+                expected = expected + score / sum(scores) * states[row, j]
+            near(read[row, t], expected)
+            copies += bool(held) and int(said[row, t - 1]) >= task.sizes.target_vocab
+    assert copies > 3, "unknown words must be read back by their own ids"
+
+
+def test_copynet_says_again_what_it_is_forced_to_say(built):
+    backbone, task, batch = built(
+        "copynet", task="oov_copy[unknown=0.8]", backbone=SMALL, rows=8, seed=2
+    )
+    with torch.no_grad():
+        backbone.output.to_key.weight.mul_(8)
+        backbone.project.bias.sub_(4)  # copies get most of the mass
+    said = backbone.generate(batch, 7, Mode()).tokens
+    unknown = [w for row in said for w in row if w >= task.sizes.target_vocab]
+    assert len(set(unknown)) > 2
+    targets = torch.full((8, 7), 2)
+    for row, words in enumerate(said):
+        targets[row, : len(words)] = torch.tensor(words)
+    seen = torch.where(targets >= task.sizes.target_vocab, 3, targets)
+    inputs = torch.cat((torch.ones(8, 1, dtype=torch.int64), seen[:, :-1]), 1)
+    fed = replace(batch, inputs=inputs, targets=targets, mask=targets > 0, gold=None)
+    again = backbone.output.log_probs(backbone(fed, Mode()), backbone.emit, fed).argmax(-1)
+    for row, words in enumerate(said):
+        assert again[row, : len(words)].tolist() == list(words)
+
+
+def test_copynet_cannot_feed_a_transformer_unless_it_reads_nothing_back(built):
+    with pytest.raises(Refused, match="copynet feeds the decoder word by word"):
+        built("copynet", backbone="transformer_seq2seq[width=16,heads=2,layers=1]")
+    built("copynet[selective_read=false]", backbone="transformer_seq2seq[width=16,heads=2]")

@@ -110,3 +110,85 @@ def test_it_is_refused_without_gold_alignments():
 def test_the_weight_must_not_be_negative():
     with pytest.raises(InvalidConfig, match="got -1"):
         SupervisedConfig(weight=-1.0)
+
+
+UNALIGNED = ([0, 0, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0.5, 0.5], [0, 0, 0])
+"""Words 0, 2, 3 and 5 have no link."""
+
+
+@pytest.mark.parametrize(
+    ("policy", "filled"),
+    [
+        ("ignore", {1: [1, 0, 0], 4: [0, 0.5, 0.5]}),
+        ("null", {0: 2, 1: [1, 0, 0], 2: 2, 3: 2, 4: [0, 0.5, 0.5], 5: 2}),
+        ("copy_prev", {1: 1, 2: 1, 3: 1, 4: 4, 5: 4}),
+        ("copy_next", {0: 1, 1: 1, 2: 4, 3: 4, 4: 4}),
+    ],
+)
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_words_without_a_link_get_the_one_that_is_asked_for(policy, filled, distance):
+    """A number names the row that is copied, or the last key under `null`."""
+    weights = torch.softmax(energies(1, 1, 6, 3), -1).detach()
+    rows = []
+    for row in filled.values():
+        if policy == "null" and isinstance(row, int):
+            rows.append([0, 0, 1])
+        else:
+            rows.append(UNALIGNED[row] if isinstance(row, int) else row)
+    expected = term(weights[:, :, list(filled)], gold(*rows), distance=distance)
+    found = term(weights, gold(*UNALIGNED), distance=distance, unaligned=policy)
+    torch.testing.assert_close(found, expected)
+
+
+def test_the_null_word_is_the_last_real_key(seen):
+    weights = torch.softmax(energies(2, 1, 1, 4), -1).detach()
+    given = seen(weights, lengths=[4, 2], gold=torch.zeros(2, 1, 4))
+    found, _ = SupervisedLoss(SupervisedConfig(unaligned="null"))(given, {})
+    expected = -(weights[0, 0, 0, 3].log() + weights[1, 0, 0, 1].log()) / 2
+    torch.testing.assert_close(found, expected)
+
+
+def test_links_of_padding_are_not_copied():
+    weights = torch.full((1, 1, 3, 2), 0.5, dtype=torch.float64)
+    links = gold([0, 0], [0, 0], [1, 0])
+    mask = torch.tensor([[True, True, False]])
+    assert term(weights, links, mask, unaligned="copy_next") == 0
+
+
+def test_smoothing_spreads_links_over_real_neighbors_and_keeps_their_sum(seen):
+    weights = torch.softmax(energies(1, 1, 3, 5), -1).detach()
+    links = gold([0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [0.5, 0, 0, 0.5, 0])
+    given = seen(weights, lengths=[4], gold=links)
+    found, _ = SupervisedLoss(SupervisedConfig(smoothing=0.8, distance="mse"))(given, {})
+    total = 0.0
+    for t in (0, 2):
+        near = [
+            sum(links[0, t, u].item() * math.exp(-((s - u) ** 2) / (2 * 0.8**2)) for u in range(5))
+            for s in range(4)
+        ]
+        wanted = [value / sum(near) for value in near] + [0.0]
+        total += 0.5 * sum((wanted[s] - weights[0, 0, t, s].item()) ** 2 for s in range(5))
+    assert found.item() == pytest.approx(total / 2, abs=1e-12)
+
+
+def test_a_narrow_gaussian_changes_nothing():
+    weights = torch.softmax(energies(1, 1, 2, 4), -1).detach()
+    links = gold([0, 1, 0, 0], [0, 0, 0, 1])
+    for distance in DISTANCES:
+        torch.testing.assert_close(
+            term(weights, links, distance=distance, smoothing=0.05),
+            term(weights, links, distance=distance),
+        )
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_following_the_gradient_leads_to_the_gold_alignment(distance):
+    energy = energies(1, 1, 3, 4).detach().requires_grad_()
+    links = gold([0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1])
+    assert torch.softmax(energy, -1).argmax(-1).tolist() != [[[1, 0, 3]]]
+    optimizer = torch.optim.Adam([energy], lr=0.3)
+    for _ in range(60):
+        optimizer.zero_grad()
+        term(torch.softmax(energy, -1), links, distance=distance, weight=10.0).backward()
+        optimizer.step()
+    assert (torch.softmax(energy, -1)[0, 0] * links[0]).sum(-1).min() > 0.95

@@ -168,4 +168,4 @@ def test_values_that_are_not_contexts_are_refused(output):
         with pytest.raises(Refused, match="head=raw"):
             output.nll(other, emit, make_batch())
     with pytest.raises(Refused, match="one slot"):
-        output.nll(trace._replace(attended=()), emit, make_batch())
+        output.nll(trace._replace(memories=()), emit, make_batch())

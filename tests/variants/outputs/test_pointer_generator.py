@@ -3,11 +3,10 @@ import torch
 
 from bench.api.backbone import OutputSizes, Trace
 from bench.api.call import Attended
-from bench.api.config import NoOptions
-from bench.api.errors import Refused
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.source import State
 from bench.api.task import Batch
-from variants.outputs.pointer_generator import PointerGeneratorOutput
+from variants.outputs.pointer_generator import PointerGeneratorConfig, PointerGeneratorOutput
 
 ROWS, STEPS, KEYS, VOCAB, EXTRA, UNK = 3, 4, 5, 7, 2, 3
 WIDTHS = OutputSizes(vocab=VOCAB, states=4, context=5, embedded=2, unk=UNK)
@@ -18,13 +17,17 @@ def normal(*shape, seed=0):
     return torch.randn(*shape, generator=rng, dtype=torch.float64)
 
 
-@pytest.fixture
-def output():
-    made = PointerGeneratorOutput(NoOptions(), WIDTHS).double()
+def make_output(**options):
+    made = PointerGeneratorOutput(PointerGeneratorConfig(**options), WIDTHS).double()
     with torch.no_grad():
         made.gate.weight.copy_(0.5 * normal(1, 11, seed=1))
         made.gate.bias.copy_(normal(1, seed=2))
     return made
+
+
+@pytest.fixture
+def output():
+    return make_output()
 
 
 def emit(states, context, embedded):
@@ -130,7 +133,7 @@ def test_an_unknown_word_is_a_copy_where_the_source_has_it_and_unk_where_not(out
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_word_that_cannot_be_said_costs_a_finite_amount(dtype):
-    output = PointerGeneratorOutput(NoOptions(), WIDTHS).to(dtype)
+    output = PointerGeneratorOutput(PointerGeneratorConfig(), WIDTHS).to(dtype)
     trace = make_trace()
     weights = torch.zeros(ROWS, 1, STEPS, KEYS, dtype=dtype)
     weights[..., 4] = 1.0
@@ -152,3 +155,30 @@ def test_a_word_that_cannot_be_said_costs_a_finite_amount(dtype):
 def test_it_is_refused_without_source_ids(output):
     with pytest.raises(Refused, match="copies source words"):
         output.nll(make_trace(), emit, make_batch(extended=None))
+
+
+def test_forced_copies_are_trained_as_copies_alone_and_scored_by_both_ways(output):
+    forced, trace, batch = make_output(force_copy=True), make_trace(), make_batch()
+    both = output.nll(trace, emit, batch)
+    assert torch.equal(forced.eval().nll(trace, emit, batch), both)
+    found = forced.train().nll(trace, emit, batch)
+    parts = trace[1], trace[0], trace[2]
+    gate = torch.sigmoid(forced.gate(torch.cat(parts, -1))).squeeze(-1)
+    copied = (1 - gate[0, 0]) * (trace.weights[0, 0, 0] + trace.weights[0, 0, 2])
+    torch.testing.assert_close(found[0, 0], -copied.log(), rtol=0, atol=1e-12)
+    assert found[0, 0] > both[0, 0] + 0.01
+    assert torch.equal(found[0, 1:], both[0, 1:]), "unknown words and absent words are as before"
+    assert torch.equal(found[2, 1:], both[2, 1:])
+
+
+def test_the_last_heads_alone_point_where_they_are_asked_to():
+    trace, batch = make_trace(heads=3), make_batch()
+    found = make_output(heads=2).log_probs(trace, emit, batch)
+    kept = trace.attended[0].weights[:, 1:]
+    cut = trace._replace(attended=(trace.attended[0]._replace(weights=kept),))
+    assert torch.equal(found, make_output().log_probs(cut, emit, batch))
+    assert not torch.equal(found, make_output().log_probs(trace, emit, batch))
+    with pytest.raises(Refused, match="points with 4 heads, and has 3 heads"):
+        make_output(heads=4).nll(trace, emit, batch)
+    with pytest.raises(InvalidConfig, match="heads must be at least 0"):
+        make_output(heads=-1)

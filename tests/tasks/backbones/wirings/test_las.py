@@ -110,6 +110,22 @@ def test_equal_seeds_sample_alike_and_others_do_not(built):
     assert not torch.equal(one, other)
 
 
+def test_an_output_that_feeds_the_decoder_hears_sampled_words_too(built):
+    backbone, _, batch = built(
+        "copynet", task="oov_copy", backbone=BACKBONE.format("sampling=0.5"), rows=20
+    )
+    trace = backbone(batch, training())
+    plain = backbone.target_embedding(batch.inputs)
+    width = plain.shape[2]
+    assert trace.embedded.shape[2] == width + backbone.fed
+    moved = (trace.embedded[..., :width] != plain).any(-1)
+    assert not moved[:, 0].any()
+    assert moved[:, 1:].any()
+    assert not moved.all()
+    backbone.output.nll(trace, backbone.emit, batch).sum().backward()
+    assert torch.equal(backbone(batch, Mode()).embedded[..., :width], plain)
+
+
 def test_gradients_pass_words_that_were_sampled(built):
     backbone, _, batch = built("additive", backbone=BACKBONE.format("sampling=0.5"))
     trace = backbone(batch, training())

@@ -1,0 +1,61 @@
+"""Search: which words are said, given what a decoder thinks of each."""
+
+from abc import abstractmethod
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from bench.api.backbone import Claiming, Generated, Trace
+from bench.api.component import NOTHING
+from bench.api.config import Config
+from bench.api.facts import Fact
+from bench.api.task import Batch, Sizes
+
+
+@runtime_checkable
+class Walk(Protocol):
+    """Rows on their way through a decoder; never changed in place."""
+
+    def step(self, words: Int[Tensor, "B 1"]) -> "Said":
+        """Read the words said last (extended ids), and think about the next ones."""
+        ...
+
+    def repeat(self, times: int) -> "Walk":
+        """Let every row stand `times` times, its copies beside each other."""
+        ...
+
+    def reorder(self, rows: Int[Tensor, " B"]) -> "Walk":
+        """Put other rows' paths in the place of rows; a path never leaves its source."""
+        ...
+
+
+class Said(NamedTuple):
+    """What a decoder thinks of the next word."""
+
+    log_probs: Float[Tensor, "B VX"]
+    trace: Trace
+    """Of the one step."""
+    walk: Walk
+
+    @property
+    def weights(self) -> Float[Tensor, "B S"]:
+        """Attention of the step."""
+        return self.trace.weights.squeeze(1)
+
+
+class Search(Claiming):
+    """Turns what a decoder thinks into what it says."""
+
+    def __init__(self, config: Config, sizes: Sizes) -> None:
+        super().__init__()
+        self.sizes = sizes
+
+    @classmethod
+    def wanted(cls, config: Any) -> frozenset[Fact]:
+        """Facts that this search needs under these options."""
+        return NOTHING
+
+    @abstractmethod
+    def decode(self, walk: Walk, batch: Batch, max_length: int) -> Generated:
+        """Say something for every row of the batch; `walk` stands before the first word."""

@@ -1,0 +1,1 @@
+"""Searches: how words are chosen from what a decoder thinks of them, one file each."""

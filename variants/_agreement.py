@@ -1,0 +1,40 @@
+"""Two alignments of one pair of sentences, brought to one orientation."""
+
+from typing import NamedTuple
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from bench.api.backbone import LossInputs
+from bench.api.task import Batch, Sizes
+
+LAST_SPECIAL = Sizes._field_defaults["eos"]
+"""Ids up to this one stand for no word."""
+
+
+class BothWays(NamedTuple):
+    """Weights of the two directions, target by source of the first."""
+
+    ahead: Float[Tensor, "B T S"]
+    behind: Float[Tensor, "B T S"]
+    real: Bool[Tensor, "B T S"]
+    """True where both places hold a word."""
+
+
+def both_ways(there: LossInputs, back: LossInputs) -> BothWays:
+    """Transpose one direction, and cut both to the words they share.
+
+    One direction may hold an EOS that the other's source lacks: it is no word in either. Place t of
+    one direction's targets is place t of the other's source.
+    """
+    rows, columns = words(there.batch), words(back.batch)
+    ahead, behind = there.trace.weights, back.trace.weights.transpose(1, 2)
+    length = min(ahead.shape[1], behind.shape[1])
+    width = min(ahead.shape[2], behind.shape[2])
+    real = rows[:, :length, None] & columns[:, None, :width]
+    return BothWays(ahead[:, :length, :width], behind[:, :length, :width], real)
+
+
+def words(batch: Batch) -> Bool[Tensor, "B T"]:
+    """Targets that are scored and stand for a word."""
+    return batch.mask & (batch.targets > LAST_SPECIAL)

@@ -1,0 +1,99 @@
+"""Heads with roles: most read values, the last ones only say where to look.
+
+After Allamanis, Peng & Sutton, 2016, "A convolutional attention network for extreme summarization
+of source code", https://arxiv.org/abs/1602.03001, section 3.1, who give copying a head of its own;
+the projections are those of Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.2.2.
+
+Deviations: the paper's heads are convolutions (see `conv_copy`); here they are multi-head
+attention. Pointing heads have values all the same, which nobody reads under `sharing=separate`.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from bench.api.call import Dims
+from bench.api.component import Heads
+from bench.api.config import Choices, Config, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, register
+from bench.api.source import Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolesConfig(Config):
+    """Options of heads with roles."""
+
+    heads: Annotated[int, Choices((2, 4, 8))] = 4
+    """Number of heads; divides the model width."""
+    pointing: Annotated[int, IntRange(1, 4)] = 1
+    """How many of them, the last ones, point."""
+    sharing: Literal["separate", "shared"] = "separate"
+    """Whether the values of pointing heads stay out of the context or join it."""
+
+    def __post_init__(self) -> None:
+        """Check that both roles are taken."""
+        if not 1 <= self.pointing < self.heads:
+            raise InvalidConfig(
+                f"roles: pointing must be at least 1 and below heads={self.heads}, "
+                f"got {self.pointing}."
+            )
+
+
+@register(
+    "head",
+    "roles",
+    config=RolesConfig,
+    citation=Citation(
+        text="Allamanis et al., 2016", url="https://arxiv.org/abs/1602.03001", where="section 3.1"
+    ),
+)
+class RolesHeads(Heads):
+    """Linear maps to h heads of width D/h; the map back reads all heads or the reading ones."""
+
+    def __init__(
+        self,
+        config: RolesConfig,
+        query_width: int,
+        source_width: int,
+        regime: Literal["cross", "causal", "self", "pool"],
+    ) -> None:
+        super().__init__(config, query_width, source_width, regime)
+        if query_width % config.heads:
+            raise InvalidConfig(
+                f"roles: heads must divide the model width {query_width}, got {config.heads}."
+            )
+        width = query_width // config.heads
+        self.dims = Dims(config.heads, config.heads, width, width, width, query_width, regime)
+        self.output_width = query_width
+        separate = config.sharing == "separate"
+        self.reading = config.heads - config.pointing if separate else config.heads
+        self.to_query = nn.Linear(query_width, query_width, bias=False)
+        self.to_key = nn.Linear(source_width, query_width, bias=False)
+        self.to_value = nn.Linear(source_width, query_width, bias=False)
+        self.to_output = nn.Linear(self.reading * width, query_width, bias=False)
+        for layer in (self.to_query, self.to_key, self.to_value, self.to_output):
+            nn.init.xavier_uniform_(layer.weight)
+
+    def query(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B H L E"]:
+        """Project and split."""
+        return self._split(self.to_query(x))
+
+    def source(
+        self,
+        x: Float[Tensor, "B S Dk"],
+        mask: Bool[Tensor, "B S"] | None,
+        tokens: Int[Tensor, "B S"] | None,
+    ) -> Source:
+        """Project keys and values and split."""
+        key, value = self._split(self.to_key(x)), self._split(self.to_value(x))
+        return Source(key=key, value=value, mask=mask, tokens=tokens)
+
+    def merge(self, output: Float[Tensor, "B H L E"]) -> Float[Tensor, "B L D"]:
+        """Concatenate the heads that read, and project."""
+        return self.to_output(output[:, : self.reading].transpose(1, 2).flatten(2))
+
+    def _split(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B H L E"]:
+        return x.unflatten(-1, (self.dims.heads, -1)).transpose(1, 2)

@@ -1,0 +1,59 @@
+"""Squared disagreement: two models trained in opposite directions pay for aligning differently.
+
+Cheng et al., 2016, "Agreement-based joint training for bidirectional attention-based neural machine
+translation", https://arxiv.org/abs/1512.04650, section 3, with the square of subtraction.
+
+Deviations: words that are special in the bench (padding, BOS, EOS: ids up to 2) are left out of
+rows and columns; several heads are averaged. Sources begin with their first word and keep one state
+a word, so that place t of one direction's targets is place t of the other's source.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.backbone import JointLoss, LossInputs
+from bench.api.config import Config, FloatRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, register
+from variants._agreement import both_ways
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgreementL2Config(Config):
+    """Options of the squared disagreement."""
+
+    weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
+    """lambda (nats per squared unit of attention)."""
+
+    def __post_init__(self) -> None:
+        """Check the weight."""
+        if self.weight < 0:
+            raise InvalidConfig(f"agreement_l2: weight must be at least 0, got {self.weight}.")
+
+
+@register(
+    "joint",
+    "agreement_l2",
+    config=AgreementL2Config,
+    citation=Citation(
+        text="Cheng et al., 2016", url="https://arxiv.org/abs/1512.04650", where="section 3"
+    ),
+)
+class AgreementL2Loss(JointLoss):
+    """lambda sum_ts (A_ts - B_st)^2, with A target x source of one direction and B of the other."""
+
+    needs = frozenset({"weights", "reversible_pairs"})
+
+    def __init__(self, config: AgreementL2Config) -> None:
+        super().__init__(config)
+        self.config = config
+
+    def forward(self, there: LossInputs, back: LossInputs) -> Float[Tensor, ""]:
+        """Sum over pairs of words, averaged over the batch."""
+        ahead, behind, real = both_ways(there, back)
+        apart = torch.where(real, ahead - behind, 0.0)
+        return self.config.weight * apart.square().sum((1, 2)).mean()

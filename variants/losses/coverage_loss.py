@@ -1,0 +1,71 @@
+"""Coverage loss: a step pays for attention to what earlier steps have covered already.
+
+See, Liu & Manning, 2017, "Get to the point: summarization with pointer-generator networks",
+https://arxiv.org/abs/1704.04368, section 2.3, equations 12 and 13.
+
+Deviations: the loss is switched on for the last share of training that was planned, where the paper
+trains on; training that stops before never sees it. Several heads are averaged.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.backbone import Loss, LossInputs
+from bench.api.config import Config, FloatRange
+from bench.api.errors import InvalidConfig
+from bench.api.facts import Fact
+from bench.api.registry import Citation, register
+from variants._coverage import NO_TARGET, per_token, scored_weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoverageLossConfig(Config):
+    """Options of the coverage loss."""
+
+    weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
+    """lambda (nats per unit of repeated attention)."""
+    start: Annotated[float, FloatRange(0.0, 0.99)] = 0.99
+    """Share of training after which the loss is on; the paper trains about 1% longer with it."""
+
+    def __post_init__(self) -> None:
+        """Check weight and start."""
+        if self.weight < 0 or not 0 <= self.start <= 1:
+            raise InvalidConfig(
+                "coverage_loss: weight must be at least 0 and start in [0, 1], "
+                f"got {self.weight} and {self.start}."
+            )
+
+
+@register(
+    "loss",
+    "coverage_loss",
+    config=CoverageLossConfig,
+    citation=Citation(
+        text="See et al., 2017", url="https://arxiv.org/abs/1704.04368", where="section 2.3"
+    ),
+)
+class CoverageLoss(Loss):
+    """lambda sum_ts min(w_ts, sum of w_us over u < t), averaged over target words."""
+
+    needs = frozenset({"weights"})
+    cannot: ClassVar[Mapping[Fact, str]] = NO_TARGET
+
+    def __init__(self, config: CoverageLossConfig) -> None:
+        super().__init__(config)
+        self.config = config
+
+    def forward(
+        self, inputs: LossInputs, carry: dict[str, Tensor]
+    ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
+        """Padding has no weight, so it repeats nothing."""
+        weights = scored_weights(inputs)
+        if inputs.progress < self.config.start:
+            return weights.new_zeros(()), carry
+        before = weights.cumsum(1) - weights
+        total = torch.minimum(weights, before).sum()
+        return self.config.weight * per_token(total, inputs), carry

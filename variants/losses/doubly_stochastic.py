@@ -1,0 +1,71 @@
+"""Doubly stochastic attention: every key should be paid attention to once over the whole target.
+
+Xu et al., 2015, "Show, attend and tell: neural image caption generation with visual attention",
+https://arxiv.org/abs/1502.03044, section 4.2.1, equation 14.
+
+Deviations: the sum over the batch is divided by the number of target tokens, as the negative log
+likelihood is; several heads are averaged. `target=ratio` asks T/S of each key instead of one,
+which T steps can give to S keys.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.backbone import Loss, LossInputs
+from bench.api.config import Choices, Config, FloatRange
+from bench.api.errors import InvalidConfig
+from bench.api.facts import Fact
+from bench.api.registry import Citation, register
+from variants._coverage import NO_TARGET, per_token, real_keys, scored_weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoublyStochasticConfig(Config):
+    """Options of doubly stochastic attention."""
+
+    weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
+    """lambda (nats per squared unit of attention)."""
+    target: Annotated[Literal["one", "ratio"], Choices(("one", "ratio"))] = "one"
+    """Attention that each key should get: one, or target length over source length."""
+
+    def __post_init__(self) -> None:
+        """Check the weight."""
+        if self.weight < 0:
+            raise InvalidConfig(f"doubly_stochastic: weight must be at least 0, got {self.weight}.")
+
+
+@register(
+    "loss",
+    "doubly_stochastic",
+    config=DoublyStochasticConfig,
+    citation=Citation(
+        text="Xu et al., 2015", url="https://arxiv.org/abs/1502.03044", where="section 4.2.1"
+    ),
+)
+class DoublyStochasticLoss(Loss):
+    """lambda sum_s (1 - sum_t w_ts)^2 over the keys of each source."""
+
+    needs = frozenset({"weights"})
+    cannot: ClassVar[Mapping[Fact, str]] = NO_TARGET
+
+    def __init__(self, config: DoublyStochasticConfig) -> None:
+        super().__init__(config)
+        self.config = config
+
+    def forward(
+        self, inputs: LossInputs, carry: dict[str, Tensor]
+    ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
+        """Sum over real keys; steps that are not scored pay no attention."""
+        real = real_keys(inputs)
+        covered = scored_weights(inputs).sum(1)
+        wanted = torch.ones_like(covered)
+        if self.config.target == "ratio":
+            steps, keys = inputs.batch.mask.sum(1), real.sum(1).clamp(min=1)
+            wanted = (steps / keys).to(covered.dtype)[:, None].expand_as(covered)
+        missing = torch.where(real, wanted - covered, 0.0)
+        return self.config.weight * per_token(missing.square().sum(), inputs), carry

@@ -1,0 +1,72 @@
+"""Fertility hinge: no source word should be paid more attention than it can have translations.
+
+The training-time form of a decoding heuristic that goes back to the coverage vectors of
+phrase-based search: Wu et al., 2016, "Google's neural machine translation system",
+https://arxiv.org/abs/1609.08144, section 7, penalizes too little coverage, this one too much.
+
+Deviations: no paper has exactly this term. The limit is the same for every word. The sum over the
+batch is divided by the number of target tokens; several heads are averaged.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.backbone import Loss, LossInputs
+from bench.api.config import Config, FloatRange
+from bench.api.errors import InvalidConfig
+from bench.api.facts import Fact
+from bench.api.registry import Citation, register
+from variants._coverage import NO_TARGET, counted_keys, per_token, scored_weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class FertilityHingeConfig(Config):
+    """Options of the hinge."""
+
+    weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
+    """lambda (nats per squared unit of attention)."""
+    limit: Annotated[float, FloatRange(1.0, 5.0)] = 2.0
+    """Attention that costs nothing, F_max (target words per key)."""
+    leave_out: Literal["special", "ends", "none"] = "special"
+    """Keys that do not count: words that stand for none, the first and the last, or none."""
+
+    def __post_init__(self) -> None:
+        """Check weight and limit."""
+        if self.weight < 0 or self.limit < 0:
+            raise InvalidConfig(
+                "fertility_hinge: weight and limit must be at least 0, "
+                f"got {self.weight} and {self.limit}."
+            )
+
+
+@register(
+    "loss",
+    "fertility_hinge",
+    config=FertilityHingeConfig,
+    citation=Citation(
+        text="after Wu et al., 2016", url="https://arxiv.org/abs/1609.08144", where="section 7"
+    ),
+)
+class FertilityHingeLoss(Loss):
+    """lambda sum_s max(0, sum_t w_ts - F_max)^2 over the words of each source."""
+
+    needs = frozenset({"weights"})
+    cannot: ClassVar[Mapping[Fact, str]] = NO_TARGET
+
+    def __init__(self, config: FertilityHingeConfig) -> None:
+        super().__init__(config)
+        self.config = config
+
+    def forward(
+        self, inputs: LossInputs, carry: dict[str, Tensor]
+    ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
+        """Sum over the keys that count; steps that are not scored pay no attention."""
+        over = (scored_weights(inputs).sum(1) - self.config.limit).clamp(min=0)
+        counted = counted_keys(inputs, self.config.leave_out)
+        total = torch.where(counted, over, 0.0).square().sum()
+        return self.config.weight * per_token(total, inputs), carry

@@ -1,0 +1,108 @@
+"""Global fertility: what each source word was paid must be likely under what its state predicts.
+
+Cohn et al., 2016, "Incorporating structural alignment biases into an attentional neural
+translation model", https://arxiv.org/abs/1601.01085, section 3.3, equation 11.
+
+Deviations: the phase of training without it is half of what was planned; from the start on, the
+predictor is soon so sure of itself that it crowds out the likelihood. Sources here end in EOS and
+have no BOS, so words that are special (ids up to 2) are left out rather than the first and the
+last; `leave_out=ends` is the released code's. States are the values that the attention reads. The
+sum over the batch is divided by the number of target tokens; several heads are averaged.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bench.api.backbone import Loss, LossInputs, LossSizes
+from bench.api.config import Config, FloatRange, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.facts import Fact
+from bench.api.registry import Citation, register
+from variants._coverage import NO_TARGET, counted_keys, per_token, scored_weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlobalFertilityConfig(Config):
+    """Options of global fertility."""
+
+    weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
+    """Weight against the negative log likelihood of the target; dimensionless."""
+    width: Annotated[int, IntRange(8, 256, log=True)] = 64
+    """Hidden units of the predictor."""
+    distribution: Literal["normal", "lognormal"] = "normal"
+    """Of a fertility, given its state; the released code has the second switched off."""
+    start: Annotated[float, FloatRange(0.0, 0.99)] = 0.5
+    """Share of training after which the loss is on."""
+    leave_out: Literal["special", "ends", "none"] = "special"
+    """Keys that do not count: words that stand for none, the first and the last, or none."""
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if self.weight < 0 or self.width < 1 or not 0 <= self.start <= 1:
+            raise InvalidConfig(
+                "global_fertility: weight must be at least 0, width at least 1 and start in "
+                f"[0, 1], got {self.weight}, {self.width} and {self.start}."
+            )
+
+
+@register(
+    "loss",
+    "global_fertility",
+    config=GlobalFertilityConfig,
+    citation=Citation(
+        text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="section 3.3"
+    ),
+)
+class GlobalFertilityLoss(Loss):
+    """-sum_s log N(f_s; m(h_s), v(h_s)) with f_s = sum_t w_ts, and one hidden layer for m and v."""
+
+    needs = frozenset({"weights"})
+    cannot: ClassVar[Mapping[Fact, str]] = NO_TARGET
+
+    hidden: nn.Linear
+    out: nn.Linear
+
+    def __init__(self, config: GlobalFertilityConfig) -> None:
+        super().__init__(config)
+        self.config = config
+
+    def attach(self, sizes: LossSizes) -> None:
+        """Make the predictor: mean and log variance from a state."""
+        self.hidden = nn.Linear(sizes.source, self.config.width)
+        self.out = nn.Linear(self.config.width, 2)
+
+    def forward(
+        self, inputs: LossInputs, carry: dict[str, Tensor]
+    ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
+        """Sum over the keys that count; steps that are not scored pay no attention."""
+        fertility = scored_weights(inputs).sum(1)
+        memory = inputs.trace.memories[0]
+        assert memory is not None, "cross attention has a memory"
+        if inputs.progress < self.config.start:
+            return fertility.new_zeros(()), carry
+        state = memory.source.value.transpose(1, 2).flatten(2)
+        mean, log_variance = self.out(torch.tanh(self.hidden(state))).unbind(-1)
+        nll = self._nll(fertility, mean, log_variance)
+        counted = counted_keys(inputs, self.config.leave_out)
+        total = torch.where(counted, nll, 0.0).sum()
+        return self.config.weight * per_token(total, inputs), carry
+
+    def _nll(
+        self,
+        fertility: Float[Tensor, "B S"],
+        mean: Float[Tensor, "B S"],
+        log_variance: Float[Tensor, "B S"],
+    ) -> Float[Tensor, "B S"]:
+        volume = torch.zeros_like(fertility)
+        if self.config.distribution == "lognormal":
+            # the smallest normal number keeps the logarithm of no attention finite
+            fertility = fertility.clamp_min(torch.finfo(fertility.dtype).tiny).log()
+            volume = fertility
+        square = (fertility - mean).square() * torch.exp(-log_variance)
+        return volume + 0.5 * (math.log(2 * math.pi) + log_variance + square)

@@ -1,0 +1,143 @@
+"""CopyNet: one softmax over the vocabulary and over the places of the source.
+
+Gu, Lu, Li & Li, 2016, "Incorporating copying mechanism in sequence-to-sequence learning",
+https://arxiv.org/abs/1603.06393, section 3.2, equations 4 to 8; the selective read is section 3.3,
+equation 9.
+
+Deviations: generate scores are the readout's logits, which the paper reads off the decoder state
+alone; copy scores too use the state that the wiring shows to its readout. The selective read stands
+beside the embedding of the word that was said, wherever the wiring looks at it; nothing is read for
+the first word. Under projected heads, the source states are the values of all heads side by side. A
+target beyond the vocabulary that the source does not hold is trained as UNK.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bench.api.backbone import Emit, Output, OutputSizes, Trace
+from bench.api.config import Config
+from bench.api.registry import Citation, register
+from bench.api.source import Memory, Tree, leaf
+from bench.api.task import Batch
+from variants._copying import (
+    NEVER,
+    copy_ids,
+    log_matches,
+    log_words,
+    scatter_rows,
+    source_states,
+)
+from variants._math import at_least_single, masked_softmax
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyNetConfig(Config):
+    """Options of CopyNet."""
+
+    selective_read: bool = True
+    """Whether the decoder reads the states of the places that the last word was copied from."""
+
+
+@register(
+    "output",
+    "copynet",
+    config=CopyNetConfig,
+    citation=Citation(
+        text="Gu et al., 2016",
+        url="https://arxiv.org/abs/1603.06393",
+        where="section 3.2, equations 4 to 8",
+    ),
+)
+class CopyNetOutput(Output):
+    """p(w) = (e^generate(w) + sum of e^copy(j) over source words x_j = w) / Z, in log space.
+
+    copy(j) = tanh(h_j W_c) s_t. Time O(T S D) beside the vocabulary's; with the selective read the
+    decoder goes word by word.
+    """
+
+    needs = frozenset({"source_tokens", "source_states"})
+    gives = frozenset({"reads_source"})
+    cannot = {"two_sources": "copynet copies from one source."}
+
+    def __init__(self, config: CopyNetConfig, sizes: OutputSizes) -> None:
+        super().__init__(config, sizes)
+        self.to_key = nn.Linear(sizes.source, sizes.states, bias=False)
+
+    @classmethod
+    def feed_width(cls, config: Any, source: int) -> int:
+        """The selective read is a mean of source states."""
+        return source if config.selective_read else 0
+
+    def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
+        """Add the exponentials of all copies of a word to its own, then normalize."""
+        known = at_least_single(emit(trace.states, trace.context, trace.embedded))
+        known = functional.pad(known, (0, batch.num_extra), value=NEVER)
+        copied = log_words(self._copy_scores(trace), copy_ids(batch, "copynet"), known.shape[-1])
+        return torch.log_softmax(torch.logaddexp(known, copied), -1)
+
+    def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T"]:
+        """The same for the targets alone: no distribution over the extended vocabulary is made."""
+        picked = batch.mask
+        scores, ids = self._copy_scores(trace), copy_ids(batch, "copynet")
+        copied = log_matches(scores, ids, batch.targets)[picked]
+        known = emit(trace.states[picked], trace.context[picked], trace.embedded[picked])
+        known = at_least_single(known)
+        targets = batch.targets[picked]
+        outside = targets >= self.sizes.vocab
+        index = torch.where(outside, self.sizes.unk, targets).unsqueeze(-1)
+        said = known.gather(-1, index).squeeze(-1)
+        said = torch.where(outside & (copied > NEVER), NEVER, said)
+        total = torch.logaddexp(known.logsumexp(-1), scores.logsumexp(-1)[picked])
+        return scatter_rows(picked, total - torch.logaddexp(said, copied))
+
+    def begin(self, batch: Batch, memories: tuple[Memory | None, ...]) -> Tree:
+        """What the selective read looks at, the same at every step."""
+        states, mask = source_states(memories, self.sizes, "copynet")
+        ids = torch.where(mask, copy_ids(batch, "copynet"), -1)
+        return {"key": torch.tanh(self.to_key(states)), "states": states, "ids": ids}
+
+    def feed(
+        self, states: Float[Tensor, "B 1 D"], words: Int[Tensor, "B 1"], carried: Tree
+    ) -> Float[Tensor, "B 1 F"]:
+        """Mean of the places that hold the word, each as likely as it was copied from; or zeros."""
+        scores = states @ leaf(carried, "key").mT
+        held = (leaf(carried, "ids") == words).unsqueeze(1)
+        share = masked_softmax(scores.unsqueeze(1), held.unsqueeze(1)).squeeze(1)
+        return share @ leaf(carried, "states")
+
+    def _copy_scores(self, trace: Trace) -> Float[Tensor, "B T S"]:
+        states, mask = source_states(trace.memories, self.sizes, "copynet")
+        scores = at_least_single(trace.states @ torch.tanh(self.to_key(states)).mT)
+        return torch.where(mask.unsqueeze(1), scores, NEVER)
+
+    def oracle_probs(
+        self, trace: Trace, emit: Emit, batch: Batch, row: int
+    ) -> Float[Tensor, "T VX"]:
+        """One example, place by place; probabilities, because some words have none."""
+        logits = emit(trace.states, trace.context, trace.embedded)[row]
+        memory = trace.memories[0]
+        assert memory is not None, "copynet reads the source"
+        assert batch.extended is not None, "copynet copies source words"
+        weight = self.to_key.weight
+        steps = []
+        for t in range(logits.shape[0]):
+            found = [torch.exp(x) for x in logits[t]]
+            found += [torch.zeros_like(found[0])] * batch.num_extra
+            for place, word in enumerate(batch.extended[row].tolist()):
+                if not memory.source.key_mask()[row, place]:
+                    continue
+                state = memory.source.value[row, :, place].flatten()
+                key = [torch.tanh(line @ state) for line in weight]
+                score = sum(
+                    (k * s for k, s in zip(key, trace.states[row, t], strict=True)),
+                    torch.zeros_like(key[0]),
+                )
+                found[word] = found[word] + torch.exp(score)
+            total = sum(found, torch.zeros_like(found[0]))
+            steps.append(torch.stack([p / total for p in found]))
+        return torch.stack(steps)

@@ -1,0 +1,137 @@
+"""Neural cache: words that followed similar states are likely to follow again; nothing is trained.
+
+Grave, Joulin & Usunier, 2017, "Improving neural language models with a continuous cache",
+https://arxiv.org/abs/1612.04426, section 3, equations 2 and 3.
+
+Deviations: the states are those of any decoder. The cache starts empty with every sequence, where
+the paper's runs on through a text; while it is empty the vocabulary speaks alone.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional
+
+from bench.api.backbone import Emit, Output, OutputSizes, Trace
+from bench.api.config import Config, FloatRange, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, Home, register
+from bench.api.source import Tree
+from bench.api.task import Batch
+from variants._copying import NEVER, log_matches, log_softmax, log_words, scatter_rows
+from variants._history import History, extended, known_words
+from variants._math import at_least_single
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeuralCacheConfig(Config):
+    """Options of the neural cache."""
+
+    theta: Annotated[float, FloatRange(0.01, 2.0, log=True)] = 0.3
+    """Factor of the dot products between states; small values flatten the cache."""
+    weight: Annotated[float, FloatRange(0.01, 0.9)] = 0.1
+    """lambda, share of the cache in the mixture."""
+    window: Annotated[int, IntRange(10, 10_000, log=True)] = 2000
+    """States that are kept."""
+    in_training: bool = False
+    """Whether the likelihood that is trained has the cache in it, unlike the paper's."""
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if self.theta < 0 or not 0 <= self.weight < 1 or self.window < 1:
+            raise InvalidConfig(
+                "neural_cache: theta must be at least 0, weight in [0, 1) and window at least 1, "
+                f"got {self.theta}, {self.weight}, {self.window}."
+            )
+
+
+@register(
+    "output",
+    "neural_cache",
+    title="Neural cache",
+    config=NeuralCacheConfig,
+    citation=Citation(
+        text="Grave et al., 2017",
+        url="https://arxiv.org/abs/1612.04426",
+        where="section 3, equations 2 and 3",
+    ),
+    cost=1.1,
+    home=Home(task="recall"),
+)
+class NeuralCacheOutput(Output):
+    """(1 - lambda) p_vocab(w) + lambda p_cache(w), p_cache ~ sum of e^(theta h_t h_i), x_i+1 = w.
+
+    No parameters; time O(T min(T, window) D).
+    """
+
+    def __init__(self, config: NeuralCacheConfig, sizes: OutputSizes) -> None:
+        super().__init__(config, sizes)
+        self.config = config
+
+    def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
+        """Zero probability for extra ids."""
+        return self._mixed(trace, emit, batch, self._history(trace, batch))
+
+    def step(
+        self, trace: Trace, emit: Emit, batch: Batch, words: Int[Tensor, "B 1"], carried: Tree
+    ) -> tuple[Float[Tensor, "B 1 VX"], Tree]:
+        """The same for the last of the words heard so far."""
+        # the oldest state in the window needs the word after it, hence none more than the window
+        heard = known_words(words, self.sizes)
+        history, after = extended(trace, heard, carried, self.config.window)
+        return self._mixed(trace, emit, batch, history), after
+
+    def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T"]:
+        """The mixture at the scored targets; an extra id counts as UNK."""
+        picked = batch.mask
+        targets = known_words(batch.targets, self.sizes)
+        known = emit(trace.states[picked], trace.context[picked], trace.embedded[picked])
+        known = log_softmax(known).gather(-1, targets[picked].unsqueeze(-1)).squeeze(-1)
+        if not self.training or self.config.in_training:
+            history = self._history(trace, batch)
+            scores = self._scores(trace.states, history)
+            cached = log_matches(scores, _following(history), targets)
+            known = self._mix(known, cached[picked], _filled(scores)[picked])
+        return scatter_rows(picked, -known)
+
+    def _history(self, trace: Trace, batch: Batch) -> History:
+        return History(trace.states, known_words(batch.inputs, self.sizes))
+
+    def _mixed(
+        self, trace: Trace, emit: Emit, batch: Batch, history: History
+    ) -> Float[Tensor, "B L VX"]:
+        scores = self._scores(trace.states, history)
+        known = log_softmax(emit(trace.states, trace.context, trace.embedded))
+        cached = log_words(scores, _following(history), known.shape[-1])
+        mixed = self._mix(known, cached, _filled(scores).unsqueeze(-1))
+        if not batch.num_extra:
+            return mixed
+        return functional.pad(mixed, (0, batch.num_extra), value=float("-inf"))
+
+    def _scores(self, states: Float[Tensor, "B L D"], history: History) -> Float[Tensor, "B L N"]:
+        """Log of what each earlier state gives to the word after it, normalized."""
+        scores = at_least_single(states @ history.states.mT) * self.config.theta
+        allowed = history.allowed(states.shape[1], 1, self.config.window)
+        scores = torch.where(allowed, scores, NEVER)
+        return torch.where(allowed, scores.log_softmax(-1), NEVER)
+
+    def _mix(self, known: Tensor, cached: Tensor, filled: Tensor) -> Tensor:
+        share = self.config.weight
+        if share == 0:
+            return known
+        mixed = torch.logaddexp(math.log1p(-share) + known, math.log(share) + cached)
+        return torch.where(filled, mixed, known)
+
+
+def _filled(scores: Float[Tensor, "B L N"]) -> Tensor:
+    """Whether there is anything in the cache."""
+    return (scores > NEVER).any(-1)
+
+
+def _following(history: History) -> Int[Tensor, "B N"]:
+    """The word after each state; the last has none and is in no cache."""
+    return history.words.roll(-1, 1)

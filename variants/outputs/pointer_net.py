@@ -1,0 +1,68 @@
+"""Pointer network: the output distribution is the attention itself.
+
+Vinyals, Fortunato & Jaitly, 2015, "Pointer networks", https://arxiv.org/abs/1506.03134,
+section 2.3, equation 3.
+
+Deviations: what is said is the word at the place, so places that hold one word add up, where the
+paper says the place itself. A word that the source does not hold is said with probability 1e-20
+instead of 0, in log space. Heads are averaged.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.backbone import Emit, Output, Trace
+from bench.api.registry import Citation, register
+from bench.api.task import Batch
+from variants._copying import copy_ids
+from variants._math import at_least_single
+
+FLOOR = 1e-20
+"""Probability of a word that is not there; keeps logarithms and gradients finite."""
+
+
+@register(
+    "output",
+    "pointer_net",
+    citation=Citation(
+        text="Vinyals et al., 2015",
+        url="https://arxiv.org/abs/1506.03134",
+        where="section 2.3, equation 3",
+    ),
+)
+class PointerNetOutput(Output):
+    """p(w) = sum of the weights of the source words that are w; no vocabulary, O(T S)."""
+
+    # weights that do not sum to one are no distribution
+    needs = frozenset({"weights", "source_tokens", "simplex"})
+    gives = frozenset({"reads_source"})
+
+    def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
+        """Scatter the weights to the words they point at."""
+        weights = at_least_single(trace.weights)
+        ids = copy_ids(batch, "pointer_net").unsqueeze(1).expand_as(weights)
+        shape = (*weights.shape[:2], self.sizes.vocab + batch.num_extra)
+        zeros = torch.zeros(shape, dtype=weights.dtype, device=weights.device)
+        return zeros.scatter_add(2, ids, weights).clamp_min(FLOOR).log()
+
+    def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T"]:
+        """Minus the log of the weight on the places that hold the target."""
+        ids = copy_ids(batch, "pointer_net")
+        same = ids.unsqueeze(1) == batch.targets.unsqueeze(-1)
+        pointed = torch.where(same, at_least_single(trace.weights), 0.0).sum(-1)
+        return torch.where(batch.mask, -pointed.clamp_min(FLOOR).log(), 0.0)
+
+    def oracle_log_probs(
+        self, trace: Trace, emit: Emit, batch: Batch, row: int
+    ) -> Float[Tensor, "T VX"]:
+        """One example, place by place."""
+        assert batch.extended is not None, "a pointer needs words to point at"
+        words = self.sizes.vocab + batch.num_extra
+        steps = []
+        for weights in trace.weights[row]:
+            found = [torch.zeros_like(weights[0])] * words
+            for word, weight in zip(batch.extended[row].tolist(), weights, strict=True):
+                found[word] = found[word] + weight
+            steps.append(torch.stack([torch.log(p if p > 0 else p + FLOOR) for p in found]))
+        return torch.stack(steps)

@@ -1,0 +1,135 @@
+"""Pointer sentinel: one softmax over recent words and a sentinel, which lets the vocabulary speak.
+
+Merity, Xiong, Bradbury & Socher, 2017, "Pointer sentinel mixture models",
+https://arxiv.org/abs/1609.07843, section 2; the loss of the gate is section 2.4.
+
+Deviations: the states are those of any decoder, not of an LSTM, and queries and keys are both read
+off its last layer. The gate's loss is weighted and is no part of the likelihood that is reported.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bench.api.backbone import Emit, Output, OutputSizes, Trace
+from bench.api.config import Config, FloatRange, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, Home, register
+from bench.api.source import Tree
+from bench.api.task import Batch
+from variants._copying import NEVER, log_matches, log_softmax, log_words, scatter_rows
+from variants._history import History, extended, known_words
+from variants._math import at_least_single
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointerSentinelConfig(Config):
+    """Options of the pointer sentinel."""
+
+    window: Annotated[int, IntRange(1, 1000, log=True)] = 100
+    """Words that can be pointed at, the last one read included."""
+    gate_loss: Annotated[float, FloatRange(0.0, 2.0)] = 1.0
+    """Weight of -log(gate + weight on the right words) beside the likelihood."""
+
+    def __post_init__(self) -> None:
+        """Check window and weight."""
+        if self.window < 1 or self.gate_loss < 0:
+            raise InvalidConfig(
+                "pointer_sentinel: window must be at least 1 and gate_loss at least 0, "
+                f"got {self.window} and {self.gate_loss}."
+            )
+
+
+class Pointed(NamedTuple):
+    """Logarithms of the pointer softmax."""
+
+    places: Float[Tensor, "B L N"]
+    """Weight of every earlier word; `NEVER` outside the window."""
+    gate: Float[Tensor, "B L"]
+    """Weight of the sentinel."""
+
+
+@register(
+    "output",
+    "pointer_sentinel",
+    title="Pointer sentinel",
+    config=PointerSentinelConfig,
+    citation=Citation(
+        text="Merity et al., 2017", url="https://arxiv.org/abs/1609.07843", where="section 2"
+    ),
+    cost=1.5,
+    home=Home(task="recall"),
+)
+class PointerSentinelOutput(Output):
+    """p(w) = g p_vocab(w) + sum of a_i over x_i = w, a = softmax([q.h_i; q.s]), g = a_sentinel.
+
+    q = tanh(W h + b); time O(T min(T, window) D).
+    """
+
+    def __init__(self, config: PointerSentinelConfig, sizes: OutputSizes) -> None:
+        super().__init__(config, sizes)
+        self.window = config.window
+        self.gate_loss = config.gate_loss
+        self.query = nn.Linear(sizes.states, sizes.states)
+        self.sentinel = nn.Parameter(torch.zeros(sizes.states))
+
+    def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
+        """Zero probability for extra ids."""
+        return self._mixed(trace, emit, batch, self._history(trace, batch))
+
+    def step(
+        self, trace: Trace, emit: Emit, batch: Batch, words: Int[Tensor, "B 1"], carried: Tree
+    ) -> tuple[Float[Tensor, "B 1 VX"], Tree]:
+        """The same for the last of the words heard so far."""
+        history, after = extended(trace, known_words(words, self.sizes), carried, self.window)
+        return self._mixed(trace, emit, batch, history), after
+
+    def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T"]:
+        """The mixture at the scored targets; an extra id is trained as UNK."""
+        picked = batch.mask
+        targets = known_words(batch.targets, self.sizes)
+        history = self._history(trace, batch)
+        pointed = self._point(trace.states, history)
+        copied = log_matches(pointed.places, history.words, targets)[picked]
+        known = emit(trace.states[picked], trace.context[picked], trace.embedded[picked])
+        known = log_softmax(known).gather(-1, targets[picked].unsqueeze(-1)).squeeze(-1)
+        return scatter_rows(picked, -torch.logaddexp(pointed.gate[picked] + known, copied))
+
+    def own_losses(self, trace: Trace, emit: Emit, batch: Batch) -> dict[str, Float[Tensor, ""]]:
+        """The gate's: the sentinel should be sure where no word in the window is right."""
+        if self.gate_loss == 0:
+            return {}
+        history = self._history(trace, batch)
+        pointed = self._point(trace.states, history)
+        targets = known_words(batch.targets, self.sizes)
+        copied = log_matches(pointed.places, history.words, targets)
+        losses = -torch.logaddexp(pointed.gate, copied)[batch.mask]
+        return {"gate": self.gate_loss * losses.sum() / batch.mask.sum().clamp(min=1)}
+
+    def _history(self, trace: Trace, batch: Batch) -> History:
+        return History(trace.states, known_words(batch.inputs, self.sizes))
+
+    def _mixed(
+        self, trace: Trace, emit: Emit, batch: Batch, history: History
+    ) -> Float[Tensor, "B L VX"]:
+        pointed = self._point(trace.states, history)
+        known = log_softmax(emit(trace.states, trace.context, trace.embedded))
+        copied = log_words(pointed.places, history.words, known.shape[-1])
+        mixed = torch.logaddexp(pointed.gate.unsqueeze(-1) + known, copied)
+        if not batch.num_extra:
+            return mixed
+        return functional.pad(mixed, (0, batch.num_extra), value=float("-inf"))
+
+    def _point(self, states: Float[Tensor, "B L D"], history: History) -> Pointed:
+        query = torch.tanh(self.query(states))
+        scores = at_least_single(query @ history.states.mT)
+        allowed = history.allowed(states.shape[1], 0, self.window - 1)
+        scores = torch.where(allowed, scores, NEVER)
+        sentinel = at_least_single(query @ self.sentinel)
+        total = torch.logaddexp(scores.logsumexp(-1), sentinel)
+        places = torch.where(allowed, scores - total.unsqueeze(-1), NEVER)
+        return Pointed(places, sentinel - total)

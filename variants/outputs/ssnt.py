@@ -1,0 +1,212 @@
+"""Segment to segment: words are emitted at places that only move on, and places are summed out.
+
+Yu, Buys & Blunsom, 2016, "Online segment to segment neural transduction",
+https://arxiv.org/abs/1609.08194, section 2; the recursion is section 2.2.
+
+Deviations: whether to emit is read from one hidden layer of tanh units over [h_s; g_t]. What is
+emitted comes from the wiring's own readout with h_s in the place of the context, linear under the
+wiring `target_only`. `end=last` asks that the last word is emitted at the last source token, as we
+understand the paper; `end=sum` asks nothing. Decoding is greedy: it reads on until emitting is
+likelier, and then emits the best word; there is no beam over places. Only scored positions are
+projected to the vocabulary. Emission at the last source token may be below one, so probabilities of
+all sequences sum to less than one.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bench.api.backbone import Emit, Output, OutputSizes, Trace
+from bench.api.config import Config, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, register
+from bench.api.source import Memory, Tree, leaf
+from bench.api.task import Batch
+from variants._copying import NEVER, log_softmax
+from variants._math import at_least_single
+from variants._readings import in_chunks, values_as_contexts
+
+CHUNK_LOGITS = 2**22
+"""Most logits alive at once: 16 MB in float32."""
+
+Scores = Float[Tensor, "B T S"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SsntConfig(Config):
+    """Options of segment-to-segment transduction."""
+
+    width: Annotated[int, IntRange(8, 512, log=True)] = 64
+    """Hidden units of the layer that decides between reading and emitting."""
+    end: Literal["last", "sum"] = "last"
+    """Where the last word is emitted: at the last source token, or anywhere."""
+
+    def __post_init__(self) -> None:
+        """Check the width."""
+        if self.width < 1:
+            raise InvalidConfig(f"ssnt: width must be at least 1, got {self.width}.")
+
+
+@register(
+    "output",
+    "ssnt",
+    config=SsntConfig,
+    citation=Citation(
+        text="Yu et al., 2016", url="https://arxiv.org/abs/1609.08194", where="section 2.2"
+    ),
+)
+class SsntOutput(Output):
+    """-log of the sum over all z_1 <= ... <= z_T of prod p(z_t | z_{t-1}) p(y_t | z_t).
+
+    p(z_t = s | k) = e_ts prod_{k <= r < s} (1 - e_tr). Exact, in T + S rounds of additions in log
+    space; time O(T S (D + V)), and of the T S V logits one chunk is alive at a time.
+    """
+
+    sequence_only = True
+    needs = frozenset({"open_loop", "source_states"})
+    gives = frozenset({"reads_source"})
+    cannot = {
+        "two_sources": "ssnt walks along one source.",
+        "loss:reinforce": "ssnt sums its places out and has no reward for a word.",
+    }
+
+    def __init__(self, config: SsntConfig, sizes: OutputSizes) -> None:
+        super().__init__(config, sizes)
+        self.ends_last = config.end == "last"
+        self.of_source = nn.Linear(sizes.context, config.width)
+        self.of_state = nn.Linear(sizes.states, config.width, bias=False)
+        self.decide = nn.Linear(config.width, 1)
+
+    def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, " B"]:
+        """Of whole sequences: the forward recursion over words and places."""
+        value = values_as_contexts(trace, "ssnt")
+        choice = at_least_single(self._choice(trace.states, value))
+        words = self._log_words(trace, value, emit, batch)
+        reached = forward_scores(
+            functional.logsigmoid(choice), functional.logsigmoid(-choice), words
+        )
+        lengths = batch.mask.sum(1)
+        index = (lengths - 1).clamp(min=0)[:, None, None].expand(-1, 1, value.shape[1])
+        last = reached.gather(1, index).squeeze(1)
+        last_place = _last_place(_mask(trace))
+        if self.ends_last:
+            ended = last.gather(1, last_place.unsqueeze(1)).squeeze(1)
+        else:
+            real = torch.arange(value.shape[1], device=last.device) <= last_place.unsqueeze(1)
+            ended = torch.where(real, last, NEVER).logsumexp(1)
+        return torch.where(lengths > 0, -ended, 0.0)
+
+    def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
+        """Greedy reading under teacher forcing: words at the places where decoding would be."""
+        start = self.begin(batch, trace.memories)
+        return self._walk(trace, emit, batch, leaf(start, "place"))[0]
+
+    def begin(self, batch: Batch, memories: tuple[Memory | None, ...]) -> Tree:
+        """The place of the last word; the first token before any."""
+        rows = batch.sources[0].tokens.shape[0]
+        place = torch.zeros(rows, dtype=torch.int64, device=batch.sources[0].tokens.device)
+        return {"place": place}
+
+    def step(
+        self, trace: Trace, emit: Emit, batch: Batch, words: Int[Tensor, "B 1"], carried: Tree
+    ) -> tuple[Float[Tensor, "B 1 VX"], Tree]:
+        """Read on from where the last word was emitted, then emit."""
+        found, place = self._walk(trace, emit, batch, leaf(carried, "place"))
+        return found, {"place": place}
+
+    def _walk(
+        self, trace: Trace, emit: Emit, batch: Batch, place: Int[Tensor, " B"]
+    ) -> tuple[Float[Tensor, "B T VX"], Int[Tensor, " B"]]:
+        value = values_as_contexts(trace, "ssnt")
+        places = greedy_places(
+            self._choice(trace.states, value) >= 0, place, _last_place(_mask(trace))
+        )
+        index = places.unsqueeze(-1).expand(-1, -1, value.shape[2])
+        known = log_softmax(emit(trace.states, value.gather(1, index), trace.embedded))
+        if batch.num_extra:
+            known = functional.pad(known, (0, batch.num_extra), value=float("-inf"))
+        return known, places[:, -1]
+
+    def _choice(self, states: Float[Tensor, "B T D"], value: Float[Tensor, "B S Dv"]) -> Scores:
+        """Logit of emitting at a place rather than reading on."""
+        of_source, of_state = self.of_source(value), self.of_state(states)
+        hidden = torch.tanh(of_source.unsqueeze(1) + of_state.unsqueeze(2))
+        return self.decide(hidden).squeeze(-1)
+
+    def _log_words(self, trace: Trace, value: Tensor, emit: Emit, batch: Batch) -> Scores:
+        """The log of p(y_t | s) at every place; zeros where nothing is scored."""
+        picked = batch.mask
+        targets = batch.targets[picked]
+        targets = torch.where(targets >= self.sizes.vocab, self.sizes.unk, targets)
+        states, embedded = trace.states[picked], trace.embedded[picked]
+        rows = picked.nonzero()[:, 0]
+        places = value.shape[1]
+
+        def words(chunk: slice) -> Tensor:
+            logits = emit(states[chunk, None], value[rows[chunk]], embedded[chunk, None])
+            logits = at_least_single(logits)
+            index = targets[chunk, None, None].expand(-1, places, 1)
+            return logits.gather(-1, index).squeeze(-1) - logits.logsumexp(-1)
+
+        size = max(1, CHUNK_LOGITS // (places * self.sizes.vocab))
+        found = torch.cat(list(in_chunks(rows.shape[0], size, words)))
+        full = torch.zeros((*picked.shape, places), dtype=found.dtype, device=found.device)
+        return full.masked_scatter(picked.unsqueeze(-1), found)
+
+
+def forward_scores(log_emit: Scores, log_read: Scores, log_word: Scores) -> Scores:
+    """The log of A_t(s): the words up to t are said, the last of them at place s.
+
+    A_t(s) = p(y_t | s) e_ts Q_t(s) with Q_t(s) = (1 - e_t,s-1) Q_t(s-1) + A_{t-1}(s), and all of
+    A_{-1} at place 0. All (t, s) with equal t + s are done at once, by the additions of the
+    recursion alone: nothing is subtracted, so saturated choices stay exact.
+    """
+    rows, length, places = log_emit.shape
+    stay = _skew(log_emit + log_word).unbind(-1)
+    move = _skew(log_read).unbind(-1)
+    never = log_emit.new_full((rows, 1), NEVER)
+    reached = torch.cat((torch.zeros_like(never), never.expand(-1, length - 1)), 1)
+    found = [stay[0] + reached]
+    for at in range(1, len(stay)):
+        arriving = torch.cat((never, found[-1][:, :-1]), 1)
+        reached = torch.logaddexp(move[at - 1] + reached, arriving).clamp_min(NEVER)
+        found.append(stay[at] + reached)
+    skewed = torch.stack(found, -1).flatten(1)
+    return functional.pad(skewed, (0, length)).unflatten(1, (length, -1))[..., :places]
+
+
+def _skew(x: Scores) -> Float[Tensor, "B T D"]:
+    """Move row t right by t among `NEVER`: out[t, t + s] = x[t, s]."""
+    length, places = x.shape[1:]
+    width = length + places - 1
+    flat = functional.pad(x, (0, length), value=NEVER).flatten(1)
+    return flat[:, : length * width].unflatten(1, (length, width))
+
+
+def greedy_places(
+    emits: Bool[Tensor, "B T S"], place: Int[Tensor, " B"], last: Int[Tensor, " B"]
+) -> Int[Tensor, "B T"]:
+    """First place from the last one on where emitting is likelier; the last token at the latest."""
+    at = torch.arange(emits.shape[2], device=emits.device)
+    found = []
+    for row in emits.unbind(1):
+        ahead = at >= place.unsqueeze(1)
+        stops = ahead & (row | (at >= last.unsqueeze(1)))
+        place = stops.int().argmax(1)
+        found.append(place)
+    return torch.stack(found, 1)
+
+
+def _mask(trace: Trace) -> Bool[Tensor, "B S"]:
+    memory = trace.memories[0]
+    assert memory is not None, "ssnt reads the source"
+    return memory.source.key_mask()
+
+
+def _last_place(mask: Bool[Tensor, "B S"]) -> Int[Tensor, " B"]:
+    """Place of the last real token."""
+    return (mask.sum(1) - 1).clamp(min=0)
