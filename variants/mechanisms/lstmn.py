@@ -55,7 +55,7 @@ class LstmnConfig(Config):
     citation=Citation(
         text="Cheng et al., 2016", url="https://arxiv.org/abs/1601.06733", where="section 3.1"
     ),
-    cost=6.0,
+    cost=7.5,
     home=Home(task="offset"),
 )
 class Lstmn(Variant):
