@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from bench.api.component import expand_heads
 from bench.api.shapes import Allowed, Energy, Weights
 
 
@@ -31,6 +32,18 @@ def oracle_softmax(energy: torch.Tensor, allowed: list[bool]) -> torch.Tensor:
     ]
     total = sum(terms, torch.zeros_like(energy[0]))
     return torch.stack([term / total if any(allowed) else term for term in terms])
+
+
+def weighted_values(
+    weights: Weights, value: Float[Tensor, "B Hk S Ev"]
+) -> Float[Tensor, "B Hq L Ev"]:
+    """Values, each times its weight, added up."""
+    heads = weights.shape[1]
+    value = expand_heads(value, heads)
+    if heads == 1:
+        # three dimensions go straight to one batched product, without being reshaped
+        return (weights.squeeze(1) @ value.squeeze(1)).unsqueeze(1)
+    return weights @ value
 
 
 def per_head_linear(

@@ -1,4 +1,4 @@
-"""Components put together: rotate, window, features, energy, align, gain, mix, update.
+"""Components put together: rotate, window, features, energy, align, gain, read, update.
 
 The chain knows axes, not components. Three grades of sequence: without feedback all queries go
 through at once; an alignment may scan over queries by itself; feedback makes the chain step.
@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from bench.api.call import Call, Dims, MixResult, QueryShape, Read
 from bench.api.component import (
+    Aggregate,
     Alignment,
     Feedback,
     Pattern,
@@ -22,6 +23,7 @@ from bench.api.component import (
     expand_heads,
 )
 from bench.api.errors import Refused
+from bench.api.gathered import fold_call, fold_windows, spread, unfold
 from bench.api.oracle import chain_oracle
 from bench.api.shapes import Allowed, Features, Mixed, Weights
 from bench.api.source import Memory, Source, State, Tree, branch
@@ -29,6 +31,9 @@ from bench.api.stream import stream_hard
 from bench.api.variant import Impl, Variant
 
 CHAIN_IMPLS: tuple[Impl, ...] = ("auto", "eager", "sdpa")
+GATHER_FROM = 24
+"""Sources this many times as long as a window are read by copying windows out; shorter ones are
+faster as a mask (one CPU core, forward and backward; they cross between 15 and 50)."""
 
 
 class Chain(Variant):
@@ -44,6 +49,7 @@ class Chain(Variant):
         score: Score,
         pattern: Pattern,
         alignment: Alignment,
+        aggregate: Aggregate,
         positions: tuple[Position, ...] = (),
         feedbacks: tuple[Feedback, ...] = (),
         impl: Impl = "auto",
@@ -52,6 +58,7 @@ class Chain(Variant):
         self.score = score
         self.pattern = pattern
         self.alignment = alignment
+        self.aggregate = aggregate
         self.positions = positions
         self.feedbacks = feedbacks
         # a module list registers the parameters; the tuples above keep the types
@@ -64,24 +71,29 @@ class Chain(Variant):
         self.default_read: Read = alignment.default_read
         self.reads: tuple[Read, ...] = alignment.reads
         self._has_features = bool(feedbacks) or any(p.gives_features for p in positions)
+        plain = alignment.softmax_temperature is not None and not self._has_features
         # fused attention is open only where nothing looks at single weights
         self._fusable = (
-            "softmax" in alignment.gives
-            and not feedbacks
+            plain
+            and "weighted_sum" in aggregate.gives
             and pattern.kind == "full"
-            and not any(p.changes_output or p.gives_features for p in positions)
+            and not any(p.changes_output for p in positions)
             and "dot_form" in score.gives
         )
+        # a window that is copied out has forgotten where its keys stood
+        self._gatherable = plain and "key_local" in score.gives and not self._moved
         if impl not in CHAIN_IMPLS:
             raise Refused(f"a chain of components has no impl={impl}; use auto, eager or sdpa.")
         if impl == "sdpa" and not self._fusable:
             raise Refused(
-                "impl=sdpa needs a dot-product score, softmax, the full pattern, and no feedback."
+                "impl=sdpa needs a dot-product score, softmax over allowed keys, the full pattern, "
+                "a weighted sum, and no feedback."
             )
 
     def prepare(self, source: Source) -> Memory:
         """Let every component prepare its branch."""
-        everyone = (self.score, self.pattern, self.alignment, *self.positions, *self.feedbacks)
+        single = (self.score, self.pattern, self.alignment, self.aggregate)
+        everyone = (*single, *self.positions, *self.feedbacks)
         return Memory(source, {part.branch: part.prepare(source) for part in everyone})
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
@@ -101,7 +113,16 @@ class Chain(Variant):
             return MixResult(self._fused(call), None, carried, {})
         if self.impl == "sdpa" and not plain:
             raise Refused("impl=sdpa cannot return weights; ask without weights or use eager.")
+        if self.impl == "auto" and self._gathers(call):
+            return self._mix_gathered(call, want_weights)
         return self._mix_at_once(call, carried)
+
+    def _gathers(self, call: Call) -> bool:
+        """Whether windows are so small that copying them out pays, and nobody edits weights."""
+        width = self.pattern.window_width
+        if not self._gatherable or width is None or call.edit is not None:
+            return False
+        return call.memory.source.key.shape[2] >= GATHER_FROM * width
 
     def _mix_at_once(self, call: Call, carried: Tree) -> MixResult:
         seen = {f.branch: f.advance(call, branch(carried, f.branch)) for f in self.feedbacks}
@@ -117,7 +138,7 @@ class Chain(Variant):
             weights = weights * log_gain.exp()
         if call.edit is not None:
             weights = call.edit(weights, call)
-        output = self._read(call, weights)
+        output = self._read(call, weights, allowed)
         after: dict[str, Tensor | Tree] = {"alignment": aligned.state}
         terms = aligned.terms
         for feedback in self.feedbacks:
@@ -133,14 +154,24 @@ class Chain(Variant):
             allowed = scored if allowed is None else allowed & scored
         return allowed, log_gain
 
-    def _read(self, call: Call, weights: Weights) -> Mixed:
-        heads = call.query.shape[1]
-        value = expand_heads(call.memory.source.value, heads)
-        if heads == 1:
-            # three dimensions go straight to one batched product, without being reshaped
-            output = (weights.squeeze(1) @ value.squeeze(1)).unsqueeze(1)
-        else:
-            output = weights @ value
+    def _mix_gathered(self, call: Call, want_weights: bool) -> MixResult:
+        """Every query as a row of its own, whose keys are its window."""
+        length = call.query.shape[2]
+        windows = self.pattern.gather(call)
+        inner = fold_call(call, windows.keys, (self.score.branch, self.aggregate.branch))
+        allowed = fold_windows(windows.allowed)
+        weights = self.alignment.align(self.score.energy(inner, None), allowed, {}, inner).weights
+        if windows.log_gain is not None:
+            weights = weights * fold_windows(windows.log_gain).exp()
+        output = unfold(self.aggregate.read(inner, weights, allowed), length)
+        if not want_weights:
+            return MixResult(output, None, {"alignment": {}}, {})
+        num_keys = call.memory.source.key.shape[2]
+        found = spread(unfold(weights, length), windows.keys, num_keys)
+        return MixResult(output, found, {"alignment": {}}, {})
+
+    def _read(self, call: Call, weights: Weights, allowed: Allowed | None) -> Mixed:
+        output = self.aggregate.read(call, weights, allowed)
         for position in self.positions:
             if position.changes_output:
                 output = output + position.output(call, weights)
@@ -172,6 +203,8 @@ class Chain(Variant):
         form = self.score.dot_form(call)
         assert form is not None, "a score that gives dot_form must have one"
         query, key, scale = form
+        temperature = self.alignment.softmax_temperature
+        assert temperature is not None, "only a softmax is fused"
         heads, length = query.shape[1:3]
         key = expand_heads(key, heads)
         value = expand_heads(call.memory.source.value, heads)
@@ -179,6 +212,9 @@ class Chain(Variant):
         for position in self.positions:
             if position.changes_energy:
                 bias = position.energy(call) if bias is None else bias + position.energy(call)
+        if temperature != 1:
+            scale = scale / temperature
+            bias = None if bias is None else bias / temperature
         square = call.offset == 0 and length == key.shape[2]
         if bias is None and call.memory.source.mask is None and (not call.causal or square):
             # is_causal aligns top-left, which is right only where the queries are all of the keys
@@ -196,18 +232,23 @@ class Chain(Variant):
         """Read keys one at a time from the pointer on until one stops the search."""
         if "stream" not in self.alignment.gives:
             return super().stream(query, memory, pointer)
-        moved = any(p.changes_query or p.changes_energy or p.changes_output for p in self.positions)
         if (
             "key_local" not in self.score.gives
+            or "weighted_sum" not in self.aggregate.gives
             or self.pattern.kind != "full"
-            or moved
+            or self._moved
             or self._has_features
         ):
             raise Refused(
                 "streaming needs a score that looks at one key at a time, the full pattern, "
-                "and neither positions inside attention nor feedback."
+                "a weighted sum, and neither positions inside attention nor feedback."
             )
         return stream_hard(self, query, memory, pointer)
+
+    @property
+    def _moved(self) -> bool:
+        """Whether positions act inside attention."""
+        return any(p.changes_query or p.changes_energy or p.changes_output for p in self.positions)
 
     def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
         """Add the positions that act before projection."""

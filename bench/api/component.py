@@ -6,10 +6,10 @@ is what the vectorized hook is tested against in float64.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims, QueryShape, Read
@@ -169,15 +169,32 @@ class Position(Component):
         raise NotImplementedError
 
 
+class Windows(NamedTuple):
+    """A window of keys for every query, listed one by one."""
+
+    keys: Int[Tensor, "B Hq L W"]
+    """Places of the keys; where a window reaches out of the source, any real place."""
+    allowed: Bool[Tensor, "B Hq L W"]
+    """Whether the query may see them."""
+    log_gain: Float[Tensor, "B Hq L W"] | None = None
+    """Logarithm of a gain applied after alignment."""
+
+
 class Pattern(Component):
     """Which keys a query may see."""
 
     branch = "pattern"
     kind: ClassVar[Literal["full", "window", "dense"]] = "dense"
     """Symbolic form, so that a fused kernel need not read a mask."""
+    window_width: int | None = None
+    """Keys in the largest window; set where `gather` can list them."""
 
     def window(self, call: Call) -> tuple[Allowed | None, Float[Tensor, "B Hq L S"] | None]:
         """Allowed keys (None for all), and the log of a gain applied after alignment, if any."""
+        raise NotImplementedError
+
+    def gather(self, call: Call) -> Windows:
+        """`window` as a list of keys for every query, so that long sources cost linear time."""
         raise NotImplementedError
 
     def oracle(self, one: OneQuery) -> tuple[list[bool], list[float] | Float[Tensor, " S"]]:
@@ -206,6 +223,9 @@ class Alignment(Component):
     """How a trained model reads when it is scored."""
     reads: ClassVar[tuple[Read, ...]] = ("expected",)
     """Read modes that differ from each other."""
+    softmax_temperature: float | None = None
+    """Set where this is a softmax over the allowed keys and nothing else, which fused code and
+    gathered windows may compute instead."""
 
     def align(self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call) -> Aligned:
         """Weights of every key; exactly zero where not allowed and on rows without a key."""
@@ -224,6 +244,22 @@ class Alignment(Component):
     def stop_probability(self, energy: Energy) -> Energy | None:
         """Probability of stopping at a key, for mechanisms that stream; None for others."""
         return None
+
+
+class Aggregate(Component):
+    """weights and values -> what a query reads."""
+
+    branch = "aggregate"
+
+    def read(self, call: Call, weights: Weights, allowed: Allowed | None) -> Mixed:
+        """Read the values; zero for a query whose weights are all zero."""
+        raise NotImplementedError
+
+    def oracle(
+        self, one: OneQuery, weights: Float[Tensor, " S"], allowed: list[bool]
+    ) -> Float[Tensor, " Ev"]:
+        """`read` for one query."""
+        raise NotImplementedError
 
 
 class Feedback(Component):

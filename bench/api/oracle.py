@@ -86,13 +86,13 @@ def _one(
     weights = weights * torch.as_tensor(gain, dtype=weights.dtype)
     for feedback in chain.feedbacks:
         feedback.oracle_update(one, weights, state[feedback.branch])
-    return _read(chain, one, weights), weights
+    return _read(chain, one, weights, allowed), weights
 
 
-def _read(chain: "Chain", one: OneQuery, weights: Float[Tensor, " S"]) -> Float[Tensor, " Ev"]:
-    output = torch.zeros_like(one.value[0])
-    for index in range(one.num_keys):
-        output = output + weights[index] * one.value[index]
+def _read(
+    chain: "Chain", one: OneQuery, weights: Float[Tensor, " S"], allowed: list[bool]
+) -> Float[Tensor, " Ev"]:
+    output = chain.aggregate.oracle(one, weights, allowed)
     for position in chain.positions:
         if position.changes_output:
             output = output + position.oracle_output(one, weights)

@@ -17,7 +17,7 @@ from bench.api.config import Config, NoOptions, build_config, config_options
 from bench.api.errors import BenchError, InvalidConfig, UnknownName
 from bench.api.selector import Selector, Value, show_value
 
-CHAIN_AXES = ("position", "score", "pattern", "alignment", "feedback")
+CHAIN_AXES = ("position", "score", "pattern", "alignment", "aggregate", "feedback")
 """Axes of the chain, in the order in which they act."""
 VARIANT_AXES = ("head", *CHAIN_AXES, "output", "loss")
 """Axes that a variant selector may set."""
@@ -42,6 +42,7 @@ DEFAULTS: Mapping[str, str] = {
     "score": "scaled_dot",
     "pattern": "full",
     "alignment": "softmax",
+    "aggregate": "weighted_sum",
     "feedback": "none",
     "output": "softmax",
     "loss": "none",

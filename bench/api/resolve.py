@@ -251,7 +251,7 @@ def build_variant(
     dims = dims._replace(num_features=sum(part.num_features for part in (*positions, *feedbacks)))
     parts: dict[str, Any] = {
         axis: registry.make(axis, spec.axes[axis][0], dims)
-        for axis in ("score", "pattern", "alignment")
+        for axis in ("score", "pattern", "alignment", "aggregate")
     }
     return Chain(dims, positions=positions, feedbacks=feedbacks, impl=impl, **parts)
 

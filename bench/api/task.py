@@ -23,6 +23,8 @@ class Text:
     tokens: Int[Tensor, "B S"]
     mask: Bool[Tensor, "B S"] | None
     """True where a token is real; None where nothing is padded."""
+    segments: Int[Tensor, "B S"] | None = None
+    """Number of each token's sentence, where sentences matter; another number begins another."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,10 @@ class Batch:
         def move(x: Tensor | None) -> Tensor | None:
             return None if x is None else x.to(device)
 
-        sources = tuple(Text(text.tokens.to(device), move(text.mask)) for text in self.sources)
+        sources = tuple(
+            Text(text.tokens.to(device), move(text.mask), move(text.segments))
+            for text in self.sources
+        )
         return replace(
             self,
             sources=sources,

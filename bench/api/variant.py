@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from jaxtyping import Float, Int
@@ -151,9 +152,20 @@ class Slot(nn.Module):
         x: Float[Tensor, "B S Dk"],
         mask: Tensor | None = None,
         tokens: Tensor | None = None,
+        values: Float[Tensor, "B S Dk"] | None = None,
     ) -> Memory:
-        """Project a source and let the variant prepare it."""
-        return self.variant.prepare(self.heads.source(x, mask, tokens))
+        """Project a source and let the variant prepare it.
+
+        Args:
+            x: What is attended to.
+            mask: True where it is real.
+            tokens: Its ids, for variants that look at them.
+            values: What is read in its place, where keys and values are not the same states.
+        """
+        source = self.heads.source(x, mask, tokens)
+        if values is not None:
+            source = replace(source, value=self.heads.source(values, mask, tokens).value)
+        return self.variant.prepare(source)
 
     def start(self, memory: Memory | None, x: Float[Tensor, "B L D"]) -> State:
         """State before the first query; `x` tells rows, dtype and device."""

@@ -89,7 +89,7 @@ def _order_matters(spec: VariantSpec, given: frozenset[Fact], refused: Mapping[R
         for selector in spec.axes.get(axis, ()):
             if _looks_at_places(axis, registry.entry(axis, selector.name).target):
                 return f"{selector.name} looks at the places of keys"
-    if spec.mechanism is None and ("stream" in given or "simplex" not in given):
+    if spec.mechanism is None and ("stream" in given or "ordered" in given):
         return f"{spec.axes['alignment'][0].name} reads keys in order"
     return ""
 

@@ -108,7 +108,7 @@ def _pairs_flops(variant: Variant, shape: AttendShape) -> int | None:
     sizes = (shape.batch, shape.heads, shape.queries, shape.length, variant.dims)
     if isinstance(variant, HasFlops):
         return variant.flops(*sizes)
-    if not isinstance(variant, Chain) or "weighted_sum" not in variant.alignment.gives:
+    if not isinstance(variant, Chain) or "weighted_sum" not in variant.aggregate.gives:
         return None
     if variant.pattern.kind != "full" or any(p.changes_output for p in variant.positions):
         return None

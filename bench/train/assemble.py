@@ -27,7 +27,7 @@ from bench.train.system import System
 
 PLAIN_POSITIONED = "scaled_dot[position=sinusoid]"
 PLAIN = "scaled_dot"
-"""What stands in a transformer's other slots: relative order in self-attention, none across."""
+"""What stands in a backbone's other slots: relative order in self-attention, none elsewhere."""
 BEYOND = (Output, Loss, JointLoss)
 """What looks at attention from outside."""
 
@@ -235,7 +235,7 @@ def _backbone(
         return build_slot(spec, place, impl=impl)
 
     def attach_default(place: SlotPlace) -> Slot:
-        plain = PLAIN if place.regime == "cross" else PLAIN_POSITIONED
+        plain = PLAIN if place.regime in ("cross", "pool") else PLAIN_POSITIONED
         return build_slot(resolve(plain), place)
 
     def output(widths: OutputSizes) -> Any:

@@ -6,7 +6,7 @@ from bench.api import registry
 from bench.api.config import NoOptions
 from bench.api.registry import Entry
 from bench.certify import certify
-from variants.alignments.softmax import SoftmaxAlignment
+from variants.alignments.softmax import SoftmaxAlignment, SoftmaxConfig
 from variants.scores.scaled_dot import ScaledDotScore
 
 
@@ -22,7 +22,8 @@ class Plant:
 
     def alignment(self, align, **facts):
         """Plant a softmax whose vectorized code is replaced, and its loops are not."""
-        self("alignment", type("Planted", (SoftmaxAlignment,), {"align": align, **facts}))
+        planted = type("Planted", (SoftmaxAlignment,), {"align": align, **facts})
+        self("alignment", planted, SoftmaxConfig)
 
     def score(self, energy):
         """Plant a dot product whose vectorized code is replaced, and its loops are not."""

@@ -13,7 +13,7 @@ from bench.api.source import Memory
 from bench.api.variant import Variant
 from bench.certify import certify
 from variants._math import masked_softmax, oracle_softmax
-from variants.alignments.softmax import SoftmaxAlignment
+from variants.alignments.softmax import SoftmaxAlignment, SoftmaxConfig
 from variants.patterns.full import FullPattern
 from variants.patterns.luong_local_p import LocalPredictedConfig, LocalPredictedPattern
 from variants.scores.scaled_dot import ScaledDotScore
@@ -143,7 +143,7 @@ def test_a_row_without_keys_whose_gradient_is_nan(plant):
             total = raised.sum(-1, keepdim=True)
             return Aligned(torch.where(total != 0, raised / total, 0.0))
 
-    plant("alignment", Gained)
+    plant("alignment", Gained, SoftmaxConfig)
     assert "gradient" in plant.red("planted", "dead_rows")["dead_rows"]
 
 

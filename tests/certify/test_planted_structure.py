@@ -15,7 +15,7 @@ from bench.api.variant import Variant
 from bench.certify import certify
 from variants._math import masked_softmax
 from variants.alignments.raffel_monotonic import RaffelMonotonicAlignment, RaffelMonotonicConfig
-from variants.alignments.softmax import SoftmaxAlignment
+from variants.alignments.softmax import SoftmaxAlignment, SoftmaxConfig
 from variants.feedback.tu_coverage import TuCoverage, TuCoverageConfig
 from variants.scores.scaled_dot import ScaledDotScore
 
@@ -202,7 +202,7 @@ def test_a_check_that_is_refused_is_not_green(plant):
             if dims.regime == "causal":
                 raise RuntimeError("not today")
 
-    plant("alignment", Half)
+    plant("alignment", Half, SoftmaxConfig)
     found = certify("planted", checks=("causality", "oracle"))
     assert found.passed == ("oracle",)
     assert found.skipped == found.missing() == {"causality": "RuntimeError: not today"}

@@ -31,7 +31,7 @@ def frame(tmp_path):
     ticks = count()
     with Store.create(tmp_path / "run") as store:
         for length in LENGTHS:
-            cells = [cell("scaled_dot", length), cell("additive[width=8]", length)]
+            cells = [cell("scaled_dot", length), cell("uniform", length)]
             found = measure_block(cells, cells[0], clock=lambda: next(ticks) * 1e-3)
             for one in cells:
                 rows = found[one.id]
@@ -51,10 +51,10 @@ def test_a_clock_that_says_the_same_for_all_makes_all_the_same(frame):
     assert set(times["verdict"]) == {"SAME"}
     assert times["ratio"].tolist() == pytest.approx([1.0] * len(times))
     memory = summary[summary["metric"] == "peak_memory_bytes"].set_index(["variant", "length"])
-    assert memory.loc[("additive[width=8]", 128), "ratio"] > 1
+    assert memory.loc[("uniform", 128), "ratio"] > 1
 
 
-def test_peak_memory_of_a_materialized_score_grows_with_the_square_of_the_length(frame):
+def test_peak_memory_of_weights_in_memory_grows_with_the_square_of_the_length(frame):
     growth = frames.growth_exponents(frame).set_index(["variant", "metric"])
-    assert 1.7 < growth.loc[("additive[width=8]", "peak_memory_bytes"), "exponent"] < 2.1
+    assert 1.7 < growth.loc[("uniform", "peak_memory_bytes"), "exponent"] < 2.1
     assert growth.loc[("scaled_dot", "forward_flops_counted_count"), "exponent"] == pytest.approx(2)

@@ -58,7 +58,7 @@ class HardReinforceAlignment(Alignment):
     """z ~ softmax(e), weights = onehot(z); no gradient but through `log_prob` and `entropy`."""
 
     needs = frozenset({"loss:reinforce"})
-    gives = frozenset({"simplex", "weighted_sum"})
+    gives = frozenset({"simplex"})
     default_read = "hard"
     reads = ("train", "expected", "hard")
 

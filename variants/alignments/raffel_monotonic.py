@@ -60,7 +60,7 @@ class RaffelMonotonicConfig(Config):
 class RaffelMonotonicAlignment(Alignment):
     """p = sigmoid(e + r); weights sum to at most one, the rest ran off the end and reads zero."""
 
-    gives = frozenset({"stream", "weighted_sum"})
+    gives = frozenset({"stream"})
     cannot = {
         "causal": "a monotonic walk needs the whole source before it, not keys that keep arriving.",
         "self": "a monotonic walk orders queries along another sequence, not along their own.",

@@ -17,12 +17,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims
-from bench.api.component import OneQuery, Pattern
+from bench.api.component import OneQuery, Pattern, Windows
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.facts import Fact
 from bench.api.registry import Citation, register
 from bench.api.shapes import Allowed
+from variants._local import window_keys
 from variants._math import per_head_linear, xavier_per_head
 
 
@@ -52,7 +53,7 @@ class LocalPredictedConfig(Config):
 class LocalPredictedPattern(Pattern):
     """Keys within D of p = length * sigmoid(v.tanh(W q)); gain exp(-(s - p)^2 / (2 (D/2)^2)).
 
-    Time O(L S + L E^2) a head: a mask, not a gather.
+    Time O(L D E + L E^2) a head where windows are copied out, as of long sources; else O(L S E).
     """
 
     kind = "window"
@@ -65,6 +66,7 @@ class LocalPredictedPattern(Pattern):
     def __init__(self, config: LocalPredictedConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.window_size = config.window
+        self.window_width = 2 * config.window + 1
         self.query_map = nn.Parameter(
             xavier_per_head(dims.heads, dims.query_width, dims.query_width)
         )
@@ -82,7 +84,19 @@ class LocalPredictedPattern(Pattern):
         allowed = distance.abs() <= self.window_size
         if call.allowed is not None:
             allowed = allowed & call.allowed
-        return allowed, -distance.square() / (2 * (self.window_size / 2) ** 2)
+        return allowed, self._log_gain(distance)
+
+    def gather(self, call: Call) -> Windows:
+        """The keys from the first one within D of the center on."""
+        center = self.center(call)
+        first = (center.detach() - self.window_size).ceil().long().squeeze(-1)
+        index, real, place = window_keys(call, first, 2 * self.window_size + 1)
+        distance = place - center
+        near = distance.abs() <= self.window_size
+        return Windows(index, real & near, self._log_gain(distance))
+
+    def _log_gain(self, distance: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+        return -distance.square() / (2 * (self.window_size / 2) ** 2)
 
     def oracle(self, one: OneQuery) -> tuple[list[bool], Float[Tensor, " S"]]:
         """The window around one center, key by key."""

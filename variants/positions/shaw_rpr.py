@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims
@@ -23,6 +23,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.facts import Fact
 from bench.api.registry import Citation, Home, register
 from bench.api.shapes import Mixed, Weights
+from variants._distances import collect, spread
 from variants._math import per_head_linear, xavier_per_head
 
 
@@ -84,20 +85,13 @@ class ShawPosition(Position):
     def energy(self, call: Call) -> Float[Tensor, "#B Hq L S"]:
         """Score every distance once a query, then look up the distance of each key."""
         assert self.key_table is not None, "called only where keys have positions"
-        bucket = self._bucket(call).expand(*call.query.shape[:2], -1, -1)
         by_distance = per_head_linear(call.query * self.scale, self.key_table.transpose(1, 2))
-        return by_distance.gather(-1, bucket)
+        return spread(by_distance, call.offset, call.memory.source.key.shape[2])
 
     def output(self, call: Call, weights: Weights) -> Mixed:
         """Sum the weights of each distance, then mix one vector a distance."""
         assert self.value_table is not None, "called only where values have positions"
-        mass = weights.new_zeros(*weights.shape[:3], self.value_table.shape[1])
-        mass = mass.scatter_add(-1, self._bucket(call).expand_as(weights), weights)
-        return per_head_linear(mass, self.value_table)
-
-    def _bucket(self, call: Call) -> Int[Tensor, "L S"]:
-        distance = call.key_position - call.position[:, None]
-        return distance.clamp(-self.clip, self.clip) + self.clip
+        return per_head_linear(collect(weights, call.offset, self.clip), self.value_table)
 
     def _row(self, distance: int) -> int:
         return max(-self.clip, min(distance, self.clip)) + self.clip

@@ -241,3 +241,35 @@ def test_positions_inside_attention_have_no_stream():
     variant = build("raffel_monotonic[feedback=tu_coverage]")
     with pytest.raises(Refused, match="streaming needs"):
         variant.stream(query, variant.prepare(source), torch.zeros(ROWS, HEADS, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("bias", ["none", "shaw_rpr[use=keys]"])
+def test_fused_code_divides_by_the_temperature_too(bias):
+    query, source = draw(6, 6, lengths=(6, 4, 1))
+    selector = f"scaled_dot[position={bias},alignment=softmax[temperature=0.3]]"
+    plain = causal(build(selector, "causal", "eager"), query, source)
+    fused = causal(build(selector, "causal", "sdpa"), query, source, want_weights=False)
+    equal(fused, plain)
+    assert not torch.allclose(plain, causal(build("scaled_dot", "causal"), query, source))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "alignment=softmax[mask_mode=neg_1e6_fill]",
+        "alignment=sparsemax",
+        "alignment=hardmax",
+        "alignment=none",
+        "aggregate=max",
+        "aggregate=unnormalized_sum",
+        "aggregate=concat_topk",
+        "aggregate=gated_sum",
+    ],
+)
+def test_fused_code_is_refused_and_never_taken_where_it_would_compute_something_else(part):
+    with pytest.raises(Refused, match="impl=sdpa needs"):
+        build(f"scaled_dot[{part}]", impl="sdpa")
+    query, source = draw(5, 7, lengths=(7, 0, 3))
+    variant = build(f"scaled_dot[{part}]")
+    wanted = cross(variant, query, source).output
+    assert torch.equal(cross(variant, query, source, want_weights=False).output, wanted)

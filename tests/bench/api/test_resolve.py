@@ -172,6 +172,7 @@ def test_the_revision_names_every_part():
         "bahdanau:1",
         "full:1",
         "softmax:1",
+        "weighted_sum:1",
     ]
     assert resolve("linear_attention").revision.split() == ["linear_attention:1", "softmax:1"]
 

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from bench.api.backbone import Backbone, Trace
+from bench.api import registry
+from bench.api.backbone import Backbone, BackboneParts, Trace
 from bench.api.registry import Home
-from bench.api.resolve import resolve
-from bench.api.task import Batch, Task, Text
+from bench.api.resolve import build_slot, canonical_backbone, resolve
+from bench.api.task import Batch, Sizes, Task, Text
 from bench.plan import Request, quality_cell
 from bench.train.assemble import assemble
 
@@ -46,6 +47,43 @@ def built() -> Callable[..., Built]:
         draw_parameters(network, seed)
         stream = made.task.training(rows, torch.Generator().manual_seed(seed))
         return Built(network, made.task, next(stream))
+
+    return make
+
+
+@pytest.fixture
+def placed() -> Callable[..., Backbone]:
+    """`placed(backbone, variant, sources, targets, slot=.., facts=..)`: a network without a task.
+
+    `sources` are source vocabularies, `targets` the target vocabulary; slots that do not hold the
+    variant hold the plain one of their regime.
+    """
+
+    def make(
+        backbone: str,
+        variant: str,
+        sources: tuple[int, ...],
+        targets: int,
+        *,
+        slot: str = "",
+        facts: frozenset[str] = frozenset(),
+        max_length: int = 12,
+        seed: int = 0,
+    ) -> Backbone:
+        spec = resolve(variant)
+        parts = BackboneParts(
+            sizes=Sizes(sources, targets, max_length),
+            attach=lambda place: build_slot(spec, place),
+            attach_default=lambda place: build_slot(resolve("scaled_dot"), place),
+            output=lambda sizes: registry.make("output", spec.axes["output"][0], sizes),
+            slot=slot,
+            facts=facts | {"padding", "stepwise"},
+        )
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            made = registry.make("backbone", canonical_backbone(backbone, {}), parts).double()
+        draw_parameters(made, seed + 1)
+        return made
 
     return make
 

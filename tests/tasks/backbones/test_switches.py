@@ -124,8 +124,12 @@ def test_the_variant_fills_the_slot_it_was_given_and_no_other(built):
 
 def test_every_registered_backbone_is_tested_here_or_beside():
     assert set(registry.entries("backbone")) == {
+        "hierarchical",
+        "memn2n",
+        "pair",
         "pooling",
         "rnn_seq2seq",
+        "snail",
         "transformer_decoder",
         "transformer_seq2seq",
     }

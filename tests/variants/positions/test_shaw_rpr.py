@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch.nn import functional
 
 import variants
 from bench.api.call import QueryShape
@@ -41,19 +42,124 @@ def test_golden_weights_and_outputs(answer, beneath):
     assert found.output.flatten().tolist() == pytest.approx(outputs, abs=1e-6)
 
 
-def test_buckets_equal_a_vector_for_each_pair_of_places(answer, beneath, draw):
-    drawn = draw(2, 2, 9, 9, lengths=())
-    variant = beneath("shaw_rpr[clip=3]", regime="self")
-    position = variant.positions[0]
-    distance = torch.arange(9)[None] - torch.arange(9)[:, None]
-    row = distance.clamp(-3, 3) + 3
-    keys, values = position.key_table[:, row], position.value_table[:, row]
-    energy = torch.einsum("bhie,bhje->bhij", drawn.query, drawn.source.key)
-    energy = (energy + torch.einsum("bhie,hije->bhij", drawn.query, keys)) / 5**0.5
+def pairs(query, key, value, keys, values):
+    """The equation itself, with a vector a_ij for each pair: `keys` and `values` are L L E."""
+    energy = torch.einsum("bhie,bhje->bhij", query, key)
+    energy = (energy + torch.einsum("bhie,hije->bhij", query, keys)) / query.shape[-1] ** 0.5
     weights = energy.softmax(-1)
-    expected = weights @ drawn.source.value + torch.einsum("bhij,hije->bhie", weights, values)
-    found = answer(variant, drawn.query, drawn.source)
-    torch.testing.assert_close(found.output, expected, rtol=0, atol=1e-12)
+    return weights @ value + torch.einsum("bhij,hije->bhie", weights, values)
+
+
+def batched(query, key, value, keys, values):
+    """The authors' code: queries first, so that all heads meet a row's vectors in one product."""
+    rows, heads, length, width = query.shape
+
+    def meet(x, table):  # B H L E and H L E N -> B H L N, shared tables as the authors have them
+        assert torch.equal(table, table[:1].expand_as(table))
+        flat = x.permute(2, 0, 1, 3).reshape(length, rows * heads, -1)
+        found = flat @ table[0]
+        return found.view(length, rows, heads, -1).permute(1, 2, 0, 3)
+
+    energy = query @ key.transpose(-1, -2) + meet(query, keys.transpose(-1, -2))
+    weights = (energy / width**0.5).softmax(-1)
+    return weights @ value + meet(weights, values)
+
+
+def skewed(query, key, value, key_table, value_table):
+    """Unclipped: all 2 L - 1 distances at once, shifted by padding and another shape."""
+    length, width = query.shape[-2:]
+
+    def skew(x):
+        x = functional.pad(x, (0, 1)).flatten(-2)
+        x = functional.pad(x, (0, length - 1))
+        return x.unflatten(-1, (length + 1, 2 * length - 1))[..., :length, length - 1 :]
+
+    energy = query @ key.transpose(-1, -2) + skew(query @ key_table.transpose(-1, -2))
+    weights = (energy / width**0.5).softmax(-1)
+    # the transpose of the same shift, by autograd
+    mass = torch.zeros(*query.shape[:3], 2 * length - 1, dtype=query.dtype).requires_grad_()
+    (mass,) = torch.autograd.grad(skew(mass), mass, weights)
+    return weights @ value + mass @ value_table
+
+
+@pytest.mark.parametrize("tables", ["per_head", "shared"])
+@pytest.mark.parametrize("clip", [0, 3, 8, 20])
+def test_four_ways_to_compute_it_agree(answer, beneath, draw, tables, clip):
+    length = 9
+    drawn = draw(2, 2, length, length, lengths=())
+    variant = beneath(f"shaw_rpr[clip={clip},tables={tables}]", regime="self")
+    found = answer(variant, drawn.query, drawn.source).output
+    position = variant.positions[0]
+    distance = torch.arange(length)[None] - torch.arange(length)[:, None]
+    row = distance.clamp(-clip, clip) + clip
+    key_table, value_table = (t.detach().expand(2, -1, -1) for t in position.parameters())
+    taken = drawn.query, drawn.source.key, drawn.source.value
+    near = {"rtol": 0, "atol": 1e-12}
+    wanted = pairs(*taken, key_table[:, row], value_table[:, row])
+    torch.testing.assert_close(found, wanted, **near)
+    if tables == "shared":
+        wanted = batched(*taken, key_table[:, row], value_table[:, row])
+        torch.testing.assert_close(found, wanted, **near)
+    if clip >= length - 1:
+        inner = slice(clip - length + 1, clip + length)
+        wanted = skewed(*taken, key_table[:, inner], value_table[:, inner])
+        torch.testing.assert_close(found, wanted, **near)
+
+
+def lecture(query, source, position, *, scaled=True, masked=True, square=False):
+    """A common tutorial's code, and what is wrong with it, each to be switched."""
+    length, keys = query.shape[2], source.key.shape[2]
+    places = torch.arange(length) if square else torch.arange(keys - length, keys)
+    distance = (torch.arange(keys) - places[:, None]).clamp(-position.clip, position.clip)
+    row = distance + position.clip
+    energy = torch.einsum("bhie,bhje->bhij", query, source.key)
+    energy = energy + torch.einsum("bhie,hije->bhij", query, position.key_table[:, row])
+    if scaled:
+        energy = energy / query.shape[-1] ** 0.5
+    if masked and source.mask is not None:
+        energy = energy.masked_fill(~source.mask[:, None, None], -torch.inf)
+    weights = energy.softmax(-1)
+    mixed = torch.einsum("bhij,hije->bhie", weights, position.value_table[:, row])
+    return weights @ source.value + mixed
+
+
+@pytest.mark.parametrize("fault", ["none", "unscaled", "unmasked", "square"])
+def test_what_is_wrong_with_a_common_tutorial_is_noticed(beneath, draw, fault):
+    """No scale, no mask, and as many queries as keys; the last query alone has a cache of keys."""
+    drawn = draw(3, 2, 6, 6)
+    variant = beneath("shaw_rpr[clip=2]", regime="causal")
+    state = variant.start(None, QueryShape(3, 2, 5, torch.float64, torch.device("cpu")))
+    key, value, mask = drawn.source.key, drawn.source.value, drawn.source.mask
+    early, late = (
+        Source(key[:, :, part], value[:, :, part], mask[:, part])
+        for part in (slice(0, 5), slice(5, 6))
+    )
+    state = variant.attend(drawn.query[:, :, :5], None, state, new=early).state
+    found = variant.attend(drawn.query[:, :, 5:], None, state, new=late).output
+    faults = {
+        "scaled": fault != "unscaled",
+        "masked": fault != "unmasked",
+        "square": fault == "square",
+    }
+    wrong = lecture(drawn.query[:, :, 5:], drawn.source, variant.positions[0], **faults)
+    off = (found - wrong).abs().max().item()
+    assert (off < 1e-12) == (fault == "none")
+    assert fault == "none" or off > 1e-2
+
+
+def test_its_indices_are_where_its_queries_are(answer, beneath, draw):
+    drawn = draw(2, 2, 6, 6)
+    source = Source(*(x.to("meta") for x in (drawn.source.key, drawn.source.value)))
+    variant = beneath("shaw_rpr[clip=2]", regime="causal").to("meta")
+    assert answer(variant, drawn.query.to("meta"), source).output.device.type == "meta"
+
+
+@pytest.mark.parametrize(("tables", "copies"), [("shared", 1), ("per_head", 2)])
+def test_tables_have_a_vector_for_each_distance_up_to_the_clip(beneath, tables, copies):
+    variant = beneath(f"shaw_rpr[clip=3,tables={tables}]", widths=(5, 5, 5), regime="self")
+    plain = beneath("scaled_dot", widths=(5, 5, 5), regime="self")
+    count = [sum(p.numel() for p in one.parameters()) for one in (variant, plain)]
+    assert count[0] - count[1] == 2 * (2 * 3 + 1) * 5 * copies
 
 
 def test_with_zero_tables_it_is_the_scaled_dot_product(answer, beneath, draw):

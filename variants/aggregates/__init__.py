@@ -1,0 +1,1 @@
+"""What a query reads of weights and values, one file each."""

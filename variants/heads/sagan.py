@@ -1,0 +1,93 @@
+"""Projections of SAGAN: an eighth of the channels, and a gate that starts closed.
+
+Zhang et al., 2019, "Self-attention generative adversarial networks",
+https://arxiv.org/abs/1805.08318, section 3, equations 1 to 3.
+
+Deviations: places of a sequence instead of pixels, for which a 1x1 convolution is a linear map; no
+spectral normalization. x of y = gamma o + x is added by the host's residual. The authors' code
+halves the values (`value=2`) and pools keys and values 2x2, which is not done here.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from bench.api.call import Dims
+from bench.api.component import Heads
+from bench.api.config import Choices, Config
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, register
+from bench.api.source import Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaganConfig(Config):
+    """Options of SAGAN's projections."""
+
+    reduction: Annotated[int, Choices((1, 2, 4, 8))] = 8
+    """Model widths in the width of queries and keys, at least one unit."""
+    value: Annotated[int, Choices((1, 2, 4, 8))] = 8
+    """The same for values."""
+
+    def __post_init__(self) -> None:
+        """Check the shares."""
+        if min(self.reduction, self.value) < 1:
+            raise InvalidConfig(
+                "sagan: reduction and value must be at least 1, "
+                f"got {self.reduction} and {self.value}."
+            )
+
+
+@register(
+    "head",
+    "sagan",
+    config=SaganConfig,
+    citation=Citation(
+        text="Zhang et al., 2019",
+        url="https://arxiv.org/abs/1805.08318",
+        where="section 3, equations 1 to 3",
+    ),
+)
+class SaganHeads(Heads):
+    """gamma W_v o, gamma = 0 at the start, so that a residual block begins as the identity."""
+
+    def __init__(
+        self,
+        config: SaganConfig,
+        query_width: int,
+        source_width: int,
+        regime: Literal["cross", "causal", "self", "pool"],
+    ) -> None:
+        super().__init__(config, query_width, source_width, regime)
+        key = max(1, query_width // config.reduction)
+        value = max(1, query_width // config.value)
+        self.dims = Dims(1, 1, key, key, value, query_width, regime)
+        self.output_width = query_width
+        self.to_query = nn.Linear(query_width, key, bias=False)
+        self.to_key = nn.Linear(source_width, key, bias=False)
+        self.to_value = nn.Linear(source_width, value, bias=False)
+        self.to_output = nn.Linear(value, query_width, bias=False)
+        for layer in (self.to_query, self.to_key, self.to_value, self.to_output):
+            nn.init.xavier_uniform_(layer.weight)
+        self.gamma = nn.Parameter(torch.zeros(()))
+
+    def query(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B 1 L Eq"]:
+        """Map to queries."""
+        return self.to_query(x).unsqueeze(1)
+
+    def source(
+        self,
+        x: Float[Tensor, "B S Dk"],
+        mask: Bool[Tensor, "B S"] | None,
+        tokens: Int[Tensor, "B S"] | None,
+    ) -> Source:
+        """Map to keys and values."""
+        key, value = self.to_key(x).unsqueeze(1), self.to_value(x).unsqueeze(1)
+        return Source(key=key, value=value, mask=mask, tokens=tokens)
+
+    def merge(self, output: Float[Tensor, "B 1 L Ev"]) -> Float[Tensor, "B L D"]:
+        """Map back to the channels and close the gate as far as it is."""
+        return self.gamma * self.to_output(output.squeeze(1))

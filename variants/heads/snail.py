@@ -1,0 +1,81 @@
+"""Projections of SNAIL: one head, small keys and values, and what was read goes on as it is.
+
+Mishra et al., 2018, "A simple neural attentive meta-learner", https://arxiv.org/abs/1707.03141,
+section 3 and the attention block of its appendix.
+
+Deviations: none; keys and values are 16 wide by default, as in the paper's bandits.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from bench.api.call import Dims
+from bench.api.component import Heads
+from bench.api.config import Config, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, register
+from bench.api.source import Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnailConfig(Config):
+    """Options of SNAIL's projections."""
+
+    key: Annotated[int, IntRange(8, 512, log=True)] = 16
+    """Width of queries and keys."""
+    value: Annotated[int, IntRange(8, 512, log=True)] = 16
+    """Width of values, and of what comes out."""
+
+    def __post_init__(self) -> None:
+        """Check the widths."""
+        if min(self.key, self.value) < 1:
+            raise InvalidConfig(
+                f"snail: key and value must be at least 1, got {self.key} and {self.value}."
+            )
+
+
+@register(
+    "head",
+    "snail",
+    config=SnailConfig,
+    citation=Citation(
+        text="Mishra et al., 2018", url="https://arxiv.org/abs/1707.03141", where="section 3"
+    ),
+)
+class SnailHeads(Heads):
+    """Affine maps to queries, keys and values; no map back."""
+
+    def __init__(
+        self,
+        config: SnailConfig,
+        query_width: int,
+        source_width: int,
+        regime: Literal["cross", "causal", "self", "pool"],
+    ) -> None:
+        super().__init__(config, query_width, source_width, regime)
+        self.dims = Dims(1, 1, config.key, config.key, config.value, query_width, regime)
+        self.output_width = config.value
+        self.to_query = nn.Linear(query_width, config.key)
+        self.to_key = nn.Linear(source_width, config.key)
+        self.to_value = nn.Linear(source_width, config.value)
+
+    def query(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B 1 L Eq"]:
+        """Map to queries."""
+        return self.to_query(x).unsqueeze(1)
+
+    def source(
+        self,
+        x: Float[Tensor, "B S Dk"],
+        mask: Bool[Tensor, "B S"] | None,
+        tokens: Int[Tensor, "B S"] | None,
+    ) -> Source:
+        """Map to keys and values."""
+        key, value = self.to_key(x).unsqueeze(1), self.to_value(x).unsqueeze(1)
+        return Source(key=key, value=value, mask=mask, tokens=tokens)
+
+    def merge(self, output: Float[Tensor, "B 1 L Ev"]) -> Float[Tensor, "B L Ev"]:
+        """Drop the head axis."""
+        return output.squeeze(1)

@@ -1,0 +1,61 @@
+"""Ponder cost: hops are paid for, so that a query makes as few as it needs.
+
+Graves, 2016, "Adaptive computation time for recurrent neural networks",
+https://arxiv.org/abs/1603.08983, section 2.1.
+
+Deviations: the mean over scored targets and heads, not the sum over a sequence. Of a stack of
+layers only the last one that reports its terms is paid for.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.backbone import Loss, LossInputs
+from bench.api.config import Config, FloatRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, register
+
+
+@dataclass(frozen=True, kw_only=True)
+class PonderConfig(Config):
+    """Options of the ponder cost."""
+
+    weight: Annotated[float, FloatRange(1e-4, 1e-1, log=True)] = 0.01
+    """Price of a hop, tau (nats)."""
+
+    def __post_init__(self) -> None:
+        """Check the price."""
+        if self.weight < 0:
+            raise InvalidConfig(f"ponder: weight must be at least 0, got {self.weight}.")
+
+
+@register(
+    "loss",
+    "ponder",
+    config=PonderConfig,
+    citation=Citation(
+        text="Graves, 2016", url="https://arxiv.org/abs/1603.08983", where="section 2.1"
+    ),
+)
+class PonderLoss(Loss):
+    """tau (N + p_N), averaged over scored targets."""
+
+    needs = frozenset({"ponder"})
+    cannot = {"self": "a hop belongs to a target, and queries within the source have none."}
+
+    def __init__(self, config: PonderConfig) -> None:
+        super().__init__(config)
+        self.weight = config.weight
+
+    def forward(
+        self, inputs: LossInputs, carry: dict[str, Tensor]
+    ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
+        """Add the terms of all slots up."""
+        mask = inputs.batch.mask
+        found = [answer.terms["ponder"] for answer in inputs.trace.attended]
+        cost = torch.where(mask, torch.stack(found).sum(0), 0.0)
+        return self.weight * cost.sum() / mask.sum().clamp(min=1), carry

@@ -1,0 +1,156 @@
+"""Adaptive number of hops: a query reads the memory until a learned unit says that it is enough.
+
+Graves, 2016, "Adaptive computation time for recurrent neural networks",
+https://arxiv.org/abs/1603.08983, sections 2 and 2.1, over the layer-wise hops of Sukhbaatar et al.,
+2015, https://arxiv.org/abs/1503.08895.
+
+Deviations: the step of the recurrent network is one memory hop. All hops are computed, so that
+queries which stop early save no time; at most `hops` are made. The ponder cost is the term
+`ponder`, which the loss of that name adds.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bench.api.call import Call, Dims, MixResult, Read
+from bench.api.component import expand_heads
+from bench.api.config import Config, FloatRange, IntRange
+from bench.api.errors import InvalidConfig, Refused
+from bench.api.registry import Citation, Home, register
+from bench.api.source import Source, Tree
+from bench.api.variant import Impl, Variant
+from variants._hops import oracle_read, read_memory
+from variants._math import at_least_single, per_head_linear
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActConfig(Config):
+    """Options of adaptive hops."""
+
+    hops: Annotated[int, IntRange(1, 16)] = 4
+    """Hops at most."""
+    epsilon: Annotated[float, FloatRange(0.001, 0.1, log=True)] = 0.01
+    """What may be missing to one when a query stops, so that it can stop after one hop."""
+
+    def __post_init__(self) -> None:
+        """Check the hops and the slack."""
+        if self.hops < 1:
+            raise InvalidConfig(f"act: hops must be at least 1, got {self.hops}.")
+        if not 0 < self.epsilon < 1:
+            raise InvalidConfig(f"act: epsilon must lie between 0 and 1, got {self.epsilon}.")
+
+
+@register(
+    "mechanism",
+    "act",
+    title="Adaptive number of hops (ACT)",
+    config=ActConfig,
+    citation=Citation(
+        text="Graves, 2016", url="https://arxiv.org/abs/1603.08983", where="sections 2 and 2.1"
+    ),
+    cost=2.0,
+    home=Home(task="recall"),
+)
+class Act(Variant):
+    """u_n = H u_{n-1} + o_n, h_n = sigmoid(w . u_n + b), stop at N, the first with sum h >= 1 - e.
+
+    p_n = h_n before N and the rest of one at N; the output is the mean under p of what the hops had
+    added, and the weights the mean of theirs. The term `ponder` is N + p_N. Time O(K L S E) a head.
+    """
+
+    needs = frozenset({"equal_width"})
+    gives = frozenset({"weights", "simplex", "key_local", "ponder"})
+    editable = True
+
+    def __init__(self, config: ActConfig, dims: Dims, impl: Impl = "auto") -> None:
+        super().__init__(dims, impl)
+        if impl not in ("auto", "eager"):
+            raise Refused(f"act has no impl={impl}; use auto or eager.")
+        if dims.value_width != dims.query_width:
+            raise Refused(
+                "act adds what it read to the query, so values must be as wide as queries, "
+                f"got {dims.value_width} and {dims.query_width}."
+            )
+        self.hops = config.hops
+        self.enough = 1 - config.epsilon
+        heads, width = dims.heads, dims.query_width
+        self.carry = nn.Parameter(torch.eye(width).repeat(heads, 1, 1))
+        self.halt = nn.Parameter(torch.zeros(heads, width, 1))
+        # as in the paper, so that learning begins with few hops
+        self.halt_bias = nn.Parameter(torch.ones(heads, 1))
+
+    def flops(self, batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
+        """A dot product and a weighted sum a hop."""
+        return self.hops * 4 * batch * heads * queries * keys * dims.key_width
+
+    def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
+        """Make all hops and average them by when each query stops."""
+        source, allowed = call.memory.source, call.allowed
+        key, value = (expand_heads(x, self.dims.heads) for x in (source.key, source.value))
+        asked, added = call.query, torch.zeros_like(call.query)
+        outputs, weights, halts = [], [], []
+        for _ in range(self.hops):
+            found, weight = read_memory(call, asked, key, value, allowed)
+            asked = per_head_linear(asked, self.carry) + found
+            added = per_head_linear(added, self.carry) + found
+            halt = per_head_linear(asked, self.halt).squeeze(-1) + self.halt_bias
+            outputs.append(added)
+            weights.append(weight)
+            halts.append(torch.sigmoid(at_least_single(halt)))
+        shares, ponder = halting(torch.stack(halts), self.enough)
+        shares = shares.to(added.dtype).unsqueeze(-1)
+        output = (shares * torch.stack(outputs)).sum(0)
+        mean = (shares * torch.stack(weights)).sum(0)
+        return MixResult(output, mean, carried, {"ponder": ponder.mean(1).to(added.dtype)})
+
+    def oracle(
+        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
+    ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
+        """Hop until enough, one query at a time."""
+        group = query.shape[0] // source.key.shape[1]
+        outputs, rows = [], []
+        for head, place in ((h, p) for h in range(query.shape[0]) for p in range(query.shape[1])):
+            key, value = source.key[0, head // group], source.value[0, head // group]
+            visible = place + 1 if self.dims.regime == "causal" else len(key)
+            asked = kept = query[head, place]
+            output, row = torch.zeros_like(value[0]), torch.zeros_like(key[:, 0])
+            spent = query.new_zeros(())
+            for hop in range(self.hops):
+                found, weights = oracle_read(asked, key, value, visible)
+                asked, kept = asked @ self.carry[head] + found, kept @ self.carry[head]
+                halt = torch.sigmoid(asked @ self.halt[head, :, 0] + self.halt_bias[head, 0])
+                stops = hop == self.hops - 1 or bool(spent + halt >= self.enough)
+                share = 1 - spent if stops else halt
+                output, row = output + share * (asked - kept), row + share * weights
+                if stops:
+                    break
+                spent = spent + halt
+            outputs.append(output)
+            rows.append(row)
+        shape = query.shape[:2]
+        return torch.stack(outputs).unflatten(0, shape), torch.stack(rows).unflatten(0, shape)
+
+
+def halting(
+    halt: Float[Tensor, "K ..."], enough: float
+) -> tuple[Float[Tensor, "K ..."], Float[Tensor, "..."]]:
+    """Share of each hop, which sum to one, and the ponder cost N + p_N.
+
+    >>> shares, ponder = halting(torch.tensor([0.25, 0.5, 0.75, 0.5]), 0.99)
+    >>> shares.tolist(), ponder.item()
+    ([0.25, 0.5, 0.25, 0.0], 3.25)
+    """
+    total = halt.cumsum(0)
+    before = total - halt
+    stops = total >= enough
+    stops[-1] = True
+    # a query is still on its way where no earlier hop stopped it
+    running = (stops.cumsum(0) - stops.long()) == 0
+    last = running & stops
+    shares = torch.where(last, 1 - before, torch.where(running, halt, 0.0))
+    ponder = running.sum(0) + torch.where(last, shares, 0.0).sum(0)
+    return shares, ponder
