@@ -15,6 +15,8 @@ from bench.api.config import Config
 from bench.api.errors import Refused
 from bench.api.facts import Fact, check_facts
 from bench.api.noise import Noise
+from bench.api.registry import make
+from bench.api.selector import Selector
 from bench.api.source import Memory, State, Tree, tree_map
 from bench.api.task import Batch, Sizes
 from bench.api.variant import Slot
@@ -220,8 +222,6 @@ class Encoded(NamedTuple):
     mask: Bool[Tensor, "B S"] | None
     summary: Float[Tensor, "B Ds"]
     """What initializes a decoder: last states, or their mean."""
-    stride: int = 1
-    """Tokens per state."""
 
 
 class Encoder(Claiming):
@@ -229,6 +229,10 @@ class Encoder(Claiming):
 
     output_width: int
     summary_width: int
+    stride: int = 1
+    """Tokens per state; an encoder with more takes the facts `source_tokens`, `source_states`."""
+    backward: range = range(0)
+    """Units of the summary that came from reading the source backwards."""
 
     def __init__(self, config: Config, embedding_width: int, hidden: int) -> None:
         super().__init__()
@@ -236,6 +240,17 @@ class Encoder(Claiming):
     @abstractmethod
     def forward(self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None) -> Encoded:
         """Encode; padded positions never change real ones."""
+
+    def read(
+        self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None, batch: Batch
+    ) -> Encoded:
+        """Encode the words of a batch; an encoder may take more than words from it."""
+        found: Encoded = self(x, mask)
+        return found
+
+    def arrange(self, batch: Batch) -> Batch:
+        """Gold and extended ids of a batch as they line up with the states."""
+        return batch if self.stride == 1 else batch.folded(self.stride)
 
 
 class Path(NamedTuple):
@@ -261,6 +276,17 @@ class Steps(NamedTuple):
     path: Path
 
 
+class SourceOrder(Claiming):
+    """The order in which a backbone reads its sources."""
+
+    def __init__(self, config: Config, eos: int) -> None:
+        super().__init__()
+
+    @abstractmethod
+    def arrange(self, batch: Batch) -> Batch:
+        """Sources, gold and extended ids in this order."""
+
+
 class WiringSizes(NamedTuple):
     """Widths a wiring must know."""
 
@@ -269,28 +295,105 @@ class WiringSizes(NamedTuple):
     summary: int
     sources: tuple[int, ...]
     """State width of each encoder."""
+    combiner: Selector = Selector("concat")
+    """How several sources are read."""
+    backward: tuple[int, ...] = ()
+    """Units of the summary that came from reading backwards."""
 
 
 AttachSlot = Callable[[int, int], Slot]
-"""(query width, source width) -> slot; what a wiring calls for each source it attends to."""
+"""(query width, source width) -> slot; what is called for each source that is attended to."""
+
+Answers = tuple[Float[Tensor, "B L Dv"], tuple[Attended, ...]]
+"""One context, and what was attended to in each source."""
+
+
+class Combiner(Claiming):
+    """How a decoder reads its sources: one slot a source, contexts side by side.
+
+    A subclass may join sources before they are read, or their contexts after; memories, states and
+    answers stay one a source.
+    """
+
+    slots: tuple[Slot, ...]
+    context_width: int
+
+    def __init__(self, config: Config, sizes: WiringSizes, attach: AttachSlot) -> None:
+        super().__init__()
+        self.slots = self.make_slots(sizes, attach)
+        # a module list registers the parameters; the tuple above keeps the types
+        self.slot_list = nn.ModuleList(self.slots)
+        self.context_width = sum(slot.output_width for slot in self.slots)
+
+    def make_slots(self, sizes: WiringSizes, attach: AttachSlot) -> tuple[Slot, ...]:
+        """One for each source."""
+        return tuple(attach(sizes.hidden, width) for width in sizes.sources)
+
+    def prepare(
+        self, sources: tuple[Encoded, ...], tokens: Int[Tensor, "B S"] | None
+    ) -> tuple[Memory, ...]:
+        """Let every slot prepare its source; ids belong to the first one."""
+        ids = (tokens, *[None] * (len(sources) - 1))
+        return tuple(
+            slot.prepare(source.states, source.mask, own)
+            for slot, source, own in zip(self.slots, sources, ids, strict=True)
+        )
+
+    def start(
+        self, hidden: Float[Tensor, "B D"], memories: tuple[Memory, ...]
+    ) -> tuple[State, ...]:
+        """Start every slot."""
+        like = hidden.unsqueeze(1)
+        return tuple(
+            slot.start(memory, like) for slot, memory in zip(self.slots, memories, strict=True)
+        )
+
+    def arrange(self, batch: Batch) -> Batch:
+        """Gold and extended ids of a batch as they line up with the weights."""
+        return batch
+
+    def attend(
+        self,
+        query: Float[Tensor, "B L D"],
+        memories: tuple[Memory, ...],
+        states: tuple[State, ...],
+        call: dict[str, Any],
+    ) -> Answers:
+        """Ask every slot and concatenate the contexts; `call` are keywords of `Slot.attend`."""
+        contexts, attended = self.ask(query, memories, states, call)
+        return contexts[0] if len(contexts) == 1 else torch.cat(contexts, -1), attended
+
+    def ask(
+        self,
+        query: Float[Tensor, "B L D"],
+        memories: tuple[Memory, ...],
+        states: tuple[State, ...],
+        call: dict[str, Any],
+    ) -> tuple[list[Tensor], tuple[Attended, ...]]:
+        """The context of every source by itself."""
+        answers = [
+            slot.attend(query, memory, state, **call)
+            for slot, memory, state in zip(self.slots, memories, states, strict=True)
+        ]
+        return [context for context, _ in answers], tuple(attended for _, attended in answers)
 
 
 class Wiring(Claiming):
-    """Where attention stands in a recurrent decoder.
-
-    A decoder with several sources has one slot a source; contexts are concatenated.
-    """
+    """Where attention stands in a recurrent decoder; a combiner holds its slots."""
 
     attends: ClassVar[bool] = True
     context_width: int
     readout_width: int
+    sampling: float = 0.0
+    """Share of training inputs that the backbone draws from its own last prediction."""
 
     def __init__(self, config: Config, sizes: WiringSizes, attach: AttachSlot) -> None:
         super().__init__()
-        slots = [attach(sizes.hidden, width) for width in sizes.sources] if self.attends else []
-        self.slots: tuple[Slot, ...] = tuple(slots)
-        self.slot_list = nn.ModuleList(slots)
-        self.context_width = sum(slot.output_width for slot in slots)
+        self.combiner: Combiner | None = None
+        self.context_width = 0
+        if self.attends:
+            self.combiner = make("combiner", sizes.combiner, sizes, attach)
+            self.context_width = self.combiner.context_width
 
     @classmethod
     def given(cls, config: Any) -> frozenset[Fact]:
@@ -299,13 +402,12 @@ class Wiring(Claiming):
 
     def prepare(self, sources: tuple[Encoded, ...], batch: Batch) -> tuple[Memory, ...]:
         """Let every slot prepare its source."""
-        if not self.attends:
-            return ()
-        tokens = (batch.extended, *[None] * (len(sources) - 1))
-        return tuple(
-            slot.prepare(source.states, source.mask, ids)
-            for slot, source, ids in zip(self.slots, sources, tokens, strict=True)
-        )
+        return () if self.combiner is None else self.combiner.prepare(sources, batch.extended)
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """What holds the variant; nothing without attention."""
+        return () if self.combiner is None else self.combiner.slots
 
     @abstractmethod
     def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
@@ -336,31 +438,23 @@ class Wiring(Claiming):
         mode: Mode,
         word: Float[Tensor, "B L De"] | None = None,
     ) -> tuple[Float[Tensor, "B L Dv"], tuple[Attended, ...]]:
-        """Ask every slot and concatenate the contexts.
+        """Read every source into one context.
 
         `word` is what the decoder reads at these steps; a wiring that hands it on gives the fact
         `token_extras`.
         """
+        assert self.combiner is not None, "a wiring that asks has slots"
         call = mode.call()
         if word is not None:
             call["extras"] = {"word": word}
-        answers = [
-            slot.attend(query, memory, state, **call)
-            for slot, memory, state in zip(self.slots, memories, states, strict=True)
-        ]
-        if len(answers) == 1:
-            return answers[0][0], (answers[0][1],)
-        context = torch.cat([context for context, _ in answers], -1)
-        return context, tuple(attended for _, attended in answers)
+        return self.combiner.attend(query, memories, states, call)
 
     def start_slots(
         self, hidden: Float[Tensor, "B D"], memories: tuple[Memory, ...]
     ) -> tuple[State, ...]:
         """Start every slot."""
-        like = hidden.unsqueeze(1)
-        return tuple(
-            slot.start(memory, like) for slot, memory in zip(self.slots, memories, strict=True)
-        )
+        assert self.combiner is not None, "a wiring that asks has slots"
+        return self.combiner.start(hidden, memories)
 
     @abstractmethod
     def readout(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
@@ -429,6 +523,14 @@ class Backbone(Claiming):
     @abstractmethod
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Logits over the vocabulary; broadcasts over extra dimensions."""
+
+    def arrange(self, batch: Batch) -> Batch:
+        """The batch as outputs and losses must see it: in the order and number of source states.
+
+        Networks that read the source token by token change nothing; doing it twice is doing it
+        once, because such a batch is marked as `arranged`.
+        """
+        return batch
 
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
         """Decode all rows at once, by the search that the backbone was built with."""

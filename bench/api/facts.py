@@ -32,9 +32,11 @@ FACTS: Mapping[Fact, str] = MappingProxyType(
         "open_loop": "decoder states that do not depend on the context",
         "source_tokens": "the token ids of the source",
         "source_states": "one state for each source token, in the order of the source",
+        "source_order": "a source that is read as it stands",
         "reads_source": "an output that reads the source itself",
         "gold_alignment": "gold alignments",
         "two_sources": "a second source",
+        "features": "features beside the words of the source",
         "token_extras": "per-query token embeddings",
         "equal_width": "queries and keys of equal width",
         "equal_heads": "as many key heads as query heads",
@@ -68,14 +70,17 @@ def refusal(
         wanted: What other names need under their options, beside what parts need always.
     """
     named = list(parts)
-    have = given.union(*(part.gives for _, part in named)) if named else given
-    have = have.difference(*(part.takes for _, part in named)) if named else have
+    offered = given.union(*(part.gives for _, part in named)) if named else given
+    have = offered.difference(*(part.takes for _, part in named)) if named else offered
     for name, part in named:
         for fact in sorted(part.cannot):
             if fact in have:
                 return f"{name}: {part.cannot[fact]}"
     for name, needs in [*((name, part.needs) for name, part in named), *wanted]:
         for fact in sorted(needs - have):
+            takers = [other for other, taker in named if fact in taker.takes]
+            if fact in offered and takers:
+                return f"{name} needs {FACTS[fact]}, which {takers[0]} takes away."
             return f"{name} needs {FACTS[fact]}, which nothing here gives."
     return None
 

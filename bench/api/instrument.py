@@ -17,7 +17,7 @@ class Subject:
     """In evaluation mode; an instrument leaves its parameters as they are."""
     task: Task
     batches: tuple[Batch, ...]
-    """On the device of the network, never empty."""
+    """On the device of the network and arranged by it, never empty."""
     seed: int
     """Of the instrument's own draws."""
 

@@ -21,8 +21,8 @@ CHAIN_AXES = ("position", "score", "pattern", "alignment", "aggregate", "feedbac
 """Axes of the chain, in the order in which they act."""
 VARIANT_AXES = ("head", *CHAIN_AXES, "output", "loss")
 """Axes that a variant selector may set."""
-BACKBONE_AXES = ("encoder", "wiring", "direction", "search")
-"""Axes of the backbone that a recipe may fix because its mechanism is a wiring or a search."""
+BACKBONE_AXES = ("encoder", "source_order", "wiring", "combiner", "direction", "search")
+"""Axes of the backbone that a recipe may fix because its mechanism stands there."""
 STACKED = ("position", "feedback", "loss")
 """Axes on which several components may be joined by '+'."""
 AXES = (

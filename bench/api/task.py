@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, NamedTuple
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn import functional
 
 from bench.api.config import Config
 from bench.api.facts import Fact
@@ -48,6 +49,53 @@ class Batch:
     """Target texts, for metrics that score text."""
     names: tuple[str, ...] = ()
     """Source texts, for samples."""
+    features: Float[Tensor, "B R F"] | None = None
+    """What an example has beside its words: R vectors, such as regions of an image."""
+    beside: tuple[int, int] = (0, 0)
+    """Columns of `gold` before and behind those of the words; a backbone's `arrange` sets it."""
+    stride: int = 1
+    """Tokens of the first source for each column of `gold`; a backbone's `arrange` sets it."""
+    arranged: bool = False
+    """Whether a backbone has put source, gold and extended ids in the order of its states."""
+
+    def folded(self, stride: int) -> "Batch":
+        """The same batch for source states that stand for several tokens each.
+
+        A state has the gold of all its tokens, so rows still sum to one; no word has a state of
+        its own any more, so there is nothing to copy.
+        """
+        gold = self.gold
+        if gold is not None:
+            filled = functional.pad(gold, (0, -gold.shape[2] % stride))
+            gold = filled.unflatten(2, (-1, stride)).sum(-1)
+        return replace(self, gold=gold, extended=None, stride=self.stride * stride)
+
+    def with_beside(self, before: int, behind: int) -> "Batch":
+        """The same batch for sources with states before and behind their words, aligned with none.
+
+        What stands behind follows each row's last word, so that columns of words stay.
+        """
+        gold = None if self.gold is None else functional.pad(self.gold, (before, behind))
+        return replace(self, gold=gold, extended=None, beside=(before, behind))
+
+    def state_mask(self) -> Bool[Tensor, "B S"]:
+        """Which states of the first source are real, once the batch has been arranged."""
+        text = self.sources[0]
+        mask = torch.ones_like(text.tokens, dtype=torch.bool) if text.mask is None else text.mask
+        if self.stride == 1 and self.beside == (0, 0):
+            return mask
+        tokens = mask.sum(1, keepdim=True) + sum(self.beside)
+        width = mask.shape[1] + sum(self.beside)
+        places = torch.arange(-(-width // self.stride), device=mask.device)
+        return places * self.stride < tokens
+
+    def joined(self) -> "Batch":
+        """The same batch for sources that are read as one, the others behind the first."""
+        gold = self.gold
+        if gold is not None:
+            beside = sum(text.tokens.shape[1] for text in self.sources[1:])
+            gold = functional.pad(gold, (0, beside))
+        return replace(self, gold=gold, extended=None)
 
     def select(self, rows: Int[Tensor, " N"]) -> "Batch":
         """Pick rows, for beams."""
@@ -66,6 +114,7 @@ class Batch:
             mask=self.mask.index_select(0, rows),
             extended=pick(self.extended),
             gold=pick(self.gold),
+            features=pick(self.features),
             references=tuple(self.references[row] for row in chosen if self.references),
             names=tuple(self.names[row] for row in chosen if self.names),
         )
@@ -88,6 +137,7 @@ class Batch:
             mask=self.mask.to(device),
             extended=move(self.extended),
             gold=move(self.gold),
+            features=move(self.features),
         )
 
 

@@ -133,7 +133,7 @@ def _subject(built: Assembled, path: Path, examples: int, cell: Cell) -> Subject
     load_model(system, str(path), device=str(device))
     system.requires_grad_(requires_grad=False)
     backbone = system.there.eval()
-    batches = tuple(batch.to(device) for batch in _first(built.task, examples))
+    batches = tuple(backbone.arrange(b.to(device)) for b in _first(built.task, examples))
     return Subject(backbone, built.task, batches, cell.seed)
 
 

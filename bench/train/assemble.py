@@ -33,6 +33,9 @@ BEYOND = (Output, Loss, JointLoss)
 
 Part = tuple[str, type[Claims]]
 
+PART_AXES = ("encoder", "source_order", "wiring", "combiner")
+"""Axes of a backbone whose parts make claims."""
+
 
 @dataclass(frozen=True)
 class Assembled:
@@ -43,10 +46,23 @@ class Assembled:
     spec: VariantSpec
 
 
+def backbone_parts(backbone: Selector) -> list[Part]:
+    """Names and claims of what a backbone is made of."""
+    options = backbone.options
+    named = [(axis, s) for axis in PART_AXES for s in registry.options_of(options.get(axis, ()))]
+    return [(s.name, registry.entry(axis, s.name).target) for axis, s in named]
+
+
 def place_facts(task: type[Task], backbone: Selector) -> frozenset[Fact]:
     """Facts of a place, from data alone: nothing is built and nothing is read."""
+    taken = [part.takes for _, part in backbone_parts(backbone)]
+    return _offered(task, backbone).difference(*taken)
+
+
+def _offered(task: type[Task], backbone: Selector) -> frozenset[Fact]:
+    """Facts of a place before any part of the backbone takes some away."""
     entry = registry.entry("backbone", backbone.name)
-    facts = {*task.facts, *entry.target.gives, "padding", "stepwise"}
+    facts = {*task.facts, *entry.target.gives, "padding", "stepwise", "source_order"}
     config: Any = build_config(entry.config, backbone.options, backbone.name)
     if "wiring" in backbone.options:
         wiring = registry.entry("wiring", config.wiring.name)
@@ -62,17 +78,19 @@ def cell_refusal(spec: VariantSpec, task: type[Task], backbone: Selector, slot: 
         if show_value(backbone.options.get(axis, ())) != fixed.show():
             return f"{spec.name} is {axis}={fixed}, and {backbone.name} has no such axis."
     # widths are known only once something is built; the slot refuses what does not fit
-    facts = place_facts(task, backbone) | {slot, "equal_width", "equal_heads"}
+    facts = _offered(task, backbone) | {slot, "equal_width", "equal_heads"}
     if _feed_width(spec, 1):
         facts -= {"open_loop"}
     parts = spec.claims()
+    wanted = [_search_needs(backbone)]
     direction = backbone.options.get("direction")
     if isinstance(direction, tuple) and direction[0].name == "both":
         if "reversible_pairs" not in facts:
             return f"direction=both needs pairs that can be trained both ways, not {task.__name__}."
+        # weights of the two directions are compared place by place
+        wanted.append(("direction=both", frozenset({"source_states", "source_order"})))
         joint = registry.options_of(direction[0].options["joint"])[0]
         parts.append((joint.name, registry.entry("joint", joint.name).target))
-    wanted = [_search_needs(backbone)]
     reason = _output_refusal(spec, task, backbone)
     reason = reason or _weights_refusal(parts, wanted, backbone, slot)
     return reason or refusal(_asked(parts, backbone), facts, wanted)
@@ -109,14 +127,12 @@ def _weights_refusal(
 
 
 def _asked(parts: list[Part], backbone: Selector) -> list[Part]:
-    """The parts that are used there, and the wiring among them."""
+    """The parts that are used there, and those of the backbone."""
     wiring = _wiring(backbone)
-    if wiring is None:
-        return parts
-    if not wiring[1].attends:
+    if wiring is not None and not wiring[1].attends:
         # the attention is named but never asked, so it may need what it likes
         parts = [part for part in parts if issubclass(part[1], BEYOND)]
-    return [*parts, wiring]
+    return [*parts, *backbone_parts(backbone)]
 
 
 def _wiring(backbone: Selector) -> tuple[str, type[Wiring]] | None:

@@ -1,16 +1,19 @@
 """Ask a trained system about a split, and turn its answers into rows."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from bench.api.backbone import Backbone, Mode
 from bench.api.task import Answer, Batch, Scored, Split, Task
 from results.row import Row
 
 Clock = Callable[[], float]
+NOT_A_WORD = "▣"
+"""Stands for a state that belongs to a picture or the like."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +43,14 @@ def evaluate(
     seconds, tokens = 0.0, 0
     with torch.no_grad():
         for batch in task.evaluation(split):
-            here = batch.to(device)
+            here = backbone.arrange(batch.to(device))
             answer = _teacher_forced(task, backbone, here)
             if task.decodes or backbone.output.sequence_only:
                 start = clock()
                 said = backbone.generate(here, task.sizes.max_length, Mode(want_weights=True))
                 seconds += clock() - start
                 tokens += sum(len(row) + 1 for row in said.tokens)
-                answer = Answer(batch, answer.predicted, answer.nll, said.tokens, answer.weights)
+                answer = replace(answer, generated=said.tokens)
             answers.append(answer)
     backbone.train(training)
     return Evaluated(tuple(answers), tuple(task.score(split, answers)), seconds, tokens)
@@ -88,10 +91,7 @@ def _map(task: Task, answer: Answer, row: int) -> dict[str, object]:
     mask = batch.mask[row]
     steps = mask if batch.sources else torch.ones_like(mask)
     if batch.sources:
-        text = batch.sources[0]
-        real = text.mask[row] if text.mask is not None else torch.ones_like(text.tokens[row]).bool()
-        shown = batch.extended if batch.extended is not None else text.tokens
-        source = task.tokens(shown[row][real].tolist(), source=True)
+        source, real = _columns(task, batch, row, weights.shape[2])
         query = task.tokens(batch.targets[row][steps].tolist(), source=False)
     else:
         real = torch.ones(weights.shape[2], dtype=torch.bool)
@@ -105,6 +105,19 @@ def _map(task: Task, answer: Answer, row: int) -> dict[str, object]:
         "weights": _rounded(weights[row][steps][:, real]),
         "gold": gold,
     }
+
+
+def _columns(task: Task, batch: Batch, row: int, width: int) -> tuple[list[str], Tensor]:
+    """Names of the states of the first source, and which columns of the weights they are."""
+    text, stride = batch.sources[0], batch.stride
+    shown = (batch.extended if batch.extended is not None else text.tokens)[row]
+    words = shown if text.mask is None else shown[text.mask[row]]
+    names = task.tokens(words.tolist(), source=True)
+    names = [NOT_A_WORD] * batch.beside[0] + names + [NOT_A_WORD] * batch.beside[1]
+    names = [" ".join(names[at : at + stride]) for at in range(0, len(names), stride)]
+    # weights over several sources go on behind the first one
+    real = batch.state_mask()[row]
+    return names, functional.pad(real, (0, width - len(real)))
 
 
 def _rounded(x: Tensor) -> list[list[float]]:

@@ -73,6 +73,7 @@ class System(nn.Module):
 
     @staticmethod
     def _inputs(backbone: Backbone, batch: Batch, mode: Mode) -> LossInputs:
+        batch = backbone.arrange(batch)
         trace = backbone(batch, mode)
         nll = backbone.output.nll(trace, backbone.emit, batch)
         return LossInputs(trace, nll, batch, mode.progress)

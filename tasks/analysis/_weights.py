@@ -60,11 +60,9 @@ def _real(batch: Batch, weights: Float[Tensor, "B T S"]) -> Bool[Tensor, "B T S"
     if not batch.sources:
         places = torch.arange(weights.shape[2], device=weights.device)
         return (places <= places[:, None]).expand_as(weights)
-    mask = batch.sources[0].mask
-    if mask is None:
-        return torch.ones_like(weights, dtype=torch.bool)
+    mask = batch.state_mask()
     if mask.shape[1] != weights.shape[2]:
-        raise Refused("the encoder joins tokens, so its keys are no tokens any more.")
+        raise Refused("these weights are over several sources, not the first one alone.")
     return mask[:, None, :].expand_as(weights)
 
 

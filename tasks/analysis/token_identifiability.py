@@ -66,6 +66,8 @@ def _words(seen: Look) -> tuple[Float[Tensor, "N D"], Int[Tensor, " N"]]:
     if memory is None or not seen.batch.sources:
         raise Refused("words are looked for where a source is attended to.")
     text = seen.batch.sources[0]
+    if memory.source.value.shape[2] != text.tokens.shape[1]:
+        raise Refused("the encoder's states are not its words, one for one.")
     states = memory.source.value.transpose(1, 2).flatten(2)
     real = torch.ones_like(text.tokens, dtype=torch.bool) if text.mask is None else text.mask
     return states[real], text.tokens[real]

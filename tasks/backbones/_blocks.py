@@ -30,12 +30,17 @@ class BlockConfig(Config):
     """Share of residual units dropped in training."""
     norm: Literal["pre", "post", "off"] = "pre"
     """Where layer normalization stands; the 2017 paper has `post`."""
+    norm_form: Literal["biased", "unbiased"] = "biased"
+    """PyTorch's layer normalization, or that of the Annotated Transformer: unbiased deviation, to
+    which epsilon is added."""
     residual: bool = True
     """Whether sublayers are added to their input."""
     feed_forward: int = 4
     """Hidden width of the feed-forward sublayer in model widths; 0 removes it."""
     short_convolution: int = 0
     """Kernel of a causal depthwise convolution before self-attention; 0 removes it."""
+    positions_each_layer: bool = False
+    """Whether positions are added in front of every block, not of the first alone."""
 
     def __post_init__(self) -> None:
         """Check that heads divide the width."""
@@ -67,6 +72,39 @@ class ShortConvolution(nn.Module):
         return x + mixed, wide[:, wide.shape[1] - self.kernel + 1 :]
 
 
+class UnbiasedNorm(nn.Module):
+    """gain * (x - mean) / (deviation + epsilon) + bias, with the deviation over D - 1.
+
+    Rush, 2018, "The Annotated Transformer", https://aclanthology.org/W18-2509.
+    """
+
+    def __init__(self, width: int, eps: float = 1e-6) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        """Normalize the last dimension."""
+        centered = x - x.mean(-1, keepdim=True)
+        # the square root has no gradient at zero, which equal units would ask for
+        variance = centered.square().sum(-1, keepdim=True) / (x.shape[-1] - 1)
+        deviation = variance.clamp_min(torch.finfo(x.dtype).tiny).sqrt()
+        return self.weight * centered / (deviation + self.eps) + self.bias
+
+
+def layer_norm(config: BlockConfig) -> nn.Module:
+    """Layer normalization of the form that is asked for."""
+    return (
+        nn.LayerNorm(config.width) if config.norm_form == "biased" else UnbiasedNorm(config.width)
+    )
+
+
+def last_norm(config: BlockConfig) -> nn.Module:
+    """What stands behind the last block: pre-norm leaves its sum unnormalized."""
+    return layer_norm(config) if config.norm == "pre" else nn.Identity()
+
+
 class Sublayer(nn.Module):
     """Norm, dropout and residual around a function."""
 
@@ -75,7 +113,7 @@ class Sublayer(nn.Module):
         self.placement = config.norm
         self.residual = config.residual
         self.dropout = config.dropout
-        self.norm = nn.Identity() if config.norm == "off" else nn.LayerNorm(config.width)
+        self.norm = nn.Identity() if config.norm == "off" else layer_norm(config)
 
     def before(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """What the function reads."""
@@ -109,9 +147,12 @@ class LayerPath(NamedTuple):
 class Block(nn.Module):
     """Self-attention, optional cross attention, feed-forward."""
 
-    def __init__(self, config: BlockConfig, own: Slot, cross: Slot | None = None) -> None:
+    def __init__(
+        self, config: BlockConfig, own: Slot, cross: Slot | None = None, *, first: bool = True
+    ) -> None:
         super().__init__()
         width = config.width
+        self.adds_positions = config.positions_each_layer and not first
         self.own, self.cross = own, cross
         self.own_around = Sublayer(config)
         self.cross_around = Sublayer(config) if cross is not None else None
@@ -131,6 +172,8 @@ class Block(nn.Module):
     ) -> tuple[Tensor, LayerPath, Attended, tuple[Tensor, Attended] | None]:
         """Run some tokens; returns them, the next path, and what the slots answered."""
         convolved = path.convolution
+        if self.adds_positions:
+            x = self.own.variant.embed(x, 0 if path.own is None else path.own.offset)
         given = self.own_around.before(x)
         if self.convolution is not None:
             given, convolved = self.convolution(given, path.convolution)

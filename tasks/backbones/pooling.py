@@ -7,7 +7,7 @@ query is the usual way to classify what a recurrent network has read (Rajkomar e
 https://arxiv.org/abs/1801.07860, is one of that kind).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import torch
@@ -86,12 +86,17 @@ class Pooling(Backbone):
             )
         )
 
+    def arrange(self, batch: Batch) -> Batch:
+        """Fold the gold as the encoder does its states."""
+        return batch if batch.arranged else replace(self.encoder.arrange(batch), arranged=True)
+
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Ask once."""
+        batch = self.arrange(batch)
         if batch.targets.shape[1] != 1:
             raise Refused("pooling gives one answer a sequence, and this task asks for several.")
         text = batch.sources[0]
-        encoded = self.encoder(self.embedding(text.tokens), text.mask)
+        encoded = self.encoder.read(self.embedding(text.tokens), text.mask, batch)
         memory = self.slot.prepare(encoded.states, encoded.mask, batch.extended)
         query = self._ask(encoded)
         state = self.slot.start(memory, query)

@@ -1,15 +1,15 @@
 """Recurrent encoder-decoder: the house of the classic mechanisms.
 
 Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473; Luong et al., 2015,
-https://arxiv.org/abs/1508.04025. Encoder, wiring, direction and
-search are axes.
+https://arxiv.org/abs/1508.04025. Encoder, source order, wiring, combiner, direction and search are
+axes.
 """
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -23,6 +23,7 @@ from bench.api.backbone import (
     Mode,
     OutputSizes,
     Path,
+    SourceOrder,
     Steps,
     Trace,
     Wiring,
@@ -37,6 +38,7 @@ from bench.api.selector import Selector
 from bench.api.source import Memory, Tree, tree_map
 from bench.api.task import Batch
 from bench.api.variant import Slot
+from tasks.backbones._child_sum import ChildSum
 from tasks.backbones._decoding import repeated_rows
 
 
@@ -52,8 +54,14 @@ class RnnSeq2SeqConfig(Config):
     """Share of embedding and readout units dropped in training."""
     encoder: Selector = Selector("birnn")
     """How source states are made."""
+    source_order: Selector = Selector("forward")
+    """Order in which the source is read."""
     wiring: Selector = Selector("luong")
     """Where attention stands in the decoder."""
+    combiner: Selector = Selector("concat")
+    """How several sources are read."""
+    summaries: Literal["basic", "child_sum"] = "basic"
+    """How the summaries of several sources start the decoder: side by side, or gated."""
     direction: Selector = Selector("single")
     """One direction, or two trained jointly."""
     search: Selector = Selector("greedy")
@@ -64,7 +72,7 @@ class RnnSeq2SeqConfig(Config):
 
 @register("backbone", "rnn_seq2seq", config=RnnSeq2SeqConfig, title="GRU encoder-decoder")
 class RnnSeq2Seq(Backbone):
-    """GRU encoder, GRU decoder, and a slot of cross attention for each source."""
+    """Recurrent decoder with cross attention over the states of each source."""
 
     slots = ("cross",)
 
@@ -83,6 +91,13 @@ class RnnSeq2Seq(Backbone):
             for _ in sizes.source_vocabs
         ]
         self.encoders = nn.ModuleList(encoders)
+        self.source_order: SourceOrder = registry.make(
+            "source_order", config.source_order, sizes.eos
+        )
+        widths = tuple(encoder.summary_width for encoder in encoders)
+        self.child_sum: ChildSum | None = None
+        if config.summaries == "child_sum":
+            self.child_sum = ChildSum(widths, config.hidden)
 
         def attach(query_width: int, source_width: int) -> Slot:
             return parts.attach(
@@ -99,14 +114,16 @@ class RnnSeq2Seq(Backbone):
 
         self.fed = parts.feed_width(encoders[0].output_width)
         embedded = config.embedding + self.fed
-        widths = WiringSizes(
+        wired = WiringSizes(
             embedded,
             config.hidden,
-            sum(encoder.summary_width for encoder in encoders),
+            sum(widths) if self.child_sum is None else config.hidden,
             tuple(encoder.output_width for encoder in encoders),
+            config.combiner,
+            _backward_units(encoders) if self.child_sum is None else (),
         )
         self.search: Search = registry.make("search", config.search, sizes)
-        self.wiring: Wiring = registry.make("wiring", config.wiring, widths, attach)
+        self.wiring: Wiring = registry.make("wiring", config.wiring, wired, attach)
         self.project = nn.Linear(self.wiring.readout_width, sizes.target_vocab)
         self.output = parts.output(
             OutputSizes(
@@ -122,29 +139,39 @@ class RnnSeq2Seq(Backbone):
             )
         )
 
+    def arrange(self, batch: Batch) -> Batch:
+        """Turn the source, then fold or pad the gold as encoder and combiner do their states."""
+        if batch.arranged:
+            return batch
+        first = self.encoders[0]
+        assert isinstance(first, Encoder), "gold belongs to the first source"
+        batch = first.arrange(self.source_order.arrange(batch))
+        if self.wiring.combiner is not None:
+            batch = self.wiring.combiner.arrange(batch)
+        return replace(batch, arranged=True)
+
     def encode(self, batch: Batch) -> tuple[Encoded, ...]:
-        """Embed and encode every source."""
-        return tuple(
-            encoder(self._drop(embedding(text.tokens)), text.mask)
-            for encoder, embedding, text in zip(
-                self.encoders, self.source_embeddings, batch.sources, strict=True
-            )
-        )
+        """Embed and encode every source of an arranged batch."""
+        found = []
+        for encoder, table, text in zip(
+            self.encoders, self.source_embeddings, batch.sources, strict=True
+        ):
+            assert isinstance(encoder, Encoder), "every source has an encoder"
+            found.append(encoder.read(self._drop(table(text.tokens)), text.mask, batch))
+        return tuple(found)
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Run under teacher forcing."""
-        encoded = self.encode(batch)
-        memories = self.wiring.prepare(encoded, batch)
+        batch = self.arrange(batch)
+        memories, path = self._begin(batch)
         embedded = self._drop(self.target_embedding(batch.inputs))
-        summary = torch.cat([source.summary for source in encoded], -1)
-        path = self.wiring.begin(summary, memories)
-        if self.fed:
-            embedded, steps = self._run_fed(embedded, batch, memories, path, mode)
+        if self.fed or (self.wiring.sampling > 0 and mode.read == "train"):
+            embedded, steps = self._run_by_word(embedded, batch, memories, path, mode)
         else:
             steps = self.wiring.run(embedded, memories, path, mode)
         return Trace(steps.states, steps.context, embedded, steps.attended, memories)
 
-    def _run_fed(
+    def _run_by_word(
         self,
         embedded: Float[Tensor, "B T De"],
         batch: Batch,
@@ -152,17 +179,46 @@ class RnnSeq2Seq(Backbone):
         path: Path,
         mode: Mode,
     ) -> tuple[Float[Tensor, "B T Df"], Steps]:
-        """Word by word: what is read includes what the output says of the word before."""
+        """One word after the other, where what is read hangs on what was predicted before.
+
+        An output may feed what it says of the word before; a wiring may want some words drawn from
+        the network's own last prediction.
+        """
         carried = self.output.begin(batch, memories)
-        words = self._heard(batch).split(1, 1)
+        words = list(self._heard(batch).split(1, 1))
+        drawn = self._drawn(words, mode)
         read: list[Tensor] = []
         found: list[Steps] = []
-        for index, word in enumerate(embedded.split(1, 1)):
+        given = list(embedded.split(1, 1))
+        for t in range(len(given)):
+            if t > 0 and drawn is not None and bool(drawn[:, t].any()):
+                said = self._said(found[-1], read[-1], mode, t)
+                words[t] = torch.where(drawn[:, t], said, words[t])
+                fresh = self._drop(self.target_embedding(said))
+                given[t] = torch.where(drawn[:, t, None], fresh, given[t])
             states = found[-1].states if found else None
-            read.append(self.join_feed(word, states, words[index], carried))
+            read.append(self.join_feed(given[t], states, words[t], carried))
             found.append(self.wiring.step(read[-1], memories, path, mode))
             path = found[-1].path
         return torch.cat(read, 1), join_steps(found)
+
+    def _drawn(self, words: list[Tensor], mode: Mode) -> Bool[Tensor, "B T 1"] | None:
+        """Which inputs are the network's own words; None where all are the targets."""
+        if self.wiring.sampling == 0 or mode.read != "train":
+            return None
+        assert mode.noise is not None, "read='train' needs noise"
+        place = torch.arange(len(words), device=words[0].device)
+        draws = mode.noise.uniform("sampling", len(words[0]), 1, place, 1)
+        return draws[:, 0] < self.wiring.sampling
+
+    @torch.no_grad()
+    def _said(self, steps: Steps, embedded: Tensor, mode: Mode, place: int) -> Int[Tensor, "B 1"]:
+        """A word drawn from the prediction of one step."""
+        assert mode.noise is not None, "read='train' needs noise"
+        logits = self.emit(steps.states, steps.context, embedded).float()
+        at = torch.tensor([place], device=logits.device)
+        draws = mode.noise.gumbel("sampled word", len(logits), 1, at, logits.shape[-1])
+        return (logits + draws[:, 0]).argmax(-1)
 
     def join_feed(
         self,
@@ -196,20 +252,37 @@ class RnnSeq2Seq(Backbone):
 
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
         """Decode by the search that was chosen."""
-        encoded = self.encode(batch)
-        memories = self.wiring.prepare(encoded, batch)
-        path = self.wiring.begin(torch.cat([e.summary for e in encoded], -1), memories)
+        batch = self.arrange(batch)
+        memories, path = self._begin(batch)
         walk = RnnWalk(self, batch, mode, memories, path, self.output.begin(batch, memories))
         return self.search.decode(walk, batch, max_length)
 
+    def _begin(self, batch: Batch) -> tuple[tuple[Memory, ...], Path]:
+        """Read the sources and stand before the first word."""
+        encoded = self.encode(batch)
+        memories = self.wiring.prepare(encoded, batch)
+        summaries = [source.summary for source in encoded]
+        joined = torch.cat(summaries, -1) if self.child_sum is None else self.child_sum(summaries)
+        return memories, self.wiring.begin(joined, memories)
+
     def variant_slots(self) -> tuple[Slot, ...]:
-        """One slot a source."""
+        """One slot a source, or one for all."""
         return self.wiring.slots
 
     def _drop(self, x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         if not self.training or self.dropout == 0:
             return x
         return functional.dropout(x, self.dropout)
+
+
+def _backward_units(encoders: list[Encoder]) -> tuple[int, ...]:
+    """Places of the backward halves in the summaries side by side."""
+    found: list[int] = []
+    before = 0
+    for encoder in encoders:
+        found += [before + unit for unit in encoder.backward]
+        before += encoder.summary_width
+    return tuple(found)
 
 
 @dataclass(frozen=True)

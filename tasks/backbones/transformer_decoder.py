@@ -12,7 +12,7 @@ from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace
 from bench.api.task import Batch
 from bench.api.variant import Slot
-from tasks.backbones._blocks import Block, BlockConfig, LayerPath, embedding_table
+from tasks.backbones._blocks import Block, BlockConfig, LayerPath, embedding_table, last_norm
 
 
 @register(
@@ -42,9 +42,9 @@ class TransformerDecoder(Backbone):
             given=parts.facts,
         )
         self.blocks = nn.ModuleList(
-            Block(config, parts.attach(place)) for _ in range(config.layers)
+            Block(config, parts.attach(place), first=layer == 0) for layer in range(config.layers)
         )
-        self.norm = nn.LayerNorm(width) if config.norm == "pre" else nn.Identity()
+        self.norm = last_norm(config)
         self.project = nn.Linear(width, sizes.target_vocab)
         self.output = parts.output(
             OutputSizes(

@@ -23,7 +23,7 @@ from bench.api.selector import Selector
 from bench.api.source import Memory, Tree, tree_map
 from bench.api.task import Batch
 from bench.api.variant import Slot
-from tasks.backbones._blocks import Block, BlockConfig, LayerPath, embedding_table
+from tasks.backbones._blocks import Block, BlockConfig, LayerPath, embedding_table, last_norm
 from tasks.backbones._decoding import repeated_rows
 
 PLAIN = Mode(want_weights=False)
@@ -77,11 +77,11 @@ class TransformerSeq2Seq(Backbone):
             return parts.attach_default(place)
 
         layers = range(config.layers)
-        self.encoder = nn.ModuleList(Block(config, slot("self")) for _ in layers)
-        self.decoder = nn.ModuleList(Block(config, slot("causal"), slot("cross")) for _ in layers)
-        pre = config.norm == "pre"
-        self.encoder_norm = nn.LayerNorm(width) if pre else nn.Identity()
-        self.decoder_norm = nn.LayerNorm(width) if pre else nn.Identity()
+        self.encoder = nn.ModuleList(Block(config, slot("self"), first=n == 0) for n in layers)
+        self.decoder = nn.ModuleList(
+            Block(config, slot("causal"), slot("cross"), first=n == 0) for n in layers
+        )
+        self.encoder_norm, self.decoder_norm = last_norm(config), last_norm(config)
         self.project = nn.Linear(width, sizes.target_vocab)
         self.output = parts.output(
             OutputSizes(

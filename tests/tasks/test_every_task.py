@@ -16,7 +16,7 @@ import tasks
 from bench.api import registry
 from bench.api.backbone import Mode
 from bench.api.config import FloatRange, IntRange, default_of, search_ranges
-from bench.api.registry import Home
+from bench.api.registry import BACKBONE_AXES, Home
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.catalog import COMMON_METRICS, metric_facts
@@ -202,7 +202,7 @@ def test_names_of_metrics_end_in_their_unit_and_are_in_the_catalog():
 
 
 def configs():
-    for axis in ("task", "backbone", "encoder", "wiring", "direction"):
+    for axis in ("task", "backbone", *BACKBONE_AXES):
         for name, entry in registry.entries(axis).items():
             yield f"{axis} {name}", entry.config
     yield "adam", AdamProtocol

@@ -2,9 +2,9 @@
 
 Vaswani et al., 2017, "Attention is all you need", https://arxiv.org/abs/1706.03762, section 3.5.
 
-Deviations: `layout=halves` puts all sines before all cosines, at the paper's frequencies
-(tensor2tensor spaces them otherwise); an odd width ends in a sine. Scaling the embeddings and
-dropout belong to the backbone: embeddings much larger than one drown the sinusoids.
+Deviations: none by default; an odd width ends in a sine. The authors' own code (tensor2tensor)
+differs from the paper in layout and spacing, and is `layout=halves,spacing=ends`. Scaling the
+embeddings and dropout belong to the backbone: embeddings much larger than one drown the sinusoids.
 """
 
 import math
@@ -15,6 +15,7 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional
 
 from bench.api.call import Dims
 from bench.api.component import Position
@@ -33,6 +34,9 @@ class SinusoidConfig(Config):
         "interleaved"
     )
     """Sines and cosines in turn (the paper), or all sines first."""
+    spacing: Annotated[Literal["paper", "ends"], Choices(("paper", "ends"))] = "paper"
+    """Frequencies of the paper, or D/2 - 1 steps down to exactly 1e-4, as in tensor2tensor, where
+    an odd width ends in a zero."""
 
 
 @register(
@@ -46,7 +50,10 @@ class SinusoidConfig(Config):
     home=Home(task="offset"),
 )
 class SinusoidPosition(Position):
-    """sin(p w_i) and cos(p w_i), w_i = 10000^(-2i/D); no parameters; time O(L D)."""
+    """sin(p w_i) and cos(p w_i), w_i = 10000^(-2i/D); no parameters; time O(L D).
+
+    With `spacing=ends` w_i = 10000^(-i / (D/2 - 1)), so that the last frequency is exactly 1e-4.
+    """
 
     cannot: ClassVar[Mapping[Fact, str]] = {
         "cross": "it acts on the input of self-attention layers, which cross attention has not",
@@ -56,6 +63,7 @@ class SinusoidPosition(Position):
     def __init__(self, config: SinusoidConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.layout = config.layout
+        self.spacing = config.spacing
 
     def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
         """Add the sinusoids of the places from `offset` on."""
@@ -63,25 +71,39 @@ class SinusoidPosition(Position):
         # angles in half precision would be wrong from the first few hundred places on
         dtype = torch.promote_types(x.dtype, torch.float32)
         place = torch.arange(offset, offset + length, dtype=dtype, device=x.device)
-        even = torch.arange(0, width, 2, dtype=dtype, device=x.device)
-        angle = place[:, None] * torch.exp(even * (-math.log(BASE) / width))
+        angle = place[:, None] * self._frequency(width, dtype, x.device)
         sine, cosine = angle.sin(), angle.cos()[:, : width // 2]
         table = torch.cat((sine, cosine), 1)
         if self.layout == "interleaved":
-            table = torch.empty_like(table)
-            table[:, 0::2], table[:, 1::2] = sine, cosine
-        return x + table.to(x.dtype)
+            table = torch.stack((sine[:, : width // 2], cosine), -1).flatten(1)
+            table = torch.cat((table, sine[:, width // 2 :]), 1)
+        return x + functional.pad(table, (0, width - table.shape[1])).to(x.dtype)
+
+    def _frequency(
+        self, width: int, dtype: torch.dtype, device: torch.device
+    ) -> Float[Tensor, " W"]:
+        """One number a sine."""
+        if self.spacing == "paper":
+            even = torch.arange(0, width, 2, dtype=dtype, device=device)
+            return torch.exp(even * (-math.log(BASE) / width))
+        pair = torch.arange(width // 2, dtype=dtype, device=device)
+        return torch.exp(pair * (-math.log(BASE) / max(1, width // 2 - 1)))
 
     def oracle_embed(self, x: Float[Tensor, " D"], place: int) -> Float[Tensor, " D"]:
         """`embed` for one place, unit by unit."""
         width = x.shape[0]
-        num_sines = (width + 1) // 2
+        ends = self.spacing == "ends"
+        num_sines = width // 2 if ends else (width + 1) // 2
         found = []
         for unit in range(width):
+            if ends and unit == 2 * num_sines:
+                found.append(x[unit])
+                continue
             if self.layout == "interleaved":
                 pair, is_sine = unit // 2, unit % 2 == 0
             else:
                 pair, is_sine = unit % num_sines, unit < num_sines
-            angle = place / BASE ** (2 * pair / width)
+            power = pair / max(1, num_sines - 1) if ends else 2 * pair / width
+            angle = place / BASE**power
             found.append(x[unit] + (math.sin(angle) if is_sine else math.cos(angle)))
         return torch.stack(found)

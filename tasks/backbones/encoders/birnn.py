@@ -1,38 +1,43 @@
-"""Bidirectional GRU encoder: each state knows its token and both contexts.
+"""Bidirectional recurrent encoder: each state knows its token and both contexts.
 
 Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473, section 3.2.
 """
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch import Tensor
 
 from bench.api.backbone import Encoded, Encoder
-from bench.api.config import NoOptions
+from bench.api.config import Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import register
+from tasks.backbones._recurrent import Cell, encode, recurrent
 
 
-@register("encoder", "birnn", title="bidirectional GRU encoder")
+@dataclass(frozen=True, kw_only=True)
+class BiRnnConfig(Config):
+    """Options of the bidirectional encoder."""
+
+    cell: Cell = "gru"
+    """Gated recurrent unit, or long short-term memory."""
+
+
+@register("encoder", "birnn", config=BiRnnConfig, title="bidirectional recurrent encoder")
 class BiRnnEncoder(Encoder):
-    """Two GRUs of half the hidden width each; their states are concatenated."""
+    """Two recurrent networks of half the hidden width each; their states are concatenated."""
 
-    def __init__(self, config: NoOptions, embedding_width: int, hidden: int) -> None:
+    def __init__(self, config: BiRnnConfig, embedding_width: int, hidden: int) -> None:
         super().__init__(config, embedding_width, hidden)
         if hidden % 2:
             raise InvalidConfig(f"birnn: hidden must be even, got {hidden}.")
         self.output_width = hidden
         self.summary_width = hidden
-        self.rnn = nn.GRU(embedding_width, hidden // 2, batch_first=True, bidirectional=True)
+        self.backward = range(hidden // 2, hidden)
+        self.rnn = recurrent(config.cell, embedding_width, hidden // 2, both_ways=True)
 
     def forward(self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None) -> Encoded:
         """Run both ways over the real tokens; the summary joins the two last states."""
-        if mask is None:
-            states, last = self.rnn(x)
-        else:
-            lengths = mask.sum(1).clamp(min=1).cpu()
-            packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-            run, last = self.rnn(packed)
-            states, _ = pad_packed_sequence(run, batch_first=True, total_length=x.shape[1])
+        states, last = encode(self.rnn, x, mask)
         return Encoded(states, mask, torch.cat((last[0], last[1]), -1))

@@ -1,29 +1,39 @@
-"""Embeddings as they are: each state knows its own token only.
+"""Embeddings as they are: each state knows its own token, and its place if asked.
 
 "Concatenation" in the sources; Kalchbrenner-style lookups without context.
 """
+
+from dataclasses import dataclass
 
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from bench.api.backbone import Encoded, Encoder
-from bench.api.config import NoOptions
+from bench.api.config import Config
 from bench.api.registry import register
+from tasks.backbones.encoders._masked import kept, mean
+from tasks.backbones.encoders._positions import Kind, positions
 
 
-@register("encoder", "embed", title="embeddings without context")
+@dataclass(frozen=True, kw_only=True)
+class EmbedConfig(Config):
+    """Options of bare embeddings."""
+
+    positions: Kind = "off"
+    """What tells a state its place."""
+
+
+@register("encoder", "embed", config=EmbedConfig, title="embeddings without context")
 class EmbedEncoder(Encoder):
     """States are the embedded tokens; the summary is their mean."""
 
-    def __init__(self, config: NoOptions, embedding_width: int, hidden: int) -> None:
+    def __init__(self, config: EmbedConfig, embedding_width: int, hidden: int) -> None:
         super().__init__(config, embedding_width, hidden)
+        self.positions = positions(config.positions, embedding_width)
         self.output_width = embedding_width
         self.summary_width = embedding_width
 
     def forward(self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None) -> Encoded:
         """Average the real tokens."""
-        if mask is None:
-            return Encoded(x, None, x.mean(1))
-        kept = x * mask.unsqueeze(-1)
-        count = mask.sum(1, keepdim=True).clamp(min=1)
-        return Encoded(kept, mask, kept.sum(1) / count)
+        states = kept(x if self.positions is None else self.positions.embed(x, 0), mask)
+        return Encoded(states, mask, mean(states, mask))

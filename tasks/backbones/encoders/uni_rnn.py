@@ -1,32 +1,32 @@
-"""Forward GRU encoder: each state knows its token and what came before.
+"""Forward recurrent encoder: each state knows its token and what came before.
 
-Luong et al., 2015, https://arxiv.org/abs/1508.04025, section 2 (LSTM there).
+Luong et al., 2015, https://arxiv.org/abs/1508.04025, section 2 (four layers of LSTM there).
 """
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from bench.api.backbone import Encoded, Encoder
-from bench.api.config import NoOptions
 from bench.api.registry import register
+from tasks.backbones._recurrent import RecurrentConfig, recurrent
 
 
-@register("encoder", "uni_rnn", title="forward GRU encoder")
+@register("encoder", "uni_rnn", config=RecurrentConfig, title="forward recurrent encoder")
 class UniRnnEncoder(Encoder):
-    """One GRU from left to right; right padding cannot reach real states."""
+    """From left to right; right padding cannot reach real states."""
 
-    def __init__(self, config: NoOptions, embedding_width: int, hidden: int) -> None:
+    def __init__(self, config: RecurrentConfig, embedding_width: int, hidden: int) -> None:
         super().__init__(config, embedding_width, hidden)
         self.output_width = hidden
         self.summary_width = hidden
-        self.rnn = nn.GRU(embedding_width, hidden, batch_first=True)
+        self.rnn = recurrent(config.cell, embedding_width, hidden, layers=config.layers)
 
     def forward(self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None) -> Encoded:
         """Run over the tokens; the summary is the state of the last real one."""
-        states, last = self.rnn(x)
+        states, _ = self.rnn(x)
         if mask is None:
-            return Encoded(states, None, last[0])
+            return Encoded(states, None, states[:, -1])
         end = (mask.sum(1) - 1).clamp(min=0)
         summary = states[torch.arange(len(end), device=end.device), end]
         return Encoded(states, mask, summary)

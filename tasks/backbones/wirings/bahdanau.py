@@ -3,18 +3,20 @@
 Bahdanau, Cho & Bengio, 2015, "Neural machine translation by jointly learning to align and
 translate", https://arxiv.org/abs/1409.0473, section 3.1 and appendix A.2.2.
 
-Deviations: the first state comes from the whole summary, not from the backward half alone.
+Deviations: by default the first state comes from the whole summary, which serves every encoder
+(the paper has `start=backward`), and there are as many maxout units as units of the state.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.backbone import AttachSlot, Mode, Path, Steps, Wiring, WiringSizes
-from bench.api.config import Config
+from bench.api.config import Choices, Config, IntRange
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, register
 from bench.api.source import Memory
 
@@ -23,8 +25,17 @@ from bench.api.source import Memory
 class BahdanauConfig(Config):
     """Options of the Bahdanau wiring."""
 
-    readout_state: Literal["prev", "curr"] = "prev"
+    readout_state: Annotated[Literal["prev", "curr"], Choices(("prev", "curr"))] = "prev"
     """State that the readout sees: before the step, as published, or after it."""
+    start: Annotated[Literal["summary", "backward"], Choices(("summary", "backward"))] = "summary"
+    """What gives the first state: the whole summary, or its backward half, as published."""
+    maxout: Annotated[int, IntRange(0, 1024)] = 0
+    """Maxout units of the readout; 0 for as many as the state has."""
+
+    def __post_init__(self) -> None:
+        """Check the number of units."""
+        if self.maxout < 0:
+            raise InvalidConfig(f"bahdanau: maxout must be at least 0, got {self.maxout}.")
 
 
 @register(
@@ -43,15 +54,23 @@ class BahdanauWiring(Wiring):
     def __init__(self, config: BahdanauConfig, sizes: WiringSizes, attach: AttachSlot) -> None:
         super().__init__(config, sizes, attach)
         self.reads_previous = config.readout_state == "prev"
-        self.start = nn.Linear(sizes.summary, sizes.hidden)
+        self.starts_from = sizes.backward if config.start == "backward" else None
+        if self.starts_from == ():
+            raise Refused(
+                "bahdanau: start=backward needs an encoder that reads backwards too, such as birnn."
+            )
+        self.start = nn.Linear(len(self.starts_from or range(sizes.summary)), sizes.hidden)
         self.cell = nn.GRUCell(sizes.embedding + self.context_width, sizes.hidden)
-        self.of_state = nn.Linear(sizes.hidden, 2 * sizes.hidden)
-        self.of_word = nn.Linear(sizes.embedding, 2 * sizes.hidden, bias=False)
-        self.of_context = nn.Linear(self.context_width, 2 * sizes.hidden, bias=False)
-        self.readout_width = sizes.hidden
+        self.readout_width = config.maxout or sizes.hidden
+        units = 2 * self.readout_width
+        self.of_state = nn.Linear(sizes.hidden, units)
+        self.of_word = nn.Linear(sizes.embedding, units, bias=False)
+        self.of_context = nn.Linear(self.context_width, units, bias=False)
 
     def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
         """Squash the summary into the first state."""
+        if self.starts_from is not None:
+            summary = summary[:, list(self.starts_from)]
         hidden = torch.tanh(self.start(summary))
         return Path(hidden, self.start_slots(hidden, memories), {})
 

@@ -3,7 +3,8 @@
 Luong, Pham & Manning, 2015, "Effective approaches to attention-based neural machine translation",
 https://arxiv.org/abs/1508.04025, section 3, equation 5; input feeding in section 3.3.
 
-Deviations: a GRU instead of a stacked LSTM.
+Deviations: one layer of GRU by default; the paper has `cell=lstm,layers=4`. All layers start from
+the same squashed summary, cells from zero.
 """
 
 from dataclasses import dataclass
@@ -13,14 +14,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.backbone import AttachSlot, Mode, Path, Steps, Wiring, WiringSizes
-from bench.api.config import Config
 from bench.api.facts import Fact
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, leaf
+from tasks.backbones._recurrent import RecurrentConfig, advance, begin, recurrent
 
 
 @dataclass(frozen=True, kw_only=True)
-class LuongConfig(Config):
+class LuongConfig(RecurrentConfig):
     """Options of the Luong wiring."""
 
     input_feeding: bool = False
@@ -48,7 +49,7 @@ class LuongWiring(Wiring):
         fed = sizes.hidden if config.input_feeding else 0
         self.hidden = sizes.hidden
         self.start = nn.Linear(sizes.summary, sizes.hidden)
-        self.rnn = nn.GRU(sizes.embedding + fed, sizes.hidden, batch_first=True)
+        self.rnn = recurrent(config.cell, sizes.embedding + fed, sizes.hidden, layers=config.layers)
         self.out = nn.Linear(self.context_width + sizes.hidden, sizes.hidden, bias=False)
         self.readout_width = sizes.hidden
 
@@ -60,8 +61,10 @@ class LuongWiring(Wiring):
     def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
         """Squash the summary into the first state."""
         hidden = torch.tanh(self.start(summary))
-        extra = {"fed": torch.zeros_like(hidden)} if self.input_feeding else {}
-        return Path(hidden, self.start_slots(hidden, memories), extra)
+        kept = dict(begin(self.rnn, hidden))
+        if self.input_feeding:
+            kept["fed"] = torch.zeros_like(hidden)
+        return Path(hidden, self.start_slots(hidden, memories), kept)
 
     def step(
         self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
@@ -84,12 +87,11 @@ class LuongWiring(Wiring):
         given = x
         if self.input_feeding:
             given = torch.cat((x, leaf(path.extra, "fed").unsqueeze(1)), -1)
-        states, last = self.rnn(given, path.hidden.unsqueeze(0).contiguous())
+        states, last, extra = advance(self.rnn, given, path.hidden, path.extra)
         context, attended = self.attend(states, memories, path.slots, mode, x)
-        extra = path.extra
         if self.input_feeding:
-            extra = {"fed": self.readout(states, context, x).squeeze(1)}
-        after = Path(last[0], tuple(answer.state for answer in attended), extra)
+            extra["fed"] = self.readout(states, context, x).squeeze(1)
+        after = Path(last, tuple(answer.state for answer in attended), extra)
         return Steps(states, context, attended, after)
 
     def readout(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:

@@ -9,35 +9,38 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.backbone import AttachSlot, Mode, Path, Steps, Wiring, WiringSizes
-from bench.api.config import NoOptions
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, leaf
+from tasks.backbones._recurrent import RecurrentConfig, advance, begin, recurrent
 
 
 @register(
     "wiring",
     "none_input",
+    config=RecurrentConfig,
     citation=Citation(
         text="Cho et al., 2014", url="https://arxiv.org/abs/1406.1078", where="section 2.2"
     ),
 )
 class NoneInputWiring(Wiring):
-    """A GRU decoder that reads the summary beside every word."""
+    """A recurrent decoder that reads the summary beside every word."""
 
     gives = frozenset({"open_loop"})
     attends = False
 
-    def __init__(self, config: NoOptions, sizes: WiringSizes, attach: AttachSlot) -> None:
+    def __init__(self, config: RecurrentConfig, sizes: WiringSizes, attach: AttachSlot) -> None:
         super().__init__(config, sizes, attach)
         self.start = nn.Linear(sizes.summary, sizes.hidden)
-        self.rnn = nn.GRU(sizes.embedding + sizes.summary, sizes.hidden, batch_first=True)
+        width = sizes.embedding + sizes.summary
+        self.rnn = recurrent(config.cell, width, sizes.hidden, layers=config.layers)
         self.out = nn.Linear(sizes.hidden + sizes.summary, sizes.hidden)
         self.readout_width = sizes.hidden
         self.context_width = sizes.summary
 
     def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
         """Keep the summary on the path."""
-        return Path(torch.tanh(self.start(summary)), (), {"summary": summary})
+        hidden = torch.tanh(self.start(summary))
+        return Path(hidden, (), {**begin(self.rnn, hidden), "summary": summary})
 
     def step(
         self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
@@ -50,8 +53,10 @@ class NoneInputWiring(Wiring):
     ) -> Steps:
         """All words at once; the context is the same summary everywhere."""
         summary = leaf(path.extra, "summary").unsqueeze(1).expand(-1, x.shape[1], -1)
-        states, last = self.rnn(torch.cat((x, summary), -1), path.hidden.unsqueeze(0).contiguous())
-        return Steps(states, summary, (), Path(last[0], (), path.extra))
+        given = torch.cat((x, summary), -1)
+        states, last, kept = advance(self.rnn, given, path.hidden, path.extra)
+        kept["summary"] = leaf(path.extra, "summary")
+        return Steps(states, summary, (), Path(last, (), kept))
 
     def readout(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """One hidden layer over state and summary."""

@@ -39,7 +39,7 @@ def subject() -> Callable[..., Subject]:
         built = assemble(planned.cell, None)
         backbone_ = built.system.there.double().eval()
         backbone_.requires_grad_(requires_grad=False)
-        found = tuple(built.task.evaluation("test"))[:batches]
+        found = tuple(map(backbone_.arrange, list(built.task.evaluation("test"))[:batches]))
         return Subject(backbone_, built.task, found, seed)
 
     return make

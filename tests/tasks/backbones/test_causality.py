@@ -60,7 +60,19 @@ def test_the_decoder_of_transformer_seq2seq_is_causal(slot, built):
     assert_causal(gradients(backbone, backbone.target_embedding, batch))
 
 
-@pytest.mark.parametrize("wiring", ["luong[input_feeding=true]", "bahdanau", "none_input"])
+RECURRENT = (
+    "luong[input_feeding=true]",
+    "luong[cell=lstm,layers=2]",
+    "bahdanau",
+    "none_input",
+    "lstmn",
+    "lstmn[fusion=deep]",
+    "las",
+    "gated",
+)
+
+
+@pytest.mark.parametrize("wiring", RECURRENT)
 def test_the_recurrent_decoder_is_causal(wiring, built):
     backbone, _, batch = built(
         task="transduction[min_length=4,max_length=4,beyond=6]",

@@ -9,11 +9,18 @@ import torch
 
 from bench.api import registry
 from bench.api.backbone import BackboneParts, Mode
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.resolve import build_slot, canonical_backbone, resolve
 from bench.api.task import Batch, Sizes, Text
 
 HIDDEN, EMBEDDING, VOCAB = 6, 4, 9
-WIRINGS = ("bahdanau", "bahdanau[readout_state=curr]", "luong", "luong[input_feeding=true]")
+WIRINGS = (
+    "bahdanau",
+    "bahdanau[readout_state=curr]",
+    "bahdanau[start=backward,maxout=3]",
+    "luong",
+    "luong[input_feeding=true]",
+)
 
 
 def network(wiring: str, source_vocabs: tuple[int, ...], variant: str, draw):
@@ -122,7 +129,7 @@ def luong(wiring, hidden, words, sources):
         yield hidden, context, seen, fed
 
 
-def oracle(backbone, batch, row):
+def oracle(backbone, batch, row, name):
     """States, context, weights of each slot and log probabilities of one example."""
     wiring, sources, summary = backbone.wiring, [], []
     for index, text in enumerate(batch.sources):
@@ -132,7 +139,8 @@ def oracle(backbone, batch, row):
         sources.append(list(states))
         # the last state of each way: the end for the forward half, the start for the backward one
         half = HIDDEN // 2
-        summary += [states[-1][:half], states[0][half:]]
+        forward = [states[-1][:half]] if "start=backward" not in name else []
+        summary += [*forward, states[0][half:]]
     hidden = torch.tanh(affine(wiring.start, torch.cat(summary)))
     words = [backbone.target_embedding.weight[t] for t in batch.inputs[row]]
     steps = (bahdanau if hasattr(wiring, "cell") else luong)(wiring, hidden, words, sources)
@@ -144,13 +152,13 @@ def oracle(backbone, batch, row):
     return found
 
 
-def compare(backbone, batch, near):
+def compare(backbone, batch, near, name):
     trace = backbone(batch, Mode())
     said = torch.log_softmax(backbone.emit(trace.states, trace.context, trace.embedded), -1)
     nll = backbone.output.nll(trace, backbone.emit, batch)
     assert len(trace.attended) == len(batch.sources)
     for row in range(len(batch.inputs)):
-        for t, (states, context, weights, logs) in enumerate(oracle(backbone, batch, row)):
+        for t, (states, context, weights, logs) in enumerate(oracle(backbone, batch, row, name)):
             near(trace.states[row, t], states)
             near(trace.context[row, t], context)
             near(said[row, t], logs)
@@ -164,7 +172,7 @@ def compare(backbone, batch, near):
 
 @pytest.mark.parametrize("wiring", WIRINGS)
 def test_one_source_equals_the_equations(wiring, draw, near):
-    compare(network(wiring, (9,), "additive[width=5]", draw), examples((9,)), near)
+    compare(network(wiring, (9,), "additive[width=5]", draw), examples((9,)), near, wiring)
 
 
 @pytest.mark.parametrize("wiring", WIRINGS)
@@ -172,7 +180,7 @@ def test_two_sources_equal_the_equations_with_contexts_side_by_side(wiring, draw
     backbone = network(wiring, (9, 7), "additive[width=5]", draw)
     first, second = backbone.variant_slots()
     assert not {id(p) for p in first.parameters()} & {id(p) for p in second.parameters()}
-    compare(backbone, examples((9, 7)), near)
+    compare(backbone, examples((9, 7)), near, wiring)
 
 
 @pytest.mark.parametrize("wiring", WIRINGS)
@@ -212,3 +220,22 @@ def test_a_two_source_decoder_generates(draw):
     said = backbone.generate(examples((9, 7)), 6, Mode())
     assert len(said.tokens) == 3
     assert 1 <= said.steps <= 6
+
+
+def test_only_encoders_that_read_backwards_can_start_from_their_backward_half(draw):
+    spec = resolve("additive")
+    for encoder in ("uni_rnn", "embed", "cnn"):
+        selector = canonical_backbone(
+            f"rnn_seq2seq[wiring=bahdanau[start=backward],encoder={encoder}]", {}
+        )
+        parts = BackboneParts(
+            sizes=Sizes((9,), VOCAB, 12),
+            attach=lambda place: build_slot(spec, place),
+            attach_default=lambda place: build_slot(spec, place),
+            output=lambda sizes: registry.make("output", spec.axes["output"][0], sizes),
+            facts=frozenset({"padding", "stepwise"}),
+        )
+        with pytest.raises(Refused, match="start=backward needs an encoder that reads backwards"):
+            registry.make("backbone", selector, parts)
+    with pytest.raises(InvalidConfig, match="maxout must be at least 0, got -1"):
+        network("bahdanau[maxout=-1]", (9,), "additive", draw)

@@ -39,6 +39,14 @@ PLACES = [
     ("learned", TRANSFORMER.format(""), "causal"),
     ("linear_attention", TRANSFORMER.format(""), "causal"),
     ("scaled_dot", TRANSFORMER.format(""), "self"),
+    ("sinusoid", TRANSFORMER.format(",positions_each_layer=true,norm_form=unbiased"), "causal"),
+    ("additive", RNN.format("luong,source_order=reversed"), ""),
+    ("additive", RNN.format("bahdanau,encoder=pyramid[layers=1]"), ""),
+    ("additive", RNN.format("luong[cell=lstm,layers=2]"), ""),
+    ("additive", RNN.format("lstmn"), ""),
+    ("additive", RNN.format("lstmn[fusion=deep]"), ""),
+    ("mlp_dot", RNN.format("las,encoder=pyramid[layers=2]"), ""),
+    ("additive", RNN.format("gated"), ""),
 ]
 LONGEST = 9
 

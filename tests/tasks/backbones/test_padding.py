@@ -5,7 +5,20 @@ import pytest
 from bench.api import registry
 from bench.api.backbone import Mode
 
-ENCODERS = ("birnn", "uni_rnn", "embed")
+ENCODERS = (
+    "birnn",
+    "birnn[cell=lstm]",
+    "uni_rnn",
+    "uni_rnn[cell=lstm,layers=2]",
+    "embed",
+    "embed[positions=sinusoid]",
+    "cnn",
+    "cnn[unit=tanh,kernel=5,positions=off]",
+    "pyramid[layers=1]",
+    "pyramid[layers=2,cell=gru]",
+    "transformer",
+    "transformer[norm=post,positions=learned]",
+)
 TRANSFORMERS = (
     ("scaled_dot", "cross", ""),
     ("additive", "cross", ""),
@@ -20,7 +33,9 @@ TRANSFORMERS = (
 
 
 def test_every_registered_encoder_is_looked_at():
-    assert set(ENCODERS) == set(registry.entries("encoder"))
+    found = {name.partition("[")[0] for name in ENCODERS}
+    # features beside the words come with tests of their own
+    assert found | {"multimodal"} == set(registry.entries("encoder"))
 
 
 def compare(found, alone, logits, near):
@@ -47,7 +62,10 @@ def test_rnn_seq2seq_does_not_see_padding(encoder, variant, built, alone, logits
     compare(built(variant, backbone=backbone, rows=6), alone, logits, near)
 
 
-@pytest.mark.parametrize("wiring", ["bahdanau", "none_state", "none_input"])
+OTHERS = ("bahdanau", "none_state", "none_input", "lstmn", "lstmn[fusion=deep]", "las", "gated")
+
+
+@pytest.mark.parametrize("wiring", OTHERS)
 def test_other_wirings_do_not_see_padding(wiring, built, alone, logits, near):
     backbone = f"rnn_seq2seq[hidden=16,embedding=8,wiring={wiring}]"
     compare(built("additive", backbone=backbone, rows=6), alone, logits, near)

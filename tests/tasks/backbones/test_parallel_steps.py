@@ -5,7 +5,9 @@ import torch
 
 from bench.api import registry
 from bench.api.backbone import Mode, Wiring
+from bench.api.config import build_config
 from bench.api.noise import Noise
+from bench.api.selector import parse
 
 WIRINGS = (
     "luong",
@@ -14,6 +16,17 @@ WIRINGS = (
     "bahdanau[readout_state=curr]",
     "none_state",
     "none_input",
+    "luong[cell=lstm]",
+    "luong[cell=lstm,layers=3,input_feeding=true]",
+    "luong[layers=2]",
+    "none_state[cell=lstm,layers=2]",
+    "none_input[cell=lstm]",
+    "lstmn",
+    "lstmn[fusion=deep]",
+    "las",
+    "las[cell=gru,layers=1]",
+    "gated",
+    "gated[gate=false]",
     "target_only",
 )
 NEEDED = {"target_only": "ssnt"}
@@ -82,10 +95,11 @@ def test_open_loop_is_given_exactly_where_states_ignore_the_context(built):
         backbone, _, batch = built(NEEDED.get(wiring, "additive"), backbone=name)
         before = backbone(batch, Mode()).states
         with torch.no_grad():
-            for parameter in backbone.wiring.slot_list.parameters():
-                parameter.mul_(-2)
+            for slot in backbone.wiring.slots:
+                for parameter in slot.parameters():
+                    parameter.mul_(-2)
         moved = (backbone(batch, Mode()).states - before).abs().max() > 1e-9
-        name, target = wiring.partition("[")[0], registry.entry("wiring", wiring.partition("[")[0])
-        config = target.config(input_feeding=True) if "feeding" in wiring else target.config()
-        assert name == target.name
+        chosen = parse(wiring)
+        target = registry.entry("wiring", chosen.name)
+        config = build_config(target.config, chosen.options, chosen.name)
         assert bool(moved) == ("open_loop" not in target.target.given(config)), wiring

@@ -12,9 +12,11 @@ def table(position, length, width, offset=0):
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])
-@pytest.mark.parametrize("width", [6, 7])
-def test_vectorized_code_equals_the_loops(component, layout, width):
-    position = component("position", f"sinusoid[layout={layout}]", regime="causal")
+@pytest.mark.parametrize("spacing", ["paper", "ends"])
+@pytest.mark.parametrize("width", [1, 2, 3, 6, 7])
+def test_vectorized_code_equals_the_loops(component, layout, spacing, width):
+    selector = f"sinusoid[layout={layout},spacing={spacing}]"
+    position = component("position", selector, regime="causal")
     x = torch.randn(2, 5, width, dtype=torch.float64)
     found = position.embed(x, 3)
     for row in range(2):
@@ -35,11 +37,40 @@ def test_the_layouts_differ_by_the_order_of_units_only(component):
     assert torch.equal(torch.cat((turns[:, 0::2], turns[:, 1::2]), 1), halves)
 
 
-def test_a_step_is_the_same_rotation_everywhere(component):
-    found = table(component("position", "sinusoid", regime="causal"), 40, 8)
+def test_tensor2tensor_reaches_the_longest_wavelength_and_the_paper_does_not(component):
+    """The angle of the last pair at place one; the first pair is the same everywhere."""
+    ours = "sinusoid[layout=halves,spacing={}]"
+    for width in (4, 8, 64):
+        ends = table(component("position", ours.format("ends"), regime="causal"), 2, width)[1]
+        paper = table(component("position", ours.format("paper"), regime="causal"), 2, width)[1]
+        assert ends[width // 2 - 1].item() == pytest.approx(math.sin(1e-4), rel=1e-12)
+        assert paper[width // 2 - 1].item() > 1.1e-4
+        assert ends[0] == paper[0] == pytest.approx(math.sin(1.0))
+    middle = table(component("position", ours.format("ends"), regime="causal"), 2, 6)[1]
+    assert middle[1].item() == pytest.approx(math.sin(0.01), rel=1e-12)
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+def test_an_odd_width_ends_in_a_zero_as_in_tensor2tensor_or_in_a_sine(component, layout):
+    ends, paper = (
+        table(
+            component("position", f"sinusoid[layout={layout},spacing={s}]", regime="causal"), 30, 5
+        )
+        for s in ("ends", "paper")
+    )
+    assert not ends[:, 4].any()
+    assert (ends[1:, :4] != 0).all()
+    last = paper[:, 4] if layout == "interleaved" else paper[:, 2]
+    places = torch.arange(30, dtype=torch.float64)
+    torch.testing.assert_close(last, torch.sin(places / 10000 ** (4 / 5)), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("spacing", ["paper", "ends"])
+def test_a_step_is_the_same_rotation_everywhere(component, spacing):
+    found = table(component("position", f"sinusoid[spacing={spacing}]", regime="causal"), 40, 8)
     step = 5
     for pair in range(4):
-        angle = step / 10000 ** (2 * pair / 8)
+        angle = step / 10000 ** (2 * pair / 8 if spacing == "paper" else pair / 3)
         turn = torch.tensor(
             [[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]],
             dtype=torch.float64,

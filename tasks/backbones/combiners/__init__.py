@@ -1,0 +1,1 @@
+"""Combiners: how a decoder reads several sources, one file each."""

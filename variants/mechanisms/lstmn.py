@@ -1,0 +1,206 @@
+"""LSTM with a memory tape: each step attends to all states before it instead of to the last one.
+
+Cheng, Dong & Lapata, 2016, "Long short-term memory-networks for machine reading",
+https://arxiv.org/abs/1601.06733, section 3.1.
+
+Deviations: several heads are several small networks side by side. The heads' projections give x_t
+twice, as the query that asks and as the value that enters the gates; keys have no part. A step
+whose token is padding leaves nothing on the tape.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bench.api.call import Call, Dims, MixResult, QueryShape, Read
+from bench.api.component import expand_heads
+from bench.api.config import Config, IntRange
+from bench.api.errors import InvalidConfig, Refused
+from bench.api.facts import Fact
+from bench.api.registry import Citation, Home, register
+from bench.api.source import Memory, Source, State, Tree, leaf
+from bench.api.variant import Impl, Variant
+from variants._math import (
+    at_least_single,
+    masked_softmax,
+    oracle_softmax,
+    per_head_linear,
+    xavier_per_head,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LstmnConfig(Config):
+    """Options of the memory network."""
+
+    width: Annotated[int, IntRange(8, 1024, log=True)] = 64
+    """Hidden units of the intra-attention, per head."""
+
+    def __post_init__(self) -> None:
+        """Check the width."""
+        if self.width < 1:
+            raise InvalidConfig(f"lstmn: width must be at least 1, got {self.width}.")
+
+
+@register(
+    "mechanism",
+    "lstmn",
+    title="LSTM with a memory tape (intra-attention)",
+    config=LstmnConfig,
+    citation=Citation(
+        text="Cheng et al., 2016", url="https://arxiv.org/abs/1601.06733", where="section 3.1"
+    ),
+    cost=7.5,
+    home=Home(task="offset"),
+)
+class Lstmn(Variant):
+    """a_i = v . tanh(W h_i + U x_t + R r_{t-1}); [r; m] = sum softmax(a)_i [h_i; c_i]; LSTM gates.
+
+    r and m stand where the LSTM has its last state and cell. One step after the other; time
+    O(L^2 (width + Ev)) a head; W h_i is computed once, when h_i is written.
+    """
+
+    gives = frozenset({"weights"})
+    cannot: ClassVar[Mapping[Fact, str]] = {
+        "cross": "it attends to its own earlier states, and another sequence has none",
+        "self": "it reads from left to right, and here keys lie on both sides",
+        "pool": "it attends to its own earlier states, and a single query has none",
+    }
+
+    def __init__(self, config: LstmnConfig, dims: Dims, impl: Impl = "auto") -> None:
+        super().__init__(dims, impl)
+        if impl not in ("auto", "eager"):
+            raise Refused(f"lstmn has no impl={impl}; use auto or eager.")
+        heads, state, width = dims.heads, dims.value_width, config.width
+        self.width = width
+        self.of_tape = nn.Parameter(xavier_per_head(heads, state, width))
+        self.of_query = nn.Parameter(xavier_per_head(heads, dims.query_width, width))
+        self.of_recalled = nn.Parameter(xavier_per_head(heads, state, width))
+        self.bias = nn.Parameter(torch.zeros(heads, 1, width))
+        self.v = nn.Parameter(torch.empty(heads, width, 1))
+        nn.init.uniform_(self.v, -(width**-0.5), width**-0.5)
+        self.gates_of_recalled = nn.Parameter(xavier_per_head(heads, state, 4 * state))
+        self.gates_of_value = nn.Parameter(xavier_per_head(heads, state, 4 * state))
+        self.gates_bias = nn.Parameter(torch.zeros(heads, 1, 4 * state))
+
+    def start(self, memory: Memory | None, like: QueryShape) -> State:
+        """An empty tape."""
+        dtype = torch.promote_types(like.dtype, torch.float32)
+        shape = (like.rows, like.heads)
+
+        def nothing(length: int, width: int) -> Tensor:
+            return torch.zeros(*shape, length, width, dtype=dtype, device=like.device)
+
+        state = self.dims.value_width
+        return State(
+            carried={
+                "hidden": nothing(0, state),
+                "cell": nothing(0, state),
+                "tape": nothing(0, self.width),
+                "recalled": nothing(1, state),
+            }
+        )
+
+    def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
+        """Read the new tokens one by one."""
+        length = call.query.shape[2]
+        source = call.memory.source
+        value = expand_heads(source.value, self.dims.heads)[:, :, call.offset :]
+        asked = per_head_linear(at_least_single(call.query), at_least_single(self.of_query))
+        asked = asked + self.bias
+        gates = per_head_linear(at_least_single(value), at_least_single(self.gates_of_value))
+        gates = gates + self.gates_bias
+        rows = []
+        # one split has one backward; an index a step would write a whole gradient each
+        steps = zip(asked.split(1, 2), gates.split(1, 2), strict=True)
+        for place, (query, given) in enumerate(steps, call.offset):
+            weights, carried = self._step(query, given, source.mask, place, carried)
+            rows.append(functional.pad(weights, (0, call.offset + length - place)))
+        output = leaf(carried, "hidden")[:, :, call.offset :].to(call.query.dtype)
+        weights = torch.cat(rows, 2).to(call.query.dtype)
+        return MixResult(output, weights if want_weights else None, carried, {})
+
+    def _step(
+        self,
+        query: Float[Tensor, "B H 1 W"],
+        given: Float[Tensor, "B H 1 G"],
+        mask: Bool[Tensor, "B S"] | None,
+        place: int,
+        carried: Tree,
+    ) -> tuple[Float[Tensor, "B H 1 n"], Tree]:
+        """Attend to the tape, then write one more state and cell onto it."""
+        hidden, cell, tape = (leaf(carried, name) for name in ("hidden", "cell", "tape"))
+        asked = query + per_head_linear(
+            leaf(carried, "recalled"), at_least_single(self.of_recalled)
+        )
+        energy = per_head_linear(torch.tanh(tape + asked), at_least_single(self.v)).squeeze(-1)
+        past = None if mask is None else mask[:, None, None, :place]
+        weights = masked_softmax(energy.unsqueeze(2), past)
+        recalled, remembered = weights @ hidden, weights @ cell
+        gates = given + per_head_linear(recalled, at_least_single(self.gates_of_recalled))
+        entering, forgetting, leaving, fresh = gates.chunk(4, -1)
+        now = torch.sigmoid(forgetting) * remembered + torch.sigmoid(entering) * torch.tanh(fresh)
+        if mask is not None:
+            now = torch.where(mask[:, None, place : place + 1, None], now, 0.0)
+        state = torch.sigmoid(leaving) * torch.tanh(now)
+        written = per_head_linear(state, at_least_single(self.of_tape))
+        return weights, {
+            "hidden": torch.cat((hidden, state), 2),
+            "cell": torch.cat((cell, now), 2),
+            "tape": torch.cat((tape, written), 2),
+            "recalled": recalled,
+        }
+
+    def oracle(
+        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: Any
+    ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
+        """Head by head, step by step, state by state."""
+        heads = query.shape[0]
+        group = heads // source.value.shape[1]
+        outputs, weights = [], []
+        for head in range(heads):
+            output, rows = self._oracle_head(head, query[head], source.value[0, head // group])
+            outputs.append(output)
+            weights.append(rows)
+        return torch.stack(outputs), torch.stack(weights)
+
+    def _oracle_head(
+        self, head: int, query: Float[Tensor, "L Eq"], value: Float[Tensor, "L Ev"]
+    ) -> tuple[Float[Tensor, "L Ev"], Float[Tensor, "L L"]]:
+        length, width = value.shape
+        hidden: list[Tensor] = []
+        cells: list[Tensor] = []
+        rows = []
+        recalled = torch.zeros_like(value[0])
+        for t in range(length):
+            inside = query[t] @ self.of_query[head] + recalled @ self.of_recalled[head]
+            energies = [
+                torch.tanh(h @ self.of_tape[head] + inside + self.bias[head, 0])
+                @ self.v[head, :, 0]
+                for h in hidden
+            ]
+            recalled = remembered = torch.zeros_like(value[0])
+            row = torch.zeros_like(value[:, 0])
+            if energies:
+                shares = oracle_softmax(torch.stack(energies), [True] * t)
+                for i, share in enumerate(shares):
+                    recalled = recalled + share * hidden[i]
+                    remembered = remembered + share * cells[i]
+                row = torch.cat((shares, row[t:]))
+            gates = recalled @ self.gates_of_recalled[head] + value[t] @ self.gates_of_value[head]
+            gates = gates + self.gates_bias[head, 0]
+            units = []
+            for unit in range(width):
+                enter, forget, fresh = gates[unit], gates[width + unit], gates[3 * width + unit]
+                kept = remembered[unit] / (1 + torch.exp(-forget))
+                units.append(kept + torch.tanh(fresh) / (1 + torch.exp(-enter)))
+            cells.append(torch.stack(units))
+            leaving = 1 / (1 + torch.exp(-gates[2 * width : 3 * width]))
+            hidden.append(leaving * torch.tanh(cells[-1]))
+            rows.append(row)
+        return torch.stack(hidden), torch.stack(rows)

@@ -1,0 +1,101 @@
+"""Dot product of two perceptrons, one on the query and one on the key.
+
+Chan, Jaitly, Le & Vinyals, 2016, "Listen, attend and spell", https://arxiv.org/abs/1508.01211,
+section 3.2, equations 9 to 11.
+
+Deviations: the paper leaves the perceptrons open; here each has one hidden layer of tanh.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bench.api.call import Call, Dims
+from bench.api.component import OneQuery, Score, expand_heads
+from bench.api.config import Config, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, Home, register
+from bench.api.shapes import Energy, Features
+from bench.api.source import Source, Tree, leaf
+from variants._math import per_head_linear, xavier_per_head
+
+
+@dataclass(frozen=True, kw_only=True)
+class MlpDotConfig(Config):
+    """Options of the two perceptrons."""
+
+    width: Annotated[int, IntRange(8, 1024, log=True)] = 64
+    """Hidden and output units of both, per head."""
+
+    def __post_init__(self) -> None:
+        """Check the width."""
+        if self.width < 1:
+            raise InvalidConfig(f"mlp_dot: width must be at least 1, got {self.width}.")
+
+
+@register(
+    "score",
+    "mlp_dot",
+    title="Dot product of two perceptrons",
+    config=MlpDotConfig,
+    citation=Citation(
+        text="Chan et al., 2016",
+        url="https://arxiv.org/abs/1508.01211",
+        where="section 3.2, equations 9-11",
+    ),
+    cost=1.1,
+    home=Home(task="transduction[rule=reverse]"),
+)
+class MlpDotScore(Score):
+    """A tanh(B q + b) . C tanh(D k + d); the key's side once a source; time O(L S width) a head."""
+
+    gives = frozenset({"dot_form", "key_local"})
+
+    def __init__(self, config: MlpDotConfig, dims: Dims) -> None:
+        super().__init__(config, dims)
+        heads, width = dims.heads, config.width
+        self.query_in = nn.Parameter(xavier_per_head(heads, dims.query_width, width))
+        self.query_bias = nn.Parameter(torch.zeros(heads, 1, width))
+        self.query_out = nn.Parameter(xavier_per_head(heads, width, width))
+        self.key_in = nn.Parameter(xavier_per_head(heads, dims.key_width, width))
+        self.key_bias = nn.Parameter(torch.zeros(heads, 1, width))
+        self.key_out = nn.Parameter(xavier_per_head(heads, width, width))
+
+    def prepare(self, source: Source) -> Tree:
+        """Run the perceptron of the keys."""
+        key = expand_heads(source.key, self.key_in.shape[0])
+        hidden = torch.tanh(per_head_linear(key, self.key_in) + self.key_bias)
+        return {"key": per_head_linear(hidden, self.key_out)}
+
+    def energy(self, call: Call, features: Features | None) -> Energy:
+        """One matrix product of what the perceptrons say."""
+        query, key, _ = self.dot_form(call)
+        return query @ key.transpose(-1, -2)
+
+    def dot_form(self, call: Call) -> tuple[Tensor, Tensor, float]:
+        """Both perceptrons' answers, without a scale."""
+        hidden = torch.tanh(per_head_linear(call.query, self.query_in) + self.query_bias)
+        query = per_head_linear(hidden, self.query_out)
+        return query, leaf(call.memory.parts, self.branch, "key"), 1.0
+
+    def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
+        """The sum over units, key by key."""
+        query = self._oracle_say(one.query, self.query_in, self.query_bias, self.query_out, one)
+        found = []
+        for s in range(one.num_keys):
+            key = self._oracle_say(one.key[s], self.key_in, self.key_bias, self.key_out, one)
+            found.append(sum((q * k for q, k in zip(query, key, strict=True)), key.new_zeros(())))
+        return torch.stack(found)
+
+    @staticmethod
+    def _oracle_say(
+        x: Tensor, entering: Tensor, bias: Tensor, leaving: Tensor, one: OneQuery
+    ) -> Tensor:
+        units = range(entering.shape[2])
+        hidden = [torch.tanh(x @ entering[one.head, :, u] + bias[one.head, 0, u]) for u in units]
+        return torch.stack(
+            [sum(hidden[u] * leaving[one.head, u, v] for u in units) for v in units]  # type: ignore[misc]
+        )
