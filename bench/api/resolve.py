@@ -127,6 +127,10 @@ def find(name: str) -> Entry:
         if name in registry.entries(axis):
             return registry.entry(axis, name)
     owners = [axis for axis in VARIANT_AXES if name in registry.entries(axis)]
+    if name in ABSENT.values() and owners:
+        # the word for nothing is a choice on an axis; alone it could mean anything
+        choices = " or ".join(f"scaled_dot[{axis}={name}]" for axis in owners)
+        raise InvalidConfig(f"{name!r} is no variant; write {choices}.")
     if len(owners) == 1:
         return registry.entry(owners[0], name)
     if owners:

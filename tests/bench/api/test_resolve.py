@@ -210,3 +210,9 @@ def test_a_wrong_name_on_a_chain_axis_is_never_silently_the_default():
     for axis in CHAIN_AXES:
         with pytest.raises(UnknownName):
             resolve(f"scaled_dot[{axis}=nothing_like_this]")
+
+
+def test_the_word_for_nothing_is_no_variant():
+    with pytest.raises(InvalidConfig, match=r"scaled_dot\[alignment=none\]"):
+        resolve("none")
+    assert resolve("scaled_dot[alignment=none]").axes["alignment"][0].name == "none"
