@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from bench.api import registry
+from bench.api.resolve import resolve
+from bench.catalog import variant_facts
 from bench.certify import certify
+from reports.markdown import code_span, escape
 
 ROOT = Path(__file__).parents[1]
 
@@ -55,3 +58,37 @@ def test_the_tables_of_the_readme_list_what_is_registered(kind):
     found = registry.variant_entries() if kind == "variant" else registry.entries("task")
     missing = [name for name in found if f"`{name}`" not in text]
     assert not missing
+
+
+HANDBOOK = ROOT / "docs" / "mechanisms.md"
+
+
+def _handbook():
+    text = HANDBOOK.read_text(encoding="utf-8")
+    found = re.split(r"^### `(.+)`$", text, flags=re.MULTILINE)[1:]
+    return dict(zip(found[::2], found[1::2], strict=True))
+
+
+def test_the_handbook_lists_exactly_the_variants():
+    assert sorted(_handbook()) == sorted(registry.variant_entries())
+
+
+@pytest.mark.parametrize("key", ["title", "formula", "paper", "where", "made_of", "deviations"])
+def test_the_handbook_says_what_the_code_says(key):
+    entries = _handbook()
+    wrong = []
+    for name in registry.variant_entries():
+        said = str(variant_facts(resolve(name), name)[key])
+        written = code_span(said) if key in ("formula", "made_of") else escape(said)
+        if said and written not in entries[name]:
+            wrong.append(name)
+    assert not wrong, "run quick and `make handbook RUN=quick`"
+
+
+def test_every_picture_of_the_handbook_is_there_and_used():
+    linked = {
+        link for entry in _handbook().values() for link in re.findall(r"\((weights/[^)]+)\)", entry)
+    }
+    drawn = {f"weights/{path.name}" for path in (HANDBOOK.parent / "weights").iterdir()}
+    assert linked == drawn
+    assert len(linked) > len(registry.variant_entries()) / 2
