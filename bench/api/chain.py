@@ -197,8 +197,9 @@ class Chain(Variant):
         if "stream" not in self.alignment.gives:
             return super().stream(query, memory, pointer)
         moved = any(p.changes_query or p.changes_energy or p.changes_output for p in self.positions)
+        scores = (self.score, *self.alignment.own_scores)
         if (
-            "key_local" not in self.score.gives
+            any("key_local" not in score.gives for score in scores)
             or self.pattern.kind != "full"
             or moved
             or self._has_features

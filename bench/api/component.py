@@ -221,9 +221,23 @@ class Alignment(Component):
         """`align` for one query; carries by writing to `state`."""
         raise NotImplementedError
 
+    own_scores: tuple[Score, ...] = ()
+    """Further scores that belong to this alignment, which prepares them."""
+    lookback: int | None = 0
+    """Keys before the one that stopped a walk that are read with it; None for all of them."""
+    stays_at_end: bool = False
+    """Whether a walk that runs off the end reads the last key, not nothing."""
+
     def stop_probability(self, energy: Energy) -> Energy | None:
         """Probability of stopping at a key, for mechanisms that stream; None for others."""
         return None
+
+    def stop_weights(self, call: Call, allowed: Allowed) -> Weights:
+        """Weights of a stop and of the keys before it, in a memory that holds nothing else.
+
+        For mechanisms that stream and have a `lookback`; the stop is the last key.
+        """
+        raise NotImplementedError
 
 
 class Feedback(Component):
