@@ -269,10 +269,10 @@ def oracle_expected(
     return found
 
 
-def last_allowed(stops: Weights, allowed: Allowed | None) -> Weights:
+def last_allowed(stops: Weights, allowed: Allowed | None) -> Float[Tensor, "#B #Hq #L S"]:
     """One at the last key that may be read; zeros on rows without any."""
     if allowed is None:
-        return functional.one_hot(torch.tensor(stops.shape[-1] - 1), stops.shape[-1]).to(stops)
+        allowed = torch.ones_like(stops[:1, :1, :1], dtype=torch.bool)
     later = allowed.flip(-1).cumsum(-1).flip(-1)
     return (allowed & (later == 1)).to(stops.dtype)
 

@@ -202,7 +202,7 @@ class Alignment(Component):
     """energy -> weights; owns its scan over queries if it needs one."""
 
     branch = "alignment"
-    default_read: ClassVar[Read] = "expected"
+    default_read: Read = "expected"
     """How a trained model reads when it is scored."""
     reads: ClassVar[tuple[Read, ...]] = ("expected",)
     """Read modes that differ from each other."""

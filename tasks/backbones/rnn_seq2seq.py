@@ -82,7 +82,8 @@ class RnnSeq2Seq(Backbone):
             registry.make("encoder", config.encoder, config.embedding, config.hidden)
             for _ in sizes.source_vocabs
         ]
-        self.encoders = nn.ModuleList(encoders)
+        self.encoders = tuple(encoders)
+        self.encoder_list = nn.ModuleList(encoders)
 
         def attach(query_width: int, source_width: int) -> Slot:
             return parts.attach(
@@ -122,10 +123,10 @@ class RnnSeq2Seq(Backbone):
             )
         )
 
-    def encode(self, batch: Batch) -> tuple[Encoded, ...]:
+    def encode(self, batch: Batch, mode: Mode) -> tuple[Encoded, ...]:
         """Embed and encode every source."""
         return tuple(
-            encoder(self._drop(embedding(text.tokens)), text.mask)
+            encoder.encode(self._drop(embedding(text.tokens)), text.mask, mode)
             for encoder, embedding, text in zip(
                 self.encoders, self.source_embeddings, batch.sources, strict=True
             )
@@ -133,7 +134,7 @@ class RnnSeq2Seq(Backbone):
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Run under teacher forcing."""
-        encoded = self.encode(batch)
+        encoded = self.encode(batch, mode)
         memories = self.wiring.prepare(encoded, batch)
         embedded = self._drop(self.target_embedding(batch.inputs))
         summary = torch.cat([source.summary for source in encoded], -1)
@@ -142,7 +143,8 @@ class RnnSeq2Seq(Backbone):
             embedded, steps = self._run_fed(embedded, batch, memories, path, mode)
         else:
             steps = self.wiring.run(embedded, memories, path, mode)
-        return Trace(steps.states, steps.context, embedded, steps.attended, memories)
+        terms = tuple(source.terms for source in encoded)
+        return Trace(steps.states, steps.context, embedded, steps.attended, memories, terms)
 
     def _run_fed(
         self,
@@ -196,7 +198,7 @@ class RnnSeq2Seq(Backbone):
 
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
         """Decode by the search that was chosen."""
-        encoded = self.encode(batch)
+        encoded = self.encode(batch, mode)
         memories = self.wiring.prepare(encoded, batch)
         path = self.wiring.begin(torch.cat([e.summary for e in encoded], -1), memories)
         walk = RnnWalk(self, batch, mode, memories, path, self.output.begin(batch, memories))

@@ -5,7 +5,7 @@ import pytest
 from bench.api import registry
 from bench.api.backbone import Mode
 
-ENCODERS = ("birnn", "uni_rnn", "embed")
+ENCODERS = ("birnn", "uni_rnn", "embed", "rationale")
 TRANSFORMERS = (
     ("scaled_dot", "cross", ""),
     ("additive", "cross", ""),

@@ -100,7 +100,7 @@ def test_agreement_trace_fixes_the_direction():
     [
         "hard_gumbel_st[tau_start=0]",
         "raffel_monotonic[computation=magic]",
-        "hard_reinforce[loss=reinforce[baseline=learned]]",
+        "hard_reinforce[loss=reinforce[baseline=magic]]",
     ],
 )
 def test_wrong_options_are_named(wrong):
