@@ -44,6 +44,8 @@ def compare(found, alone, logits, near):
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_rnn_seq2seq_does_not_see_padding(encoder, variant, built, alone, logits, near):
     backbone = f"rnn_seq2seq[hidden=16,embedding=8,encoder={encoder}]"
+    if encoder == "rationale":
+        variant = f"{variant}[loss=rationale]"
     compare(built(variant, backbone=backbone, rows=6), alone, logits, near)
 
 
