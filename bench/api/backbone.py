@@ -99,9 +99,11 @@ class Trace(NamedTuple):
 
         None where no slot says how far it has read, as under soft attention.
         """
+        # an output may have a memory where nothing attends
+        asked = zip(self.attended, self.memories, strict=False)
         shares = [
             attended.terms["touched"] / memory.source.length.clamp(min=1).unsqueeze(1)
-            for attended, memory in zip(self.attended, self.memories, strict=True)
+            for attended, memory in asked
             if memory is not None and "touched" in attended.terms
         ]
         return torch.stack(shares).amax(0) if shares else None

@@ -82,8 +82,9 @@ class RnnSeq2Seq(Backbone):
             registry.make("encoder", config.encoder, config.embedding, config.hidden)
             for _ in sizes.source_vocabs
         ]
-        self.encoders = tuple(encoders)
-        self.encoder_list = nn.ModuleList(encoders)
+        self.encoders = nn.ModuleList(encoders)
+        # a module list registers the parameters; the tuple keeps the type
+        self._encoders = tuple(encoders)
 
         def attach(query_width: int, source_width: int) -> Slot:
             return parts.attach(
@@ -128,7 +129,7 @@ class RnnSeq2Seq(Backbone):
         return tuple(
             encoder.encode(self._drop(embedding(text.tokens)), text.mask, mode)
             for encoder, embedding, text in zip(
-                self.encoders, self.source_embeddings, batch.sources, strict=True
+                self._encoders, self.source_embeddings, batch.sources, strict=True
             )
         )
 

@@ -68,7 +68,7 @@ class LatencyLoss(Loss):
         """Mean over sentences, and over the slots that walk."""
         mask = inputs.batch.mask
         found = []
-        for attended, memory in zip(inputs.trace.attended, inputs.trace.memories, strict=True):
+        for attended, memory in zip(inputs.trace.attended, inputs.trace.memories, strict=False):
             if memory is None or "expected_delay" not in attended.terms:
                 continue
             delay = attended.terms[HEADS[self.config.heads]]
