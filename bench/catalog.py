@@ -8,7 +8,7 @@ from bench.api import registry
 from bench.api.registry import Entry, Recipe
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import parse
-from bench.api.task import Metric, Task
+from bench.api.task import DELAYS, Metric, Task
 
 COMMON_METRICS = (
     Metric(
@@ -122,6 +122,7 @@ COMMON_METRICS = (
         better="none",
         group="size",
     ),
+    *DELAYS,
 )
 
 

@@ -412,7 +412,7 @@ def _can_be_timed(spec: VariantSpec, regime: Regime) -> bool:
     facts = frozenset({"padding", "stepwise", "equal_width", "equal_heads", "source_tokens"})
     # beneath the heads there is no output and no loss, so what they need is given
     beneath = facts | {"loss:reinforce", "gold_alignment", "open_loop"}
-    beneath |= {"token_extras", "source_states"}
+    beneath |= {"token_extras", "source_states", "selection"}
     if regime in ("self", "pool"):
         beneath -= {"stepwise"}
     return spec.refusal(beneath | {regime}) is None

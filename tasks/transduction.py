@@ -33,6 +33,7 @@ from tasks._scores import (
     SEQUENCE_ACCURACY,
     TOKEN_ACCURACY,
     alignment_scores,
+    delay_scores,
     scores_by_length,
 )
 
@@ -168,7 +169,8 @@ class Transduction(Task):
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
         """Accuracies inside the training range, and a curve over all lengths."""
         found = scores_by_length(answers, self.config.max_length)
-        return found + alignment_scores(answers, self.config.max_length)
+        found += alignment_scores(answers, self.config.max_length)
+        return found + delay_scores(answers, self.config.max_length)
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """First examples of the longest length inside the training range."""

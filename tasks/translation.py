@@ -26,7 +26,7 @@ from bench.api.task import (
     TaskPreset,
     Text,
 )
-from tasks._scores import ALIGNMENT_ENTROPY, alignment_scores
+from tasks._scores import ALIGNMENT_ENTROPY, alignment_scores, delay_scores
 from tasks.sources.bucketing import bucketed_batches, pad_rows
 from tasks.sources.corpus import ParallelCorpus
 from tasks.sources.multi30k import load_multi30k
@@ -161,7 +161,8 @@ class Translation(Task):
         if len(losses) == len(answers):
             tokens = sum(int(answer.batch.mask.sum()) for answer in answers)
             found.append(Scored(metric=NLL.name, value=sum(losses) / tokens))
-        return found + alignment_scores(answers, self.sizes.max_length)
+        found += alignment_scores(answers, self.sizes.max_length)
+        return found + delay_scores(answers, self.sizes.max_length)
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """Every n-th sentence, from short ones to long ones."""

@@ -2,7 +2,8 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -20,6 +21,9 @@ from bench.api.selector import Selector
 from bench.api.source import Memory, State, Tree, tree_map
 from bench.api.task import Batch, Sizes
 from bench.api.variant import Slot
+
+Terms = Mapping[str, Float[Tensor, "B S"]]
+"""Facts per source token, by name; like those of attention they are never losses."""
 
 Emit = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(states, context, embedded) -> logits over the vocabulary; broadcasts over extra dimensions, so
@@ -39,6 +43,10 @@ class Claiming(nn.Module):
         check_facts(cls.__name__, cls.needs, cls.gives, cls.cannot)
 
 
+LAYER_STRIDE = 2**40
+"""Between the noise of two layers; further than the seeds of a training run reach."""
+
+
 @dataclass(frozen=True)
 class Mode:
     """How a forward pass reads; the same for every slot of a network."""
@@ -49,6 +57,12 @@ class Mode:
     progress: float = 1.0
     want_weights: bool = True
     edit: Edit | None = None
+
+    def layer(self, index: int) -> "Mode":
+        """The same for one layer of a stack; layers draw independently of each other."""
+        if self.noise is None or index == 0:
+            return self
+        return replace(self, noise=Noise(self.noise.seed + index * LAYER_STRIDE))
 
     def call(self) -> dict[str, Any]:
         """Keywords for `Slot.attend`."""
@@ -68,8 +82,10 @@ class Trace(NamedTuple):
     context: Float[Tensor, "B T Dv"]
     embedded: Float[Tensor, "B T De"]
     attended: tuple[Attended, ...]
-    """One a slot that holds the variant; empty without attention."""
+    """One a slot that holds the variant, the last layer of a stack first; empty without one."""
     memories: tuple[Memory | None, ...]
+    source_terms: tuple[Terms, ...] = ()
+    """What the encoder of each source says of its tokens, where it has something to say."""
 
     @property
     def weights(self) -> Float[Tensor, "B T S"]:
@@ -78,6 +94,21 @@ class Trace(NamedTuple):
         if found is None:
             raise Refused("this output or loss needs weights, and the variant has none.")
         return found[:, 0] if found.shape[1] == 1 else found.mean(1)
+
+    @property
+    def read_share(self) -> Float[Tensor, "B T"] | None:
+        """Share of the source that was read before each answer, in the slot that read most.
+
+        None where no slot says how far it has read, as under soft attention.
+        """
+        # an output may have a memory where nothing attends
+        asked = zip(self.attended, self.memories, strict=False)
+        shares = [
+            attended.terms["touched"] / memory.source.length.clamp(min=1).unsqueeze(1)
+            for attended, memory in asked
+            if memory is not None and "touched" in attended.terms
+        ]
+        return torch.stack(shares).amax(0) if shares else None
 
 
 class OutputSizes(NamedTuple):
@@ -175,6 +206,8 @@ class LossInputs:
     """One number a row where the output is `sequence_only`."""
     batch: Batch
     progress: float
+    copies: int = 1
+    """Rows that follow each other and are one example, drawn anew."""
 
 
 class LossSizes(NamedTuple):
@@ -182,10 +215,17 @@ class LossSizes(NamedTuple):
 
     source: int
     """Width of the values of a key, all heads together; 0 without attention."""
+    states: int = 0
+    """Width of decoder states."""
+    embedded: int = 0
+    """Width of decoder inputs."""
 
 
 class Loss(Claiming):
     """A term added to the negative log likelihood; a baseline is carried, never kept on `self`."""
+
+    copies: int = 1
+    """How often each example must stand in a training batch, for losses that compare draws."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -222,6 +262,8 @@ class Encoded(NamedTuple):
     mask: Bool[Tensor, "B S"] | None
     summary: Float[Tensor, "B Ds"]
     """What initializes a decoder: last states, or their mean."""
+    terms: Terms = MappingProxyType({})
+    """Facts per token: `log_prob` of a draw, `selected`."""
 
 
 class Encoder(Claiming):
@@ -242,9 +284,13 @@ class Encoder(Claiming):
         """Encode; padded positions never change real ones."""
 
     def read(
-        self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None, batch: Batch
+        self,
+        x: Float[Tensor, "B S De"],
+        mask: Bool[Tensor, "B S"] | None,
+        batch: Batch,
+        mode: Mode,
     ) -> Encoded:
-        """Encode the words of a batch; an encoder may take more than words from it."""
+        """Encode the words of a batch; an encoder may take more than words from it, or draw."""
         found: Encoded = self(x, mask)
         return found
 

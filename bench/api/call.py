@@ -12,8 +12,11 @@ from bench.api.noise import Noise
 from bench.api.shapes import Mixed, Query, Weights
 from bench.api.source import Memory, State, Tree, tree_map
 
-Read = Literal["train", "expected", "hard"]
-"""`train` samples where the mechanism samples, `expected` averages, `hard` takes the best key."""
+Read = Literal["train", "expected", "hard", "sample"]
+"""`train` samples where the mechanism samples, `expected` averages, `hard` takes the best key.
+
+`sample` draws as a trained model would; mechanisms that cannot are read as expected.
+"""
 
 Regime = Literal["cross", "causal", "self", "pool"]
 """`causal` and `self` attend to their own sequence; `pool` has one query."""
@@ -102,7 +105,7 @@ class Call:
     @property
     def drawing(self) -> Noise:
         """The noise, where a mechanism is asked to sample."""
-        assert self.noise is not None, "read='train' needs noise"
+        assert self.noise is not None, "reading by draws needs noise"
         return self.noise
 
     def one(self, index: int, query: Query) -> "Call":

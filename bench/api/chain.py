@@ -232,8 +232,9 @@ class Chain(Variant):
         """Read keys one at a time from the pointer on until one stops the search."""
         if "stream" not in self.alignment.gives:
             return super().stream(query, memory, pointer)
+        scores = (self.score, *self.alignment.own_scores)
         if (
-            "key_local" not in self.score.gives
+            any("key_local" not in score.gives for score in scores)
             or "weighted_sum" not in self.aggregate.gives
             or self.pattern.kind != "full"
             or self._moved

@@ -219,7 +219,7 @@ class Alignment(Component):
     """energy -> weights; owns its scan over queries if it needs one."""
 
     branch = "alignment"
-    default_read: ClassVar[Read] = "expected"
+    default_read: Read = "expected"
     """How a trained model reads when it is scored."""
     reads: ClassVar[tuple[Read, ...]] = ("expected",)
     """Read modes that differ from each other."""
@@ -241,9 +241,23 @@ class Alignment(Component):
         """`align` for one query; carries by writing to `state`."""
         raise NotImplementedError
 
+    own_scores: tuple[Score, ...] = ()
+    """Further scores that belong to this alignment, which prepares them."""
+    lookback: int | None = 0
+    """Keys before the one that stopped a walk that are read with it; None for all of them."""
+    stays_at_end: bool = False
+    """Whether a walk that runs off the end reads the last key, not nothing."""
+
     def stop_probability(self, energy: Energy) -> Energy | None:
         """Probability of stopping at a key, for mechanisms that stream; None for others."""
         return None
+
+    def stop_weights(self, call: Call, allowed: Allowed) -> Weights:
+        """Weights of a stop and of the keys before it, in a memory that holds nothing else.
+
+        For mechanisms that stream and have a `lookback`; the stop is the last key.
+        """
+        raise NotImplementedError
 
 
 class Aggregate(Component):

@@ -34,6 +34,13 @@ class Choices:
     options: tuple[bool | int | float | str, ...]
 
 
+@dataclass(frozen=True)
+class OfAxis:
+    """An option that names a component of this axis; for options whose own name is no axis."""
+
+    axis: str
+
+
 Range = IntRange | FloatRange | Choices
 
 
@@ -90,6 +97,16 @@ def search_ranges(cls: type[Config]) -> dict[str, Range]:
         for extra in getattr(hint, "__metadata__", ()):
             if isinstance(extra, IntRange | FloatRange | Choices):
                 found[name] = extra
+    return found
+
+
+def declared_axes(cls: type[Config]) -> dict[str, str]:
+    """Axes that fields declare with `OfAxis`, by field name."""
+    found: dict[str, str] = {}
+    for name, hint in get_type_hints(cls, include_extras=True).items():
+        for extra in getattr(hint, "__metadata__", ()):
+            if isinstance(extra, OfAxis):
+                found[name] = extra.axis
     return found
 
 

@@ -44,6 +44,9 @@ FACTS: Mapping[Fact, str] = MappingProxyType(
         "reversible_pairs": "pairs that can be trained in both directions",
         "coverage_embedding": "coverage embeddings",
         "loss:reinforce": "the reinforce loss",
+        "loss:rationale": "the rationale loss",
+        "delays": "an alignment that tells how far it has read",
+        "selection": "an encoder that selects tokens",
     }
 )
 
@@ -83,6 +86,13 @@ def refusal(
                 return f"{name} needs {FACTS[fact]}, which {takers[0]} takes away."
             return f"{name} needs {FACTS[fact]}, which nothing here gives."
     return None
+
+
+def only_needs(part: type[Claims]) -> type[Claims]:
+    """The claims of a part inside another one: what it needs, and nothing that it gives."""
+    none: frozenset[Fact] = frozenset()
+    claims = {"needs": part.needs, "gives": none, "takes": none, "cannot": part.cannot}
+    return type(part.__name__, (), claims)
 
 
 def check_facts(owner: str, *groups: Iterable[Fact]) -> None:

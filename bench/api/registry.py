@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bench.api.config import Config, NoOptions, build_config, config_options
+from bench.api.config import Config, NoOptions, build_config, config_options, declared_axes
 from bench.api.errors import BenchError, InvalidConfig, UnknownName
 from bench.api.selector import Selector, Value, show_value
 
@@ -227,10 +227,25 @@ def canonical(axis: str, selector: Selector) -> Selector:
     """Write the defaults of a component's options out, and those of components inside them."""
     found = entry(axis, selector.name)
     written = config_options(build_config(found.config, selector.options, selector.name))
-    for key, value in written.items():
-        if key in _ENTRIES and isinstance(value, tuple):
-            written[key] = tuple(canonical(key, inner) for inner in value)
+    for key, inside in _inner_axes(found.config, written).items():
+        written[key] = tuple(canonical(inside, inner) for inner in options_of(written[key]))
     return Selector(selector.name, written)
+
+
+def inner(axis: str, selector: Selector) -> list[tuple[str, Selector]]:
+    """Axis and selector of every component that a canonical selector names inside itself."""
+    found: list[tuple[str, Selector]] = []
+    for key, inside in _inner_axes(entry(axis, selector.name).config, selector.options).items():
+        for named in options_of(selector.options[key]):
+            found += [(inside, named), *inner(inside, named)]
+    return found
+
+
+def _inner_axes(config: type[Config], options: Mapping[str, Value]) -> dict[str, str]:
+    """Axis of every option that names a component: the declared one, or that of its own name."""
+    declared = declared_axes(config)
+    axes = {key: declared.get(key, key) for key in options if isinstance(options[key], tuple)}
+    return {key: axis for key, axis in axes.items() if axis in _ENTRIES}
 
 
 def make(axis: str, selector: Selector, *args: Any, **kwargs: Any) -> Any:

@@ -9,7 +9,7 @@ from bench.api.call import Dims, Regime
 from bench.api.chain import Chain
 from bench.api.component import Heads
 from bench.api.errors import InvalidConfig, Refused, UnknownName
-from bench.api.facts import Claims, Fact, refusal
+from bench.api.facts import Claims, Fact, only_needs, refusal
 from bench.api.registry import (
     ABSENT,
     BACKBONE_AXES,
@@ -56,9 +56,9 @@ class VariantSpec:
         """`name:number` of everything whose code decides the numbers."""
         used = [(self.entry.name, self.entry.revision)]
         for axis, chosen in self.axes.items():
-            used += [
-                (s.name, registry.entry(axis, s.name).revision) for s in chosen if s.name != "auto"
-            ]
+            for selector in (s for s in chosen if s.name != "auto"):
+                named = [(axis, selector), *registry.inner(axis, selector)]
+                used += [(s.name, registry.entry(a, s.name).revision) for a, s in named]
         return " ".join(f"{name}:{number}" for name, number in sorted(set(used)))
 
     def claims(self) -> list[tuple[str, type[Claims]]]:
@@ -69,11 +69,12 @@ class VariantSpec:
                 (self.mechanism.name, registry.entry("mechanism", self.mechanism.name).target)
             )
         for axis, chosen in self.axes.items():
-            parts += [
-                (selector.name, registry.entry(axis, selector.name).target)
-                for selector in chosen
-                if axis != "head"
-            ]
+            for selector in chosen if axis != "head" else ():
+                parts.append((selector.name, registry.entry(axis, selector.name).target))
+                parts += [
+                    (named.name, only_needs(registry.entry(inside, named.name).target))
+                    for inside, named in registry.inner(axis, selector)
+                ]
         if self.mechanism is None:
             parts.append((self.name, Chain))
         return parts

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bench.api.call import Call
@@ -23,11 +23,12 @@ def stream_hard(
     """Advance every head's pointer to the first key whose stop probability exceeds one half.
 
     Each round scores one key a head, so keys beyond the pointer are never touched; the rounds end
-    when all heads have stopped or run off the end. Keys that are not real are passed over.
+    when all heads have stopped or run off the end. Keys that are not real are passed over. An
+    alignment with a lookback reads keys before the stop again, without looking beyond it.
     """
     source = memory.source
-    rows, heads = pointer.shape
-    num_keys, width = source.value.shape[2:]
+    heads = pointer.shape[1]
+    num_keys = source.value.shape[2]
     real = source.key_mask()[:, None].expand(-1, heads, -1)
     length = (real * torch.arange(1, num_keys + 1, device=real.device)).amax(-1)
     searching = pointer < length
@@ -46,9 +47,32 @@ def stream_hard(
         # a walk that has left the source stays past its end, whatever the next query is
         pointer = torch.where(searching & (pointer >= length), num_keys, pointer)
         searching = searching & (pointer < length)
-    at = pointer.clamp(max=num_keys - 1)[:, :, None, None].expand(rows, heads, 1, width)
-    read = expand_heads(source.value, heads).gather(2, at)
-    return torch.where(stopped[:, :, None, None], read, 0.0), pointer, touched
+    reads = stopped | (length > 0) if chain.alignment.stays_at_end else stopped
+    at = torch.where(stopped, pointer, length - 1).clamp(min=0)
+    output = _read(chain, query, memory, at, real)
+    return torch.where(reads[:, :, None, None], output, 0.0), pointer, touched
+
+
+def _read(
+    chain: "Chain",
+    query: Float[Tensor, "B Hq 1 Eq"],
+    memory: Memory,
+    at: Int[Tensor, "B Hq"],
+    real: Bool[Tensor, "B Hq S"],
+) -> Float[Tensor, "B Hq 1 Ev"]:
+    """The value of one key a head, or the mixture of that key and those before it."""
+    source, (rows, heads) = memory.source, at.shape
+    back = chain.alignment.lookback
+    if back == 0:
+        index = at[:, :, None, None].expand(rows, heads, 1, source.value.shape[3])
+        return expand_heads(source.value, heads).gather(2, index)
+    furthest = int(at.max()) if back is None else back
+    index = at.unsqueeze(2) - torch.arange(furthest, -1, -1, device=at.device)
+    inside = index.clamp(min=0)
+    taken = take_keys(memory, inside)
+    allowed = (index >= 0) & real.gather(2, inside)
+    call = Call(query=query, memory=taken, offset=0, causal=False)
+    return chain.alignment.stop_weights(call, allowed.unsqueeze(2)) @ taken.source.value
 
 
 def take_keys(memory: Memory, index: Int[Tensor, "B Hq n"]) -> Memory:

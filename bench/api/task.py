@@ -166,6 +166,25 @@ class Metric:
     group: Literal["quality", "speed", "memory", "size", "diagnostic"] = "quality"
 
 
+AVERAGE_LAGGING = Metric(
+    name="average_lagging",
+    title="Average lagging",
+    unit="source tokens",
+    better="lower",
+    group="diagnostic",
+)
+AVERAGE_PROPORTION = Metric(
+    name="average_proportion",
+    title="Average proportion read",
+    unit="fraction of the source",
+    better="lower",
+    group="diagnostic",
+)
+DELAYS = (AVERAGE_LAGGING, AVERAGE_PROPORTION)
+"""Given by tasks that answer word by word, where attention says how far it has read; no task
+declares them, for most attention reads everything and says nothing."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scored:
     """One value of one metric, possibly at a place on an axis."""
@@ -190,6 +209,9 @@ class Answer:
     """Decoded output without EOS, where the task decodes."""
     weights: Float[Tensor, "B T S"] | None = None
     """Attention under teacher forcing, averaged over heads."""
+    read_shares: tuple[tuple[float, ...], ...] | None = None
+    """Share of the source read before each word of a row, EOS included: of the greedy output where
+    the task decodes, else of the target. None where attention does not say how far it has read."""
 
     def words(self) -> list[list[int]]:
         """What was said of every row: under teacher forcing where scored, or else greedily."""

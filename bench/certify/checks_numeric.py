@@ -8,7 +8,7 @@ import torch
 from bench.api.noise import Noise
 from bench.certify.compare import expect, gap
 from bench.certify.place import Subject
-from bench.certify.question import LENGTHS, TRAINED, Mode, Path, answer, ask, modes
+from bench.certify.question import DRAWN, LENGTHS, TRAINED, Mode, Path, answer, ask, modes
 
 ROUNDINGS = 64
 """Roundings that may add up between input and output, in units of the format's epsilon."""
@@ -61,7 +61,7 @@ def compile_law(subject: Subject) -> None:
             path.state,
             new=question.source if causal else None,
             read=mode.read,
-            noise=Noise(1) if training else None,
+            noise=Noise(1) if mode.read in DRAWN else None,
             progress=TRAINED if training else 1.0,
             want_weights=mode.weights,
             extras={"word": question.words},

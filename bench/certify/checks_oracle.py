@@ -11,7 +11,7 @@ from bench.api.noise import Noise
 from bench.certify.checks_invariance import one_row
 from bench.certify.compare import LOOPS, expect, expect_near, gradients
 from bench.certify.place import Subject
-from bench.certify.question import TRAINED, Mode, Question, answer, ask, modes
+from bench.certify.question import DRAWN, TRAINED, Mode, Question, answer, ask, modes
 
 KEYS, QUERIES = 4, 3
 LENGTHS = (4, 2, 1)
@@ -103,7 +103,7 @@ def _loops(
         alone.source,
         mode.read,
         row=row,
-        noise=Noise(1) if training else None,
+        noise=Noise(1) if mode.read in DRAWN else None,
         progress=TRAINED if training else 1.0,
         extras={"word": alone.words[0]},
     )

@@ -6,9 +6,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from bench.api.chain import Chain
 from bench.api.source import Memory, tree_map
 from bench.certify.certificate import CheckFailed
-from bench.certify.compare import expect, expect_near
+from bench.certify.compare import EXACT, expect, expect_near
 from bench.certify.place import KEYS, QUERIES, Subject, shake
 from bench.certify.question import LENGTHS, Mode, Question, answer, ask
 
@@ -24,8 +25,7 @@ def stream(subject: Subject) -> None:
         drawn = replace(subject, slot=slot)
         question = ask(drawn, seed=27 + attempt, lengths=LENGTHS)
         wanted = answer(drawn, question, HARD).output
-        answered = wanted.abs().amax(-1) > 0
-        if bool(answered.any()) and not bool(answered.all()) and _moves(drawn, question):
+        if bool(wanted.any()) and _shows_something(drawn, question):
             _equals_hard(drawn, question, wanted)
             return
     raise CheckFailed(
@@ -34,10 +34,23 @@ def stream(subject: Subject) -> None:
     )
 
 
-def _moves(subject: Subject, question: Question) -> bool:
-    """Whether some pointer stops beyond the first key, so that there is something to skip."""
-    weights = answer(subject, question, HARD).weights
-    return weights is not None and bool(weights[..., 1:].any())
+def _shows_something(subject: Subject, question: Question) -> bool:
+    """Whether some searches stop, some beyond the first key, and some run off the end."""
+    memory = subject.variant.prepare(question.source)
+    pointer = torch.zeros(question.query.shape[:2], dtype=torch.long)
+    places = []
+    for query in question.query.split(1, 2):
+        _, pointer, _ = subject.variant.stream(query, memory, pointer)
+        places.append(pointer)
+    seen = torch.stack(places)
+    return bool((seen == KEYS).any()) and bool(((seen > 0) & (seen < KEYS)).any())
+
+
+def _tolerance(subject: Subject) -> float:
+    """Reading one key copies its value; sums over several may be added up in another order."""
+    variant = subject.variant
+    alone = not isinstance(variant, Chain) or variant.alignment.lookback == 0
+    return 0.0 if alone else EXACT
 
 
 def _equals_hard(subject: Subject, question: Question, wanted: Tensor) -> None:
@@ -48,7 +61,7 @@ def _equals_hard(subject: Subject, question: Question, wanted: Tensor) -> None:
         query = question.query[:, :, t : t + 1]
         output, after, touched = subject.variant.stream(query, memory, pointer)
         sentence = f"streaming differs from hard decoding at query {t}"
-        expect_near(output[:, :, 0], wanted[:, :, t], 0.0, sentence)
+        expect_near(output[:, :, 0], wanted[:, :, t], _tolerance(subject), sentence)
         expect((after >= pointer).all(), f"the pointer moves back at query {t}")
         expect((after <= KEYS).all(), f"the pointer runs past the end at query {t}")
         read = after - pointer + 1

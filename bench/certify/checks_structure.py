@@ -9,6 +9,7 @@ from torch import Tensor
 from bench.api import registry
 from bench.api.config import Choices, Range, default_of, search_ranges
 from bench.api.errors import BenchError, InvalidConfig
+from bench.api.noise import Noise
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import parse
 from bench.api.source import Memory, State
@@ -53,6 +54,7 @@ def _through_heads(subject: Subject) -> None:
     tokens = torch.randint(1, VOCAB, (ROWS, KEYS), generator=rng)
     words = torch.randn(ROWS, queries, WORD_WIDTH, generator=rng, dtype=torch.float64)
     call: dict[str, Any] = {"want_weights": subject.weights, "extras": {"word": words}}
+    call["noise"] = Noise(1)  # for those that draw even when they are scored
     if own:
         given = (x, None, tokens)
         output, _ = slot.attend(x, None, slot.start(None, x), own=given, **call)

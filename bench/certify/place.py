@@ -36,6 +36,7 @@ OFFERED: frozenset[Fact] = frozenset(
         "token_extras",
         "two_sources",
         "reversible_pairs",
+        "selection",
     }
 )
 """Everything a task or a backbone could offer; a variant refused here is refused everywhere."""

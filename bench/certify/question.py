@@ -28,7 +28,9 @@ class Mode(NamedTuple):
         return f"read={self.read}" + ("" if self.weights else " without weights")
 
 
-EVERY_MODE = tuple(Mode(read, w) for read in ("train", "expected", "hard") for w in (True, False))
+EVERY_READ: tuple[Read, ...] = ("train", "expected", "hard")
+DRAWN: tuple[Read, ...] = ("train", "sample")
+"""Reads that need noise, which is addressed by the row."""
 
 
 def modes(subject: Subject, *reads: Read) -> list[Mode]:
@@ -40,7 +42,9 @@ def modes(subject: Subject, *reads: Read) -> list[Mode]:
 
 def every_mode(subject: Subject) -> list[Mode]:
     """All modes, whether or not they differ."""
-    return [mode for mode in EVERY_MODE if subject.weights or not mode.weights]
+    reads = dict.fromkeys((*EVERY_READ, *subject.variant.reads))
+    wanted = (True, False) if subject.weights else (False,)
+    return [Mode(read, weights) for read in reads for weights in wanted]
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ class Path:
         self.subject = subject
         self.question = question
         self.mode = mode
-        self.noise = Noise(seed) if mode.read == "train" else None
+        self.noise = Noise(seed) if mode.read in DRAWN else None
         query = question.query
         causal = subject.regime == "causal"
         self.memory: Memory | None = None if causal else subject.variant.prepare(question.source)

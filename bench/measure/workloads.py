@@ -27,11 +27,16 @@ GIVEN: frozenset[Fact] = frozenset(
         "token_extras",
         "source_states",
         "gold_alignment",
+        "selection",
         "open_loop",
         "reversible_pairs",
     }
 )
 """Facts of a timed place. Outputs and losses are not run here, so what only they need is given."""
+
+
+DRAWS = Noise(0)
+"""For mechanisms that draw even when they are scored."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,8 @@ def answer(
     """Prepare, start and attend: what a layer does with one batch."""
     rows, heads, _, width = query.shape
     like = QueryShape(rows, heads, width, query.dtype, query.device)
-    options = {"want_weights": want_weights, "extras": _extras(query), **call}
+    extras = _extras(query)
+    options = {"want_weights": want_weights, "extras": extras, "noise": DRAWS, **call}
     if variant.dims.regime in ("cross", "pool"):
         memory = variant.prepare(source)
         state = variant.start(memory, like)
@@ -153,7 +159,9 @@ def decode_step(variant: Variant, inputs: Inputs) -> Work:
     state, new = fill().state, inputs.next_source
     extras = _extras(query)
     return without_gradients(
-        lambda: variant.attend(query, None, state, new=new, want_weights=False, extras=extras)
+        lambda: variant.attend(
+            query, None, state, new=new, noise=DRAWS, want_weights=False, extras=extras
+        )
     )
 
 
@@ -163,7 +171,7 @@ def _cross_step(variant: Variant, query: Tensor, memory: Memory) -> Work:
     state = without_gradients(lambda: variant.start(memory, like))()
     extras = _extras(query)
     return without_gradients(
-        lambda: variant.attend(query, memory, state, want_weights=False, extras=extras)
+        lambda: variant.attend(query, memory, state, noise=DRAWS, want_weights=False, extras=extras)
     )
 
 

@@ -18,7 +18,7 @@ from bench.api.backbone import (
 from bench.api.cell import Cell
 from bench.api.config import build_config
 from bench.api.errors import Refused
-from bench.api.facts import Claims, Fact, refusal
+from bench.api.facts import Claims, Fact, only_needs, refusal
 from bench.api.resolve import SlotPlace, VariantSpec, build_slot, resolve
 from bench.api.selector import Selector, parse, show_value
 from bench.api.task import Sizes, Task
@@ -69,7 +69,21 @@ def _offered(task: type[Task], backbone: Selector) -> frozenset[Fact]:
         options = build_config(wiring.config, config.wiring.options, config.wiring.name)
         facts |= wiring.target.given(options)
         facts |= {"source_states"} if wiring.target.attends else set()
+    for _, encoder in _encoders(backbone):
+        facts |= encoder.gives
     return frozenset(facts)
+
+
+def _encoders(backbone: Selector) -> list[tuple[str, type[Claims]]]:
+    """The encoder of a backbone, and those inside it, which give nothing by themselves."""
+    found: list[tuple[str, type[Claims]]] = []
+    for chosen in registry.options_of(backbone.options.get("encoder", ())):
+        found.append((chosen.name, registry.entry("encoder", chosen.name).target))
+        found += [
+            (inside.name, only_needs(registry.entry(axis, inside.name).target))
+            for axis, inside in registry.inner("encoder", chosen)
+        ]
+    return found
 
 
 def cell_refusal(spec: VariantSpec, task: type[Task], backbone: Selector, slot: str) -> str | None:
@@ -93,7 +107,8 @@ def cell_refusal(spec: VariantSpec, task: type[Task], backbone: Selector, slot: 
         parts.append((joint.name, registry.entry("joint", joint.name).target))
     reason = _output_refusal(spec, task, backbone)
     reason = reason or _weights_refusal(parts, wanted, backbone, slot)
-    return reason or refusal(_asked(parts, backbone), facts, wanted)
+    asked = [*_asked(parts, backbone), *_encoders(backbone)]
+    return reason or refusal(asked, facts, wanted)
 
 
 def _output_refusal(spec: VariantSpec, task: type[Task], backbone: Selector) -> str | None:
@@ -196,7 +211,12 @@ def assemble(cell: Cell, data_dir: Path | None) -> Assembled:
 def _losses(spec: VariantSpec, backbone: Backbone) -> dict[str, Loss]:
     slots = backbone.variant_slots()
     dims = slots[0].heads.dims if slots else None
-    sizes = LossSizes(dims.kv_heads * dims.value_width if dims is not None else 0)
+    known = backbone.output.sizes
+    sizes = LossSizes(
+        source=dims.kv_heads * dims.value_width if dims is not None else 0,
+        states=known.states,
+        embedded=known.embedded,
+    )
     losses: dict[str, Loss] = {
         selector.name: registry.make("loss", selector) for selector in spec.axes["loss"]
     }

@@ -8,12 +8,16 @@ from torch import Tensor
 from torch.nn import functional
 
 from bench.api.backbone import Backbone, Mode
-from bench.api.task import Answer, Batch, Scored, Split, Task
+from bench.api.noise import Noise
+from bench.api.task import Answer, Batch, Scored, Sizes, Split, Task
 from results.row import Row
 
 Clock = Callable[[], float]
 NOT_A_WORD = "▣"
 """Stands for a state that belongs to a picture or the like."""
+
+DRAWS = Noise(0)
+"""What mechanisms that sample when they are scored draw from; the same in every evaluation."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +51,20 @@ def evaluate(
             answer = _teacher_forced(task, backbone, here)
             if task.decodes or backbone.output.sequence_only:
                 start = clock()
-                said = backbone.generate(here, task.sizes.max_length, Mode(want_weights=True))
+                said = backbone.generate(here, task.sizes.max_length, Mode(noise=DRAWS))
                 seconds += clock() - start
                 tokens += sum(len(row) + 1 for row in said.tokens)
                 answer = replace(answer, generated=said.tokens)
+                if answer.read_shares is not None:
+                    shares = _read_for(backbone, here, said.tokens, task.sizes)
+                    answer = replace(answer, read_shares=shares)
             answers.append(answer)
     backbone.train(training)
     return Evaluated(tuple(answers), tuple(task.score(split, answers)), seconds, tokens)
 
 
 def _teacher_forced(task: Task, backbone: Backbone, batch: Batch) -> Answer:
-    trace = backbone(batch, Mode())
+    trace = backbone(batch, Mode(noise=DRAWS))
     predicted, nll = None, None
     if not backbone.output.sequence_only:
         nll = backbone.output.nll(trace, backbone.emit, batch).cpu()
@@ -66,8 +73,35 @@ def _teacher_forced(task: Task, backbone: Backbone, batch: Batch) -> Answer:
     weights = None
     if trace.attended and trace.attended[0].weights is not None and backbone.aligns(batch):
         weights = trace.weights.cpu()
+    shares = _by_row(trace.read_share, batch.mask.sum(1).tolist())
     on_cpu = batch.to(torch.device("cpu"))
-    return Answer(on_cpu, predicted, nll, None, weights)
+    return Answer(on_cpu, predicted, nll, None, weights, shares)
+
+
+def _read_for(
+    backbone: Backbone, batch: Batch, said: tuple[tuple[int, ...], ...], sizes: Sizes
+) -> tuple[tuple[float, ...], ...] | None:
+    """Shares of the source that were read for the words said: heard again, all at once."""
+    lengths = [len(row) + 1 for row in said]
+    targets = batch.targets.new_zeros(len(said), max(lengths))
+    for row, words in enumerate(said):
+        targets[row, : len(words) + 1] = targets.new_tensor([*words, sizes.eos])
+    first = torch.full_like(targets[:, :1], sizes.bos)
+    inputs = torch.cat((first, targets[:, :-1]), 1)
+    inputs = torch.where(inputs < sizes.target_vocab, inputs, sizes.unk)
+    mask = (
+        torch.arange(targets.shape[1], device=targets.device) < targets.new_tensor(lengths)[:, None]
+    )
+    heard = replace(batch, inputs=inputs, targets=targets, mask=mask, gold=None)
+    return _by_row(backbone(heard, Mode(noise=DRAWS)).read_share, lengths)
+
+
+def _by_row(shares: Tensor | None, lengths: Sequence[int]) -> tuple[tuple[float, ...], ...] | None:
+    """Shares of the words that a row really has."""
+    if shares is None:
+        return None
+    rows = zip(shares.tolist(), lengths, strict=True)
+    return tuple(tuple(row[:length]) for row, length in rows)
 
 
 def score_rows(scores: Sequence[Scored], split: Split) -> list[Row]:

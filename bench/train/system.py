@@ -46,10 +46,12 @@ class System(nn.Module):
         self, batch: Batch, mode: Mode, carry: Carry
     ) -> tuple[dict[str, Float[Tensor, ""]], Carry]:
         """Terms to be summed and minimized (nats per target token), and the next carry."""
-        there = self._inputs(self.there, batch, mode)
+        copies = max((loss.copies for loss in self.named_losses.values()), default=1)
+        batch = repeat_batch(batch, copies)
+        there = self._inputs(self.there, batch, mode, copies)
         terms, after = self._terms(self.there, there, self.named_losses, carry, "")
         if self.back is not None and self.joint is not None:
-            back = self._inputs(self.back, reverse_batch(batch), mode)
+            back = self._inputs(self.back, reverse_batch(batch), mode, copies)
             more, next_carry = self._terms(self.back, back, self.back_losses, carry, BACK)
             terms |= {**more, "joint": self.joint(there, back)}
             after |= next_carry
@@ -72,16 +74,40 @@ class System(nn.Module):
         return terms, after
 
     @staticmethod
-    def _inputs(backbone: Backbone, batch: Batch, mode: Mode) -> LossInputs:
+    def _inputs(backbone: Backbone, batch: Batch, mode: Mode, copies: int) -> LossInputs:
         batch = backbone.arrange(batch)
         trace = backbone(batch, mode)
         nll = backbone.output.nll(trace, backbone.emit, batch)
-        return LossInputs(trace, nll, batch, mode.progress)
+        return LossInputs(trace, nll, batch, mode.progress, copies)
 
 
 def _per_token(inputs: LossInputs) -> Float[Tensor, ""]:
     """Mean over scored tokens; outputs without a factor per token give one number a row."""
     return inputs.nll.sum() / inputs.batch.mask.sum().clamp(min=1)
+
+
+def repeat_batch(batch: Batch, count: int) -> Batch:
+    """Every example `count` times, its copies one after the other."""
+    if count == 1:
+        return batch
+
+    def copied(x: Tensor) -> Tensor:
+        return x.repeat_interleave(count, 0)
+
+    def maybe(x: Tensor | None) -> Tensor | None:
+        return None if x is None else copied(x)
+
+    return replace(
+        batch,
+        sources=tuple(Text(copied(text.tokens), maybe(text.mask)) for text in batch.sources),
+        inputs=copied(batch.inputs),
+        targets=copied(batch.targets),
+        mask=copied(batch.mask),
+        extended=maybe(batch.extended),
+        gold=maybe(batch.gold),
+        references=tuple(text for text in batch.references for _ in range(count)),
+        names=tuple(text for text in batch.names for _ in range(count)),
+    )
 
 
 def reverse_batch(batch: Batch) -> Batch:

@@ -96,12 +96,12 @@ class Pooling(Backbone):
         if batch.targets.shape[1] != 1:
             raise Refused("pooling gives one answer a sequence, and this task asks for several.")
         text = batch.sources[0]
-        encoded = self.encoder.read(self.embedding(text.tokens), text.mask, batch)
+        encoded = self.encoder.read(self.embedding(text.tokens), text.mask, batch, mode)
         memory = self.slot.prepare(encoded.states, encoded.mask, batch.extended)
         query = self._ask(encoded)
         state = self.slot.start(memory, query)
         context, attended = self.slot.attend(query, memory, state, **mode.call())
-        return Trace(query, context, query, (attended,), (memory,))
+        return Trace(query, context, query, (attended,), (memory,), (encoded.terms,))
 
     def _ask(self, encoded: Encoded) -> Float[Tensor, "B 1 D"]:
         """The learned vector, or the state of each row's last real token."""

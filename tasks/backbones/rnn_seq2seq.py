@@ -150,26 +150,27 @@ class RnnSeq2Seq(Backbone):
             batch = self.wiring.combiner.arrange(batch)
         return replace(batch, arranged=True)
 
-    def encode(self, batch: Batch) -> tuple[Encoded, ...]:
+    def encode(self, batch: Batch, mode: Mode) -> tuple[Encoded, ...]:
         """Embed and encode every source of an arranged batch."""
         found = []
         for encoder, table, text in zip(
             self.encoders, self.source_embeddings, batch.sources, strict=True
         ):
             assert isinstance(encoder, Encoder), "every source has an encoder"
-            found.append(encoder.read(self._drop(table(text.tokens)), text.mask, batch))
+            found.append(encoder.read(self._drop(table(text.tokens)), text.mask, batch, mode))
         return tuple(found)
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Run under teacher forcing."""
         batch = self.arrange(batch)
-        memories, path = self._begin(batch)
+        encoded, memories, path = self._begin(batch, mode)
         embedded = self._drop(self.target_embedding(batch.inputs))
         if self.fed or (self.wiring.sampling > 0 and mode.read == "train"):
             embedded, steps = self._run_by_word(embedded, batch, memories, path, mode)
         else:
             steps = self.wiring.run(embedded, memories, path, mode)
-        return Trace(steps.states, steps.context, embedded, steps.attended, memories)
+        terms = tuple(source.terms for source in encoded)
+        return Trace(steps.states, steps.context, embedded, steps.attended, memories, terms)
 
     def _run_by_word(
         self,
@@ -253,17 +254,19 @@ class RnnSeq2Seq(Backbone):
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
         """Decode by the search that was chosen."""
         batch = self.arrange(batch)
-        memories, path = self._begin(batch)
+        _, memories, path = self._begin(batch, mode)
         walk = RnnWalk(self, batch, mode, memories, path, self.output.begin(batch, memories))
         return self.search.decode(walk, batch, max_length)
 
-    def _begin(self, batch: Batch) -> tuple[tuple[Memory, ...], Path]:
+    def _begin(
+        self, batch: Batch, mode: Mode
+    ) -> tuple[tuple[Encoded, ...], tuple[Memory, ...], Path]:
         """Read the sources and stand before the first word."""
-        encoded = self.encode(batch)
+        encoded = self.encode(batch, mode)
         memories = self.wiring.prepare(encoded, batch)
         summaries = [source.summary for source in encoded]
         joined = torch.cat(summaries, -1) if self.child_sum is None else self.child_sum(summaries)
-        return memories, self.wiring.begin(joined, memories)
+        return encoded, memories, self.wiring.begin(joined, memories)
 
     def variant_slots(self) -> tuple[Slot, ...]:
         """One slot a source, or one for all."""

@@ -19,6 +19,7 @@ from tasks.backbones._blocks import Block, BlockConfig, LayerPath, embedding_tab
     "backbone",
     "transformer_decoder",
     config=BlockConfig,
+    revision=2,
     title="transformer decoder",
     citation=Citation(
         text="Vaswani et al., 2017", url="https://arxiv.org/abs/1706.03762", where="section 3"
@@ -65,11 +66,13 @@ class TransformerDecoder(Backbone):
         quiet = Mode(mode.read, mode.noise, mode.progress, want_weights=False)
         answers = []
         for index, block in enumerate(self.blocks):
-            asked = mode if index == len(self.blocks) - 1 else quiet
+            asked = (mode if index == len(self.blocks) - 1 else quiet).layer(index)
             x, _, attended, _ = block(x, None, None, LayerPath(), (asked, asked))
             answers.append(attended)
         states = self.norm(x)
-        return Trace(states, states[..., :0], embedded, (answers[-1],), (None,))
+        return Trace(
+            states, states[..., :0], embedded, tuple(answers[::-1]), (None,) * len(answers)
+        )
 
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Vocabulary projection."""

@@ -41,6 +41,7 @@ class TransformerSeq2SeqConfig(BlockConfig):
     "backbone",
     "transformer_seq2seq",
     config=TransformerSeq2SeqConfig,
+    revision=2,
     title="transformer encoder-decoder",
     citation=Citation(
         text="Vaswani et al., 2017", url="https://arxiv.org/abs/1706.03762", where="section 3"
@@ -97,14 +98,15 @@ class TransformerSeq2Seq(Backbone):
             )
         )
 
-    def encode(self, batch: Batch, mode: Mode) -> tuple[tuple[Memory, ...], Attended]:
+    def encode(self, batch: Batch, mode: Mode) -> tuple[tuple[Memory, ...], tuple[Attended, ...]]:
         """Encode the source and let every decoder layer prepare it."""
         text = batch.sources[0]
         embedded = self.source_embedding(text.tokens) * self.scale
         x = self._blocks(self.encoder)[0].own.variant.embed(embedded, 0)
         answers = []
-        for block in self._blocks(self.encoder):
-            x, _, attended, _ = block(x, text.mask, None, LayerPath(), (mode, mode))
+        for index, block in enumerate(self._blocks(self.encoder)):
+            modes = (mode.layer(index), mode.layer(index))
+            x, _, attended, _ = block(x, text.mask, None, LayerPath(), modes)
             answers.append(attended)
         x = self.encoder_norm(x)
         memories = tuple(
@@ -112,16 +114,15 @@ class TransformerSeq2Seq(Backbone):
             for block in self._blocks(self.decoder)
             if block.cross is not None
         )
-        return memories, answers[-1]
+        return memories, tuple(answers)
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Run under teacher forcing."""
         memories, encoded = self.encode(batch, self._mode("self", mode))
         embedded = self.target_embedding(batch.inputs) * self.scale
         states, context, attended, _ = self.advance(embedded, memories, (), 0, mode)
-        return Trace(
-            states, context, embedded, (self.variant_answer(encoded, attended),), (memories[-1],)
-        )
+        answers = self.variant_answers(encoded, attended)
+        return Trace(states, context, embedded, answers, memories[::-1])
 
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Vocabulary projection."""
@@ -142,23 +143,31 @@ class TransformerSeq2Seq(Backbone):
         paths: Sequence[LayerPath],
         offset: int,
         mode: Mode,
-    ) -> tuple[Tensor, Tensor, tuple[Attended, Attended], list[LayerPath]]:
-        """Read some words: states, context, what the last layer's slots answered, the paths."""
+    ) -> tuple[Tensor, Tensor, list[tuple[Attended, Attended]], list[LayerPath]]:
+        """Read some words: states, context, what the slots of each layer answered, the paths."""
         blocks = self._blocks(self.decoder)
         x = blocks[0].own.variant.embed(embedded, offset)
         modes = (self._mode("causal", mode), self._mode("cross", mode))
-        after = []
+        after, answers = [], []
         for index, block in enumerate(blocks):
             path = paths[index] if paths else LayerPath()
-            x, path, own, crossed = block(x, None, memories[index], path, modes)
+            asked = (modes[0].layer(index), modes[1].layer(index))
+            x, path, own, crossed = block(x, None, memories[index], path, asked)
+            assert crossed is not None, "decoder blocks have cross attention"
             after.append(path)
-        assert crossed is not None, "decoder blocks have cross attention"
-        return self.decoder_norm(x), crossed[0], (own, crossed[1]), after
+            answers.append((own, crossed[1]))
+        return self.decoder_norm(x), crossed[0], answers, after
 
-    def variant_answer(self, encoded: Attended, decoded: tuple[Attended, Attended]) -> Attended:
-        """What the slots that hold the variant answered."""
-        answers = {"self": encoded, "causal": decoded[0], "cross": decoded[1]}
-        return answers[self.variant_regime]
+    def variant_answers(
+        self, encoded: Sequence[Attended], decoded: Sequence[tuple[Attended, Attended]]
+    ) -> tuple[Attended, ...]:
+        """What the slots that hold the variant answered, the last layer first."""
+        answers = {
+            "self": list(encoded),
+            "causal": [own for own, _ in decoded],
+            "cross": [crossed for _, crossed in decoded],
+        }
+        return tuple(answers[self.variant_regime][::-1])
 
     def _mode(self, regime: str, mode: Mode) -> Mode:
         """The variant's own mode in its slot, a plain one elsewhere."""
@@ -186,7 +195,7 @@ class TransformerWalk:
     batch: Batch
     mode: Mode
     memories: tuple[Memory, ...]
-    encoded: Attended
+    encoded: tuple[Attended, ...]
     carried: Tree
     paths: tuple[LayerPath, ...] = ()
     place: int = 0
@@ -199,8 +208,8 @@ class TransformerWalk:
         states, context, attended, paths = network.advance(
             embedded, self.memories, self.paths, self.place, self.mode
         )
-        own = network.variant_answer(self.encoded, attended)
-        trace = Trace(states, context, embedded, (own,), (self.memories[-1],))
+        own = network.variant_answers(self.encoded, attended)
+        trace = Trace(states, context, embedded, own, self.memories[::-1])
         found, carried = network.output.step(trace, network.emit, self.batch, words, self.carried)
         after = replace(self, carried=carried, paths=tuple(paths), place=self.place + 1)
         return Said(found.squeeze(1), trace, after)
@@ -212,7 +221,7 @@ class TransformerWalk:
             self,
             batch=self.batch.select(rows),
             memories=tuple(memory.select(rows) for memory in self.memories),
-            encoded=select_answer(self.encoded, rows),
+            encoded=tuple(select_answer(answer, rows) for answer in self.encoded),
         )
         return copied.reorder(rows)
 

@@ -172,6 +172,8 @@ def test_what_a_task_scores_is_what_it_declares(name, small_mirror):
 ENDINGS = {
     "_accuracy": "fraction of",
     "_match": "fraction of",
+    "_lagging": "tokens",
+    "_proportion": "fraction of",
     "_nats": "nats",
     "_nats_per_token": "nats per token",
     "_per_s": "per CPU second",

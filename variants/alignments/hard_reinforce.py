@@ -9,13 +9,13 @@ log probabilities add. The scores have no temperature (the authors' default leav
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.call import Call, Dims
+from bench.api.call import Call, Dims, Read
 from bench.api.component import Aligned, Alignment, OneQuery
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
@@ -28,6 +28,9 @@ from variants._math import masked_softmax, oracle_softmax
 KEY, EXAMPLE = "hard_reinforce.key", "hard_reinforce.example"
 """Streams of noise: the key of a query, and whether an example samples at all."""
 
+READS: dict[str, Read] = {"argmax": "hard", "sample": "sample", "expected": "expected"}
+"""Inference option to the way of reading it names."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class HardReinforceConfig(Config):
@@ -35,6 +38,8 @@ class HardReinforceConfig(Config):
 
     sampling: Annotated[float, FloatRange(0.1, 1.0)] = 0.5
     """Probability that an example samples in training; the others read the expectation."""
+    inference: Literal["argmax", "sample", "expected"] = "argmax"
+    """How a trained model reads: the best key, a drawn key, or the expectation."""
 
     def __post_init__(self) -> None:
         """Check the probability."""
@@ -59,12 +64,12 @@ class HardReinforceAlignment(Alignment):
 
     needs = frozenset({"loss:reinforce"})
     gives = frozenset({"simplex"})
-    default_read = "hard"
-    reads = ("train", "expected", "hard")
+    reads = ("train", "expected", "hard", "sample")
 
     def __init__(self, config: HardReinforceConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.sampling = config.sampling
+        self.default_read = READS[config.inference]
 
     def align(self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call) -> Aligned:
         """Sample, average or take the best; the terms are zero where nothing was sampled."""
@@ -82,11 +87,15 @@ class HardReinforceAlignment(Alignment):
         gumbel = call.drawing.gumbel(KEY, rows, heads, call.position, num_keys)
         # masked after the noise, so that a masked key is never drawn
         drawn = one_hot_best(energy + gumbel, allowed).to(soft.dtype)
-        first = torch.zeros(1, dtype=torch.int64, device=energy.device)
-        samples = call.drawing.uniform(EXAMPLE, rows, 1, first, 1) < self.sampling
-        log_prob = torch.where(samples, drawn * log_soft, 0.0)
-        terms["log_prob"] = log_prob.sum((1, 3))
-        return Aligned(torch.where(samples, drawn, soft), terms=terms)
+        if call.read == "train":
+            first = torch.zeros(1, dtype=torch.int64, device=energy.device)
+            samples = call.drawing.uniform(EXAMPLE, rows, 1, first, 1) < self.sampling
+            log_soft = torch.where(samples, log_soft, 0.0)
+            soft = torch.where(samples, drawn, soft)
+        else:
+            soft = drawn
+        terms["log_prob"] = (drawn * log_soft).sum((1, 3))
+        return Aligned(soft, terms=terms)
 
     def oracle(
         self,
@@ -98,9 +107,9 @@ class HardReinforceAlignment(Alignment):
         """One row by loops."""
         if one.read == "hard":
             return oracle_best(energy, allowed)
-        if one.read == "expected" or not self._oracle_samples(one):
+        if one.read == "expected" or (one.read == "train" and not self._oracle_samples(one)):
             return oracle_softmax(energy, allowed)
-        assert one.noise is not None, "read='train' needs noise"
+        assert one.noise is not None, "reading by draws needs noise"
         place = torch.tensor([one.position])
         gumbel = one.noise.gumbel(KEY, one.row + 1, one.head + 1, place, one.num_keys)
         return oracle_best(energy + gumbel[one.row, one.head, 0], allowed)

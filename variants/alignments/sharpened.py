@@ -50,7 +50,7 @@ class SharpenedAlignment(Alignment):
     """exp(g e) / sum exp(g e) over the allowed keys."""
 
     # not `softmax`: fused code would leave the sharpness out
-    gives = frozenset({"simplex", "weighted_sum"})
+    gives = frozenset({"simplex"})
 
     def __init__(self, config: SharpenedConfig, dims: Dims) -> None:
         super().__init__(config, dims)

@@ -1,10 +1,14 @@
 """REINFORCE: makes sampled keys likelier in proportion to how much better than usual they did.
 
 Xu et al., 2015, "Show, attend and tell: neural image caption generation with visual attention",
-https://arxiv.org/abs/1502.03044, section 4.1; the estimator is that of Williams, 1992.
+https://arxiv.org/abs/1502.03044, section 4.1; the estimator is that of Williams, 1992. Baselines:
+the paper's moving average, none, a learned value (Mnih & Gregor, 2014,
+https://arxiv.org/abs/1402.0030, section 2.2), and the other draws of the same example (Kool, van
+Hoof & Welling, 2019, https://openreview.net/forum?id=r1lgTGL5DE).
 
 Deviations: the surrogate is divided by the number of target tokens, as the negative log likelihood
-is. The baseline starts at zero, as in the authors' code.
+is. The baseline starts at zero, as in the authors' code. The learned value sees the decoder state
+before a draw, never the one after, and corrects the moving average in units of its spread.
 """
 
 from dataclasses import dataclass
@@ -12,12 +16,18 @@ from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
-from bench.api.backbone import Loss, LossInputs
-from bench.api.config import Config, FloatRange
+from bench.api.backbone import Loss, LossInputs, LossSizes, Trace
+from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, register
+
+VALUE_UNITS = 32
+"""Hidden units of the learned value."""
+LEAST_SPREAD = 1e-3
+"""Of rewards around their mean (nats), so that it can be divided by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,16 +38,19 @@ class ReinforceConfig(Config):
     """lambda_r, weight of the reward term; dimensionless."""
     entropy: Annotated[float, FloatRange(1e-4, 0.1, log=True)] = 0.002
     """lambda_e, reward for the entropy of the weights (nats per nat)."""
-    reward: Literal["sequence", "token"] = "sequence"
-    """Log likelihood that a draw is rewarded with: of all targets, or of its own. The latter is
-    unbiased only where later states do not depend on the draw."""
-    baseline: Literal["moving_average", "none"] = "moving_average"
-    """What is subtracted from the reward: its running mean, or nothing."""
+    reward: Literal["sequence", "rest", "token"] = "sequence"
+    """Log likelihood that a draw is rewarded with: of all targets, of those from its own on, or of
+    its own. The last is unbiased only where later states do not depend on the draw."""
+    baseline: Literal["moving_average", "none", "learned", "leave_one_out"] = "moving_average"
+    """What is subtracted from the reward: its running mean, nothing, a value read off the decoder
+    state before the draw, or the mean reward of the example's other draws."""
     decay: Annotated[float, FloatRange(0.5, 0.999)] = 0.9
     """Share of the running mean that a step keeps."""
+    samples: Annotated[int, IntRange(2, 16)] = 4
+    """M, draws of each example in a batch under `baseline=leave_one_out`; others take one."""
 
     def __post_init__(self) -> None:
-        """Check weights and decay."""
+        """Check weights, decay and samples."""
         if self.weight < 0 or self.entropy < 0:
             raise InvalidConfig(
                 "reinforce: weight and entropy must be at least 0, "
@@ -45,6 +58,8 @@ class ReinforceConfig(Config):
             )
         if not 0 <= self.decay < 1:
             raise InvalidConfig(f"reinforce: decay must be in [0, 1), got {self.decay}.")
+        if self.samples < 2:
+            raise InvalidConfig(f"reinforce: samples must be at least 2, got {self.samples}.")
 
 
 @register(
@@ -64,28 +79,92 @@ class ReinforceLoss(Loss):
     def __init__(self, config: ReinforceConfig) -> None:
         super().__init__(config)
         self.config = config
+        self.copies = config.samples if config.baseline == "leave_one_out" else 1
+        self.value: nn.Module | None = None
+
+    def attach(self, sizes: LossSizes) -> None:
+        """Make the value, where it is learned."""
+        if self.config.baseline == "learned":
+            self.value = nn.Sequential(
+                nn.Linear(sizes.states + sizes.embedded, VALUE_UNITS),
+                nn.Tanh(),
+                nn.Linear(VALUE_UNITS, 1),
+            )
 
     def init(self) -> dict[str, Tensor]:
-        """The running mean of the reward (nats)."""
-        return {"baseline": torch.zeros(())}
+        """The running mean of the reward; for a value also how far from it rewards are (nats)."""
+        carry = {"baseline": torch.zeros(())}
+        return {**carry, "spread": torch.ones(())} if self.value is not None else carry
 
     def forward(
         self, inputs: LossInputs, carry: dict[str, Tensor]
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
         """Steps that are not scored get no reward and give none."""
         mask = inputs.batch.mask
-        reward = torch.where(mask, -inputs.nll.detach(), 0.0)
-        counted = mask
-        if self.config.reward == "sequence":
-            reward, counted = reward.sum(1, keepdim=True), mask.any(1, keepdim=True)
-        baseline = carry["baseline"].to(reward)
-        advantage = reward - baseline if self.config.baseline == "moving_average" else reward
-        gain = self.config.weight * advantage * _summed(inputs, "log_prob")
+        count = mask.sum().clamp(min=1)
+        reward = self._reward(inputs)
+        baseline, fit = self._baseline(inputs, reward, carry)
+        gain = self.config.weight * (reward - baseline) * _summed(inputs, "log_prob")
         gain = gain + self.config.entropy * _summed(inputs, "entropy")
-        term = -torch.where(mask, gain, 0.0).sum() / mask.sum().clamp(min=1)
-        mean = torch.where(counted, reward, 0.0).sum() / counted.sum().clamp(min=1)
+        term = torch.where(mask, fit - gain, 0.0).sum() / count
+        return term, self._next(carry, reward, inputs)
+
+    def _reward(self, inputs: LossInputs) -> Float[Tensor, "B T"]:
+        mask = inputs.batch.mask
+        reward = torch.where(mask, -inputs.nll.detach(), 0.0)
+        if self.config.reward == "sequence":
+            return reward.sum(1, keepdim=True).expand_as(reward)
+        if self.config.reward == "rest":
+            return reward.flip(1).cumsum(1).flip(1)
+        return reward
+
+    def _baseline(
+        self, inputs: LossInputs, reward: Float[Tensor, "B T"], carry: dict[str, Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """What to subtract, and what a learned value is fitted by."""
+        nothing = torch.zeros_like(reward)
+        if self.config.baseline == "none":
+            return nothing, nothing
+        if self.config.baseline == "leave_one_out":
+            return _others(reward, inputs.copies), nothing
+        mean = carry["baseline"].to(reward)
+        if self.value is None:
+            return mean.expand_as(reward), nothing
+        spread = carry["spread"].to(reward)
+        value = self.value(_before(inputs.trace)).squeeze(-1)
+        # bounded gradients, so that the value's do not crowd the network's out when clipped
+        fit = functional.smooth_l1_loss(value, (reward - mean) / spread, reduction="none")
+        return mean + spread * value.detach(), fit
+
+    def _next(
+        self, carry: dict[str, Tensor], reward: Float[Tensor, "B T"], inputs: LossInputs
+    ) -> dict[str, Tensor]:
+        """Running means over sentences, or over steps where each has a reward of its own."""
+        mask = inputs.batch.mask
+        counted = mask if self.config.reward != "sequence" else mask.any(1, keepdim=True)
+        values = reward[:, : counted.shape[1]]
+        count = counted.sum().clamp(min=1)
+        mean = carry["baseline"].to(reward)
+        found = {"baseline": torch.where(counted, values, 0.0).sum() / count}
+        if self.value is not None:
+            apart = torch.where(counted, (values - mean).abs(), 0.0).sum() / count
+            found["spread"] = apart.clamp(min=LEAST_SPREAD)
         decay = self.config.decay
-        return term, {"baseline": decay * baseline + (1 - decay) * mean}
+        return {k: decay * carry[k].to(reward) + (1 - decay) * now for k, now in found.items()}
+
+
+def _others(reward: Float[Tensor, "B T"], copies: int) -> Float[Tensor, "B T"]:
+    """Mean reward of the other copies of the same example."""
+    if copies < 2:
+        raise Refused("baseline=leave_one_out needs several draws of every example.")
+    drawn = reward.unflatten(0, (-1, copies))
+    return ((drawn.sum(1, keepdim=True) - drawn) / (copies - 1)).flatten(0, 1)
+
+
+def _before(trace: Trace) -> Float[Tensor, "B T F"]:
+    """What is known before a draw: the state of the step before, and the input of this one."""
+    states = functional.pad(trace.states, (0, 0, 1, -1))
+    return torch.cat((states, trace.embedded), -1).detach()
 
 
 def _summed(inputs: LossInputs, name: str) -> Float[Tensor, "B T"]:

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from bench.api import registry
-from bench.api.backbone import Encoded, Encoder
+from bench.api.backbone import Encoded, Encoder, Mode
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, register
@@ -74,7 +74,11 @@ class MultimodalEncoder(Encoder):
         return found
 
     def read(
-        self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None, batch: Batch
+        self,
+        x: Float[Tensor, "B S De"],
+        mask: Bool[Tensor, "B S"] | None,
+        batch: Batch,
+        mode: Mode,
     ) -> Encoded:
         """Put the features of the batch beside its words, then encode both."""
         pictured = self.project(_features(batch, self.project.in_features))

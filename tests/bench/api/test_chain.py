@@ -179,6 +179,9 @@ def test_taking_keys_picks_them_for_every_head():
 class Planned:
     """Stands for a chain whose stop probabilities are written into the keys."""
 
+    lookback = 0
+    stays_at_end = False
+
     def __init__(self):
         self.alignment = self.score = self
         self.touched = 0

@@ -205,7 +205,7 @@ def test_steps_of_a_two_source_decoder_equal_its_run(draw, near):
         backbone = network(wiring, (9, 7), "tu_coverage", draw)
         batch = examples((9, 7))
         trace = backbone(batch, Mode())
-        encoded = backbone.encode(batch)
+        encoded = backbone.encode(batch, Mode())
         memories = backbone.wiring.prepare(encoded, batch)
         path = backbone.wiring.begin(torch.cat([e.summary for e in encoded], -1), memories)
         x = backbone.target_embedding(batch.inputs)

@@ -12,6 +12,7 @@ ENCODERS = (
     "uni_rnn[cell=lstm,layers=2]",
     "embed",
     "embed[positions=sinusoid]",
+    "rationale",
     "cnn",
     "cnn[unit=tanh,kernel=5,positions=off]",
     "pyramid[layers=1]",
@@ -59,6 +60,8 @@ def compare(found, alone, logits, near):
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_rnn_seq2seq_does_not_see_padding(encoder, variant, built, alone, logits, near):
     backbone = f"rnn_seq2seq[hidden=16,embedding=8,encoder={encoder}]"
+    if encoder == "rationale":
+        variant = f"{variant}[loss=rationale]"
     compare(built(variant, backbone=backbone, rows=6), alone, logits, near)
 
 

@@ -41,7 +41,7 @@ def test_every_registered_wiring_is_looked_at():
 def parallel_and_loop(found, mode):
     backbone, _, batch = found
     wiring = backbone.wiring
-    encoded = backbone.encode(batch)
+    encoded = backbone.encode(batch, Mode())
     memories = wiring.prepare(encoded, batch) if wiring.attends else ()
     x = backbone.target_embedding(batch.inputs)
     path = wiring.begin(torch.cat([source.summary for source in encoded], -1), memories)

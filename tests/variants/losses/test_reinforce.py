@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from bench.api.backbone import LossInputs, Trace
+from bench.api.backbone import LossInputs, LossSizes, Trace
 from bench.api.call import Attended
 from bench.api.config import build_config
 from bench.api.errors import InvalidConfig, Refused
@@ -17,15 +17,25 @@ def make(**options):
     return ReinforceLoss(ReinforceConfig(**options))
 
 
-def inputs(log_prob, nll, mask=None, entropy=None):
+def learning(states=1, **options):
+    """A loss whose value is learned, its parameters drawn."""
+    loss = make(baseline="learned", **{"weight": 1.0, "entropy": 0.0, **options})
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        loss.attach(LossSizes(source=1, states=states, embedded=1))
+    return loss.double()
+
+
+def inputs(log_prob, nll, mask=None, entropy=None, *, states=None, copies=1):
     rows, steps = log_prob.shape
     mask = torch.ones(rows, steps, dtype=torch.bool) if mask is None else mask
     entropy = torch.zeros_like(log_prob) if entropy is None else entropy
     blank = torch.zeros(rows, steps, 1, dtype=log_prob.dtype)
+    states = blank if states is None else states
     words = torch.zeros(rows, steps, dtype=torch.int64)
     terms = {"log_prob": log_prob, "entropy": entropy}
-    trace = Trace(blank, blank, blank, (Attended(blank[:, None], None, State(), terms),), (None,))
-    return LossInputs(trace, nll, Batch((), words, words, mask), 0.5)
+    trace = Trace(states, blank, blank, (Attended(blank[:, None], None, State(), terms),), (None,))
+    return LossInputs(trace, nll, Batch((), words, words, mask), 0.5, copies)
 
 
 def draw(*shape, seed=0):
@@ -35,43 +45,116 @@ def draw(*shape, seed=0):
 
 @pytest.fixture
 def toy(component, ask):
-    """`toy(rows, **options)` -> gradients of the loss wrt the energies of 3 keys, row by row."""
+    """`toy(rows, loss, carry)` -> gradients of the loss wrt the energies of 3 keys, row by row.
+
+    One key is drawn a row, and its cost is the negative log likelihood.
+    """
     energy = torch.tensor([0.3, -0.5, 0.9], dtype=torch.float64)
     costs = torch.tensor([2.0, 0.5, 1.0], dtype=torch.float64)
 
-    def run(rows, mean=0.0, **options):
+    def run(rows, loss, carry):
         given = energy.expand(rows, 1, 1, 3).clone().requires_grad_()
         alignment = component("alignment", "hard_reinforce[sampling=1]", heads=1)
         blank = torch.zeros(rows, 1, 3, 1, dtype=torch.float64)
         call = ask(blank[:, :, :1], Source(blank, blank), read="train", noise=Noise(11))
         aligned = alignment.align(given, None, {}, call)
         nll = (aligned.weights[:, 0] @ costs).detach()
-        loss = make(**{**PLAIN, **options})
-        carry = {"baseline": torch.tensor(mean)}
-        term, _ = loss(inputs(aligned.terms["log_prob"], nll), carry)
+        term, _ = loss(inputs(aligned.terms["log_prob"], nll, copies=loss.copies), carry)
         term.backward()
         return given.grad[:, 0, 0] * rows
 
     exact = energy.clone().requires_grad_()
     (torch.softmax(exact, -1) @ costs).backward()
     run.exact = exact.grad
-    run.mean_cost = (torch.softmax(energy, -1) @ costs).item()
+    run.mean_reward = -(torch.softmax(energy, -1) @ costs).item()
     return run
 
 
-@pytest.mark.parametrize("reward", ["sequence", "token"])
-@pytest.mark.parametrize("baseline", ["none", "moving_average"])
-def test_the_estimator_is_unbiased(toy, reward, baseline):
-    rows = 20000
-    found = toy(rows, mean=-toy.mean_cost, reward=reward, baseline=baseline)
-    sigma = found.std(0) / rows**0.5
+ESTIMATORS = ("none", "moving_average", "learned", "leave_one_out")
+
+
+def estimator(baseline, mean, reward="sequence"):
+    """A loss that only rewards, and its carry; the learned value is a constant off the mean."""
+    if baseline == "learned":
+        loss = learning(reward=reward)
+        with torch.no_grad():
+            loss.value[-1].weight.zero_()
+            loss.value[-1].bias.fill_(0.2)
+        return loss, {"baseline": torch.tensor(mean), "spread": torch.tensor(0.5)}
+    loss = make(**{**PLAIN, "baseline": baseline, "reward": reward})
+    return loss, {"baseline": torch.tensor(mean)}
+
+
+@pytest.mark.parametrize("reward", ["sequence", "rest", "token"])
+@pytest.mark.parametrize("baseline", ESTIMATORS)
+def test_the_mean_of_many_estimates_is_the_exact_gradient(toy, reward, baseline):
+    rows = 100_000
+    found = toy(rows, *estimator(baseline, toy.mean_reward, reward))
+    # rows that share a baseline are not independent, so whole groups are averaged
+    groups = found.unflatten(0, (-1, 4)).mean(1)
+    sigma = groups.std(0) / len(groups) ** 0.5
     assert ((found.mean(0) - toy.exact).abs() < 3 * sigma).all()
 
 
-def test_the_running_mean_lowers_the_variance(toy):
-    without = toy(5000).var(0).sum()
-    with_mean = toy(5000, mean=-toy.mean_cost, baseline="moving_average").var(0).sum()
-    assert with_mean < 0.5 * without
+@pytest.mark.parametrize("baseline", ESTIMATORS[1:])
+def test_a_baseline_lowers_the_variance(toy, baseline):
+    rows = 20_000
+    plain = toy(rows, *estimator("none", 0.0)).var(0).sum()
+    with_baseline = toy(rows, *estimator(baseline, toy.mean_reward)).var(0).sum()
+    assert with_baseline < 0.5 * plain
+
+
+def test_leave_one_out_subtracts_the_mean_of_the_other_draws_of_the_same_example():
+    log_prob = torch.zeros(4, 2, dtype=torch.float64, requires_grad=True)
+    nll = torch.tensor([[1.0, 1.0], [2.0, 4.0], [3.0, 0.0], [9.0, 1.0]], dtype=torch.float64)
+    loss = make(weight=1.0, entropy=0.0, baseline="leave_one_out", samples=2)
+    assert loss.copies == 2
+    loss(inputs(log_prob, nll, copies=2), loss.init())[0].backward()
+    rewards = torch.tensor([-2.0, -6.0, -3.0, -10.0])
+    others = torch.tensor([-6.0, -2.0, -10.0, -3.0])
+    expected = -(rewards - others)[:, None].expand(4, 2) / 8
+    torch.testing.assert_close(log_prob.grad, expected.double())
+
+
+def test_leave_one_out_is_refused_without_copies():
+    loss = make(baseline="leave_one_out")
+    with pytest.raises(Refused, match="several draws"):
+        loss(inputs(draw(4, 2), draw(4, 2)), loss.init())
+
+
+def test_a_learned_value_sees_the_state_before_the_draw_and_no_later_one():
+    loss = learning(states=3)
+    carry = {"baseline": torch.tensor(-1.0), "spread": torch.tensor(2.0)}
+    nll = draw(2, 4, seed=1).abs()
+
+    def advantages(states):
+        log_prob = torch.zeros(2, 4, dtype=torch.float64, requires_grad=True)
+        loss(inputs(log_prob, nll, states=states), carry)[0].backward()
+        return log_prob.grad
+
+    states = draw(2, 4, 3, seed=2)
+    before = advantages(states)
+    states[:, 2] += 1.0
+    changed = (advantages(states) - before).abs().sum(0) > 0
+    assert changed.tolist() == [False, False, False, True]
+
+
+def test_a_learned_value_is_fitted_to_the_reward_and_passes_no_gradient_to_the_network():
+    loss = learning(states=2, reward="token")
+    states = draw(8, 5, 2).requires_grad_()
+    # the reward of a step is a function of the state before it
+    nll = 3 + torch.nn.functional.pad(states.detach().sum(-1), (1, -1))
+    optimizer = torch.optim.Adam(loss.parameters(), lr=0.02)
+    carry, fits = loss.init(), []
+    log_prob = torch.zeros(8, 5, dtype=torch.float64)
+    for _ in range(400):
+        optimizer.zero_grad()
+        term, carry = loss(inputs(log_prob, nll, states=states), carry)
+        term.backward()
+        optimizer.step()
+        fits.append(term.item())
+    assert fits[-1] < 0.05 * max(fits)
+    assert states.grad is None
 
 
 def test_a_draw_that_did_better_than_usual_becomes_likelier():
@@ -89,15 +172,17 @@ def test_the_value_is_that_of_the_formula_by_loops():
     mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 0, 0]], dtype=torch.bool)
     given = inputs(log_prob, nll, mask, entropy)
     carry = {"baseline": torch.tensor(-1.5)}
-    for reward in ("sequence", "token"):
+    for reward in ("sequence", "rest", "token"):
         total, rewards = 0.0, []
         for row in range(3):
             steps = [t for t in range(4) if mask[row, t]]
             whole = -sum(nll[row, t].item() for t in steps)
             rewards += [whole] if steps and reward == "sequence" else []
             for t in steps:
-                got = whole if reward == "sequence" else -nll[row, t].item()
-                rewards += [got] if reward == "token" else []
+                own = -nll[row, t].item()
+                rest = -sum(nll[row, later].item() for later in steps if later >= t)
+                got = {"sequence": whole, "rest": rest, "token": own}[reward]
+                rewards += [got] if reward != "sequence" else []
                 total -= 0.1 * (got + 1.5) * log_prob[row, t].item()
                 total -= 0.002 * entropy[row, t].item()
         term, after = make(reward=reward)(given, carry)
@@ -149,3 +234,5 @@ def test_options_are_checked():
         build_config(ReinforceConfig, {"decay": 1.5}, "reinforce")
     with pytest.raises(InvalidConfig, match="at least 0"):
         ReinforceConfig(entropy=-1.0)
+    with pytest.raises(InvalidConfig, match="samples must be at least 2"):
+        ReinforceConfig(samples=1)

@@ -13,6 +13,11 @@ HOMES = {
     "hard_gumbel_st": "transduction[rule=copy]",
     "raffel_monotonic": "transduction[rule=copy]",
     "hard_exact": "transduction[rule=copy]",
+    "mocha": "transduction[rule=copy]",
+    "milk": "transduction[rule=copy]",
+    "mma": "transduction[rule=copy]",
+    "mma_h": "transduction[rule=copy]",
+    "rationale": "after_marker",
     "pointer_generator": "oov_copy",
     "supervised_attention": "transduction[rule=swap]",
     "agreement_trace": "transduction[rule=swap]",
@@ -72,6 +77,9 @@ def test_a_place_that_has_everything_is_accepted(name, facts):
         ("hard_reinforce[sampling=0.7]", "alignment", "sampling"),
         ("hard_gumbel_st[tau_end=0.2]", "alignment", "tau_end"),
         ("raffel_monotonic[offset=-4]", "alignment", "offset"),
+        ("mocha[window=4]", "alignment", "window"),
+        ("milk[end=nothing]", "alignment", "end"),
+        ("rationale[coherence=0.1]", "loss", "coherence"),
         ("supervised_attention[distance=mse]", "loss", "distance"),
     ],
 )
@@ -100,7 +108,7 @@ def test_agreement_trace_fixes_the_direction():
     [
         "hard_gumbel_st[tau_start=0]",
         "raffel_monotonic[computation=magic]",
-        "hard_reinforce[loss=reinforce[baseline=learned]]",
+        "hard_reinforce[loss=reinforce[baseline=magic]]",
     ],
 )
 def test_wrong_options_are_named(wrong):

@@ -1,0 +1,95 @@
+"""Latency: makes monotonic attention read no further than it needs before it answers.
+
+Arivazhagan et al., 2019, "Monotonic infinite lookback attention for simultaneous machine
+translation", https://arxiv.org/abs/1906.05218, section 4 (differentiable average lagging); Ma et
+al., 2020, "Monotonic multihead attention", https://arxiv.org/abs/1909.12406, section 2.3, for
+several heads.
+
+Deviations: the softmax over heads and their variance are taken in each layer, then averaged over
+layers, not over all heads of all layers at once.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from bench.api.backbone import Loss, LossInputs
+from bench.api.config import Config, FloatRange
+from bench.api.errors import InvalidConfig, Refused
+from bench.api.registry import Citation, register
+
+HEADS = {"mean": "expected_delay", "leading": "delay_leading"}
+"""Terms of an alignment that join the delays of its heads."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatencyConfig(Config):
+    """Options of the latency loss."""
+
+    weight: Annotated[float, FloatRange(0.01, 1.0, log=True)] = 0.1
+    """lambda of the average lagging (nats per source token)."""
+    heads: Literal["mean", "leading"] = "mean"
+    """How delays of heads are joined: their mean, or a softmax that leans to the longest."""
+    variance: Annotated[float, FloatRange(0.0, 1.0)] = 0.0
+    """lambda of the variance of delays over heads (nats per squared source token)."""
+
+    def __post_init__(self) -> None:
+        """Check the weights."""
+        if self.weight < 0 or self.variance < 0:
+            raise InvalidConfig(
+                "latency: weight and variance must be at least 0, "
+                f"got {self.weight} and {self.variance}."
+            )
+
+
+@register(
+    "loss",
+    "latency",
+    config=LatencyConfig,
+    citation=Citation(
+        text="Arivazhagan et al., 2019", url="https://arxiv.org/abs/1906.05218", where="section 4"
+    ),
+)
+class LatencyLoss(Loss):
+    """lambda mean_t (g'_t - (t - 1) S / T), with g'_t = max(g_t, g'_{t-1} + S / T)."""
+
+    needs = frozenset({"delays"})
+
+    def __init__(self, config: LatencyConfig) -> None:
+        super().__init__(config)
+        self.config = config
+
+    def forward(
+        self, inputs: LossInputs, carry: dict[str, Tensor]
+    ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
+        """Mean over sentences, and over the slots that walk."""
+        mask = inputs.batch.mask
+        found = []
+        for attended, memory in zip(inputs.trace.attended, inputs.trace.memories, strict=False):
+            if memory is None or "expected_delay" not in attended.terms:
+                continue
+            delay = attended.terms[HEADS[self.config.heads]]
+            lag = average_lagging(delay, memory.source.length, mask)
+            term = self.config.weight * lag.mean()
+            if self.config.variance:
+                apart = torch.where(mask, attended.terms["delay_variance"], 0.0)
+                term = term + self.config.variance * apart.sum() / mask.sum().clamp(min=1)
+            found.append(term)
+        if not found:
+            raise Refused("latency needs an alignment that walks; use milk, mocha or mma.")
+        return torch.stack(found).mean(), carry
+
+
+def average_lagging(
+    delay: Float[Tensor, "B T"], length: Tensor, mask: Bool[Tensor, "B T"]
+) -> Float[Tensor, " B"]:
+    """Differentiable average lagging of every row, in source tokens; zero without a target."""
+    count = mask.sum(1).clamp(min=1)
+    pace = (length / count).to(delay.dtype).unsqueeze(1)
+    ideal = pace * torch.arange(delay.shape[1], device=delay.device)
+    # g'_t less the ideal pace is the running maximum of g_t less the ideal pace
+    behind = (delay - ideal).cummax(1).values
+    return torch.where(mask, behind, 0.0).sum(1) / count

@@ -1,0 +1,23 @@
+"""Monotonic infinite lookback on additive scores, trained to wait no longer than it must.
+
+Arivazhagan et al., 2019, "Monotonic infinite lookback attention for simultaneous machine
+translation", https://arxiv.org/abs/1906.05218.
+
+Deviations: those of the alignment `milk`, of the loss `latency` and of the additive score; the
+noise before the sigmoid has deviation 2, as in the recipe `raffel_monotonic`.
+"""
+
+from bench.api.registry import Citation, Home, Recipe, register_recipe
+
+register_recipe(
+    "milk",
+    Recipe(
+        axes={"score": "additive", "alignment": "milk[end=last,noise=2.0]", "loss": "latency"},
+        main="alignment",
+    ),
+    module=__name__,
+    title="Monotonic infinite lookback",
+    citation=Citation(text="Arivazhagan et al., 2019", url="https://arxiv.org/abs/1906.05218"),
+    cost=1.8,
+    home=Home(task="transduction[rule=copy]"),
+)

@@ -1,0 +1,29 @@
+"""Monotonic multihead attention with infinite lookback (MMA-IL): every head walks by itself.
+
+Ma et al., 2020, "Monotonic multihead attention", https://arxiv.org/abs/1909.12406, section 2.2.
+
+Deviations: those of the alignment `milk` and of the loss `latency`. The second energy is a bilinear
+form of the queries and keys of the first, where the paper projects the states again.
+"""
+
+from bench.api.registry import Citation, Home, Recipe, register_recipe
+
+register_recipe(
+    "mma",
+    Recipe(
+        axes={
+            "head": "multi",
+            "score": "scaled_dot",
+            "alignment": "milk[chunk=general,end=last,noise=2.0]",
+            "loss": "latency[heads=leading]",
+        },
+        main="alignment",
+    ),
+    module=__name__,
+    title="Monotonic multihead attention, infinite lookback",
+    citation=Citation(
+        text="Ma et al., 2020", url="https://arxiv.org/abs/1909.12406", where="section 2.2"
+    ),
+    cost=2.0,
+    home=Home(task="transduction[rule=copy]"),
+)

@@ -1,0 +1,31 @@
+"""Monotonic multihead attention that reads one key a head (MMA-H).
+
+Ma et al., 2020, "Monotonic multihead attention", https://arxiv.org/abs/1909.12406, sections 2.2
+and 2.3.
+
+Deviations: those of the alignment `raffel_monotonic` and of the loss `latency`.
+"""
+
+from bench.api.registry import Citation, Home, Recipe, register_recipe
+
+register_recipe(
+    "mma_h",
+    Recipe(
+        axes={
+            "head": "multi",
+            "score": "scaled_dot",
+            "alignment": "raffel_monotonic[end=last,noise=2.0]",
+            "loss": "latency[heads=leading,variance=0.1,weight=0.0]",
+        },
+        main="alignment",
+    ),
+    module=__name__,
+    title="Monotonic multihead attention, hard",
+    citation=Citation(
+        text="Ma et al., 2020",
+        url="https://arxiv.org/abs/1909.12406",
+        where="sections 2.2 and 2.3",
+    ),
+    cost=1.8,
+    home=Home(task="transduction[rule=copy]"),
+)

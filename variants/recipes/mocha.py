@@ -1,0 +1,19 @@
+"""Monotonic chunkwise attention on additive scores: a walk, and a soft read of a small window.
+
+Chiu & Raffel, 2018, "Monotonic chunkwise attention", https://arxiv.org/abs/1712.05382.
+
+Deviations: those of the alignment `mocha` and of the additive score; the noise before the sigmoid
+has deviation 2, as in the recipe `raffel_monotonic`.
+"""
+
+from bench.api.registry import Citation, Home, Recipe, register_recipe
+
+register_recipe(
+    "mocha",
+    Recipe(axes={"score": "additive", "alignment": "mocha[noise=2.0]"}, main="alignment"),
+    module=__name__,
+    title="Monotonic chunkwise attention",
+    citation=Citation(text="Chiu & Raffel, 2018", url="https://arxiv.org/abs/1712.05382"),
+    cost=1.8,
+    home=Home(task="transduction[rule=copy]"),
+)
