@@ -4,14 +4,18 @@ import pytest
 import torch
 
 from bench.api import registry
-from bench.api.backbone import Mode
+from bench.api.backbone import Encoded, Mode
 from bench.api.errors import Refused
 from bench.api.noise import Noise
 from bench.api.resolve import resolve
 from bench.api.selector import parse
+from bench.api.task import Batch
 from bench.train.assemble import cell_refusal
 
 INNER = ("embed", "birnn", "uni_rnn")
+NOTHING = torch.zeros(1, 1, dtype=torch.int64)
+BATCH = Batch((), NOTHING, NOTHING, NOTHING.bool())
+"""Encoders inside take nothing but words."""
 TRAIN = Mode(read="train", noise=Noise(3))
 
 
@@ -36,9 +40,8 @@ def draw(*shape, seed=0):
 def decide(encoder, selected):
     """Make the generator choose what a table says, whatever it reads."""
     logits = torch.where(selected, 1.0, -1.0).double()
-    encoder.generator.forward = lambda x, mask: registry.entry("encoder", "embed").target.forward(
-        None, logits.unsqueeze(-1).expand(-1, -1, encoder.choose.in_features), None
-    )
+    states = logits.unsqueeze(-1).expand(-1, -1, encoder.choose.in_features)
+    encoder.generator.forward = lambda x, mask: Encoded(states, mask, states[:, 0])
     with torch.no_grad():
         encoder.choose.weight.fill_(1.0)
         encoder.choose.bias.zero_()
@@ -50,11 +53,11 @@ def test_unselected_tokens_have_exactly_no_influence(encoder, inside):
     selected = torch.arange(21).view(3, 7) % 3 == 1
     decide(made, selected)
     x = draw(3, 7, 6).requires_grad_()
-    found = made.encode(x, None, Mode())
+    found = made.read(x, None, BATCH, Mode())
     assert torch.equal(found.mask, selected)
     other = torch.where(selected[..., None], x, draw(3, 7, 6, seed=2) * 1e6)
     other = torch.where(selected[..., None], other, float("nan"))
-    again = made.encode(other, None, Mode())
+    again = made.read(other, None, BATCH, Mode())
     assert torch.equal(again.states, found.states)
     assert torch.equal(again.summary, found.summary)
     (found.states.square().sum() + found.summary.square().sum()).backward()
@@ -68,7 +71,7 @@ def test_selecting_everything_is_the_encoder_inside(encoder, inside):
     mask = torch.arange(6) < torch.tensor([6, 3])[:, None]
     decide(made, torch.ones(2, 6, dtype=torch.bool))
     x = draw(2, 6, 6)
-    found, plain = made.encode(x, mask, Mode()), made.inner(x, mask)
+    found, plain = made.read(x, mask, BATCH, Mode()), made.inner(x, mask)
     assert torch.equal(found.states[mask], plain.states[mask])
     assert torch.equal(found.summary, plain.summary)
     assert torch.equal(found.mask, mask)
@@ -78,22 +81,22 @@ def test_training_draws_from_the_probabilities_and_reading_takes_the_likelier(en
     made = encoder("embed")
     x = draw(1, 5, 6).expand(20_000, -1, -1)
     logits = made.choose(made.generator(x[:1], None).states).squeeze(-1)[0]
-    drawn = made.encode(x, None, TRAIN)
+    drawn = made.read(x, None, BATCH, TRAIN)
     p = torch.sigmoid(logits)
     sigma = (p * (1 - p) / 20_000).sqrt()
     assert ((drawn.terms["selected"].mean(0) - p).abs() < 3 * sigma).all()
     wanted = torch.where(drawn.terms["selected"] > 0, p, 1 - p).log()
     torch.testing.assert_close(drawn.terms["log_prob"], wanted)
-    assert torch.equal(made.encode(x[:1], None, Mode()).mask[0], logits > 0)
+    assert torch.equal(made.read(x[:1], None, BATCH, Mode()).mask[0], logits > 0)
     assert torch.equal(made(x[:1], None).mask[0], logits > 0)
 
 
 def test_padding_is_never_selected_and_draws_do_not_depend_on_it(encoder):
     made = encoder()
     x = draw(2, 4, 6)
-    alone = made.encode(x, None, TRAIN)
+    alone = made.read(x, None, BATCH, TRAIN)
     wide = torch.cat((x, draw(2, 3, 6, seed=1)), 1)
-    padded = made.encode(wide, (torch.arange(7) < 4).expand(2, 7), TRAIN)
+    padded = made.read(wide, (torch.arange(7) < 4).expand(2, 7), BATCH, TRAIN)
     assert torch.equal(padded.mask[:, :4], alone.mask)
     assert not padded.mask[:, 4:].any()
     for name, term in alone.terms.items():
@@ -103,7 +106,7 @@ def test_padding_is_never_selected_and_draws_do_not_depend_on_it(encoder):
 
 def test_the_generator_learns_from_the_log_probability_alone(encoder):
     made = encoder()
-    found = made.encode(draw(4, 5, 6), None, TRAIN)
+    found = made.read(draw(4, 5, 6), None, BATCH, TRAIN)
     found.states.square().sum().backward(retain_graph=True)
     assert all(p.grad is None for p in (*made.generator.parameters(), *made.choose.parameters()))
     found.terms["log_prob"].sum().backward()
@@ -136,9 +139,7 @@ def test_a_source_of_which_nothing_is_selected_is_answered_with_finite_gradients
     assert not trace.context.any()
     nll = made.backbone.output.nll(trace, made.backbone.emit, made.batch)
     nll.sum().backward()
-    assert all(
-        p.grad is None or p.grad.isfinite().all() for p in made.backbone.parameters()
-    )
+    assert all(p.grad is None or p.grad.isfinite().all() for p in made.backbone.parameters())
 
 
 def backbone_of(task):
@@ -155,7 +156,7 @@ def test_the_encoder_needs_its_loss_and_the_recipe_brings_both():
     assert cell_refusal(resolve("additive[loss=rationale]"), task, alone, "pool") is None
     spec = resolve("rationale[sparsity=0.05,encoder=rationale[encoder=birnn]]")
     assert spec.axes["loss"][0].options["sparsity"] == 0.05
-    assert spec.fixes["encoder"].options["encoder"] == (parse("birnn"),)
+    assert spec.fixes["encoder"].options["encoder"][0].name == "birnn"
     plain = registry.canonical("backbone", parse("pooling"))
     assert "has no such axis" in cell_refusal(resolve("rationale"), task, plain, "pool")
 
@@ -170,4 +171,4 @@ def test_a_decoder_without_attention_needs_the_loss_too():
 
 def test_reading_by_draws_needs_noise(encoder):
     with pytest.raises((AssertionError, Refused), match="needs noise"):
-        encoder().encode(draw(1, 3, 6), None, Mode(read="train"))
+        encoder().read(draw(1, 3, 6), None, BATCH, Mode(read="train"))

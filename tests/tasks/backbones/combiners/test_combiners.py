@@ -197,7 +197,7 @@ def test_hierarchical_follows_the_score_among_sources(network, near):
 @pytest.mark.parametrize("combiner", COMBINERS)
 def test_steps_equal_all_at_once_and_gradients_reach_every_source(combiner, wiring, network, near):
     backbone, batch = network(combiner, wiring=wiring), examples()
-    memories, path = backbone._begin(backbone.arrange(batch))
+    _, memories, path = backbone._begin(backbone.arrange(batch), Mode())
     x = backbone.target_embedding(batch.inputs)
     whole = backbone.wiring.run(x, memories, path, Mode())
     steps = Wiring.run(backbone.wiring, x, memories, path, Mode())
@@ -231,8 +231,8 @@ def test_no_example_sees_the_padding_of_another(combiner, network, near):
 def test_child_sum_is_the_node_of_a_tree_written_out(network, near):
     backbone = network("concat", options=",summaries=child_sum")
     batch = examples()
-    encoded = backbone.encode(batch)
-    _, path = backbone._begin(batch)
+    encoded = backbone.encode(batch, Mode())
+    *_, path = backbone._begin(batch, Mode())
     join = backbone.child_sum
     for row in range(3):
         children = [source.summary[row] for source in encoded]
@@ -249,8 +249,8 @@ def test_child_sum_is_the_node_of_a_tree_written_out(network, near):
 
 def test_basic_starts_from_the_summaries_side_by_side(network, near):
     backbone, batch = network("concat"), examples()
-    joined = torch.cat([source.summary for source in backbone.encode(batch)], -1)
-    _, path = backbone._begin(batch)
+    joined = torch.cat([source.summary for source in backbone.encode(batch, Mode())], -1)
+    *_, path = backbone._begin(batch, Mode())
     start = backbone.wiring.start
     near(path.hidden, torch.tanh(joined @ start.weight.T + start.bias))
 

@@ -65,7 +65,7 @@ def encoder_of(place: str, inner: str = "embed") -> str:
 @pytest.mark.parametrize("place", ["front", "behind"])
 def test_features_stand_beside_the_words_of_every_row(place, masked, network, near):
     backbone, batch = network(encoder_of(place)), examples(masked)
-    (found,) = backbone.encode(batch)
+    (found,) = backbone.encode(batch, Mode())
     pictured = batch.features @ backbone.encoders[0].project.weight.T
     for row, tokens in enumerate(batch.sources[0].tokens):
         words = tokens if not masked else tokens[batch.sources[0].mask[row]]

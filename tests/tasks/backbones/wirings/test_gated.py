@@ -14,7 +14,7 @@ BACKBONE = "rnn_seq2seq[hidden=16,embedding=8,wiring=gated{}]"
 @pytest.mark.parametrize("gate", ["true", "false"])
 def test_it_equals_the_equations(gate, built, near, logits, loops):
     backbone, _, batch = built("additive[width=9]", backbone=BACKBONE.format(f"[gate={gate}]"))
-    (encoded,), trace = backbone.encode(batch), backbone(batch, Mode())
+    (encoded,), trace = backbone.encode(batch, Mode()), backbone(batch, Mode())
     wiring, said = backbone.wiring, logits(backbone, trace)
     for row in range(len(batch.inputs)):
         states = list(encoded.states[row][batch.sources[0].mask[row]])

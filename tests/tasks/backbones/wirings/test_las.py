@@ -18,7 +18,7 @@ def test_it_equals_the_equations(layers, built, near, logits, loops):
     backbone, _, batch = built(
         "additive[width=9]", backbone=BACKBONE.format(f"layers={layers}"), rows=3
     )
-    (encoded,), trace = backbone.encode(batch), backbone(batch, Mode())
+    (encoded,), trace = backbone.encode(batch, Mode()), backbone(batch, Mode())
     wiring, said = backbone.wiring, logits(backbone, trace)
     for row in range(3):
         real = slice(None) if batch.sources[0].mask is None else batch.sources[0].mask[row]

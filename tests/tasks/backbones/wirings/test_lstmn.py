@@ -47,7 +47,7 @@ def test_it_equals_the_equations(fusion, built, near, logits, loops):
     backbone, _, batch = built(
         "additive[width=9]", backbone=BACKBONE.format(f"lstmn[width=9,fusion={fusion}]")
     )
-    (encoded,), trace = backbone.encode(batch), backbone(batch, Mode())
+    (encoded,), trace = backbone.encode(batch, Mode()), backbone(batch, Mode())
     said = logits(backbone, trace)
     for row in range(len(batch.inputs)):
         states = list(encoded.states[row][batch.sources[0].mask[row]])
