@@ -136,9 +136,7 @@ def test_a_source_of_which_nothing_is_selected_is_answered_with_finite_gradients
     assert not trace.context.any()
     nll = made.backbone.output.nll(trace, made.backbone.emit, made.batch)
     nll.sum().backward()
-    assert all(
-        p.grad is None or p.grad.isfinite().all() for p in made.backbone.parameters()
-    )
+    assert all(p.grad is None or p.grad.isfinite().all() for p in made.backbone.parameters())
 
 
 def backbone_of(task):

@@ -168,9 +168,7 @@ def test_the_defaults_of_the_second_score_are_written_out_and_its_revision_count
 def test_what_the_second_score_needs_is_asked_for_and_what_it_gives_is_not():
     cross = frozenset({"cross", "padding", "stepwise"})
     reason = resolve("mocha[chunk=scaled_dot]").refusal(cross)
-    assert reason == (
-        "scaled_dot needs queries and keys of equal width, which nothing here gives."
-    )
+    assert reason == ("scaled_dot needs queries and keys of equal width, which nothing here gives.")
     assert resolve("mocha[chunk=scaled_dot]").refusal(cross | {"equal_width"}) is None
     # an additive chunk takes features, the dot product before it does not
     reason = resolve("mocha[score=scaled_dot,feedback=tu_coverage]").refusal(

@@ -78,7 +78,9 @@ def test_padded_steps_neither_count_nor_get_gradients():
     assert not delay.grad[1].any()
 
 
-@pytest.mark.parametrize(("heads", "weight", "variance"), [("mean", 0.3, 0.0), ("leading", 0.0, 0.2)])
+@pytest.mark.parametrize(
+    ("heads", "weight", "variance"), [("mean", 0.3, 0.0), ("leading", 0.0, 0.2)]
+)
 def test_the_term_is_the_weighted_lagging_and_variance(heads, weight, variance):
     mask = torch.arange(4) < torch.tensor([4, 2])[:, None]
     terms = {name: 5 * draw(2, 4, seed=seed) for seed, name in enumerate(TERMS)}
@@ -97,9 +99,7 @@ def test_the_term_is_the_weighted_lagging_and_variance(heads, weight, variance):
 def test_layers_are_averaged():
     mask = torch.ones(2, 3, dtype=torch.bool)
     terms = dict.fromkeys(TERMS, 3 * draw(2, 3))
-    one, two = (
-        LatencyLoss(LatencyConfig())(inputs(terms, mask, [4, 4], n), {})[0] for n in (1, 2)
-    )
+    one, two = (LatencyLoss(LatencyConfig())(inputs(terms, mask, [4, 4], n), {})[0] for n in (1, 2))
     assert one.item() == pytest.approx(two.item())
 
 
