@@ -69,7 +69,8 @@ class Chain(Variant):
             feedback.branch = f"feedback{index}"
         self.steps = any(feedback.feeds_back for feedback in feedbacks)
         self.default_read: Read = alignment.default_read
-        self.reads: tuple[Read, ...] = alignment.reads
+        # in the order in which the alignment names them, and what only the aggregate has behind
+        self.reads: tuple[Read, ...] = tuple(dict.fromkeys(alignment.reads + aggregate.reads))
         self._has_features = bool(feedbacks) or any(p.gives_features for p in positions)
         plain = alignment.softmax_temperature is not None and not self._has_features
         # fused attention is open only where nothing looks at single weights
@@ -80,8 +81,13 @@ class Chain(Variant):
             and not any(p.changes_output for p in positions)
             and "dot_form" in score.gives
         )
-        # a window that is copied out has forgotten where its keys stood
-        self._gatherable = plain and "key_local" in score.gives and not self._moved
+        # a window that is copied out has forgotten where its keys stood, which draws go by
+        self._gatherable = (
+            plain
+            and "key_local" in score.gives
+            and not self._moved
+            and "train" not in aggregate.reads
+        )
         if impl not in CHAIN_IMPLS:
             raise Refused(f"a chain of components has no impl={impl}; use auto, eager or sdpa.")
         if impl == "sdpa" and not self._fusable:

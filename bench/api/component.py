@@ -264,6 +264,8 @@ class Aggregate(Component):
     """weights and values -> what a query reads."""
 
     branch = "aggregate"
+    reads: ClassVar[tuple[Read, ...]] = ("expected",)
+    """Read modes that differ from each other."""
 
     def read(self, call: Call, weights: Weights, allowed: Allowed | None) -> Mixed:
         """Read the values; zero for a query whose weights are all zero."""

@@ -37,6 +37,8 @@ class BlockConfig(Config):
     """Whether sublayers are added to their input."""
     feed_forward: int = 4
     """Hidden width of the feed-forward sublayer in model widths; 0 removes it."""
+    activation: Literal["gelu", "relu"] = "gelu"
+    """Between the two maps of the feed-forward sublayer; the 2017 paper has `relu`."""
     short_convolution: int = 0
     """Kernel of a causal depthwise convolution before self-attention; 0 removes it."""
     positions_each_layer: bool = False
@@ -160,7 +162,7 @@ class Block(nn.Module):
             ShortConvolution(width, config.short_convolution) if config.short_convolution else None
         )
         self.around = Sublayer(config) if config.feed_forward else None
-        self.feed = _feed_forward(width, config.feed_forward * width) if self.around else None
+        self.feed = _feed_forward(config) if self.around else None
 
     def forward(
         self,
@@ -194,8 +196,10 @@ class Block(nn.Module):
         return x, after, attended, crossed
 
 
-def _feed_forward(width: int, hidden: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
+def _feed_forward(config: BlockConfig) -> nn.Sequential:
+    width, hidden = config.width, config.feed_forward * config.width
+    between = nn.GELU() if config.activation == "gelu" else nn.ReLU()
+    return nn.Sequential(nn.Linear(width, hidden), between, nn.Linear(hidden, width))
 
 
 def embedding_table(vocab: int, width: int) -> nn.Embedding:

@@ -15,6 +15,7 @@ from bench.api.source import Tree, leaf
 Kept = dict[str, Tensor | Tree]
 """What stands beside a decoder's top state; a wiring adds its own."""
 Cell = Annotated[Literal["gru", "lstm"], Choices(("gru", "lstm"))]
+Summary = Annotated[Literal["last", "mean"], Choices(("last", "mean"))]
 
 
 @dataclass(frozen=True, kw_only=True)

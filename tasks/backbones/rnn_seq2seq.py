@@ -99,6 +99,9 @@ class RnnSeq2Seq(Backbone):
         if config.summaries == "child_sum":
             self.child_sum = ChildSum(widths, config.hidden)
 
+        self.fed = parts.feed_width(encoders[0].output_width)
+        embedded = config.embedding + self.fed
+
         def attach(query_width: int, source_width: int) -> Slot:
             return parts.attach(
                 SlotPlace(
@@ -107,13 +110,11 @@ class RnnSeq2Seq(Backbone):
                     source_width=source_width,
                     head="raw",
                     source_vocab=sizes.source_vocabs[0],
-                    word_width=config.embedding,
+                    word_width=embedded,
                     given=parts.facts,
                 )
             )
 
-        self.fed = parts.feed_width(encoders[0].output_width)
-        embedded = config.embedding + self.fed
         wired = WiringSizes(
             embedded,
             config.hidden,

@@ -2,7 +2,7 @@
 
 Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3; pre-norm as in later practice.
 
-Deviations: GELU instead of ReLU.
+Deviations: GELU by default.
 """
 
 from torch import Tensor, nn

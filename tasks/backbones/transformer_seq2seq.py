@@ -2,7 +2,7 @@
 
 Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.
 
-Deviations: pre-norm by default, GELU instead of ReLU. One slot holds the variant; the others hold
+Deviations: pre-norm and GELU by default. One slot holds the variant; the others hold
 scaled dot-product attention with sinusoidal positions.
 """
 

@@ -13,7 +13,8 @@ from bench.api.backbone import Encoded, Encoder
 from bench.api.config import Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import register
-from tasks.backbones._recurrent import Cell, encode, recurrent
+from tasks.backbones._recurrent import Cell, Summary, encode, recurrent
+from tasks.backbones.encoders._masked import mean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,8 @@ class BiRnnConfig(Config):
 
     cell: Cell = "gru"
     """Gated recurrent unit, or long short-term memory."""
+    summary: Summary = "last"
+    """What starts a decoder: the last state of each direction, or the mean of all states."""
 
 
 @register("encoder", "birnn", config=BiRnnConfig, title="bidirectional recurrent encoder")
@@ -35,9 +38,11 @@ class BiRnnEncoder(Encoder):
         self.output_width = hidden
         self.summary_width = hidden
         self.backward = range(hidden // 2, hidden)
+        self.averages = config.summary == "mean"
         self.rnn = recurrent(config.cell, embedding_width, hidden // 2, both_ways=True)
 
     def forward(self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None) -> Encoded:
-        """Run both ways over the real tokens; the summary joins the two last states."""
+        """Run both ways over the real tokens; the summary joins their last states, or all."""
         states, last = encode(self.rnn, x, mask)
-        return Encoded(states, mask, torch.cat((last[0], last[1]), -1))
+        summary = mean(states, mask) if self.averages else torch.cat((last[0], last[1]), -1)
+        return Encoded(states, mask, summary)

@@ -2,7 +2,7 @@
 
 Vaswani et al., 2017, "Attention is all you need", https://arxiv.org/abs/1706.03762, section 3.1.
 
-Deviations: pre-norm by default, GELU instead of ReLU; a linear map first, because words may be
+Deviations: pre-norm and GELU by default; a linear map first, because words may be
 narrower than the model. Its layers hold scaled dot-product attention, never the variant under test.
 """
 
@@ -34,6 +34,8 @@ class TransformerEncoderConfig(Config):
     """Heads of every block."""
     norm: Annotated[Literal["pre", "post", "off"], Choices(("pre", "post", "off"))] = "pre"
     """Where layer normalization stands; the paper has `post`."""
+    activation: Annotated[Literal["gelu", "relu"], Choices(("gelu", "relu"))] = "gelu"
+    """Between the two maps of the feed-forward sublayer; the paper has `relu`."""
     positions: Kind = "sinusoid"
     """What tells a token its place; without it the encoder reads a bag of words."""
 
@@ -66,7 +68,11 @@ class TransformerEncoder(Encoder):
             given=frozenset({"padding", "stepwise"}),
         )
         block = BlockConfig(
-            width=hidden, layers=config.layers, heads=config.heads, norm=config.norm
+            width=hidden,
+            layers=config.layers,
+            heads=config.heads,
+            norm=config.norm,
+            activation=config.activation,
         )
         plain = resolve("scaled_dot")
         self.blocks = nn.ModuleList(

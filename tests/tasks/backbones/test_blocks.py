@@ -11,7 +11,7 @@ from torch import nn
 from bench.api.backbone import Mode
 from bench.api.resolve import SlotPlace, build_slot, resolve
 from bench.api.variant import Slot
-from tasks.backbones._blocks import Block, BlockConfig, LayerPath, UnbiasedNorm
+from tasks.backbones._blocks import Block, BlockConfig, LayerPath, UnbiasedNorm, embedding_table
 
 WIDTH = 6
 MODES = (Mode(), Mode())
@@ -70,10 +70,17 @@ def everywhere(function, x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("norm_form", ["biased", "unbiased"])
 @pytest.mark.parametrize("residual", [True, False])
 @pytest.mark.parametrize("feed_forward", [0, 2])
+@pytest.mark.parametrize("activation", ["gelu", "relu"])
 def test_a_block_is_its_sublayers_with_norm_and_residual_where_asked(
-    norm, norm_form, residual, feed_forward, build, near
+    norm, norm_form, residual, feed_forward, activation, build, near
 ):
-    block = build(norm=norm, norm_form=norm_form, residual=residual, feed_forward=feed_forward)
+    block = build(
+        norm=norm,
+        norm_form=norm_form,
+        residual=residual,
+        feed_forward=feed_forward,
+        activation=activation,
+    )
     x, source = drawn(2, 4, WIDTH), drawn(2, 5, WIDTH)
     memory = block.cross.prepare(source)
     found, _, _, _ = block(x, None, memory, LayerPath(), MODES)
@@ -97,7 +104,10 @@ def test_a_block_is_its_sublayers_with_norm_and_residual_where_asked(
     def feed(given):
         one, two = block.feed[0], block.feed[2]
         hidden = given @ one.weight.T + one.bias
-        hidden = hidden * 0.5 * (1 + torch.erf(hidden / 2**0.5))
+        if activation == "gelu":
+            hidden = hidden * 0.5 * (1 + torch.erf(hidden / 2**0.5))
+        else:
+            hidden = torch.where(hidden > 0, hidden, 0.0)
         return hidden @ two.weight.T + two.bias
 
     x = around(block.own_around, x, attend_own)
@@ -105,6 +115,59 @@ def test_a_block_is_its_sublayers_with_norm_and_residual_where_asked(
     if feed_forward:
         x = around(block.around, x, feed)
     near(found, x)
+
+
+TRANSFORMERS = (
+    ("transformer_decoder", "offset", "embedding", "norm"),
+    ("transformer_seq2seq", "transduction", "target_embedding", "decoder_norm"),
+    ("transformer_seq2seq", "transduction", "source_embedding", "encoder_norm"),
+)
+
+
+@pytest.mark.parametrize(("backbone", "task", "_", "last"), TRANSFORMERS)
+def test_a_last_norm_stands_behind_a_stack_of_pre_norm_blocks_and_no_other(
+    backbone, task, _, last, built, near
+):
+    for norm in ("pre", "post", "off"):
+        name = f"{backbone}[width=16,heads=2,layers=2,norm={norm}]"
+        network, _, batch = built("scaled_dot", task=task, backbone=name)
+        seen = {}
+        norm_module = getattr(network, last)
+        norm_module.register_forward_hook(lambda m, given, out, s=seen: s.update(x=given[0], y=out))
+        blocks = getattr(network, "blocks", None) or getattr(network, last.partition("_")[0])
+        blocks[-1].register_forward_hook(lambda m, given, out, s=seen: s.update(top=out[0]))
+        trace = network(batch, Mode())
+        assert torch.equal(seen["x"], seen["top"]), "nothing stands between"
+        if norm == "pre":
+            near(seen["y"], everywhere(lambda w, m=norm_module: normalized(m, w), seen["x"]))
+            assert (seen["y"] - seen["x"]).abs().max() > 0.1
+        else:
+            assert torch.equal(seen["y"], seen["x"])
+        if last != "encoder_norm":
+            assert torch.equal(trace.states, seen["y"]), "it is what the vocabulary is read off"
+
+
+@pytest.mark.parametrize(("backbone", "task", "table", "_"), TRANSFORMERS)
+def test_embeddings_are_multiplied_by_the_root_of_the_width(backbone, task, table, _, built, near):
+    name = f"{backbone}[width=16,heads=2,layers=1]"
+    network, _, batch = built("scaled_dot", task=task, backbone=name)
+    blocks = network.encoder if table == "source_embedding" else None
+    blocks = getattr(network, "blocks", None) or blocks or network.decoder
+    seen = []
+    blocks[0].register_forward_pre_hook(lambda m, given: seen.append(given[0]))
+    trace = network(batch, Mode())
+    tokens = batch.sources[0].tokens if table == "source_embedding" else batch.inputs
+    words = 4 * getattr(network, table).weight[tokens]
+    if table != "source_embedding":
+        near(trace.embedded, words)
+    near(seen[0], blocks[0].own.variant.embed(words, 0))
+
+
+def test_multiplied_embeddings_start_at_unit_scale():
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        fresh = embedding_table(5000, 16).weight.detach()
+    assert float(fresh.std()) * 4 == pytest.approx(1, abs=0.02)
 
 
 def test_the_annotated_norm_differs_from_the_one_of_torch(near):

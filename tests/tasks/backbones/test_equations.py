@@ -129,6 +129,31 @@ def luong(wiring, hidden, words, sources):
         yield hidden, context, seen, fed
 
 
+def none_state(wiring, hidden, words, summary):
+    """s_t = GRU(y, s_{t-1}); the vocabulary is read off s_t."""
+    weights = gru_weights(wiring.rnn)
+    for word in words:
+        hidden = cell(weights, word, hidden)
+        yield hidden, hidden[:0], [], hidden
+
+
+def none_input(wiring, hidden, words, summary):
+    """s_t = GRU([y; m], s_{t-1}); tanh(W [s; m]) is read."""
+    weights = gru_weights(wiring.rnn)
+    for word in words:
+        hidden = cell(weights, torch.cat((word, summary)), hidden)
+        yield hidden, summary, [], torch.tanh(affine(wiring.out, torch.cat((hidden, summary))))
+
+
+def walk(wiring, hidden, words, sources, summary):
+    """The equations of this wiring."""
+    if not wiring.attends:
+        steps = none_input if hasattr(wiring, "out") else none_state
+        return steps(wiring, hidden, words, summary)
+    steps = bahdanau if hasattr(wiring, "cell") else luong
+    return steps(wiring, hidden, words, sources)
+
+
 def oracle(backbone, batch, row, name):
     """States, context, weights of each slot and log probabilities of one example."""
     wiring, sources, summary = backbone.wiring, [], []
@@ -141,11 +166,11 @@ def oracle(backbone, batch, row, name):
         half = HIDDEN // 2
         forward = [states[-1][:half]] if "start=backward" not in name else []
         summary += [*forward, states[0][half:]]
-    hidden = torch.tanh(affine(wiring.start, torch.cat(summary)))
+    joined = torch.cat(summary)
+    hidden = torch.tanh(affine(wiring.start, joined))
     words = [backbone.target_embedding.weight[t] for t in batch.inputs[row]]
-    steps = (bahdanau if hasattr(wiring, "cell") else luong)(wiring, hidden, words, sources)
     found = []
-    for states, context, weights, read in steps:
+    for states, context, weights, read in walk(wiring, hidden, words, sources, joined):
         scores = affine(backbone.project, read)
         log_total = torch.log(sum(torch.exp(score) for score in scores))
         found.append((states, context, weights, scores - log_total))
@@ -156,7 +181,7 @@ def compare(backbone, batch, near, name):
     trace = backbone(batch, Mode())
     said = torch.log_softmax(backbone.emit(trace.states, trace.context, trace.embedded), -1)
     nll = backbone.output.nll(trace, backbone.emit, batch)
-    assert len(trace.attended) == len(batch.sources)
+    assert len(trace.attended) == (len(batch.sources) if backbone.wiring.attends else 0)
     for row in range(len(batch.inputs)):
         for t, (states, context, weights, logs) in enumerate(oracle(backbone, batch, row, name)):
             near(trace.states[row, t], states)
@@ -181,6 +206,52 @@ def test_two_sources_equal_the_equations_with_contexts_side_by_side(wiring, draw
     first, second = backbone.variant_slots()
     assert not {id(p) for p in first.parameters()} & {id(p) for p in second.parameters()}
     compare(backbone, examples((9, 7)), near, wiring)
+
+
+@pytest.mark.parametrize("wiring", ["none_state", "none_input"])
+@pytest.mark.parametrize("vocabs", [(9,), (9, 7)])
+def test_without_attention_the_equations_read_the_summaries_alone(wiring, vocabs, draw, near):
+    compare(network(wiring, vocabs, wiring, draw), examples(vocabs), near, wiring)
+
+
+def said_with_other_states(backbone, batch, monkeypatch):
+    """Log probabilities and decoded words, as they are and with all states but the summary new."""
+    encode = backbone.encode
+    rng = torch.Generator().manual_seed(5)
+
+    def other(arranged):
+        found = []
+        for source in encode(arranged):
+            noise = torch.randn(source.states.shape, generator=rng, dtype=source.states.dtype)
+            found.append(source._replace(states=noise, mask=None))
+        return tuple(found)
+
+    found = []
+    for read in (encode, other):
+        monkeypatch.setattr(backbone, "encode", read)
+        logs = backbone.output.log_probs(backbone(batch, Mode()), backbone.emit, batch)
+        found.append((logs, backbone.generate(batch, 6, Mode()).tokens))
+    return found
+
+
+@pytest.mark.parametrize("wiring", ["none_state", "none_input", "none_state[cell=lstm,layers=2]"])
+def test_a_decoder_without_attention_sees_the_summary_and_nothing_else(wiring, draw, monkeypatch):
+    backbone, batch = network(wiring, (9,), wiring.partition("[")[0], draw), examples((9,))
+    (logs, words), (again, words_again) = said_with_other_states(backbone, batch, monkeypatch)
+    assert torch.equal(logs, again)
+    assert words == words_again
+    encode = backbone.encode
+    monkeypatch.setattr(
+        backbone, "encode", lambda b: tuple(s._replace(summary=s.summary + 1) for s in encode(b))
+    )
+    moved = backbone.output.log_probs(backbone(batch, Mode()), backbone.emit, batch)
+    assert (moved - logs).abs().amax(-1).min() > 1e-3, "the summary must matter to every word"
+
+
+def test_a_decoder_with_attention_sees_more_than_the_summary(draw, monkeypatch):
+    backbone, batch = network("luong", (9,), "additive[width=5]", draw), examples((9,))
+    (logs, _), (other, _) = said_with_other_states(backbone, batch, monkeypatch)
+    assert (logs - other).abs().amax(-1).min() > 1e-3
 
 
 @pytest.mark.parametrize("wiring", WIRINGS)

@@ -104,6 +104,23 @@ def test_copynet_reads_the_states_it_copied_from_beside_the_next_word(wiring, bu
     assert copies > 3, "unknown words must be read back by their own ids"
 
 
+@pytest.mark.parametrize("wiring", ["luong", "bahdanau"])
+def test_coverage_embeddings_see_the_word_and_what_copynet_reads_beside_it(wiring, built, near):
+    backbone, _, batch = built(
+        "mi_coverage[output=copynet]",
+        task="oov_copy[unknown=0.5]",
+        backbone=f"rnn_seq2seq[hidden=16,embedding=8,wiring={wiring}]",
+    )
+    word_map = backbone.variant_slots()[0].variant.stacked[0].word_map
+    assert word_map.shape[1] == 8 + 16
+    before = backbone(batch, Mode()).weights
+    with torch.no_grad():
+        word_map[:, 8:] += 1.0
+    after = backbone(batch, Mode()).weights
+    near(after[:, 0], before[:, 0])  # nothing is read back for the first word
+    assert (after[:, 1:] - before[:, 1:]).abs().max() > 1e-4
+
+
 def test_copynet_says_again_what_it_is_forced_to_say(built):
     backbone, task, batch = built(
         "copynet", task="oov_copy[unknown=0.8]", backbone=SMALL, rows=8, seed=2

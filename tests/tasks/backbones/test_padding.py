@@ -8,6 +8,7 @@ from bench.api.backbone import Mode
 ENCODERS = (
     "birnn",
     "birnn[cell=lstm]",
+    "birnn[summary=mean]",
     "uni_rnn",
     "uni_rnn[cell=lstm,layers=2]",
     "embed",

@@ -49,8 +49,10 @@ def distance() -> torch.Tensor:
 ALIKE = (
     "birnn",
     "birnn[cell=lstm]",
+    "birnn[summary=mean]",
     "uni_rnn",
     "uni_rnn[cell=lstm,layers=3]",
+    "uni_rnn[summary=mean]",
     "embed",
     "embed[positions=learned]",
     "cnn",
@@ -144,6 +146,55 @@ def test_garbage_in_padded_places_never_reaches_real_ones(build, near):
         near(dirty.summary, clean.summary)
 
 
+LENGTHS = (LENGTH, 4, 1)
+
+
+def padded() -> tuple[torch.Tensor, torch.Tensor]:
+    """Three rows whose padding holds garbage."""
+    mask = torch.arange(LENGTH) < torch.tensor(LENGTHS)[:, None]
+    return torch.where(mask[..., None], sentence(3), 1e2), mask
+
+
+@pytest.mark.parametrize("options", ["", "cell=lstm", "layers=2"])
+def test_the_summary_of_a_forward_encoder_is_its_last_real_state(options, build, near):
+    encoder, (x, mask) = build(f"uni_rnn[{options}]"), padded()
+    summary = encoder(x, mask).summary
+    for row, length in enumerate(LENGTHS):
+        one = encoder(x[row : row + 1, :length], None)
+        near(summary[row], one.states[0, length - 1])
+        near(one.summary[0], one.states[0, length - 1])
+        for place in range(length - 1):
+            assert (summary[row] - one.states[0, place]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("options", ["", "cell=lstm"])
+def test_the_summary_of_a_bidirectional_encoder_joins_both_ends(options, build, near):
+    encoder, (x, mask) = build(f"birnn[{options}]"), padded()
+    half, summary = HIDDEN // 2, encoder(x, mask).summary
+    assert encoder.backward == range(half, HIDDEN)
+    for row, length in enumerate(LENGTHS):
+        one = encoder(x[row : row + 1, :length], None)
+        ends = torch.cat((one.states[0, length - 1, :half], one.states[0, 0, half:]))
+        near(summary[row], ends)
+        near(one.summary[0], ends)
+        if length > 1:
+            assert (ends - one.states[0, 0]).abs().max() > 1e-3
+            assert (ends - one.states[0, length - 1]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["birnn", "birnn[cell=lstm]", "uni_rnn", "uni_rnn[layers=2]"])
+def test_a_mean_summary_averages_the_real_states(name, build, near):
+    options = name.partition("[")[2].rstrip("]")
+    asked = f"{name.partition('[')[0]}[{','.join(filter(None, (options, 'summary=mean')))}]"
+    encoder, last, (x, mask) = build(asked), build(name), padded()
+    found = encoder(x, mask)
+    near(found.states[mask], last(x, mask).states[mask])
+    for row, length in enumerate(LENGTHS):
+        one = last(x[row : row + 1, :length], None).states[0]
+        near(found.summary[row], sum(one) / length)
+        near(encoder(x[row : row + 1, :length], None).summary[0], sum(one) / length)
+
+
 @pytest.mark.parametrize(
     ("selector", "complaint"),
     [
@@ -153,6 +204,7 @@ def test_garbage_in_padded_places_never_reaches_real_ones(build, near):
         ("uni_rnn[layers=0]", "at least 1, got 0"),
         ("transformer[heads=3]", "heads must divide 8, got 3"),
         ("birnn[cell=rnn]", "cell"),
+        ("uni_rnn[summary=first]", "summary"),
         ("cnn[positions=sideways]", "positions"),
     ],
 )
