@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from bench.api.task import Answer, Batch, Scored, Text
-from tasks._scores import alignment_scores, scores_by_length
+from tasks._scores import alignment_scores, delay_scores, scores_by_length
 
 
 def answer(lengths: list[int], right: list[list[int]], **more) -> Answer:
@@ -125,3 +125,43 @@ def test_decoded_rows_are_right_as_wholes_and_have_no_token_accuracy():
     ]
     assert decoded.words() == [[5, 5], [5, 5], [5, 5, 5]]
     assert forced.words() == [[5, 5, 5], [5, 5], [5, 5, 5, 5]]
+
+
+def delays(shares, lengths, inside=100):
+    """Average lagging and proportion of rows whose sources have these lengths, EOS included."""
+    found = plain(
+        delay_scores(
+            [answer([n - 1 for n in lengths], [[1]] * len(lengths), read_shares=shares)], inside
+        )
+    )
+    return found["average_lagging"], found["average_proportion"]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 8])
+def test_waiting_k_tokens_lags_by_k_where_source_and_target_are_equally_long(k):
+    read = [min(k + t, 8) / 8 for t in range(8)]
+    lagging, proportion = delays((tuple(read),), [8])
+    assert lagging == pytest.approx(k)
+    assert proportion == pytest.approx(sum(read) / 8)
+
+
+def test_reading_everything_first_lags_by_the_source_and_reads_all_of_it():
+    assert delays(((1.0,) * 5,), [7]) == pytest.approx((7, 1))
+
+
+def test_lagging_counts_up_to_the_first_word_for_which_all_was_read():
+    # S = 4, T = 2: g = 2, 4 against an ideal of 0 and 2
+    assert delays(((0.5, 1.0),), [4]) == pytest.approx((2, 0.75))
+    # a third word spoken after that adds nothing to the lag, only to the pace
+    assert delays(((0.5, 1.0, 1.0),), [4]) == pytest.approx(((2 + 4 - 4 / 3) / 2, 2.5 / 3))
+
+
+def test_delays_are_averaged_over_sentences_of_lengths_inside():
+    shares = ((1.0, 1.0), (0.25, 0.5, 0.75, 1.0))
+    lagging, proportion = delays(shares, [2, 4])
+    assert (lagging, proportion) == pytest.approx(((2 + 1) / 2, (1 + 0.625) / 2))
+    assert delays(shares, [2, 4], inside=1) == pytest.approx((2, 1))
+
+
+def test_there_are_no_delays_where_attention_does_not_say_what_it_read():
+    assert delay_scores([answer([3], [[1]])], 100) == []

@@ -62,13 +62,16 @@ class MochaAlignment(ChunkAlignment):
     def spread(self, stops: Weights, allowed: Allowed | None, call: Call) -> Weights:
         """A softmax in the window before every key, weighed with the stop there."""
         energy = self.chunk_energy(call)
-        num_keys = energy.shape[-1]
+        length, num_keys = energy.shape[2:]
         back = min(self.window, num_keys) - 1
         if allowed is None:
             allowed = torch.ones(1, 1, 1, num_keys, dtype=torch.bool, device=energy.device)
-        windows = functional.pad(energy, (back, 0)).unfold(-1, back + 1, 1)
-        inside = functional.pad(allowed, (back, 0)).unfold(-1, back + 1, 1)
-        read = stops.unsqueeze(-1) * masked_softmax(windows, inside)
+        allowed = allowed.expand(-1, -1, length, -1)
+        # a query and a key in one axis, the places of the window before it in the last
+        windows = functional.pad(energy, (back, 0)).unfold(-1, back + 1, 1).flatten(2, 3)
+        inside = functional.pad(allowed, (back, 0)).unfold(-1, back + 1, 1).flatten(2, 3)
+        read = masked_softmax(windows, inside).unflatten(2, (length, num_keys))
+        read = stops.unsqueeze(-1) * read
         # what the stop at k reads at place j of its window belongs to key k - back + j
         shifted = [
             functional.pad(part[..., back - j :], (0, back - j))

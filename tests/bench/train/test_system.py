@@ -11,7 +11,7 @@ from bench.api.task import Batch, Text
 from bench.train.assemble import assemble
 from bench.train.protocol import read_protocol
 from bench.train.quality import start_training, train_cell
-from bench.train.system import reverse_batch
+from bench.train.system import repeat_batch, reverse_batch
 from tasks.transduction import Transduction
 
 TRAIN = Mode(read="train", noise=Noise(3))
@@ -244,3 +244,71 @@ def test_an_outputs_own_loss_is_trained_beside_the_likelihood_and_not_part_of_it
     assert terms["gate"] > 0
     nll = made.there.output.nll(made.there(batch, TRAIN), made.there.emit, batch)
     assert terms["nll"].item() == pytest.approx(nll[batch.mask].mean().item())
+
+
+def test_copies_of_an_example_stand_side_by_side_and_draw_for_themselves(system):
+    made, batch = system(
+        "hard_reinforce[sampling=1.0,loss=reinforce[baseline=leave_one_out,samples=3]]"
+    )
+    seen = []
+    made.named_losses["reinforce"].register_forward_hook(
+        lambda module, given, found: seen.append(given[0])
+    )
+    terms, _ = made.losses(batch, TRAIN, made.init_carry())
+    (inputs,) = seen
+    assert inputs.copies == 3
+    assert len(inputs.nll) == 3 * len(batch.targets)
+    assert torch.equal(inputs.batch.targets[::3], batch.targets)
+    for copy in (1, 2):
+        for name in ("targets", "inputs", "mask", "extended", "gold"):
+            one, two = getattr(inputs.batch, name), getattr(batch, name)
+            assert torch.equal(one[copy::3], two), name
+        drawn = inputs.trace.weights[copy::3]
+        assert not torch.equal(drawn, inputs.trace.weights[::3])
+    assert terms["nll"].item() == pytest.approx(inputs.nll[inputs.batch.mask].mean().item())
+
+
+def test_a_batch_is_left_alone_where_no_loss_compares_draws(system):
+    _, batch = system("additive")
+    assert repeat_batch(batch, 1) is batch
+    named = replace(batch, references=tuple("abcdef"), names=tuple("uvwxyz"))
+    twice = repeat_batch(named, 2)
+    assert twice.references == tuple("aabbccddeeff")
+    assert twice.names[:3] == ("u", "u", "v")
+    assert torch.equal(twice.sources[0].mask[1::2], batch.sources[0].mask)
+
+
+def test_a_learned_baseline_has_the_widths_of_the_network_and_is_trained(system):
+    made, batch = system("hard_reinforce[loss=reinforce[baseline=learned]]")
+    loss = made.named_losses["reinforce"]
+    assert loss.value[0].in_features == 16 + 8
+    terms, carry = made.losses(batch, TRAIN, made.init_carry())
+    sum(terms.values()).backward()
+    assert all(p.grad.abs().sum() > 0 for p in loss.value.parameters())
+    assert set(carry["reinforce"]) == {"baseline", "spread"}
+    assert any(p is loss.value[0].weight for p in made.parameters())
+
+
+@pytest.mark.parametrize("slot", ["cross", "causal"])
+def test_every_layer_draws_for_itself_and_is_rewarded(slot, smoke):
+    cell = smoke(
+        "hard_reinforce[sampling=1.0]",
+        backbone="transformer_seq2seq[width=16,heads=2,layers=3]",
+        slot=slot,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        built = assemble(cell, None)
+    made = built.system.double()
+    batch = next(built.task.training(6, torch.Generator().manual_seed(0)))
+    trace = made.there(batch, TRAIN)
+    assert len(trace.attended) == 3
+    noise = {TRAIN.layer(index).noise.seed for index in range(3)}
+    assert len(noise) == 3
+    assert TRAIN.layer(0) is TRAIN
+    made.losses(batch, TRAIN, made.init_carry())[0]["reinforce"].backward()
+    for index, held in enumerate(made.there.variant_slots()):
+        grads = [p.grad for p in held.parameters() if p.grad is not None]
+        assert any(grad.any() for grad in grads), f"layer {index} learns nothing from the reward"
+    last_first = made.there(batch, Mode()).attended
+    assert torch.equal(made.there(batch, Mode()).weights, last_first[0].weights.mean(1))

@@ -207,6 +207,36 @@ def test_the_delay_counts_the_keys_read_and_all_of_them_when_lost(align):
     assert aligned.terms["expected_delay"][0].tolist() == [2.0, 3.0, 3.0]
 
 
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_walk_that_runs_off_the_end_may_read_the_last_real_key(align, read, masked):
+    energy = energies(3, 2, 5, 6) - 1
+    mask = torch.arange(6) < torch.tensor([6, 4, 0])[:, None] if masked else None
+    last = [5, 3, None] if masked else [5, 5, 5]
+    options = {"read": read, "noise": NOISE}
+    plain = align(energy, mask, **options)
+    kept = align(energy, mask, selector="raffel_monotonic[offset=0,end=last]", **options)
+    lost = 1 - plain.weights.sum(-1)
+    assert lost.max() > 0.5
+    for row, place in enumerate(last):
+        if place is None:
+            assert not kept.weights[row].any()
+            continue
+        wanted = plain.weights[row].clone()
+        wanted[..., place] += lost[row]
+        torch.testing.assert_close(kept.weights[row], wanted)
+    # what is carried is the walk itself, so that keeping the mass does not start it again
+    assert torch.equal(kept.state["alpha"], plain.state["alpha"])
+    for name, term in plain.terms.items():
+        assert torch.equal(kept.terms[name], term)
+
+
+@pytest.mark.parametrize("read", READS)
+def test_the_walk_that_stays_at_the_end_equals_the_loops(equals_oracle, read):
+    selector = "raffel_monotonic[score=scaled_dot,end=last]"
+    equals_oracle(selector, read=read, noise=NOISE, queries=6, keys=9)
+
+
 def stream_all(variant, query, memory):
     """Stream every query; memory beyond each new pointer is poisoned in a second, equal run."""
     pointer = torch.zeros(query.shape[:2], dtype=torch.int64)

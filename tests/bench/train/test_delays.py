@@ -1,0 +1,89 @@
+"""How far a model reads before it answers, measured where attention decides it."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from bench.api.backbone import Mode
+from bench.api.task import AVERAGE_LAGGING, AVERAGE_PROPORTION
+from bench.catalog import metric_facts
+from bench.train.assemble import assemble
+from bench.train.evaluate import DRAWS, evaluate
+from bench.train.quality import train_cell
+
+NAMES = {AVERAGE_LAGGING.name, AVERAGE_PROPORTION.name}
+STREAMING = ("raffel_monotonic", "mocha", "milk", "mma", "mma_h")
+
+
+def network(smoke, variant, **place):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return assemble(smoke(variant, **place), None)
+
+
+@pytest.mark.parametrize("variant", STREAMING)
+def test_variants_that_stream_have_rows_of_their_delay(variant, smoke):
+    rows = train_cell(smoke(variant)).rows
+    found = {row.metric: row.value for row in rows if row.split == "test" and not row.axis}
+    assert set(found) >= NAMES
+    assert 0 < found["average_proportion"] <= 1
+    assert found["average_lagging"] > 0
+
+
+@pytest.mark.parametrize("variant", ["additive", "hard_reinforce", "none_state"])
+def test_variants_that_read_everything_have_none(variant, smoke):
+    assert not NAMES & {row.metric for row in train_cell(smoke(variant)).rows}
+
+
+def test_the_catalog_knows_their_units():
+    facts = metric_facts([])
+    assert facts["average_lagging"]["unit"] == "source tokens"
+    assert {facts[name]["better"] for name in NAMES} == {"lower"}
+
+
+def test_the_delay_is_that_of_the_slowest_head_in_the_slowest_layer(smoke):
+    built = network(smoke, "mma", backbone="transformer_seq2seq[width=16,heads=2,layers=2]")
+    batch = next(built.task.training(5, torch.Generator().manual_seed(0)))
+    trace = built.system.there.eval()(batch, Mode())
+    assert len(trace.attended) == 2
+    assert trace.read_share is not None
+    length = batch.sources[0].mask.sum(1)
+    slowest = None
+    for attended in trace.attended:
+        reach = (attended.weights > 0) * torch.arange(1, attended.weights.shape[3] + 1)
+        reach = reach.amax((1, 3)) / length[:, None]
+        slowest = reach if slowest is None else torch.maximum(slowest, reach)
+    torch.testing.assert_close(trace.read_share, slowest)
+
+
+@pytest.mark.parametrize("backbone", ["", "transformer_seq2seq[width=16,heads=2,layers=2]"])
+def test_the_delay_of_a_decoding_task_is_that_of_what_was_said(backbone, smoke, monkeypatch):
+    built = network(smoke, "raffel_monotonic", **({"backbone": backbone} if backbone else {}))
+    task, there = built.task, built.system.there.eval()
+    task.decodes = True
+    batch = replace(task.evaluation("validation")[0])
+    monkeypatch.setattr(type(task), "evaluation", lambda self, split: [batch])
+    with torch.no_grad():
+        said = there.generate(batch, task.sizes.max_length, Mode(noise=DRAWS)).tokens
+        (answer,) = evaluate(task, there, "validation", torch.device("cpu"), lambda: 0.0).answers
+    assert answer.generated == said
+    assert answer.read_shares is not None
+    assert [len(row) for row in answer.read_shares] == [len(words) + 1 for words in said]
+    # word by word through the decoder, one sentence alone
+    for row in (0, 1):
+        forced = replace(
+            batch,
+            inputs=torch.tensor([[1, *said[row]]]),
+            targets=torch.tensor([[*said[row], 2]]),
+            mask=torch.ones(1, len(said[row]) + 1, dtype=torch.bool),
+            sources=tuple(
+                type(text)(text.tokens[row : row + 1], text.mask[row : row + 1])
+                for text in batch.sources
+            ),
+            extended=batch.extended[row : row + 1],
+            gold=None,
+        )
+        with torch.no_grad():
+            wanted = there(forced, Mode()).read_share[0]
+        assert answer.read_shares[row] == pytest.approx(wanted.tolist())
