@@ -8,7 +8,7 @@ from bench.api import registry
 from bench.api.registry import Entry, Recipe
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import parse
-from bench.api.task import DELAYS, Metric, Task
+from bench.api.task import DELAYS, SELECTIONS, Metric, Task
 
 COMMON_METRICS = (
     Metric(
@@ -123,6 +123,7 @@ COMMON_METRICS = (
         group="size",
     ),
     *DELAYS,
+    *SELECTIONS,
 )
 
 

@@ -6,7 +6,15 @@ from typing import NamedTuple
 
 import torch
 
-from bench.api.task import AVERAGE_LAGGING, AVERAGE_PROPORTION, Answer, Metric, Scored
+from bench.api.task import (
+    AVERAGE_LAGGING,
+    AVERAGE_PROPORTION,
+    SELECTED_PROPORTION,
+    SELECTION_MATCH,
+    Answer,
+    Metric,
+    Scored,
+)
 
 SEQUENCE_ACCURACY = Metric(
     name="sequence_accuracy", title="Exact match", unit="fraction of sequences", better="higher"
@@ -159,6 +167,33 @@ def delay_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:
         Scored(metric=AVERAGE_LAGGING.name, value=lagging),
         Scored(metric=AVERAGE_PROPORTION.name, value=proportion),
     ]
+
+
+def selection_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:
+    """Share of selected tokens that some target is aligned with, and share of tokens selected.
+
+    Lei et al., 2016, https://arxiv.org/abs/1606.04155, section 5.1 (precision of rationales).
+
+    Args:
+        answers: One or more batches.
+        inside: Longest source (without EOS) that is covered.
+    """
+    hit = chosen = tokens = 0
+    for answer in answers:
+        gold, selected = answer.batch.gold, answer.selected
+        if selected is None or gold is None or max(_lengths(answer)) > inside:
+            continue
+        aligned = (gold * answer.batch.mask.unsqueeze(-1)).amax(1) > 0
+        hit += int((aligned & (selected > 0)).sum())
+        chosen += int(selected.sum())
+        mask = answer.batch.sources[0].mask
+        tokens += selected.numel() if mask is None else int(mask.sum())
+    if not tokens:
+        return []
+    found = [Scored(metric=SELECTED_PROPORTION.name, value=chosen / tokens)]
+    if chosen:
+        found.append(Scored(metric=SELECTION_MATCH.name, value=hit / chosen))
+    return found
 
 
 def _delays(shares: Sequence[float], length: int) -> tuple[float, float]:

@@ -16,7 +16,13 @@ from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Answer, Batch, Sample, Scored, Sizes, Split, Task, TaskPreset, Text
-from tasks._scores import ALIGNMENT_ENTROPY, ALIGNMENT_MATCH, TOKEN_ACCURACY, alignment_scores
+from tasks._scores import (
+    ALIGNMENT_ENTROPY,
+    ALIGNMENT_MATCH,
+    TOKEN_ACCURACY,
+    alignment_scores,
+    selection_scores,
+)
 
 MARKER, FIRST = 4, 5
 
@@ -121,6 +127,7 @@ class AfterMarker(Task):
             if length == self.config.length:
                 found.append(Scored(metric=TOKEN_ACCURACY.name, value=value))
                 found += alignment_scores([answer], length)
+                found += selection_scores([answer], length)
             if len(answers) > 1:
                 found.append(
                     Scored(metric=TOKEN_ACCURACY.name, value=value, axis="length", x=float(length))

@@ -35,6 +35,7 @@ from tasks._scores import (
     alignment_scores,
     delay_scores,
     scores_by_length,
+    selection_scores,
 )
 
 PAD, BOS, EOS, FIRST = 0, 1, 2, 4
@@ -170,6 +171,7 @@ class Transduction(Task):
         """Accuracies inside the training range, and a curve over all lengths."""
         found = scores_by_length(answers, self.config.max_length)
         found += alignment_scores(answers, self.config.max_length)
+        found += selection_scores(answers, self.config.max_length)
         return found + delay_scores(answers, self.config.max_length)
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:

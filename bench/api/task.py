@@ -185,6 +185,25 @@ DELAYS = (AVERAGE_LAGGING, AVERAGE_PROPORTION)
 declares them, for most attention reads everything and says nothing."""
 
 
+SELECTION_MATCH = Metric(
+    name="selection_match",
+    title="Selected tokens that are aligned",
+    unit="fraction of selected tokens",
+    better="higher",
+    group="diagnostic",
+)
+SELECTED_PROPORTION = Metric(
+    name="selected_proportion",
+    title="Selected tokens",
+    unit="fraction of source tokens",
+    better="none",
+    group="diagnostic",
+)
+SELECTIONS = (SELECTION_MATCH, SELECTED_PROPORTION)
+"""Given by tasks with gold alignments where an encoder selects tokens; like the delays, no task
+declares them."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scored:
     """One value of one metric, possibly at a place on an axis."""
@@ -212,6 +231,8 @@ class Answer:
     read_shares: tuple[tuple[float, ...], ...] | None = None
     """Share of the source read before each word of a row, EOS included: of the greedy output where
     the task decodes, else of the target. None where attention does not say how far it has read."""
+    selected: Float[Tensor, "B S"] | None = None
+    """One at tokens of the first source that the encoder selected, where it selects."""
 
     def words(self) -> list[list[int]]:
         """What was said of every row: under teacher forcing where scored, or else greedily."""

@@ -75,7 +75,8 @@ def _teacher_forced(task: Task, backbone: Backbone, batch: Batch) -> Answer:
         weights = trace.weights.cpu()
     shares = _by_row(trace.read_share, batch.mask.sum(1).tolist())
     on_cpu = batch.to(torch.device("cpu"))
-    return Answer(on_cpu, predicted, nll, None, weights, shares)
+    selected = next((t["selected"].cpu() for t in trace.source_terms if "selected" in t), None)
+    return Answer(on_cpu, predicted, nll, None, weights, shares, selected)
 
 
 def _read_for(

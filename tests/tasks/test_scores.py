@@ -6,7 +6,12 @@ import pytest
 import torch
 
 from bench.api.task import Answer, Batch, Scored, Text
-from tasks._scores import alignment_scores, delay_scores, scores_by_length
+from tasks._scores import (
+    alignment_scores,
+    delay_scores,
+    scores_by_length,
+    selection_scores,
+)
 
 
 def answer(lengths: list[int], right: list[list[int]], **more) -> Answer:
@@ -165,3 +170,21 @@ def test_delays_are_averaged_over_sentences_of_lengths_inside():
 
 def test_there_are_no_delays_where_attention_does_not_say_what_it_read():
     assert delay_scores([answer([3], [[1]])], 100) == []
+
+
+def test_a_selection_matches_where_some_scored_target_is_aligned_with_it():
+    # two rows of 3 and 2 source tokens, EOS included; the second target of row 2 is padding
+    gold = torch.zeros(2, 3, 3)
+    gold[0, 0, 0] = gold[0, 1, 2] = gold[1, 0, 1] = gold[1, 2, 0] = 1.0
+    selected = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
+    one = answer([2, 1], [[1], [1]], gold=gold, selected=selected)
+    found = plain(selection_scores([one], 8))
+    assert found == {"selection_match": 2 / 4, "selected_proportion": 4 / 5}
+    assert selection_scores([one], 1) == []
+
+
+def test_nothing_selected_has_no_match_and_nothing_to_select_has_no_scores():
+    gold = torch.ones(1, 3, 3)
+    empty = answer([2], [[1]], gold=gold, selected=torch.zeros(1, 3))
+    assert plain(selection_scores([empty], 8)) == {"selected_proportion": 0}
+    assert selection_scores([answer([2], [[1]], gold=gold)], 8) == []

@@ -4,7 +4,7 @@ Arivazhagan et al., 2019, "Monotonic infinite lookback attention for simultaneou
 translation", https://arxiv.org/abs/1906.05218.
 
 Deviations: those of the alignment `milk`, of the loss `latency` and of the additive score; the
-noise before the sigmoid has deviation 2, as in the recipe `raffel_monotonic`.
+noise before the sigmoid has deviation 2, not 1.
 """
 
 from bench.api.registry import Citation, Home, Recipe, register_recipe

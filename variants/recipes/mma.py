@@ -3,7 +3,8 @@
 Ma et al., 2020, "Monotonic multihead attention", https://arxiv.org/abs/1909.12406, section 2.2.
 
 Deviations: those of the alignment `milk` and of the loss `latency`. The second energy is a bilinear
-form of the queries and keys of the first, where the paper projects the states again.
+form of the queries and keys of the first, where the paper projects the states again; the noise
+before the sigmoid has deviation 2, not 1.
 """
 
 from bench.api.registry import Citation, Home, Recipe, register_recipe

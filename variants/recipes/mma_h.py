@@ -3,7 +3,8 @@
 Ma et al., 2020, "Monotonic multihead attention", https://arxiv.org/abs/1909.12406, sections 2.2
 and 2.3.
 
-Deviations: those of the alignment `raffel_monotonic` and of the loss `latency`.
+Deviations: those of the alignment `raffel_monotonic` and of the loss `latency`; the noise before
+the sigmoid has deviation 2, not 1.
 """
 
 from bench.api.registry import Citation, Home, Recipe, register_recipe

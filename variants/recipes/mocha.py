@@ -3,7 +3,7 @@
 Chiu & Raffel, 2018, "Monotonic chunkwise attention", https://arxiv.org/abs/1712.05382.
 
 Deviations: those of the alignment `mocha` and of the additive score; the noise before the sigmoid
-has deviation 2, as in the recipe `raffel_monotonic`.
+has deviation 2, not 1.
 """
 
 from bench.api.registry import Citation, Home, Recipe, register_recipe

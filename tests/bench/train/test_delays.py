@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from bench.api.backbone import Mode
-from bench.api.task import AVERAGE_LAGGING, AVERAGE_PROPORTION
+from bench.api.task import AVERAGE_LAGGING, AVERAGE_PROPORTION, SELECTIONS
 from bench.catalog import metric_facts
 from bench.train.assemble import assemble
 from bench.train.evaluate import DRAWS, evaluate
@@ -87,3 +87,14 @@ def test_the_delay_of_a_decoding_task_is_that_of_what_was_said(backbone, smoke, 
         with torch.no_grad():
             wanted = there(forced, Mode()).read_share[0]
         assert answer.read_shares[row] == pytest.approx(wanted.tolist())
+
+
+def test_a_rationale_has_rows_of_its_selection_and_other_encoders_have_none(smoke):
+    protocol = "adam[steps=4,batch=8,evaluate_every=4]"
+    selecting, plain = (
+        {row.metric for row in train_cell(smoke(name, task="after_marker", protocol=protocol)).rows}
+        for name in ("rationale", "scaled_dot")
+    )
+    names = {metric.name for metric in SELECTIONS}
+    assert names <= selecting
+    assert not names & plain

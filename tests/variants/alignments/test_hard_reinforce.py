@@ -1,13 +1,15 @@
 import pytest
 import torch
 
+import variants
+from bench.api.call import QueryShape
 from bench.api.errors import InvalidConfig
 from bench.api.noise import Noise
 from bench.api.source import Source
 from variants.alignments.hard_reinforce import HardReinforceConfig
 
 NOISE = Noise(seed=3)
-READS = ("train", "expected", "hard")
+READS = ("train", "expected", "hard", "sample")
 
 
 @pytest.fixture
@@ -79,6 +81,59 @@ def test_keys_are_drawn_as_often_as_the_softmax_says(align):
     alpha = torch.softmax(energy[0, 0, 0], -1)
     sigma = (alpha * (1 - alpha) / 20000).sqrt()
     assert ((weights.mean(2).flatten() - alpha).abs() < 3 * sigma).all()
+
+
+def test_sampled_inference_draws_one_key_in_every_example_and_says_how_likely(align):
+    energy = energies(1, 1, 1, 4).expand(1, 1, 20000, 4)
+    aligned = align(energy, read="sample", noise=NOISE)
+    alpha = torch.softmax(energy[0, 0, 0], -1)
+    sigma = (alpha * (1 - alpha) / 20000).sqrt()
+    assert ((aligned.weights.mean(2).flatten() - alpha).abs() < 3 * sigma).all()
+    assert (aligned.weights.max(-1).values == 1).all()
+    chance = (aligned.weights @ alpha)[:, 0]
+    torch.testing.assert_close(aligned.terms["log_prob"], chance.log())
+
+
+@pytest.mark.parametrize(
+    ("inference", "read"), [("argmax", "hard"), ("sample", "sample"), ("expected", "expected")]
+)
+def test_a_trained_model_reads_as_the_inference_option_says(inference, read):
+    selector = f"hard_reinforce[score=scaled_dot,inference={inference}]"
+    slot = variants.build(selector, dim=8, heads=2, regime="cross")
+    rng = torch.Generator().manual_seed(0)
+    memory = slot.prepare(torch.randn(2, 6, 8, generator=rng))
+    x = 3 * torch.randn(2, 4, 8, generator=rng)
+    state = slot.start(memory, x)
+    default = slot.attend(x, memory, state, noise=NOISE)[1].weights
+    found = {
+        name: slot.attend(x, memory, state, noise=NOISE, read=name)[1].weights
+        for name in ("hard", "sample", "expected")
+    }
+    assert torch.equal(default, found[read])
+    assert not torch.equal(found["hard"], found["sample"])
+    assert not torch.equal(found["hard"], found["expected"])
+
+
+@pytest.mark.parametrize("read", ["train", "hard", "sample"])
+def test_what_is_read_is_exactly_the_value_of_one_key(draw, beneath, read):
+    variant = beneath("hard_reinforce[score=scaled_dot,sampling=1]")
+    drawn = draw()
+    memory = variant.prepare(drawn.source)
+    shape = QueryShape(3, 2, 5, torch.float64, torch.device("cpu"))
+    found = variant.attend(
+        drawn.query, memory, variant.start(memory, shape), read=read, noise=NOISE
+    )
+    same = (found.output.unsqueeze(3) == drawn.source.value.unsqueeze(2)).all(-1)
+    assert (same.sum(-1) == 1).all()
+
+
+def test_with_one_key_every_way_of_reading_is_soft_attention(align):
+    energy = energies(6, 2, 3, 1)
+    for read in READS:
+        aligned = align(energy, read=read, noise=NOISE)
+        assert torch.equal(aligned.weights, torch.ones_like(energy))
+        assert not aligned.terms["log_prob"].any()
+        assert not aligned.terms["entropy"].any()
 
 
 def test_half_of_the_examples_sample_by_default(align):
