@@ -219,9 +219,9 @@ def said_with_other_states(backbone, batch, monkeypatch):
     encode = backbone.encode
     rng = torch.Generator().manual_seed(5)
 
-    def other(arranged):
+    def other(*arranged):
         found = []
-        for source in encode(arranged):
+        for source in encode(*arranged):
             noise = torch.randn(source.states.shape, generator=rng, dtype=source.states.dtype)
             found.append(source._replace(states=noise, mask=None))
         return tuple(found)
@@ -242,7 +242,7 @@ def test_a_decoder_without_attention_sees_the_summary_and_nothing_else(wiring, d
     assert words == words_again
     encode = backbone.encode
     monkeypatch.setattr(
-        backbone, "encode", lambda b: tuple(s._replace(summary=s.summary + 1) for s in encode(b))
+        backbone, "encode", lambda *b: tuple(s._replace(summary=s.summary + 1) for s in encode(*b))
     )
     moved = backbone.output.log_probs(backbone(batch, Mode()), backbone.emit, batch)
     assert (moved - logs).abs().amax(-1).min() > 1e-3, "the summary must matter to every word"

@@ -85,7 +85,8 @@ def test_what_losses_see_is_not_dropped(beneath, answer, draw):
 
 
 def test_it_joins_alignments_that_draw_too(equals_oracle, beneath):
-    assert beneath("hard_reinforce[aggregate=dropped_sum]").reads == ("train", "expected", "hard")
+    alone = beneath("hard_gumbel_st").reads
+    assert beneath("hard_gumbel_st[aggregate=dropped_sum]").reads == alone
     equals_oracle("hard_gumbel_st[aggregate=dropped_sum]", read="train", noise=NOISE, progress=0.5)
 
 
