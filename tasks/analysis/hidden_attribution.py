@@ -149,7 +149,6 @@ def _run(subject: Subject, batch: Batch) -> tuple[Tensor, list[Tensor]]:
     hooks = [module.register_forward_hook(keep_words) for module in tables]
     hooks += [m.register_forward_hook(keep_states) for m in _layers(subject.backbone)]
     try:
-        # cuDNN has no gradient of recurrent layers outside of training
         with torch.enable_grad():
             subject.backbone(batch, Mode(want_weights=False))
     finally:
