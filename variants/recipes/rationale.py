@@ -15,6 +15,6 @@ register_recipe(
     module=__name__,
     title="Rationale: selected tokens only",
     citation=Citation(text="Lei et al., 2016", url="https://arxiv.org/abs/1606.04155"),
-    cost=2.0,
+    cost=3.5,
     home=Home(task="after_marker"),
 )
