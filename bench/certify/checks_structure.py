@@ -104,6 +104,10 @@ def _watched(
     return {n: (leaf, leaf.detach().clone(), leaf._version) for n, leaf in found.items()}
 
 
+SEEDS = range(1, 13)
+"""Seeds that training is asked with."""
+
+
 def determinism(subject: Subject) -> None:
     """Only training draws, only from the noise it is given, and the same from the same seed."""
     question = ask(subject, lengths=LENGTHS)
@@ -115,15 +119,17 @@ def determinism(subject: Subject) -> None:
         expect(untouched, f"{mode}: draws from torch's global generator")
         expect(torch.equal(one, two), f"{mode}: two equal calls differ")
     weights = subject.weights
-    trained = answer(subject, question, Mode("train", weights), seed=1).output
-    other = answer(subject, question, Mode("train", weights), seed=2).output
+    trained, *others = (
+        answer(subject, question, Mode("train", weights), seed=seed).output for seed in SEEDS
+    )
     expected = answer(subject, question, Mode("expected", weights)).output
     if "train" in subject.variant.reads:
-        sentence = "names `train` among its reads, but another seed changes nothing"
-        expect(not torch.equal(trained, other), sentence)
+        # where one key is far ahead, most seeds draw it; one that does not is enough
+        sentence = "names `train` among its reads, but no other seed changes anything"
+        expect(any(not torch.equal(trained, other) for other in others), sentence)
     else:
         sentence = "does not name `train` among its reads, but it differs from `expected`"
-        expect(torch.equal(trained, expected) and torch.equal(other, expected), sentence)
+        expect(all(torch.equal(one, expected) for one in (trained, *others)), sentence)
     if "hard" not in subject.variant.reads:
         hard = answer(subject, question, Mode("hard", weights)).output
         sentence = "does not name `hard` among its reads, but it differs from `expected`"
