@@ -19,6 +19,7 @@ FACTS: Mapping[Fact, str] = MappingProxyType(
         "padding": "padded keys",
         "stepwise": "queries that come one at a time",
         "stream": "hard decoding in linear time",
+        "draws": "an alignment that draws a key",
         "weights": "explicit attention weights",
         "simplex": "weights that sum to one",
         "key_local": "a score that looks at one key at a time",

@@ -64,7 +64,7 @@ class HardGumbelConfig(Config):
 class HardGumbelAlignment(Alignment):
     """onehot(argmax y) + y - stop(y), y = softmax((e + g) / tau)."""
 
-    gives = frozenset({"simplex"})
+    gives = frozenset({"simplex", "draws"})
     default_read = "hard"
     reads = ("train", "expected", "hard")
 

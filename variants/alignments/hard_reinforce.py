@@ -63,7 +63,7 @@ class HardReinforceAlignment(Alignment):
     """z ~ softmax(e), weights = onehot(z); no gradient but through `log_prob` and `entropy`."""
 
     needs = frozenset({"loss:reinforce"})
-    gives = frozenset({"simplex"})
+    gives = frozenset({"simplex", "draws"})
     reads = ("train", "expected", "hard", "sample")
 
     def __init__(self, config: HardReinforceConfig, dims: Dims) -> None:
