@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench.api.selector import parse
 from reports.catalog import Better, Catalog, red_reasons
 from results.frame import final_values, scores
 from results.statistics import Interval, Ranked, rank, t_interval
@@ -138,12 +139,15 @@ def contests(
     groups = list(_groups(cells))
     shared = [column for column in (*SAME[1:], *SPLITS) if cells[column].nunique() > 1]
     tasks = [str(group["task"].iloc[0]) for group in groups]
-    found = []
+    found: list[Contest] = []
     for at, (task, group) in enumerate(zip(tasks, groups, strict=True), start=1):
         title = catalog.task_label(task)
         if tasks.count(task) > 1:
-            parts = [str(group[c].iloc[0]) for c in shared if group[c].nunique() == 1]
-            title += f" ({', '.join(parts)})" if parts else f" ({at})"
+            siblings = [one for name, one in zip(tasks, groups, strict=True) if name == task]
+            parts = ", ".join(_apart(group, siblings, shared))
+            title += f" ({parts})" if parts else f" ({at})"
+            if any(contest.title == title for contest in found):
+                title += f" ({at})"
         found.append(
             Contest(
                 key=f"contest-{at}",
@@ -156,6 +160,34 @@ def contests(
             )
         )
     return found
+
+
+def _apart(group: pd.DataFrame, siblings: list[pd.DataFrame], columns: list[str]) -> Iterator[str]:
+    """What tells a contest from the others of its task, in as few words as do."""
+    for column in columns:
+        value = _single(group, column)
+        others = {other for one in siblings if (other := _single(one, column))}
+        if value and others - {value}:
+            yield value if "[" not in value else _differing(value, others - {value})
+
+
+def _single(group: pd.DataFrame, column: str) -> str:
+    """The value that all cells of a contest share, or nothing."""
+    return str(group[column].iloc[0]) if group[column].nunique() == 1 else ""
+
+
+def _differing(value: str, others: set[str]) -> str:
+    """A selector with those options alone that differ from the others'; `encoder=birnn`."""
+    mine, theirs = parse(value), [parse(other) for other in others]
+    if any(other.name != mine.name for other in theirs):
+        return mine.name
+    shown = []
+    for key, chosen in mine.options.items():
+        if all(other.options.get(key) == chosen for other in theirs):
+            continue
+        names = "+".join(one.name for one in chosen) if isinstance(chosen, tuple) else chosen
+        shown.append(f"{key}={names}")
+    return ", ".join(shown)
 
 
 def _groups(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:

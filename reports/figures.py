@@ -11,6 +11,8 @@ from reports.blocks import Figure, clean
 from reports.style import INK, REST, Look, draw, legend_text
 
 COLUMNS = 3
+MOST_LETTERS = 33
+"""Of a title over a panel."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +100,7 @@ def panels(
 
 
 def _panel(axes: Any, panel: Panel, legend: Legend) -> None:
-    axes.set_title(clean(panel.title))
+    axes.set_title(_cut(clean(panel.title)))
     axes.set_xlabel(clean(panel.x_label))
     axes.set_ylabel(clean(panel.y_label))
     _scales(axes, panel)
@@ -210,3 +212,8 @@ def _legend(figure: Any, content: Sequence[Panel], legend: Legend) -> None:
             handlelength=3.2,
             columnspacing=1.6,
         )
+
+
+def _cut(title: str) -> str:
+    """A title as long as its panel is wide; the tables have it whole."""
+    return title if len(title) <= MOST_LETTERS else f"{title[: MOST_LETTERS - 1]}…"
