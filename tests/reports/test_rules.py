@@ -9,7 +9,7 @@ from synthetic import BASE, TASKS, VARIANTS, catalog, quality_cell, quality_rows
 from synthetic_run import certificates, speed_records, write_json, write_run
 
 from reports.catalog import Catalog, red_reasons
-from reports.contests import contests
+from reports.contests import _differing, contests
 from reports.export import export_tables
 from reports.folder import read_folder
 from reports.render import render
@@ -128,7 +128,7 @@ def test_settings_are_compared_only_where_they_agree(tmp_path: Path) -> None:
     found = contests(load(folder), Catalog(catalog()), {})
     assert [contest.title for contest in found] == [
         "reversal (big)",
-        "reversal (seq2seq[width=64])",
+        "reversal (seq2seq)",
     ]
     assert [len(contest.variants) for contest in found] == [1, 2]
 
@@ -178,3 +178,11 @@ def test_the_terminal_table_has_one_block_per_task(demo: Path) -> None:
     text = as_text(ranked_table(run.frame, run.catalog, run.certificates))
     assert len(text.split("\n\n")) == len(TASKS)
     assert "mocha (red certificate)" in text
+
+
+def test_contests_of_one_task_are_told_apart_by_what_differs():
+    birnn = "pool[encoder=birnn[cell=gru],width=8]"
+    others = {"pool[encoder=embed,width=8]", "pool[encoder=birnn[cell=gru],width=16]"}
+    assert _differing(birnn, {"pool[encoder=embed,width=8]"}) == "encoder=birnn"
+    assert _differing(birnn, others) == "encoder=birnn, width=8"
+    assert _differing("rnn[width=4]", {birnn}) == "rnn"
