@@ -169,6 +169,10 @@ class Output(Claiming):
         """Terms that the output adds to its likelihood in training (nats per target token)."""
         return {}
 
+    def read_share(self, trace: Trace, batch: Batch) -> Float[Tensor, "B T"] | None:
+        """Share of the source that was read before each word; None where nothing says."""
+        return trace.read_share
+
     def begin(self, batch: Batch, memories: tuple[Memory | None, ...]) -> Tree:
         """What decoding carries from word to word; every leaf has the batch first."""
         return {}

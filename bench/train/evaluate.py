@@ -73,7 +73,8 @@ def _teacher_forced(task: Task, backbone: Backbone, batch: Batch) -> Answer:
     weights = None
     if trace.attended and trace.attended[0].weights is not None and backbone.aligns(batch):
         weights = trace.weights.cpu()
-    shares = _by_row(trace.read_share, batch.mask.sum(1).tolist())
+    share = backbone.output.read_share(trace, batch)
+    shares = _by_row(share, batch.mask.sum(1).tolist())
     on_cpu = batch.to(torch.device("cpu"))
     selected = next((t["selected"].cpu() for t in trace.source_terms if "selected" in t), None)
     return Answer(on_cpu, predicted, nll, None, weights, shares, selected)
@@ -94,7 +95,8 @@ def _read_for(
         torch.arange(targets.shape[1], device=targets.device) < targets.new_tensor(lengths)[:, None]
     )
     heard = replace(batch, inputs=inputs, targets=targets, mask=mask, gold=None)
-    return _by_row(backbone(heard, Mode(noise=DRAWS)).read_share, lengths)
+    trace = backbone(heard, Mode(noise=DRAWS))
+    return _by_row(backbone.output.read_share(trace, heard), lengths)
 
 
 def _by_row(shares: Tensor | None, lengths: Sequence[int]) -> tuple[tuple[float, ...], ...] | None:

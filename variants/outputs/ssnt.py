@@ -102,8 +102,10 @@ class SsntOutput(Output):
 
     def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
         """Greedy reading under teacher forcing: words at the places where decoding would be."""
-        start = self.begin(batch, trace.memories)
-        return self._walk(trace, emit, batch, leaf(start, "place"))[0]
+        value = values_as_contexts(trace, "ssnt")
+        places = self._places(trace, value, leaf(self.begin(batch, trace.memories), "place"))
+        index = places.unsqueeze(-1).expand(-1, -1, value.shape[2])
+        return self._words_at(value.gather(1, index), trace, emit, batch)
 
     def begin(self, batch: Batch, memories: tuple[Memory | None, ...]) -> Tree:
         """The place of the last word; the first token before any."""
@@ -114,22 +116,46 @@ class SsntOutput(Output):
     def step(
         self, trace: Trace, emit: Emit, batch: Batch, words: Int[Tensor, "B 1"], carried: Tree
     ) -> tuple[Float[Tensor, "B 1 VX"], Tree]:
-        """Read on from where the last word was emitted, then emit."""
-        found, place = self._walk(trace, emit, batch, leaf(carried, "place"))
-        return found, {"place": place}
+        """Read on from where the last word was emitted, then emit.
 
-    def _walk(
-        self, trace: Trace, emit: Emit, batch: Batch, place: Int[Tensor, " B"]
-    ) -> tuple[Float[Tensor, "B T VX"], Int[Tensor, " B"]]:
-        value = values_as_contexts(trace, "ssnt")
-        places = greedy_places(
-            self._choice(trace.states, value) >= 0, place, _last_place(_mask(trace))
+        Only the places that are read are looked at: T + S of them for a whole sequence.
+        """
+        value, rows = (
+            values_as_contexts(trace, "ssnt"),
+            torch.arange(len(words), device=words.device),
         )
-        index = places.unsqueeze(-1).expand(-1, -1, value.shape[2])
-        known = log_softmax(emit(trace.states, value.gather(1, index), trace.embedded))
+        place, last = leaf(carried, "place"), _last_place(_mask(trace))
+        of_state = self.of_state(trace.states[:, 0])
+        while True:
+            here = value[rows, place]
+            choice = self.decide(torch.tanh(self.of_source(here) + of_state)).squeeze(-1)
+            reading = (choice < 0) & (place < last)
+            if not bool(reading.any()):
+                break
+            place = place + reading
+        return self._words_at(here.unsqueeze(1), trace, emit, batch), {"place": place}
+
+    def read_share(self, trace: Trace, batch: Batch) -> Float[Tensor, "B T"]:
+        """Places read before each word, when words are heard and greedily placed."""
+        start = leaf(self.begin(batch, trace.memories), "place")
+        places = self._places(trace, values_as_contexts(trace, "ssnt"), start)
+        return (places + 1) / _mask(trace).sum(1, keepdim=True).clamp(min=1)
+
+    def _places(
+        self, trace: Trace, value: Float[Tensor, "B S Dv"], place: Int[Tensor, " B"]
+    ) -> Int[Tensor, "B T"]:
+        """Where greedy reading emits each word."""
+        emits = self._choice(trace.states, value) >= 0
+        return greedy_places(emits, place, _last_place(_mask(trace)))
+
+    def _words_at(
+        self, read: Float[Tensor, "B T Dv"], trace: Trace, emit: Emit, batch: Batch
+    ) -> Float[Tensor, "B T VX"]:
+        """Log probability of every word, given the source place that was read."""
+        known = log_softmax(emit(trace.states, read, trace.embedded))
         if batch.num_extra:
             known = functional.pad(known, (0, batch.num_extra), value=float("-inf"))
-        return known, places[:, -1]
+        return known
 
     def _choice(self, states: Float[Tensor, "B T D"], value: Float[Tensor, "B S Dv"]) -> Scores:
         """Logit of emitting at a place rather than reading on."""

@@ -1,5 +1,6 @@
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -212,6 +213,50 @@ def test_decoding_word_by_word_is_teacher_forced_reading(scene):
         places.append(carried["place"])
     assert torch.stack(places).max() > 0
     assert (whole[..., scene.vocab :] == -torch.inf).all()
+
+
+def test_decoding_looks_at_no_key_beyond_the_place_it_has_reached(scene):
+    output, trace, batch = scene.output("ssnt[width=8]", seed=3), scene.trace(), scene.batch()
+    carried, poisoned = output.begin(batch, trace.memories), 0
+    for t in range(scene.steps):
+        cut = slice(t, t + 1)
+        one = trace._replace(
+            states=trace.states[:, cut],
+            context=trace.context[:, cut],
+            embedded=trace.embedded[:, cut],
+        )
+        words = batch.inputs[:, cut]
+        found, after = output.step(one, scene.emit, batch, words, carried)
+        (memory,) = one.memories
+        value = memory.source.value
+        beyond = torch.arange(scene.keys) > after["place"][:, None]
+        value = torch.where(beyond[:, None, :, None], torch.nan, value)
+        poisoned += int(beyond.sum())
+        hidden = replace(memory, source=replace(memory.source, value=value))
+        again, place = output.step(
+            one._replace(memories=(hidden,)), scene.emit, batch, words, carried
+        )
+        assert torch.equal(again, found)
+        assert torch.equal(place["place"], after["place"])
+        carried = after
+    assert poisoned > 0
+
+
+def test_the_share_that_was_read_is_the_place_over_the_length(scene):
+    output, trace, batch = scene.output("ssnt[width=8]", seed=3), scene.trace(), scene.batch()
+    (memory,) = trace.memories
+    share, carried = output.read_share(trace, batch), output.begin(batch, trace.memories)
+    for t in range(scene.steps):
+        cut = slice(t, t + 1)
+        one = trace._replace(
+            states=trace.states[:, cut],
+            context=trace.context[:, cut],
+            embedded=trace.embedded[:, cut],
+        )
+        _, carried = output.step(one, scene.emit, batch, batch.inputs[:, cut], carried)
+        wanted = (carried["place"] + 1) / memory.source.length
+        assert share[:, t].tolist() == pytest.approx(wanted.tolist())
+    assert (share.diff(dim=1) >= 0).all()
 
 
 def test_it_is_refused_with_many_heads_and_an_empty_layer(scene):
