@@ -143,7 +143,10 @@ def analyze(folder: Path, instruments: str, examples: int, options: RunOptions) 
     models = folder / "models"
     trained = [c for c in cells if c.kind == "quality" and model_path(models, c).is_file()]
     if not trained:
-        raise InvalidConfig(f"{folder} has no models; run it again with --keep-models.")
+        raise InvalidConfig(
+            f"{folder} has no models; run with --keep-models into another --out, "
+            "because finished cells are not trained again."
+        )
     options = replace(options, out=str(folder))
     session = make_session(options, store)
     catalog = store.read_json("catalog.json") or {}

@@ -116,7 +116,8 @@ def analyze_cell(cell: Cell, models: Path, data_dir: Path | None = None) -> list
     path = model_path(models, trained)
     if not path.is_file():
         raise DataUnavailable(
-            f"the weights of this cell are not in {models}; run it with --keep-models."
+            f"the weights of this cell are not in {models}; run with --keep-models into another "
+            "--out, because finished cells are not trained again."
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cell.seed)
