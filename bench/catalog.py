@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from bench.api import registry
@@ -205,6 +206,9 @@ def task_facts(canonical: str, asked: str) -> dict[str, Any]:
         "paper": cited.text if cited else "",
         "url": cited.url if cited else "",
         "primary": target.metrics[0].name,
+        "family": target.family,
+        "anchors": [asdict(anchor) for anchor in target.anchors],
+        "needs_download": target.needs_download,
         "data_license": target.data_license,
         "chance": target.chance,
         "ceiling": target.ceiling,

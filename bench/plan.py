@@ -12,7 +12,7 @@ from bench.api.errors import InvalidConfig, Refused, UnknownName
 from bench.api.registry import BACKBONE_AXES, Home
 from bench.api.resolve import VariantSpec, canonical_backbone, resolve
 from bench.api.selector import Selector, parse, parse_list
-from bench.api.task import Task, TaskPreset
+from bench.api.task import Entrant, Task, TaskPreset
 from bench.api.variant import IMPLS
 from bench.measure.shape import AttendShape, parse_rounds
 from bench.presets import CONTROLS, Preset, find_preset
@@ -139,12 +139,14 @@ def plan(request: Request) -> Plan:
     for asked, spec in (*specs, (request.baseline, baseline)):
         made.names.setdefault(spec.canonical.show(), parse(asked).show())
     wanted: list[PlannedCell] = []
-    if request.quality:
+    if request.quality and preset.contests:
+        wanted = list(_unique(_contests(request, preset, specs, baseline, made.names)))
+    elif request.quality:
         wanted = list(_unique(_quality(request, preset, specs, baseline, made.names)))
         if not request.tasks:
             made.left_out += [_homeless(name) for name, spec in specs if home_of(spec) is None]
     seconds = _seconds_to_fill(request, preset)
-    if request.speed:
+    if request.speed and preset.lengths:
         _add_speed(made, specs, baseline, wanted)
         _fit_speed(made, SPEED_SHARE * seconds if request.quality else seconds)
     timing = sum(planned.seconds for planned in made.speed)
@@ -258,6 +260,40 @@ def _quality(
         yield quality_cell(request, resolve(name), Home(task=task_name), seed)
 
 
+def _contests(
+    request: Request,
+    preset: Preset,
+    specs: Sequence[tuple[str, VariantSpec]],
+    baseline: VariantSpec,
+    names: dict[str, str],
+) -> Iterator[PlannedCell]:
+    """Seed by seed, each task's contest: controls and baseline, then those that were asked for."""
+    every = any(one.name == "all" for one in parse_list(request.variants))
+    asked = {spec.canonical.show() for _, spec in specs}
+    chosen = parse_list(request.tasks) if request.tasks else contested_tasks()
+    beside = [Entrant(variant=name) for name in (*CONTROLS, request.baseline)]
+    for spec in (baseline, *(resolve(name) for name in CONTROLS)):
+        asked.add(spec.canonical.show())
+    seeds = range(request.first_seed, request.first_seed + (request.seeds or preset.seeds))
+    for seed, task in product(seeds, chosen):
+        target: type[Task] = registry.entry("task", task.name).target
+        for entrant in (*beside, *target.contest):
+            spec = resolve(entrant.variant)
+            canonical = spec.canonical.show()
+            if every or canonical in asked:
+                names.setdefault(canonical, parse(entrant.variant).show())
+                home = Home(
+                    task=entrant.task or task.show(), backbone=entrant.backbone, slot=entrant.slot
+                )
+                yield quality_cell(request, spec, home, seed)
+
+
+def contested_tasks() -> list[Selector]:
+    """Tasks that propose a contest, family by family."""
+    found = [entry for entry in registry.entries("task").values() if entry.target.contest]
+    return [Selector(entry.name) for entry in sorted(found, key=lambda e: e.target.family)]
+
+
 def home_of(spec: VariantSpec) -> Home | None:
     """Where a variant is trained if nobody says otherwise; None where no task here shows it yet."""
     home = spec.entry.home or Home(task=PLAIN_HOME)
@@ -314,6 +350,7 @@ def sized_task(text: str, preset: str) -> tuple[Selector, TaskPreset, str]:
     """Canonical task selector at a preset's size, that size, and the text a person would type."""
     asked = parse(text)
     target: type[Task] = registry.entry("task", asked.name).target
+    preset = find_preset(preset).sizes or preset
     if preset not in target.presets:
         sizes = ", ".join(target.presets) or "none"
         raise InvalidConfig(f"task {asked.name} has no sizes for preset {preset}; it has: {sizes}.")

@@ -28,6 +28,10 @@ class Preset:
     """Timing protocol."""
     speed_s: float
     """Wall time of one variant's speed cells, all lengths (s)."""
+    sizes: str = ""
+    """Preset whose sizes of tasks are used; empty for its own."""
+    contests: bool = False
+    """Whether each task runs the contest that it proposes, in the place of homes."""
 
 
 CONTROLS = ("uniform",)
@@ -61,6 +65,20 @@ PRESETS: dict[str, Preset] = {
             lengths=(64, 128, 256),
             rounds="rounds",
             speed_s=4.5,
+        ),
+        Preset(
+            name="families",
+            summary="every use of attention, on real data where there is some: each task's contest",
+            seeds=3,
+            budget_s=10800.0,
+            ranks=True,
+            further=(),
+            roster=(),
+            lengths=(),
+            rounds="rounds",
+            speed_s=0.0,
+            sizes="quick",
+            contests=True,
         ),
         Preset(
             name="standard",

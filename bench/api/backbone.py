@@ -561,6 +561,10 @@ class Backbone(Claiming):
 
     slots: ClassVar[tuple[str, ...]]
     """Names of the slots that can hold the variant, the main one first."""
+    reads_frames: ClassVar[bool] = False
+    """Whether sources, or decoder inputs, may be frames instead of words."""
+    gives_numbers: ClassVar[bool] = False
+    """Whether its readout may be read as numbers, because nothing that it says is fed back."""
     output: Output
 
     def __init__(self, config: Config, parts: BackboneParts) -> None:

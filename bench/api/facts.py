@@ -32,6 +32,7 @@ FACTS: Mapping[Fact, str] = MappingProxyType(
         "takes_features": "a score that accepts per-key features",
         "open_loop": "decoder states that do not depend on the context",
         "source_tokens": "the token ids of the source",
+        "grid": "a source that is a picture",
         "source_states": "one state for each source token, in the order of the source",
         "source_order": "a source that is read as it stands",
         "reads_source": "an output that reads the source itself",

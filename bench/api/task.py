@@ -1,6 +1,6 @@
 """A task: seeded examples, metrics with units, a place for attention; it never sees the variant."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
@@ -25,6 +25,25 @@ class Text:
     """True where a token is real; None where nothing is padded."""
     segments: Int[Tensor, "B S"] | None = None
     """Number of each token's sentence, where sentences matter; another number begins another."""
+    frames: Float[Tensor, "B S F"] | None = None
+    """What stands at each place instead of a word: a patch of an image, a window of sound, some
+    numbers. `tokens` then only tell how many places there are."""
+    grid: tuple[int, int] | None = None
+    """Rows and columns where the places are a picture, row by row."""
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> "Text":
+        """Apply a function to every tensor."""
+
+        def maybe(x: Tensor | None) -> Tensor | None:
+            return None if x is None else function(x)
+
+        return replace(
+            self,
+            tokens=function(self.tokens),
+            mask=maybe(self.mask),
+            segments=maybe(self.segments),
+            frames=maybe(self.frames),
+        )
 
 
 @dataclass(frozen=True)
@@ -45,10 +64,16 @@ class Batch:
     """X, ids beyond the vocabulary that this batch's sources add."""
     gold: Float[Tensor, "B T S"] | None = None
     """Gold alignment, rows sum to one or to zero (no link)."""
+    values: Float[Tensor, "B T K"] | None = None
+    """Numbers to predict in the place of words, for tasks that regress."""
+    frames: Float[Tensor, "B T F"] | None = None
+    """What comes beside each decoder input, for tasks without a source: an image, some numbers."""
     references: tuple[str, ...] = ()
     """Target texts, for metrics that score text."""
     names: tuple[str, ...] = ()
     """Source texts, for samples."""
+    extra_words: tuple[tuple[str, ...], ...] = ()
+    """Words of each row's ids beyond the vocabulary: id V + i is word i of its row."""
     features: Float[Tensor, "B R F"] | None = None
     """What an example has beside its words: R vectors, such as regions of an image."""
     beside: tuple[int, int] = (0, 0)
@@ -97,48 +122,38 @@ class Batch:
             gold = functional.pad(gold, (0, beside))
         return replace(self, gold=gold, extended=None)
 
-    def select(self, rows: Int[Tensor, " N"]) -> "Batch":
-        """Pick rows, for beams."""
+    def map(self, function: Callable[[Tensor], Tensor]) -> "Batch":
+        """Apply a function to every tensor; texts stay as they are."""
 
-        def pick(x: Tensor | None) -> Tensor | None:
-            return None if x is None else x.index_select(0, rows)
+        def maybe(x: Tensor | None) -> Tensor | None:
+            return None if x is None else function(x)
 
-        chosen = rows.tolist()
         return replace(
             self,
-            sources=tuple(
-                Text(text.tokens.index_select(0, rows), pick(text.mask)) for text in self.sources
-            ),
-            inputs=self.inputs.index_select(0, rows),
-            targets=self.targets.index_select(0, rows),
-            mask=self.mask.index_select(0, rows),
-            extended=pick(self.extended),
-            gold=pick(self.gold),
-            features=pick(self.features),
+            sources=tuple(text.map(function) for text in self.sources),
+            inputs=function(self.inputs),
+            targets=function(self.targets),
+            mask=function(self.mask),
+            extended=maybe(self.extended),
+            gold=maybe(self.gold),
+            features=maybe(self.features),
+            values=maybe(self.values),
+            frames=maybe(self.frames),
+        )
+
+    def select(self, rows: Int[Tensor, " N"]) -> "Batch":
+        """Pick rows, for beams and for losses that want several copies."""
+        chosen = rows.tolist()
+        return replace(
+            self.map(lambda x: x.index_select(0, rows)),
             references=tuple(self.references[row] for row in chosen if self.references),
             names=tuple(self.names[row] for row in chosen if self.names),
+            extra_words=tuple(self.extra_words[row] for row in chosen if self.extra_words),
         )
 
     def to(self, device: torch.device) -> "Batch":
         """Move every tensor."""
-
-        def move(x: Tensor | None) -> Tensor | None:
-            return None if x is None else x.to(device)
-
-        sources = tuple(
-            Text(text.tokens.to(device), move(text.mask), move(text.segments))
-            for text in self.sources
-        )
-        return replace(
-            self,
-            sources=sources,
-            inputs=self.inputs.to(device),
-            targets=self.targets.to(device),
-            mask=self.mask.to(device),
-            extended=move(self.extended),
-            gold=move(self.gold),
-            features=move(self.features),
-        )
+        return self.map(lambda x: x.to(device))
 
 
 class Sizes(NamedTuple):
@@ -153,6 +168,14 @@ class Sizes(NamedTuple):
     bos: int = 1
     eos: int = 2
     unk: int = 3
+    source_frames: tuple[int, ...] = ()
+    """F of each source that has frames, 0 for one of words; empty where all have words."""
+    input_frames: int = 0
+    """F of the frames beside decoder inputs; 0 where there are none."""
+
+    def frames_of(self, source: int) -> int:
+        """F of one source; 0 where it has words."""
+        return self.source_frames[source] if self.source_frames else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,6 +256,8 @@ class Answer:
     the task decodes, else of the target. None where attention does not say how far it has read."""
     selected: Float[Tensor, "B S"] | None = None
     """One at tokens of the first source that the encoder selected, where it selects."""
+    values: Float[Tensor, "B T K"] | None = None
+    """Predicted numbers, where the task regresses."""
 
     def words(self) -> list[list[int]]:
         """What was said of every row: under teacher forcing where scored, or else greedily."""
@@ -240,6 +265,47 @@ class Answer:
             return [list(row) for row in self.generated or ()]
         pairs = zip(self.predicted, self.batch.mask, strict=True)
         return [row[kept].tolist() for row, kept in pairs]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entrant:
+    """One line of a contest that a task proposes: data for the planner, nothing the task reads."""
+
+    variant: str
+    """Variant selector."""
+    backbone: str = ""
+    """Backbone selector; empty for that of the task's size."""
+    slot: str = ""
+    """Slot of the backbone; empty for its main one."""
+    task: str = ""
+    """Task selector with other options, for controls such as a shuffled source; empty for none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anchor:
+    """A published number that stands beside ours."""
+
+    what: str
+    """Model, data and setting, as published."""
+    metric: str
+    """Name of the metric here."""
+    value: float
+    text: str
+    """Authors and year."""
+    url: str
+    where: str
+    """Table or section."""
+    differs: str
+    """How data, size and training differ from ours, in one sentence."""
+
+
+class Picture(NamedTuple):
+    """What weights can be laid over."""
+
+    gray: list[list[float]]
+    """Brightness from 0 to 1, row by row."""
+    grid: tuple[int, int]
+    """Rows and columns of places that the weights belong to, row by row."""
 
 
 class Sample(NamedTuple):
@@ -279,6 +345,13 @@ class Task:
     """Whether scoring looks at the best word of every target under teacher forcing."""
     ranks_tokens: ClassVar[bool] = False
     """Whether the first metric is about single words, which not every output predicts."""
+    family: ClassVar[str] = ""
+    """The use of attention that the task stands for, `image captioning`; members share it."""
+    contest: ClassVar[tuple[Entrant, ...]] = ()
+    """Mechanisms that are worth comparing here; the planner adds controls and baseline."""
+    anchors: ClassVar[tuple[Anchor, ...]] = ()
+    regresses: ClassVar[bool] = False
+    """Whether `Batch.values` are predicted, not words."""
     data_license: ClassVar[str] = "open (generated)"
     needs_download: ClassVar[bool] = False
     """Whether the data do not ship with the bench or a library."""
@@ -314,9 +387,27 @@ class Task:
         """Values of the metrics over a split."""
         raise NotImplementedError
 
+    def baselines(self) -> Mapping[str, float]:
+        """Values of the first metric on the test without any attention, by the baseline's name.
+
+        Counted from the training part: `majority`, `copy the source`, `unigram`, `trigram`.
+        """
+        return {}
+
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """Some examples to show."""
         return []
+
+    def showcase(self) -> Batch | None:
+        """Some examples of our own, which may be shown whatever the license of the data is.
+
+        A trained network answers them, and the report walks through its weights.
+        """
+        return None
+
+    def picture(self, batch: Batch, row: int) -> Picture | None:
+        """The first source of one example as a picture, where it is one."""
+        return None
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
         """Names of token ids, for figures."""

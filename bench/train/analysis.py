@@ -109,7 +109,12 @@ def analyze_cell(cell: Cell, models: Path, data_dir: Path | None = None) -> list
     asked = _read(cell)
     instrument: Instrument = registry.make("instrument", asked.instrument)
     trained = trained_cell(cell)
-    given = place_facts(registry.entry("task", parse(cell.task).name).target, parse(cell.backbone))
+    target: type[Task] = registry.entry("task", parse(cell.task).name).target
+    if target.regresses:
+        raise Refused(
+            f"instruments look at what is said of words, and {cell.task} asks for numbers."
+        )
+    given = place_facts(target, parse(cell.backbone))
     reason = refusal([(asked.instrument.name, type(instrument))], given)
     if reason is not None:
         raise Refused(reason)

@@ -19,6 +19,7 @@ from bench.api.cell import Cell
 from bench.api.config import build_config
 from bench.api.errors import Refused
 from bench.api.facts import Claims, Fact, only_needs, refusal
+from bench.api.registry import DEFAULTS
 from bench.api.resolve import SlotPlace, VariantSpec, build_slot, resolve
 from bench.api.selector import Selector, parse, show_value
 from bench.api.task import Sizes, Task
@@ -116,6 +117,10 @@ def _output_refusal(spec: VariantSpec, task: type[Task], backbone: Selector) -> 
     name = spec.axes["output"][0].name
     if registry.entry("output", name).target.sequence_only and task.ranks_tokens:
         return f"{name} predicts no single words, by which {task.__name__} is ranked."
+    if task.regresses and name != DEFAULTS["output"]:
+        return f"{name} predicts words, and {task.__name__} asks for numbers."
+    if task.regresses and not registry.entry("backbone", backbone.name).target.gives_numbers:
+        return f"{backbone.name} says words, and {task.__name__} asks for numbers."
     if _feed_width(spec, 1) and "wiring" not in backbone.options:
         return f"{name} feeds the decoder word by word, and {backbone.name} reads all at once."
     return None
@@ -170,7 +175,10 @@ def _search_needs(backbone: Selector) -> tuple[str, frozenset[Fact]]:
 
 def source_refusal(sizes: Sizes, backbone: str) -> str | None:
     """Say why a backbone cannot read the task's sources, or None."""
-    alone = registry.entry("backbone", backbone).target.slots == ("causal",)
+    target = registry.entry("backbone", backbone).target
+    if (any(sizes.source_frames) or sizes.input_frames) and not target.reads_frames:
+        return f"{backbone} reads words, and the task has frames (pictures, sound, numbers)."
+    alone = target.slots == ("causal",)
     if alone and sizes.source_vocabs:
         return f"{backbone} reads one sequence only, and the task has a source beside it."
     if not alone and not sizes.source_vocabs:

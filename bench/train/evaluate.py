@@ -9,7 +9,8 @@ from torch.nn import functional
 
 from bench.api.backbone import Backbone, Mode
 from bench.api.noise import Noise
-from bench.api.task import Answer, Batch, Scored, Sizes, Split, Task
+from bench.api.task import Answer, Batch, Picture, Scored, Sizes, Split, Task
+from bench.train.system import negative_log_likelihood, predicted_values
 from results.row import Row
 
 Clock = Callable[[], float]
@@ -65,10 +66,12 @@ def evaluate(
 
 def _teacher_forced(task: Task, backbone: Backbone, batch: Batch) -> Answer:
     trace = backbone(batch, Mode(noise=DRAWS))
-    predicted, nll = None, None
+    predicted, nll, values = None, None, None
+    if batch.values is not None:
+        values = predicted_values(backbone, trace).cpu()
     if not backbone.output.sequence_only:
-        nll = backbone.output.nll(trace, backbone.emit, batch).cpu()
-        if task.needs_predictions:
+        nll = negative_log_likelihood(backbone, trace, batch).cpu()
+        if task.needs_predictions and values is None:
             predicted = backbone.output.log_probs(trace, backbone.emit, batch).argmax(-1).cpu()
     weights = None
     if trace.attended and trace.attended[0].weights is not None and backbone.aligns(batch):
@@ -77,13 +80,20 @@ def _teacher_forced(task: Task, backbone: Backbone, batch: Batch) -> Answer:
     shares = _by_row(share, batch.mask.sum(1).tolist())
     on_cpu = batch.to(torch.device("cpu"))
     selected = next((t["selected"].cpu() for t in trace.source_terms if "selected" in t), None)
-    return Answer(on_cpu, predicted, nll, None, weights, shares, selected)
+    return Answer(on_cpu, predicted, nll, None, weights, shares, selected, values)
 
 
 def _read_for(
     backbone: Backbone, batch: Batch, said: tuple[tuple[int, ...], ...], sizes: Sizes
 ) -> tuple[tuple[float, ...], ...] | None:
     """Shares of the source that were read for the words said: heard again, all at once."""
+    heard = _heard(batch, said, sizes)
+    trace = backbone(heard, Mode(noise=DRAWS))
+    return _by_row(backbone.output.read_share(trace, heard), heard.mask.sum(1).tolist())
+
+
+def _heard(batch: Batch, said: tuple[tuple[int, ...], ...], sizes: Sizes) -> Batch:
+    """The batch with what was said in the place of its targets."""
     lengths = [len(row) + 1 for row in said]
     targets = batch.targets.new_zeros(len(said), max(lengths))
     for row, words in enumerate(said):
@@ -94,9 +104,7 @@ def _read_for(
     mask = (
         torch.arange(targets.shape[1], device=targets.device) < targets.new_tensor(lengths)[:, None]
     )
-    heard = replace(batch, inputs=inputs, targets=targets, mask=mask, gold=None)
-    trace = backbone(heard, Mode(noise=DRAWS))
-    return _by_row(backbone.output.read_share(trace, heard), lengths)
+    return replace(batch, inputs=inputs, targets=targets, mask=mask, gold=None)
 
 
 def _by_row(shares: Tensor | None, lengths: Sequence[int]) -> tuple[tuple[float, ...], ...] | None:
@@ -110,6 +118,59 @@ def _by_row(shares: Tensor | None, lengths: Sequence[int]) -> tuple[tuple[float,
 def score_rows(scores: Sequence[Scored], split: Split) -> list[Row]:
     """Rows of a scored split."""
     return [Row(metric=s.metric, value=s.value, axis=s.axis, x=s.x, split=split) for s in scores]
+
+
+def showcase_maps(task: Task, backbone: Backbone, device: torch.device) -> list[dict[str, object]]:
+    """Weights over the task's own examples: of what the network says, where it says something."""
+    batch = task.showcase()
+    if batch is None:
+        return []
+    training = backbone.training
+    backbone.eval()
+    with torch.no_grad():
+        here = backbone.arrange(batch.to(device))
+        if task.decodes or backbone.output.sequence_only:
+            said = backbone.generate(here, task.sizes.max_length, Mode(noise=DRAWS))
+            here = _heard(here, said.tokens, task.sizes)
+        answer = _teacher_forced(task, backbone, here)
+    backbone.train(training)
+    if answer.weights is None:
+        return []
+    found = [_map(task, answer, row) for row in range(len(batch.targets))]
+    for row, one in enumerate(found):
+        one["title"] = batch.names[row] if batch.names else one["title"]
+        one["reference"] = batch.references[row] if batch.references else ""
+        one["output"] = _output(task, answer, row)
+        one["picture"] = _picture(task.picture(batch, row))
+    return found
+
+
+def _output(task: Task, answer: Answer, row: int) -> str:
+    """What was said of one example, as text or numbers."""
+    mask = answer.batch.mask[row]
+    if answer.values is not None:
+        return " ".join(f"{value:.3g}" for value in answer.values[row][mask].flatten().tolist())
+    said = answer.batch.targets if task.decodes or answer.predicted is None else answer.predicted
+    return " ".join(_words(task, answer.batch, row, said[row][mask].tolist(), source=False))
+
+
+def _picture(picture: Picture | None) -> dict[str, object] | None:
+    if picture is None:
+        return None
+    gray = [[round(value, 3) for value in line] for line in picture.gray]
+    return {"gray": gray, "grid": list(picture.grid)}
+
+
+def _words(task: Task, batch: Batch, row: int, ids: Sequence[int], *, source: bool) -> list[str]:
+    """Names of ids, those beyond the vocabulary by the words of their row."""
+    extra = batch.extra_words[row] if batch.extra_words else ()
+    vocab = task.sizes.target_vocab
+    return [
+        extra[number - vocab]
+        if 0 <= number - vocab < len(extra)
+        else task.tokens([number], source=source)[0]
+        for number in ids
+    ]
 
 
 def attention_maps(task: Task, answers: Sequence[Answer], count: int) -> list[dict[str, object]]:
@@ -129,7 +190,7 @@ def _map(task: Task, answer: Answer, row: int) -> dict[str, object]:
     steps = mask if batch.sources else torch.ones_like(mask)
     if batch.sources:
         source, real = _columns(task, batch, row, weights.shape[2])
-        query = task.tokens(batch.targets[row][steps].tolist(), source=False)
+        query = _words(task, batch, row, batch.targets[row][steps].tolist(), source=False)
     else:
         real = torch.ones(weights.shape[2], dtype=torch.bool)
         source = task.tokens(batch.inputs[row].tolist(), source=True)
@@ -149,7 +210,7 @@ def _columns(task: Task, batch: Batch, row: int, width: int) -> tuple[list[str],
     text, stride = batch.sources[0], batch.stride
     shown = (batch.extended if batch.extended is not None else text.tokens)[row]
     words = shown if text.mask is None else shown[text.mask[row]]
-    names = task.tokens(words.tolist(), source=True)
+    names = _words(task, batch, row, words.tolist(), source=True)
     names = [NOT_A_WORD] * batch.beside[0] + names + [NOT_A_WORD] * batch.beside[1]
     names = [" ".join(names[at : at + stride]) for at in range(0, len(names), stride)]
     # weights over several sources go on behind the first one

@@ -15,9 +15,16 @@ from bench.api.backbone import Mode
 from bench.api.cell import Cell
 from bench.api.errors import Diverged
 from bench.api.noise import Noise
-from bench.api.task import Batch, Scored
+from bench.api.task import Batch, Scored, Task
 from bench.train.assemble import Assembled, assemble
-from bench.train.evaluate import Clock, Evaluated, attention_maps, evaluate, score_rows
+from bench.train.evaluate import (
+    Clock,
+    Evaluated,
+    attention_maps,
+    evaluate,
+    score_rows,
+    showcase_maps,
+)
 from bench.train.fit import fit_outputs
 from bench.train.protocol import AdamProtocol, read_protocol
 from bench.train.system import Carry, System
@@ -183,12 +190,27 @@ def _train_cell(
         return result
     tested = evaluate(built.task, system.there, "test", device, clock)
     result.rows += score_rows(tested.scores, "test") + _cost_rows(run, tested)
+    result.rows += _baseline_rows(built.task)
     result.artifact = {
         "attention": attention_maps(built.task, tested.answers, 3),
+        "showcase": showcase_maps(built.task, system.there, device),
         "samples": [s._asdict() for s in built.task.samples(tested.answers, 5)],
         "notes": dict(built.task.notes),
     }
     return result
+
+
+BASELINE_AXIS = "baseline "
+"""Begins the axis of rows that say what is reached without attention; the name follows."""
+
+
+def _baseline_rows(task: Task) -> list[Row]:
+    """The ranking metric of what needs no network, to read the others by."""
+    primary = task.metrics[0].name
+    return [
+        Row(metric=primary, value=value, axis=f"{BASELINE_AXIS}{name}", x=0.0, split="test")
+        for name, value in task.baselines().items()
+    ]
 
 
 def _good(built: Assembled, reached: float, protocol: AdamProtocol) -> bool:

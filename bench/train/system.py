@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.backbone import Backbone, JointLoss, Loss, LossInputs, Mode
+from bench.api.backbone import Backbone, JointLoss, Loss, LossInputs, Mode, Trace
 from bench.api.task import Batch, Text
 
 Carry = dict[str, dict[str, Tensor]]
@@ -77,8 +77,27 @@ class System(nn.Module):
     def _inputs(backbone: Backbone, batch: Batch, mode: Mode, copies: int) -> LossInputs:
         batch = backbone.arrange(batch)
         trace = backbone(batch, mode)
-        nll = backbone.output.nll(trace, backbone.emit, batch)
+        nll = negative_log_likelihood(backbone, trace, batch)
         return LossInputs(trace, nll, batch, mode.progress, copies)
+
+
+def negative_log_likelihood(
+    backbone: Backbone, trace: Trace, batch: Batch
+) -> Float[Tensor, "B ..."]:
+    """What training minimizes, for each target (nats), zero where the batch does not score.
+
+    Of numbers: that of a normal distribution with unit variance, less its constant, which is half
+    the squared error.
+    """
+    if batch.values is None:
+        return backbone.output.nll(trace, backbone.emit, batch)
+    missed = predicted_values(backbone, trace) - batch.values
+    return torch.where(batch.mask, missed.square().sum(-1) / 2, 0.0)
+
+
+def predicted_values(backbone: Backbone, trace: Trace) -> Float[Tensor, "B T K"]:
+    """The numbers that a network predicts: its readout, taken as it is."""
+    return backbone.emit(trace.states, trace.context, trace.embedded)
 
 
 def _per_token(inputs: LossInputs) -> Float[Tensor, ""]:
@@ -91,23 +110,8 @@ def repeat_batch(batch: Batch, count: int) -> Batch:
     if count == 1:
         return batch
 
-    def copied(x: Tensor) -> Tensor:
-        return x.repeat_interleave(count, 0)
-
-    def maybe(x: Tensor | None) -> Tensor | None:
-        return None if x is None else copied(x)
-
-    return replace(
-        batch,
-        sources=tuple(Text(copied(text.tokens), maybe(text.mask)) for text in batch.sources),
-        inputs=copied(batch.inputs),
-        targets=copied(batch.targets),
-        mask=copied(batch.mask),
-        extended=maybe(batch.extended),
-        gold=maybe(batch.gold),
-        references=tuple(text for text in batch.references for _ in range(count)),
-        names=tuple(text for text in batch.names for _ in range(count)),
-    )
+    rows = torch.arange(len(batch.targets), device=batch.targets.device)
+    return batch.select(rows.repeat_interleave(count))
 
 
 def reverse_batch(batch: Batch) -> Batch:

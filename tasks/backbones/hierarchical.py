@@ -85,6 +85,7 @@ class Hierarchical(Backbone):
     """
 
     slots = ("pool", "word", "sentence")
+    gives_numbers = True
 
     def __init__(self, config: HierarchicalConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)

@@ -74,6 +74,7 @@ class Pair(Backbone):
     """
 
     slots = ("cross", "self")
+    gives_numbers = True
 
     def __init__(self, config: PairConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)

@@ -31,6 +31,7 @@ from bench.api.resolve import SlotPlace
 from bench.api.selector import Selector
 from bench.api.task import Batch
 from bench.api.variant import Slot
+from tasks.backbones._sources import embed_source, source_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +52,13 @@ class Pooling(Backbone):
 
     slots = ("pool",)
     gives = frozenset({"source_states"})
+    reads_frames = True
+    gives_numbers = True
 
     def __init__(self, config: PoolingConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)
         sizes, width = parts.sizes, config.embedding
-        self.embedding = nn.Embedding(sizes.source_vocabs[0], width, padding_idx=0)
+        self.embedding = source_table(sizes, 0, width)
         self.encoder: Encoder = registry.make("encoder", config.encoder, width, width)
         self.query: nn.Parameter | None = None
         if config.query == "learned":
@@ -96,7 +99,8 @@ class Pooling(Backbone):
         if batch.targets.shape[1] != 1:
             raise Refused("pooling gives one answer a sequence, and this task asks for several.")
         text = batch.sources[0]
-        encoded = self.encoder.read(self.embedding(text.tokens), text.mask, batch, mode)
+        embedded = embed_source(self.embedding, text)
+        encoded = self.encoder.read(embedded, text.mask, batch, mode)
         memory = self.slot.prepare(encoded.states, encoded.mask, batch.extended)
         query = self._ask(encoded)
         state = self.slot.start(memory, query)

@@ -40,6 +40,7 @@ from bench.api.task import Batch
 from bench.api.variant import Slot
 from tasks.backbones._child_sum import ChildSum
 from tasks.backbones._decoding import repeated_rows
+from tasks.backbones._sources import embed_source, source_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +76,7 @@ class RnnSeq2Seq(Backbone):
     """Recurrent decoder with cross attention over the states of each source."""
 
     slots = ("cross",)
+    reads_frames = True
 
     def __init__(self, config: RnnSeq2SeqConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)
@@ -83,7 +85,8 @@ class RnnSeq2Seq(Backbone):
         self.dropout = config.dropout
         self.low_precision = config.projection == "bfloat16"
         self.source_embeddings = nn.ModuleList(
-            nn.Embedding(vocab, config.embedding, padding_idx=0) for vocab in sizes.source_vocabs
+            source_table(sizes, source, config.embedding)
+            for source in range(len(sizes.source_vocabs))
         )
         self.target_embedding = nn.Embedding(sizes.target_vocab, config.embedding, padding_idx=0)
         encoders: list[Encoder] = [
@@ -158,7 +161,9 @@ class RnnSeq2Seq(Backbone):
             self.encoders, self.source_embeddings, batch.sources, strict=True
         ):
             assert isinstance(encoder, Encoder), "every source has an encoder"
-            found.append(encoder.read(self._drop(table(text.tokens)), text.mask, batch, mode))
+            found.append(
+                encoder.read(self._drop(embed_source(table, text)), text.mask, batch, mode)
+            )
         return tuple(found)
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:

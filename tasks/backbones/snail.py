@@ -25,6 +25,7 @@ from bench.api.resolve import SlotPlace
 from bench.api.task import Batch
 from bench.api.variant import Slot
 from tasks.backbones._blocks import embedding_table
+from tasks.backbones._sources import input_frames, with_frames
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,12 +91,14 @@ class SnailNetwork(Backbone):
     """
 
     slots = ("causal",)
+    reads_frames = True
 
     def __init__(self, config: SnailNetworkConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)
         sizes, width = parts.sizes, config.width
         self.scale = width**0.5
         self.embedding = embedding_table(sizes.target_vocab, width)
+        self.frames = input_frames(sizes, width)
         self.convolutions = nn.ModuleList()
         self.attentions = nn.ModuleList()
         for _ in range(config.layers):
@@ -121,7 +124,7 @@ class SnailNetwork(Backbone):
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Run the whole sequence; only the last attention is asked for weights."""
-        embedded = self.embedding(batch.inputs) * self.scale
+        embedded = with_frames(self.embedding(batch.inputs), self.frames, batch) * self.scale
         x, slots = embedded, self.variant_slots()
         quiet = Mode(mode.read, mode.noise, mode.progress, want_weights=False)
         answers: list[Attended] = []

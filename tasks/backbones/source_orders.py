@@ -54,10 +54,18 @@ class ReversedOrder(SourceOrder):
             gold = gold.gather(2, order.unsqueeze(1).expand_as(gold))
         if extended is not None:
             extended = extended.gather(1, order)
-        sources = tuple(
-            Text(text.tokens.gather(1, self.order(text)), text.mask) for text in batch.sources
-        )
+        sources = tuple(self._turned(text) for text in batch.sources)
         return replace(batch, sources=sources, gold=gold, extended=extended)
+
+    def _turned(self, text: Text) -> Text:
+        order = self.order(text)
+        segments, frames = text.segments, text.frames
+        return replace(
+            text,
+            tokens=text.tokens.gather(1, order),
+            segments=None if segments is None else segments.gather(1, order),
+            frames=None if frames is None else frames.gather(1, order[..., None].expand_as(frames)),
+        )
 
     def order(self, text: Text) -> Int[Tensor, "B S"]:
         """Which token comes to each place."""

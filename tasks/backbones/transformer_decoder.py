@@ -13,6 +13,7 @@ from bench.api.resolve import SlotPlace
 from bench.api.task import Batch
 from bench.api.variant import Slot
 from tasks.backbones._blocks import Block, BlockConfig, LayerPath, embedding_table, last_norm
+from tasks.backbones._sources import input_frames, with_frames
 
 
 @register(
@@ -29,12 +30,14 @@ class TransformerDecoder(Backbone):
     """Blocks of causal self-attention; all of them hold the variant."""
 
     slots = ("causal",)
+    reads_frames = True
 
     def __init__(self, config: BlockConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)
         sizes, width = parts.sizes, config.width
         self.scale = width**0.5
         self.embedding = embedding_table(sizes.target_vocab, width)
+        self.frames = input_frames(sizes, width)
         place = SlotPlace(
             regime="causal",
             query_width=width,
@@ -61,7 +64,7 @@ class TransformerDecoder(Backbone):
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Run the whole sequence; only the last layer is asked for weights."""
-        embedded = self.embedding(batch.inputs) * self.scale
+        embedded = with_frames(self.embedding(batch.inputs), self.frames, batch) * self.scale
         x = self.variant_slots()[0].variant.embed(embedded, 0)
         quiet = Mode(mode.read, mode.noise, mode.progress, want_weights=False)
         answers = []

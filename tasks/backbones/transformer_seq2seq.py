@@ -25,6 +25,7 @@ from bench.api.task import Batch
 from bench.api.variant import Slot
 from tasks.backbones._blocks import Block, BlockConfig, LayerPath, embedding_table, last_norm
 from tasks.backbones._decoding import repeated_rows
+from tasks.backbones._sources import embed_source
 
 PLAIN = Mode(want_weights=False)
 
@@ -51,6 +52,7 @@ class TransformerSeq2Seq(Backbone):
     """The variant stands in the `cross`, the decoder's `causal` or the encoder's `self` slots."""
 
     slots = ("cross", "causal", "self")
+    reads_frames = True
     gives = frozenset({"source_states"})
 
     def __init__(self, config: TransformerSeq2SeqConfig, parts: BackboneParts) -> None:
@@ -61,7 +63,10 @@ class TransformerSeq2Seq(Backbone):
         self.search: Search = registry.make("search", config.search, sizes)
         self.variant_regime = parts.slot or "cross"
         self.parts_given = parts.facts
-        self.source_embedding = embedding_table(sizes.source_vocabs[0], width)
+        frames = sizes.frames_of(0)
+        self.source_embedding = (
+            nn.Linear(frames, width) if frames else embedding_table(sizes.source_vocabs[0], width)
+        )
         self.target_embedding = embedding_table(sizes.target_vocab, width)
 
         def slot(regime: Regime) -> Slot:
@@ -101,7 +106,7 @@ class TransformerSeq2Seq(Backbone):
     def encode(self, batch: Batch, mode: Mode) -> tuple[tuple[Memory, ...], tuple[Attended, ...]]:
         """Encode the source and let every decoder layer prepare it."""
         text = batch.sources[0]
-        embedded = self.source_embedding(text.tokens) * self.scale
+        embedded = embed_source(self.source_embedding, text) * self.scale
         x = self._blocks(self.encoder)[0].own.variant.embed(embedded, 0)
         answers = []
         for index, block in enumerate(self._blocks(self.encoder)):

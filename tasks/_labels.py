@@ -1,0 +1,68 @@
+"""Scores of tasks with one label an example, by scikit-learn."""
+
+from collections.abc import Sequence
+
+import torch
+
+from bench.api.task import Answer, Metric, Scored
+
+LABEL_ACCURACY = Metric(
+    name="label_accuracy", title="Accuracy", unit="fraction of examples", better="higher"
+)
+MACRO_F1 = Metric(name="macro_f1", title="Macro F1", unit="F1, mean over labels", better="higher")
+AUROC = Metric(
+    name="auroc", title="Area under the ROC curve", unit="area from 0 to 1", better="higher"
+)
+AUPRC = Metric(name="auprc", title="Average precision", unit="area from 0 to 1", better="higher")
+
+
+def labels(answers: Sequence[Answer]) -> tuple[list[int], list[int]]:
+    """True and predicted label of every example that is scored."""
+    true, said = [], []
+    for answer in answers:
+        assert answer.predicted is not None, "labels are predicted under teacher forcing"
+        mask = answer.batch.mask
+        true += answer.batch.targets[mask].tolist()
+        said += answer.predicted[mask].tolist()
+    return true, said
+
+
+def label_scores(answers: Sequence[Answer]) -> list[Scored]:
+    """Accuracy and macro F1."""
+    from sklearn.metrics import accuracy_score, f1_score  # noqa: PLC0415 - a second to import
+
+    true, said = labels(answers)
+    macro = f1_score(true, said, average="macro", labels=sorted(set(true)), zero_division=0.0)
+    return [
+        Scored(metric=LABEL_ACCURACY.name, value=float(accuracy_score(true, said))),
+        Scored(metric=MACRO_F1.name, value=float(macro)),
+    ]
+
+
+def ranking_scores(answers: Sequence[Answer], positive: int) -> list[Scored]:
+    """Areas under the ROC and the precision-recall curve of two labels; nothing if one is absent.
+
+    The probability of the positive label is read off the likelihood of the true one, which is
+    exact only where a network cannot say anything else: a vocabulary of the two labels.
+    """
+    from sklearn.metrics import average_precision_score, roc_auc_score  # noqa: PLC0415
+
+    true, chance = [], []
+    for answer in answers:
+        assert answer.nll is not None, "labels have likelihoods"
+        found = answer.batch.targets[answer.batch.mask] == positive
+        likelihood = (-answer.nll[answer.batch.mask]).exp()
+        true += found.tolist()
+        chance += torch.where(found, likelihood, 1 - likelihood).tolist()
+    if len(set(true)) < 2:
+        return []
+    return [
+        Scored(metric=AUROC.name, value=float(roc_auc_score(true, chance))),
+        Scored(metric=AUPRC.name, value=float(average_precision_score(true, chance))),
+    ]
+
+
+def majority(train: Sequence[int], test: Sequence[int]) -> float:
+    """Accuracy on the test of the label that is most frequent in training."""
+    most = max(sorted(set(train)), key=list(train).count)
+    return sum(label == most for label in test) / len(test)

@@ -1,0 +1,137 @@
+"""Rows with named fields: tables and JSON lines of the mirror, read as strictly as text."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.api.errors import DataDamaged, DataUnavailable
+from tasks.sources.corpus import Origin
+from tasks.sources.hub import FETCHABLE, copy_folder, fetch_command, read_copy
+from tasks.sources.mirror import DATA_VARIABLE, TextFile, data_folder, read_text
+
+Row = Mapping[str, Any]
+Rows = tuple[Row, ...]
+
+_REMEDY = "copy the file again from its source"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A data set as rows in parts, with the same fields wherever it came from."""
+
+    name: str
+    parts: Mapping[str, Rows]
+    """Part -> rows: `train`, `validation`, `test` and whatever else there is."""
+    origin: Origin
+    files: Mapping[str, str]
+    """File name -> SHA-256 of the bytes that were read."""
+    revision: str = ""
+    """Commit of the source, where it is known."""
+
+    @property
+    def note(self) -> str:
+        """Where the rows came from, with the start of every file's hash, for a report."""
+        files = ", ".join(f"{name} {digest[:12]}" for name, digest in sorted(self.files.items()))
+        revision = f" at {self.revision}" if self.revision else ""
+        return f"{self.name} from the {self.origin}{revision}: {files}"
+
+
+def load_table(
+    name: str,
+    read: Callable[[Path], tuple[Mapping[str, Rows], Sequence[TextFile]]],
+    data_dir: Path | None = None,
+    *,
+    folder: str = "",
+    cache_dir: Path | None = None,
+) -> Table:
+    """Load a data set from the mirror, or else from the fetched hub copy; nothing is downloaded.
+
+    Args:
+        name: Of the data set; what `bench data fetch` calls it, where the hub has it.
+        read: Reads the folder of the mirror: parts, and the files that were read.
+        data_dir: The mirror, as of `--data-dir`; None looks into `BENCH_DATA_DIR`.
+        folder: Of the mirror; empty for the name.
+        cache_dir: Replaces the cache folder.
+
+    Raises:
+        DataUnavailable: It is not on this machine; the message says how to get it.
+        DataDamaged: A file is there and is not whole.
+    """
+    mirror = data_folder(data_dir)
+    place = folder or name
+    if mirror is not None and (mirror / place).is_dir():
+        parts, files = read(mirror / place)
+        hashes = {file.path.name: file.sha256 for file in files}
+        return Table(name=name, parts=parts, origin="mirror", files=hashes)
+    copy = read_copy(name, cache_dir) if name in FETCHABLE else None
+    if copy is not None:
+        return Table(
+            name=name, parts=copy.splits, origin="hub", files=copy.files, revision=copy.revision
+        )
+    looked = f"{mirror} has no folder {place}" if mirror else "no local mirror is named"
+    fetch = f"run `{fetch_command(name)}` or " if name in FETCHABLE else ""
+    nothing = f", nothing at {copy_folder(name, cache_dir)}" if fetch else ""
+    raise DataUnavailable(
+        f"{name} is not on this machine ({looked}{nothing}); {fetch}name a mirror with "
+        f"--data-dir or {DATA_VARIABLE}."
+    )
+
+
+def read_table(
+    path: Path, fields: Sequence[str], *, separator: str = "\t", header: bool = False
+) -> tuple[Rows, TextFile]:
+    """Read lines of fields, none of them quoted.
+
+    Args:
+        path: The file, gzipped if its name ends in `.gz`.
+        fields: Names of the fields, in their order.
+        separator: What stands between fields.
+        header: Whether the first line names the fields, which must then be these.
+
+    Raises:
+        DataUnavailable: There is no such file.
+        DataDamaged: The file is damaged, or a line has another number of fields.
+    """
+    file = read_text(path)
+    lines = list(enumerate(file.lines, start=1))
+    if header:
+        _, first = lines.pop(0)
+        if first.split(separator) != list(fields):
+            raise DataDamaged(
+                f"{path}: line 1 names {first.split(separator)}, not {list(fields)}; {_REMEDY}."
+            )
+    rows = []
+    for number, line in lines:
+        found = line.split(separator)
+        if len(found) != len(fields):
+            raise DataDamaged(
+                f"{path}: line {number} has {len(found)} fields where {len(fields)} are expected; "
+                f"{_REMEDY}."
+            )
+        rows.append(dict(zip(fields, found, strict=True)))
+    return tuple(rows), file
+
+
+def read_json_lines(path: Path, fields: Sequence[str]) -> tuple[Rows, TextFile]:
+    """Read one JSON object a line, with at least these fields.
+
+    Raises:
+        DataUnavailable: There is no such file.
+        DataDamaged: The file is damaged, or a line is no object with these fields.
+    """
+    file = read_text(path)
+    rows = []
+    for number, line in enumerate(file.lines, start=1):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise DataDamaged(f"{path}: line {number} is not JSON ({error.msg}); {_REMEDY}.") from (
+                error
+            )
+        absent = [name for name in fields if not isinstance(row, dict) or name not in row]
+        if absent:
+            raise DataDamaged(f"{path}: line {number} has no field {absent[0]!r}; {_REMEDY}.")
+        rows.append(row)
+    return tuple(rows), file
