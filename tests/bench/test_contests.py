@@ -1,0 +1,89 @@
+"""The preset `families`: every task's own contest, planned seed by seed and refused nowhere."""
+
+from collections import Counter
+from itertools import groupby
+
+import pytest
+
+from bench.api import registry
+from bench.api.registry import Home
+from bench.api.resolve import resolve
+from bench.api.selector import parse
+from bench.plan import Request, contested_tasks, plan, quality_cell
+from bench.presets import CONTROLS, PRESETS
+from bench.train.assemble import cell_refusal
+
+CONTESTED = [task.name for task in contested_tasks()]
+
+
+@pytest.fixture(scope="module")
+def families():
+    """What `families` would hold without a limit of time."""
+    return plan(Request(preset="families", minutes=1e6))
+
+
+def contest(name):
+    return registry.entry("task", name).target.contest
+
+
+def test_every_contested_task_stands_in_the_plan_with_controls_and_baseline(families):
+    assert CONTESTED
+    beside = {resolve(name).canonical.show() for name in (*CONTROLS, "scaled_dot")}
+    for name in CONTESTED:
+        found = {p.cell.variant for p in families.quality if parse(p.cell.task).name == name}
+        assert beside <= found
+        assert {resolve(e.variant).canonical.show() for e in contest(name)} <= found
+
+
+def test_seeds_come_one_after_the_other_so_that_a_run_cut_short_is_whole(families):
+    seeds = [planned.cell.seed for planned in families.quality]
+    assert [seed for seed, _ in groupby(seeds)] == list(range(PRESETS["families"].seeds))
+    assert len(set(Counter(seeds).values())) == 1
+
+
+def test_nothing_is_timed_and_nothing_is_planned_twice(families):
+    assert not families.speed
+    ids = [cell.id for cell in families.cells]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("name", CONTESTED)
+def test_no_entrant_of_a_contest_is_refused(name):
+    request = Request(preset="families")
+    for entrant in contest(name):
+        spec = resolve(entrant.variant)
+        home = Home(task=entrant.task or name, backbone=entrant.backbone, slot=entrant.slot)
+        cell = quality_cell(request, spec, home, 0).cell
+        task = registry.entry("task", parse(cell.task).name).target
+        reason = cell_refusal(spec, task, parse(cell.backbone), cell.slot)
+        assert reason is None, f"{entrant.variant} on {cell.task}: {reason}"
+
+
+@pytest.mark.parametrize("name", CONTESTED)
+def test_a_contest_names_each_entrant_once_and_has_a_family(name):
+    entrants = contest(name)
+    assert len(set(entrants)) == len(entrants)
+    assert registry.entry("task", name).target.family
+    plain = {e.variant for e in entrants if not (e.backbone or e.slot or e.task)}
+    assert not plain & {*CONTROLS, "scaled_dot"}, "the planner adds these"
+
+
+def test_asked_variants_alone_run_beside_controls_and_baseline():
+    name = CONTESTED[0]
+    asked = contest(name)[0].variant
+    made = plan(Request(preset="families", tasks=name, variants=asked, seeds=1))
+    found = {planned.cell.variant for planned in made.quality}
+    assert found == {resolve(one).canonical.show() for one in (asked, *CONTROLS, "scaled_dot")}
+
+
+def test_sizes_are_those_of_quick():
+    name = CONTESTED[0]
+    cell = plan(Request(preset="families", tasks=name, seeds=1)).quality[0].cell
+    quick = quality_cell(Request(preset="quick"), resolve("uniform"), Home(task=name), 0).cell
+    assert (cell.task, cell.backbone, cell.protocol) == (quick.task, quick.backbone, quick.protocol)
+
+
+def test_the_families_fit_their_budget(families):
+    within = plan(Request(preset="families"))
+    assert [planned.cell.id for planned in within.quality] == [c.cell.id for c in families.quality]
+    assert within.seconds <= PRESETS["families"].budget_s
