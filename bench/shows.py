@@ -247,7 +247,13 @@ def fetch(name: str) -> str:
     folder = hub.fetch(name)
     copy = hub.read_copy(name)
     assert copy is not None, "a fetched copy can be read"
-    return f"{name}: revision {copy.revision}, {len(copy.files)} files in {folder}"
+    told = f"{name}: revision {copy.revision}, {len(copy.files)} files in {folder}"
+    if hub.UNPINNED in copy.revision:
+        told += (
+            "\nWarning: no commit of this data set is pinned here, so another machine may fetch "
+            "other data; compare the revisions that reports print."
+        )
+    return told
 
 
 def environment(as_json: bool) -> str:

@@ -28,6 +28,7 @@ Resolve = Callable[[str, str], str]
 """(data set id, revision) -> full commit; by default one question to the hub."""
 
 _PROBE_TIMEOUT_S = 5.0
+UNPINNED = "(unpinned)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,11 @@ class HubDataset:
     license: str
     license_open: bool
 
+    @property
+    def pinned(self) -> bool:
+        """Whether `revision` is one commit, not a branch that moves."""
+        return len(self.revision) == 40 and set(self.revision) <= set("0123456789abcdef")
+
 
 @dataclass(frozen=True, kw_only=True)
 class HubCopy:
@@ -49,6 +55,7 @@ class HubCopy:
 
     folder: Path
     revision: str
+    """Commit that was fetched; it ends in `(unpinned)` where another may be fetched tomorrow."""
     splits: Mapping[str, tuple[dict[str, Any], ...]]
     files: Mapping[str, str]
     """File name -> SHA-256."""
@@ -198,7 +205,7 @@ def _store(
             files[f"{split}.jsonl"] = hashlib.sha256(content).hexdigest()
         source = {
             "dataset": entry.dataset,
-            "revision": commit,
+            "revision": commit if entry.pinned else f"{commit} {UNPINNED}",
             "license": entry.license,
             "license_open": entry.license_open,
             "datasets": version("datasets"),

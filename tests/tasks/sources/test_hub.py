@@ -1,10 +1,12 @@
 """A fetched copy remembers its source, is checked on reading, and never asks the hub again."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bench import shows
 from bench.api.errors import DataDamaged, DataUnavailable, UnknownName
 from tasks.sources import hub
 
@@ -47,7 +49,7 @@ def fetch_tiny() -> Path:
 def test_a_copy_holds_the_fields_and_the_source():
     folder = fetch_tiny()
     copy = hub.read_copy("tiny")
-    assert copy.revision == "0123abc"
+    assert copy.revision == "0123abc (unpinned)", "`main` is a branch, which moves"
     assert copy.splits["train"][0] == {"de": "eins\u2028", "en": "eins\u2028 in English"}
     assert {split: len(rows) for split, rows in copy.splits.items()} == {
         "train": 2,
@@ -119,6 +121,22 @@ def test_an_unreachable_hub_is_one_sentence(monkeypatch):
 def test_an_unknown_name_is_answered_with_a_known_one():
     with pytest.raises(UnknownName, match="did you mean 'multi30k'"):
         hub.fetch("multi30")
+
+
+def test_fetching_what_is_not_pinned_warns_and_says_which_commit_came(monkeypatch):
+    fetch_tiny()
+    told = shows.fetch("tiny")
+    assert "revision 0123abc (unpinned)" in told
+    assert "Warning: no commit of this data set is pinned" in told
+
+
+def test_a_pinned_commit_is_told_as_it_is(monkeypatch):
+    commit = "ab" * 20
+    entry = replace(hub.FETCHABLE["tiny"], revision=commit)
+    monkeypatch.setitem(hub.FETCHABLE, "tiny", entry)
+    hub.fetch("tiny", load=lambda dataset, _: load(dataset, "0123abc"), resolve=lambda *_: commit)
+    assert shows.fetch("tiny").startswith(f"tiny: revision {commit}, 3 files")
+    assert "Warning" not in shows.fetch("tiny")
 
 
 def test_multi30k_is_pinned_and_not_open():
