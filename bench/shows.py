@@ -228,16 +228,24 @@ def data_sets(data_dir: str) -> str:
     from tasks.sources.mirror import data_folder
 
     mirror = data_folder(Path(data_dir) if data_dir else None)
+    readers: dict[str, list[Entry]] = {name: [] for name in FETCHABLE}
+    for task in registry.entries("task").values():
+        for name in task.target.data_sets:
+            readers.setdefault(name, []).append(task)
     rows = []
-    for name, entry in FETCHABLE.items():
+    for name, tasks in sorted(readers.items()):
+        entry = FETCHABLE.get(name)
         if mirror is not None and (mirror / name).is_dir():
             where = str(mirror / name)
-        elif read_copy(name, None) is not None:
+        elif entry is not None and read_copy(name, None) is not None:
             where = "fetched copy in the cache"
         else:
-            where = f"not here; {fetch_command(name)}"
-        rows.append([name, entry.dataset, entry.license, where])
-    return tabulate(rows, ["data set", "hub id", "licence", "where"], tablefmt="simple")
+            where = f"not here; {fetch_command(name)}" if entry else "not here; no hub copy"
+        licenses = [entry.license] if entry else [task.target.data_license for task in tasks[:1]]
+        used = ", ".join(task.name for task in tasks)
+        rows.append([name, used, entry.dataset if entry else "", *licenses, where])
+    heads = ["data set", "tasks", "hub id", "license", "where"]
+    return tabulate(rows, heads, tablefmt="simple", maxcolwidths=[None, 30, None, 50, None])
 
 
 def fetch(name: str) -> str:

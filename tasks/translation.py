@@ -105,6 +105,7 @@ class Translation(Task):
     decodes = True
     needs_predictions = False
     needs_download = True
+    data_sets = ("multi30k",)
     data_license = "no open license; research use (Multi30k)"
     chance = 0.0
 

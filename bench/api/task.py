@@ -352,6 +352,9 @@ class Task:
     anchors: ClassVar[tuple[Anchor, ...]] = ()
     regresses: ClassVar[bool] = False
     """Whether `Batch.values` are predicted, not words."""
+    data_sets: ClassVar[tuple[str, ...]] = ()
+    """What it reads, by the names of the mirror's folders; nothing where it generates its data or
+    takes them from a library."""
     data_license: ClassVar[str] = "open (generated)"
     needs_download: ClassVar[bool] = False
     """Whether the data do not ship with the bench or a library."""

@@ -256,3 +256,9 @@ def test_the_examples_in_docstrings_run(name):
     assert found.failed == 0
     if name in DRAWN_MODULES:
         assert found.attempted > 0, "a task that needs no download shows one example"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_task_that_must_be_downloaded_names_its_data_sets(name):
+    target = registry.entry("task", name).target
+    assert bool(target.data_sets) == target.needs_download
