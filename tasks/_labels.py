@@ -39,14 +39,12 @@ def label_scores(answers: Sequence[Answer]) -> list[Scored]:
     ]
 
 
-def ranking_scores(answers: Sequence[Answer], positive: int) -> list[Scored]:
-    """Areas under the ROC and the precision-recall curve of two labels; nothing if one is absent.
+def chances(answers: Sequence[Answer], positive: int) -> tuple[list[bool], list[float]]:
+    """Whether each example has the positive label, and the probability that it was given.
 
-    The probability of the positive label is read off the likelihood of the true one, which is
-    exact only where a network cannot say anything else: a vocabulary of the two labels.
+    The probability is read off the likelihood of the true label, which is exact only where a
+    network cannot say anything else: a vocabulary of the two labels.
     """
-    from sklearn.metrics import average_precision_score, roc_auc_score  # noqa: PLC0415
-
     true, chance = [], []
     for answer in answers:
         assert answer.nll is not None, "labels have likelihoods"
@@ -54,6 +52,14 @@ def ranking_scores(answers: Sequence[Answer], positive: int) -> list[Scored]:
         likelihood = (-answer.nll[answer.batch.mask]).exp()
         true += found.tolist()
         chance += torch.where(found, likelihood, 1 - likelihood).tolist()
+    return true, chance
+
+
+def ranking_scores(answers: Sequence[Answer], positive: int) -> list[Scored]:
+    """Areas under the ROC and the precision-recall curve; nothing if a label is absent."""
+    from sklearn.metrics import average_precision_score, roc_auc_score  # noqa: PLC0415
+
+    true, chance = chances(answers, positive)
     if len(set(true)) < 2:
         return []
     return [

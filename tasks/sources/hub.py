@@ -71,6 +71,14 @@ FETCHABLE: dict[str, HubDataset] = {
         license="no licence stated; images: Flickr terms, non-commercial research and education",
         license_open=False,
     ),
+    "sst2_sentences": HubDataset(
+        dataset="SetFit/sst2",
+        revision="main",  # no commit is known, so it is not pinned
+        splits={"train": 6920, "validation": 872, "test": 1821},
+        fields=("text", "label"),
+        license="no license stated",
+        license_open=False,
+    ),
 }
 
 

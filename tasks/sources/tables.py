@@ -1,6 +1,7 @@
 """Rows with named fields: tables and JSON lines of the mirror, read as strictly as text."""
 
 import json
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,3 +136,39 @@ def read_json_lines(path: Path, fields: Sequence[str]) -> tuple[Rows, TextFile]:
             raise DataDamaged(f"{path}: line {number} has no field {absent[0]!r}; {_REMEDY}.")
         rows.append(row)
     return tuple(rows), file
+
+
+def numbered(
+    rows: Rows, field: str, values: Mapping[Any, int], path: Path, *, first: int = 1
+) -> Rows:
+    """Turn what stands in a field into its number.
+
+    Args:
+        rows: Of one file, a line each.
+        field: The field.
+        values: What may stand there -> its number.
+        path: The file, for the message.
+        first: Line of the first row.
+
+    Raises:
+        DataDamaged: Something else stands in a line.
+    """
+    found = []
+    for number, row in enumerate(rows, start=first):
+        if not isinstance(row[field], str | int) or row[field] not in values:
+            raise DataDamaged(
+                f"{path}: line {number} has {field} {row[field]!r}, none of {list(values)}; "
+                f"{_REMEDY}."
+            )
+        found.append({**row, field: values[row[field]]})
+    return tuple(found)
+
+
+def held_out(rows: Rows, every: int) -> tuple[Rows, Rows]:
+    """Divide rows into those to train on and one of `every`, by a draw that never changes.
+
+    Rows at a fixed distance could all have one label, where a file has labels in turn.
+    """
+    chosen = set(random.Random(0).sample(range(len(rows)), len(rows) // every))
+    train = tuple(row for at, row in enumerate(rows) if at not in chosen)
+    return train, tuple(row for at, row in enumerate(rows) if at in chosen)

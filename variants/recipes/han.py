@@ -19,5 +19,5 @@ register_recipe(
         url="https://aclanthology.org/N16-1174",
         where="sections 2.2 and 2.3",
     ),
-    home=Home(task=""),
+    home=Home(task="hier_doc"),
 )

@@ -1,0 +1,284 @@
+"""Texts with one label: parts, vocabularies, evidence and scores of the tasks that read or draw."""
+
+import gzip
+import itertools
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from bench.api.errors import InvalidConfig
+from bench.api.instrument import Subject
+from bench.api.registry import Home, entries, make
+from bench.api.resolve import resolve
+from bench.api.selector import parse
+from bench.api.task import Answer
+from bench.plan import Request, quality_cell
+from bench.train.assemble import assemble
+from bench.train.evaluate import evaluate
+from bench.train.quality import train_cell
+from tasks._texts import heaviest_segment, hide_words
+from tasks.hier_doc import ASSERTIONS, HEDGES
+from tasks.keyword_cls import TOPICS
+from tasks.mimic3_demo import divided, interval
+from tasks.visits import COURSES, GRAVE
+
+DRAWN = ("keyword_cls", "hier_doc", "visits")
+TRAIN = "a fine film\t1\nshared words\t0\na dull film\t0\na dull film\t1\n"
+
+
+@pytest.fixture
+def sst2(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
+    texts = {"train": TRAIN, "dev": "Shared  words\t0\n", "test": "zyzzyva a film\t1\na\t0\n"}
+    folder = tmp_path / "sst2_sentences"
+    folder.mkdir()
+    for stem, text in texts.items():
+        (folder / f"{stem}.tsv.gz").write_bytes(gzip.compress(text.encode()))
+    return lambda options="sst2[least=1]": make("task", parse(options), 0, tmp_path)
+
+
+def shown(task, batch):
+    text = batch.sources[0]
+    mask = torch.ones_like(text.tokens, dtype=torch.bool) if text.mask is None else text.mask
+    rows = zip(text.tokens, mask, strict=True)
+    return [task.tokens(row[real].tolist(), source=True) for row, real in rows]
+
+
+def perfect(task, split="test"):
+    """Answers that are right and certain, with all weight on the first evidence."""
+    for batch in task.evaluation(split):
+        weights = None
+        if batch.gold is not None:
+            places = batch.gold[:, 0].argmax(-1)
+            weights = torch.nn.functional.one_hot(places, batch.gold.shape[2]).float()[:, None]
+        nothing = torch.zeros(batch.targets.shape)
+        yield Answer(batch, predicted=batch.targets, nll=nothing, weights=weights)
+
+
+def values(scores):
+    return {scored.metric: scored.value for scored in scores}
+
+
+def test_words_of_the_test_alone_are_unknown(sst2):
+    task = sst2()
+    (batch,) = task.evaluation("test")
+    assert sorted(shown(task, batch)) == [["<unk>", "a", "film"], ["a"]]
+    assert batch.names == ("a", "zyzzyva a film")
+
+
+def test_texts_that_occur_elsewhere_are_not_trained_on(sst2):
+    task = sst2()
+    assert [row.text for row in task.parts["train"]] == ["a fine film", "a dull film"]
+    assert task.notes["repeats"].startswith("2 training texts")
+    assert "shared" not in task.vocabulary.words
+
+
+def test_the_cache_gives_the_same_texts_again(sst2):
+    first, again = sst2(), sst2()
+    assert first.parts == again.parts
+    assert first.vocabulary.words == again.vocabulary.words
+    assert len(sst2("sst2[least=2]").vocabulary) < len(first.vocabulary)
+
+
+def test_an_epoch_has_every_training_text_once(sst2):
+    task = sst2("sst2[least=1,hidden=0.0]")
+    stream = task.training(1, torch.Generator().manual_seed(0))
+    texts = [shown(task, next(stream))[0] for _ in range(2)]
+    assert sorted(texts) == [["a", "dull", "film"], ["a", "fine", "film"]]
+
+
+def test_hidden_words_are_about_their_share(sst2):
+    (batch,) = sst2().evaluation("test")
+    text = replace(batch.sources[0], tokens=torch.full((2, 5000), 9), mask=None)
+    found = hide_words(replace(batch, sources=(text,)), 0.25, torch.Generator().manual_seed(0))
+    assert set(found.sources[0].tokens.flatten().tolist()) == {3, 9}
+    assert abs((found.sources[0].tokens == 3).float().mean() - 0.25) < 0.02
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_right_answers_and_weights_have_the_best_scores(name):
+    task = make("task", parse(f"{name}[evaluate=50]"), 0)
+    found = values(task.score("test", list(perfect(task))))
+    assert found.pop("alignment_entropy_nats") == 0
+    assert set(found.values()) == {1.0}
+    assert set(found) == {metric.name for metric in task.metrics} - {"alignment_entropy_nats"}
+
+
+def test_wrong_answers_are_counted():
+    task = make("task", parse("keyword_cls[evaluate=50]"), 0)
+    wrong = [replace(a, predicted=(a.predicted + 1) % 4) for a in perfect(task)]
+    found = values(task.score("test", wrong))
+    assert found["label_accuracy"] == 0
+    assert found["macro_f1"] == 0
+
+
+def test_certain_and_wrong_ranks_last():
+    task = make("task", parse("visits[evaluate=50]"), 0)
+    wrong = [replace(a, nll=torch.full(a.batch.targets.shape, 20.0)) for a in perfect(task)]
+    assert values(task.score("test", wrong))["auroc"] == pytest.approx(0, abs=1e-6)
+
+
+def test_the_heaviest_sentence_is_that_of_the_largest_sum():
+    task = make("task", parse("hier_doc[evaluate=1]"), 0)
+    (answer,) = perfect(task)
+    segments = answer.batch.sources[0].segments
+    evidence = segments[0][answer.batch.gold[0, 0] > 0][0]
+    inside = (segments == evidence).float()
+    others = 1 - inside
+    one_word = torch.zeros_like(others).scatter(1, others.argmax(1, keepdim=True), 1.0)
+    # one heavy word elsewhere against a sentence of lighter ones
+    weights = 0.6 * inside / inside.sum() + 0.4 * one_word
+    assert heaviest_segment([replace(answer, weights=weights[:, None])]) == 1.0
+    weights = 0.4 * inside / inside.sum() + 0.6 * one_word
+    assert heaviest_segment([replace(answer, weights=weights[:, None])]) == 0.0
+    assert heaviest_segment([replace(answer, weights=None)]) is None
+
+
+def test_one_topic_is_meant_and_the_others_are_denied():
+    task = make("task", parse("keyword_cls[evaluate=80]"), 3)
+    topics = {word: name for name, words in TOPICS.items() for word in words}
+    (batch,) = task.evaluation("test")
+    for words, label, gold in zip(shown(task, batch), batch.references, batch.gold, strict=True):
+        assert 40 <= len(words) <= 80
+        places = [at for at, word in enumerate(words) if word in topics]
+        meant = [at for at in places if at == 0 or words[at - 1] != "not"]
+        assert len(places) == 3
+        assert [topics[words[at]] for at in meant] == [label]
+        assert gold[0].nonzero().flatten().tolist() == meant
+    assert set(batch.references) == set(TOPICS)
+
+
+def test_one_sentence_asserts_its_topic_and_all_others_hedge():
+    task = make("task", parse("hier_doc[evaluate=40]"), 3)
+    (batch,) = task.evaluation("test")
+    segments = batch.sources[0].segments
+    for row, words in enumerate(shown(task, batch)):
+        numbers = segments[row][: len(words)].tolist()
+        (place,) = [at for at, word in enumerate(words) if word in ASSERTIONS]
+        assert words[place + 1] in TOPICS[batch.references[row]]
+        assert sum(word in HEDGES for word in words) == numbers[-1]
+        expected = [at for at, number in enumerate(numbers) if number == numbers[place]]
+        assert batch.gold[row, 0].nonzero().flatten().tolist() == expected
+
+
+def test_one_grave_event_decides_and_other_notes_say_anything():
+    task = make("task", parse("visits[evaluate=60]"), 3)
+    (batch,) = task.evaluation("test")
+    said = []
+    for words, label in zip(shown(task, batch), batch.references, strict=True):
+        (place,) = [at for at, word in enumerate(words) if word in GRAVE]
+        assert words[place + 1] in COURSES[task.labels.index(label)]
+        said += [sum(word in notes for word in words) for notes in COURSES]
+    assert min(said) > 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "keyword_cls[decoys=4]",
+        "keyword_cls[length=5]",
+        "hier_doc[sentences=1]",
+        "visits[events=1]",
+        "sst2[hidden=1.0]",
+        "sst2[vocab=4]",
+        "imdb[words=0]",
+        "mimic3_demo[least=0]",
+    ],
+)
+def test_options_without_meaning_are_refused(options):
+    with pytest.raises(InvalidConfig, match=options.partition("[")[0].replace("sst2", "texts")):
+        make("task", parse(options), 0)
+
+
+def test_a_patient_is_in_one_part_and_every_part_has_deaths():
+    stays = [{"patient": str(at // 2), "label": int(at % 6 == 0)} for at in range(80)]
+    parts = divided(stays)
+    assert parts == divided(stays)
+    for one, other in itertools.combinations(parts.values(), 2):
+        assert not {stay["patient"] for stay in one} & {stay["patient"] for stay in other}
+    assert sum(len(part) for part in parts.values()) == 80
+    assert all({stay["label"] for stay in part} == {0, 1} for part in parts.values())
+
+
+def test_the_interval_says_how_little_is_known():
+    true = [True, False] * 10
+    chance = [0.6 if at % 3 else 0.4 for at in range(20)]
+    text = interval(true, chance)
+    assert "n = 20 stays with 10 deaths" in text
+    low, high = (float(text.split()[at]) for at in (1, 3))
+    assert low < 0.5 < high
+    assert interval([True] * 3, [0.1, 0.2, 0.3]).startswith("no interval")
+
+
+@pytest.mark.parametrize("name", ["keyword_cls", "visits"])
+def test_weights_of_texts_can_be_erased(name):
+    cell = quality_cell(Request(preset="smoke"), resolve("context_vector"), Home(task=name), 0).cell
+    with torch.random.fork_rng():
+        built = assemble(cell, None)
+    seen = evaluate(
+        built.task, built.system.there, "test", torch.device("cpu"), itertools.count().__next__
+    )
+    batches = tuple(answer.batch for answer in seen.answers)
+    built.system.there.eval()
+    subject = Subject(backbone=built.system.there, task=built.task, batches=batches, seed=0)
+    found = values(make("instrument", parse("erasure[most=4]")).measure(subject))
+    assert {"erase_flip_share", "erased_by_attention_share", "erased_by_random_share"} <= set(found)
+
+
+FAMILIES = {"text classification", "long documents", "event sequences"}
+MINE = [n for n, e in entries("task").items() if e.target.family in FAMILIES]
+
+
+@pytest.mark.parametrize("name", MINE)
+def test_no_entrant_of_a_contest_is_refused(name):
+    from bench.train.assemble import cell_refusal
+
+    target = entries("task")[name].target
+    assert target.contest
+    for one in target.contest:
+        home = Home(task=one.task or name, backbone=one.backbone, slot=one.slot)
+        cell = quality_cell(Request(preset="smoke"), resolve(one.variant), home, 0).cell
+        reason = cell_refusal(resolve(cell.variant), target, parse(cell.backbone), cell.slot)
+        assert reason is None
+
+
+def learned(task, variant, protocol, **place):
+    home = Home(task=task, **place)
+    cell = quality_cell(
+        Request(preset="families", tasks=task, protocol=protocol), resolve(variant), home, 0
+    ).cell
+    rows = train_cell(cell, data_dir=Path(os.environ.get("BENCH_DATA_DIR") or ".")).rows
+    return {row.metric: row.value for row in rows if row.split == "test" and not row.axis}
+
+
+@pytest.mark.slow
+def test_attention_learns_which_words_count():
+    options = "keyword_cls[length=24,noise=100,evaluate=200]"
+    found = learned(options, "context_vector", "adam[lr=0.005,steps=200,evaluate_every=200]")
+    assert found["label_accuracy"] > 0.7
+
+
+@pytest.mark.slow
+def test_attention_finds_the_sentence_that_decides():
+    options = "hier_doc[sentences=8,noise=100,evaluate=200]"
+    found = learned(options, "han", "adam[lr=0.01,steps=120,evaluate_every=120]")
+    assert found["label_accuracy"] > 0.8
+    assert found["top_sentence_match"] > 0.6
+
+
+@pytest.mark.slow
+def test_attention_finds_the_planted_event():
+    options = "visits[events=12,codes=100,noise=50,evaluate=200]"
+    found = learned(options, "seq2vec_attention", "adam[lr=0.01,steps=120,evaluate_every=120]")
+    assert found["auroc"] > 0.9
+    assert found["top_event_match"] > 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.environ.get("BENCH_DATA_DIR"), reason="BENCH_DATA_DIR is not set")
+def test_sentiment_is_learned_from_real_sentences():
+    found = learned("sst2[test=600]", "context_vector", "adam[steps=300,evaluate_every=300]")
+    assert found["label_accuracy"] > 0.65
