@@ -50,7 +50,7 @@ class Inflection(WordPairs):
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
         """Exact match and edit distance of the greedy output."""
-        said, references = zip(*self.said(answers), strict=True)
+        said, references, _ = zip(*self.said(answers), strict=True)
         return [
             Scored(metric=SEQUENCE_ACCURACY.name, value=exact_match(said, references)),
             Scored(metric=EDITS.name, value=edit_distance(said, references)),

@@ -10,7 +10,7 @@ https://arxiv.org/abs/1704.04368, section 2.2.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 
@@ -19,6 +19,7 @@ from tasks.sources.bucketing import bucketed_batches, pad_rows
 from tasks.sources.words import BOS, EOS, SPECIAL_WORDS, UNK, Vocabulary
 
 EVALUATED_ROWS = 128
+Row = TypeVar("Row")
 
 
 class Pair(NamedTuple):
@@ -26,6 +27,17 @@ class Pair(NamedTuple):
 
     source: tuple[str, ...]
     target: tuple[str, ...]
+    references: tuple[str, ...] = ()
+    """Texts that are scored against, where they are not just the target."""
+
+
+def spread(rows: Sequence[Row], count: int) -> list[Row]:
+    """Take so many rows, evenly spread over all of them, or all if they are fewer.
+
+    >>> spread([0, 1, 2, 3, 4, 5, 6], 3)
+    [0, 2, 4]
+    """
+    return list(rows[:: max(1, len(rows) // count)][:count])
 
 
 class Encoded(NamedTuple):
@@ -108,18 +120,21 @@ class WordPairs(Task):
         return replace(
             found,
             names=tuple(" ".join(row.pair.source) for row in rows),
-            references=tuple(" ".join(row.pair.target) for row in rows),
+            references=tuple(
+                "\n".join(row.pair.references or (" ".join(row.pair.target),)) for row in rows
+            ),
         )
 
     def said(self, answers: Sequence[Answer]) -> list[Pair]:
-        """What was decoded of every row, beside what it had to be: (said, reference)."""
+        """What was decoded of every row as `source`, its first reference as `target`."""
         found = []
         for answer in answers:
             batch = answer.batch
             assert answer.generated is not None, "these tasks decode"
             rows = zip(answer.generated, batch.extra_words, batch.references, strict=True)
             for ids, extra, reference in rows:
-                found.append(Pair(tuple(self.words(ids, extra)), tuple(reference.split())))
+                first, *_ = reference.split("\n")
+                found.append(Pair(tuple(self.words(ids, extra)), tuple(first.split())))
         return found
 
     def sources(self, answers: Sequence[Answer]) -> list[list[str]]:
@@ -135,12 +150,16 @@ class WordPairs(Task):
             for n in ids
         ]
 
+    def knows(self, word: str) -> bool:
+        """Whether the vocabulary holds a word."""
+        return self.vocabulary.encode([word]) != [UNK]
+
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """Every n-th row, from short sources to long ones."""
         names = [name for answer in answers for name in answer.batch.names]
         rows = [
             Sample(name, " ".join(reference), " ".join(said))
-            for name, (said, reference) in zip(names, self.said(answers), strict=True)
+            for name, (said, reference, _) in zip(names, self.said(answers), strict=True)
         ]
         return rows[:: max(1, len(rows) // count)][:count]
 

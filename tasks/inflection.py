@@ -6,10 +6,12 @@ segment neural transduction", https://arxiv.org/abs/1609.08194, and of Aharoni &
 "Morphological inflection generation with hard monotonic attention",
 https://arxiv.org/abs/1611.01487.
 
-Deviations: tags come before the letters of the lemma; presets of less than a minute evaluate on the
-first rows of validation and test, as many as the options say.
+Deviations: tags come before the letters of the lemma, a space inside a word is a letter of its own,
+and the presets smoke and quick evaluate on as many words as their options say, spread evenly over
+validation and test. Training pairs that stand in those parts are left out.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -19,9 +21,9 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Batch, Split, TaskPreset
 from tasks._inflection import Inflected, Inflection, rule_baselines, spelled
-from tasks._word_pairs import Pair
+from tasks._word_pairs import Pair, spread
 from tasks.sources.sigmorphon2017 import Language, Size, load_sigmorphon2017
-from tasks.sources.tables import Rows
+from tasks.sources.tables import Row
 from tasks.sources.words import Vocabulary
 
 # our own choice of common words; the forms are those of any grammar
@@ -56,7 +58,7 @@ class InflectionConfig(Config):
     train: int = 0
     """Training pairs to use, the first ones; 0 for all."""
     evaluate: Annotated[int, IntRange(1, 1000)] = 1000
-    """Words of validation and of test, the first ones; each has 1000."""
+    """Words of validation and of test, spread evenly; each has 1000."""
 
     def __post_init__(self) -> None:
         """Check the counts."""
@@ -104,16 +106,13 @@ class RealInflection(Inflection):
         table = load_sigmorphon2017(config.language, config.size, data_dir)
         self.notes["data"] = table.note
         count = config.train or len(table.parts["train"])
-        held = [
-            _inflected(table.parts["validation"][: config.evaluate]),
-            _inflected(table.parts["test"][: config.evaluate]),
-        ]
+        held = [_inflected(table.parts[part]) for part in ("validation", "test")]
         seen = set(held[0] + held[1])
         train = [row for row in _inflected(table.parts["train"][:count]) if row not in seen]
         self.rows: dict[Split, list[Inflected]] = {
             "train": list(dict.fromkeys(train)),
-            "validation": held[0],
-            "test": held[1],
+            "validation": spread(held[0], config.evaluate),
+            "test": spread(held[1], config.evaluate),
         }
         pairs: dict[Split, list[Pair]] = {
             part: [spelled(row) for row in rows] for part, rows in self.rows.items()
@@ -130,5 +129,5 @@ class RealInflection(Inflection):
         return self.inflected(SHOWN[self.config.language])
 
 
-def _inflected(rows: Rows) -> list[Inflected]:
+def _inflected(rows: Sequence[Row]) -> list[Inflected]:
     return [Inflected(row["lemma"], tuple(row["tags"].split(";")), row["form"]) for row in rows]
