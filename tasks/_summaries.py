@@ -1,8 +1,9 @@
 """What tasks of summarization share: mechanisms, scores and the baselines without a network."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from bench.api.task import Answer, Entrant, Scored, Split
+from bench.api.task import Answer, Entrant, Metric, Scored, Split
 from tasks._text_scores import (
     NOVEL,
     REPEATED,
@@ -23,7 +24,14 @@ from tasks._word_pairs import Pair, WordPairs
 class Summaries(WordPairs):
     """Words of a summary from the words of a document; greedy decoding, ROUGE."""
 
-    metrics = (ROUGE_1, ROUGE_2, ROUGE_L, UNKNOWN_SAID, REPEATED, NOVEL)
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        ROUGE_1,
+        ROUGE_2,
+        ROUGE_L,
+        UNKNOWN_SAID,
+        REPEATED,
+        NOVEL,
+    )
     family = "summarisation"
     contest = (
         Entrant(variant="additive"),

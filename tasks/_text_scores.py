@@ -160,7 +160,7 @@ def _bigrams(words: Words) -> list[tuple[str, str]]:
 
 
 @cache
-def _rouge_scorer() -> Any:  # noqa: ANN401 - the library has no types
+def _rouge_scorer() -> Any:
     from rouge_score.rouge_scorer import RougeScorer  # noqa: PLC0415 - a second to import
 
     return RougeScorer(list(ROUGES), use_stemmer=False)

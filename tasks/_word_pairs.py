@@ -32,12 +32,13 @@ class Pair(NamedTuple):
 
 
 def spread(rows: Sequence[Row], count: int) -> list[Row]:
-    """Take so many rows, evenly spread over all of them, or all if they are fewer.
+    """Take so many rows, evenly spread over all of them; all if they are fewer or count is 0.
 
     >>> spread([0, 1, 2, 3, 4, 5, 6], 3)
     [0, 2, 4]
     """
-    return list(rows[:: max(1, len(rows) // count)][:count])
+    wanted = count or max(1, len(rows))
+    return list(rows[:: max(1, len(rows) // wanted)][:wanted])
 
 
 class Encoded(NamedTuple):
@@ -78,9 +79,7 @@ class WordPairs(Task):
         for pair in pairs:
             ids, extended, extra = self.vocabulary.extend(pair.source)
             target = self.vocabulary.encode_extended(pair.target, extra)
-            found.append(
-                Encoded([*ids, EOS], [*extended, EOS], tuple(extra), [*target, EOS], pair)
-            )
+            found.append(Encoded([*ids, EOS], [*extended, EOS], tuple(extra), [*target, EOS], pair))
         return found
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:

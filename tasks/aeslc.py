@@ -77,9 +77,7 @@ class AeslcConfig(Config):
     "task",
     "aeslc",
     config=AeslcConfig,
-    citation=Citation(
-        text="Zhang and Tetreault, 2019", url="https://aclanthology.org/P19-1043"
-    ),
+    citation=Citation(text="Zhang and Tetreault, 2019", url="https://aclanthology.org/P19-1043"),
 )
 class Aeslc(Summaries):
     """The first words of an e-mail to its subject."""
@@ -95,7 +93,7 @@ class Aeslc(Summaries):
         "quick": TaskPreset(
             options="aeslc[words=50,vocab=1000,train=5000,evaluate=250]",
             backbone="rnn_seq2seq[hidden=96,embedding=64]",
-            protocol="adam[lr=0.004,steps=400,batch=32,evaluate_every=200]",
+            protocol="adam[lr=0.004,steps=600,batch=32,evaluate_every=300]",
             seconds=25.0,
         ),
         "standard": TaskPreset(
@@ -139,7 +137,7 @@ class Aeslc(Summaries):
         }
         # one copy of each e-mail, and none that is evaluated on
         bodies = {row["email_body"] for rows in held.values() for row in rows}
-        train = {}
+        train: dict[str, Row] = {}
         for row in table.parts["train"]:
             if row["email_body"] not in bodies:
                 train.setdefault(row["email_body"], row)

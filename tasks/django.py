@@ -152,7 +152,7 @@ class Django(WordPairs):
                 pairs[part] = spread(short, config.evaluate)
                 continue
             kept = [pair for pair in dict.fromkeys(short) if pair not in held]
-            pairs[part] = spread(kept, config.train or len(kept))
+            pairs[part] = spread(kept, config.train)
         self.notes["data"] = table.note
         self.notes["left out as too long"] = ", ".join(lengths)
         sides = [side for pair in pairs["train"] for side in (pair.source, pair.target)]

@@ -140,9 +140,7 @@ class RuleInflection(Inflection):
     def baselines(self) -> dict[str, float]:
         """Copying, and rules counted on 2000 words."""
         generator = torch.Generator().manual_seed(self.seed * 7919 + 4)
-        return dict(
-            rule_baselines(self._drawn(SEEN_FOR_RULES, generator), self.rows["test"])
-        )
+        return dict(rule_baselines(self._drawn(SEEN_FOR_RULES, generator), self.rows["test"]))
 
     def showcase(self) -> Batch:
         """The first words of the test."""

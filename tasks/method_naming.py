@@ -149,7 +149,7 @@ class MethodNaming(WordPairs):
         held = {*rows["validation"], *rows["test"]}
         train = [pair for pair in dict.fromkeys(rows["train"]) if pair not in held]
         pairs: dict[Split, list[Pair]] = {
-            "train": spread(train, config.train or len(train)),
+            "train": spread(train, config.train),
             "validation": spread(rows["validation"], config.evaluate),
             "test": spread(rows["test"], config.evaluate),
         }

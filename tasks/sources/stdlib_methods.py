@@ -14,6 +14,7 @@ import sys
 import sysconfig
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -83,8 +84,9 @@ def body_words(text: str, own_name: str) -> list[str]:
     return words
 
 
+@cache
 def load_methods(folder: Path | None = None, *, cache_dir: Path | None = None) -> Methods:
-    """Read all functions of the library; the result is kept in the cache under its hash.
+    """Read all functions of the library; kept in the cache by hash, and by the process.
 
     Args:
         folder: With Python modules; None for that of the interpreter's library.
@@ -112,7 +114,9 @@ def load_methods(folder: Path | None = None, *, cache_dir: Path | None = None) -
         return {"json": np.frombuffer(text, dtype=np.uint8)}
 
     depends = {"files": digest, "revision": REVISION, "python": sys.version_info[:2]}
-    stored = json.loads(kept_arrays("methods", depends, make, cache_dir=cache_dir)["json"].tobytes())
+    stored = json.loads(
+        kept_arrays("methods", depends, make, cache_dir=cache_dir)["json"].tobytes()
+    )
     rows = tuple(Method(module, tuple(name), tuple(body)) for module, name, body in stored)
     version = ".".join(map(str, sys.version_info[:3]))
     return Methods(rows, f"library of Python {version}: {len(files)} files, {digest[:12]}")
@@ -131,15 +135,23 @@ def _methods(path: str, content: bytes) -> Iterator[tuple[str, list[str], list[s
         warnings.simplefilter("ignore")
         tree = ast.parse(text)
     lines = text.split("\n")
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
+    for node in _functions(tree):
         name = subtokens(node.name)
         if node.name.startswith("__") or not 1 <= len(name) <= MOST_NAME:
             continue
         body = body_words(_text_of(node, lines), node.name)
         if len(body) >= LEAST_BODY:
             yield module, name, body[:MOST_BODY]
+
+
+def _functions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Every function below, statements alone being looked through: expressions hold none."""
+    for field in ("body", "orelse", "handlers", "finalbody"):
+        below = getattr(node, field, ())
+        for child in below if isinstance(below, list) else ():
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield child
+            yield from _functions(child)
 
 
 def _text_of(node: ast.FunctionDef | ast.AsyncFunctionDef, lines: Sequence[str]) -> str:
