@@ -9,6 +9,7 @@ al., 2016, https://arxiv.org/abs/1602.03001, section 4.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from bench.api.task import Metric, Scored
@@ -156,7 +157,7 @@ def most_frequent(targets: Sequence[Words]) -> tuple[str, ...]:
 
 
 def _bigrams(words: Words) -> list[tuple[str, str]]:
-    return list(zip(words[:-1], words[1:], strict=True))
+    return list(pairwise(words))
 
 
 @cache

@@ -88,7 +88,7 @@ class LeadCopy(Summaries):
             options="lead_copy",
             backbone="rnn_seq2seq[hidden=64,embedding=32]",
             protocol="adam[lr=0.004,steps=400,batch=32,evaluate_every=200]",
-            seconds=12.0,
+            seconds=9.0,
         ),
         "standard": TaskPreset(
             options="lead_copy[vocab=100,sentences=6,evaluate=1000]",

@@ -22,7 +22,7 @@ from typing import Annotated
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Anchor, Answer, Batch, Scored, Split, TaskPreset
+from bench.api.task import Answer, Batch, Scored, Split, TaskPreset
 from tasks._code import COPYING, FAMILY, baseline_scores
 from tasks._scores import SEQUENCE_ACCURACY
 from tasks._text_scores import (
@@ -45,7 +45,6 @@ OWN = (
         ("is", "empty"),
     ),
 )
-DIFFERS = "one Java project at a time, with names of the same project in training, and a beam."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,26 +113,6 @@ class MethodNaming(WordPairs):
             seconds=600.0,
         ),
     }
-    anchors = (
-        Anchor(
-            what="copying convolutional attention, mean of ten projects",
-            metric="subtoken_f1",
-            value=0.447,
-            text="Allamanis et al., 2016",
-            url="https://arxiv.org/abs/1602.03001",
-            where="section 4.1, results",
-            differs=DIFFERS,
-        ),
-        Anchor(
-            what="standard attention, mean of ten projects",
-            metric="subtoken_f1",
-            value=0.336,
-            text="Allamanis et al., 2016",
-            url="https://arxiv.org/abs/1602.03001",
-            where="section 4.1, results",
-            differs=DIFFERS,
-        ),
-    )
     data_license = "open (PSF-2.0, the library of the interpreter that runs this)"
     chance = 0.0
     ceiling = 1.0
