@@ -58,20 +58,28 @@ class WordPairs(Task):
     decodes = True
     needs_predictions = False
 
-    def settle(self, pairs: Mapping[Split, Sequence[Pair]], vocabulary: Vocabulary) -> None:
+    def settle(
+        self, pairs: Mapping[Split, Sequence[Pair]], vocabulary: Vocabulary, longest: int = 0
+    ) -> None:
         """Keep the pairs of all parts and set the sizes.
 
         Args:
-            pairs: Of every part; those of `train` may be missing where they are drawn.
+            pairs: Of every part; none where they are drawn.
             vocabulary: Counted in the training part.
+            longest: Words of the longest source or target, where pairs are drawn.
         """
         self.pairs = pairs
         self.vocabulary = vocabulary
         every = [pair for part in pairs.values() for pair in part]
-        longest = max(max(len(pair.source), len(pair.target)) for pair in every)
+        lengths = (max(len(pair.source), len(pair.target)) for pair in every)
+        longest = max(lengths, default=longest)
         self.sizes = Sizes((len(vocabulary),), len(vocabulary), longest + 1)
         self._encoded = self.encode(pairs.get("train", ()))
         self._evaluation: dict[Split, list[Batch]] = {}
+
+    def held(self, split: Split) -> Sequence[Pair]:
+        """The pairs of a part; a task that draws them does it here."""
+        return self.pairs[split]
 
     def encode(self, pairs: Iterable[Pair]) -> list[Encoded]:
         """Turn words into ids; each source adds its unknown words."""
@@ -92,7 +100,7 @@ class WordPairs(Task):
     def evaluation(self, split: Split) -> Sequence[Batch]:
         """Rows of about equal length together."""
         if split not in self._evaluation:
-            rows = sorted(self.encode(self.pairs[split]), key=lambda row: len(row.source))
+            rows = sorted(self.encode(self.held(split)), key=lambda row: len(row.source))
             starts = range(0, len(rows), EVALUATED_ROWS)
             self._evaluation[split] = [
                 self.batch(rows[at : at + EVALUATED_ROWS], shown=True) for at in starts

@@ -85,7 +85,7 @@ class RuleInflection(Inflection):
     """Invented lemmas under five sets of tags; the rules are those of `inflect`.
 
     >>> task = RuleInflection(InflConfig(evaluate=4), seed=0)
-    >>> row = task.rows["test"][0]
+    >>> row = task.rows("test")[0]
     >>> inflect(row.lemma, row.tags) == row.form
     True
     """
@@ -117,18 +117,18 @@ class RuleInflection(Inflection):
         self.seed = seed
         letters = [*CONSONANTS, *BACK, *FRONT, "e", "i"]
         tags = sorted({f"+{tag}" for tags in TAGS for tag in tags})
-        parts: dict[Split, int] = {"validation": 2, "test": 3}
-        self.rows: dict[Split, list[Inflected]] = {
-            part: self._drawn(config.evaluate, torch.Generator().manual_seed(seed * 7919 + number))
-            for part, number in parts.items()
-        }
-        pairs: dict[Split, list[Pair]] = {
-            part: [spelled(row) for row in rows] for part, rows in self.rows.items()
-        }
-        self.settle(pairs, Vocabulary([*letters, *tags]))
-        # three tags, or `ge` and `t` around a word, beyond the longest lemma
-        longest = 3 * config.syllables + 5
-        self.sizes = self.sizes._replace(max_length=longest)
+        # three tags before the longest lemma, or `ge` and `t` around it
+        longest = 3 * config.syllables + 4
+        self.settle({}, Vocabulary([*letters, *tags]), longest)
+
+    def rows(self, split: Split) -> list[Inflected]:
+        """The words of validation or test."""
+        number = self.seed * 7919 + (3 if split == "test" else 2)
+        return self._drawn(self.config.evaluate, torch.Generator().manual_seed(number))
+
+    def held(self, split: Split) -> list[Pair]:
+        """The same, spelled."""
+        return [spelled(row) for row in self.rows(split)]
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """New words in every batch."""
@@ -140,11 +140,11 @@ class RuleInflection(Inflection):
     def baselines(self) -> dict[str, float]:
         """Copying, and rules counted on 2000 words."""
         generator = torch.Generator().manual_seed(self.seed * 7919 + 4)
-        return dict(rule_baselines(self._drawn(SEEN_FOR_RULES, generator), self.rows["test"]))
+        return dict(rule_baselines(self._drawn(SEEN_FOR_RULES, generator), self.rows("test")))
 
     def showcase(self) -> Batch:
         """The first words of the test."""
-        return self.inflected(self.rows["test"][:3])
+        return self.inflected(self.rows("test")[:3])
 
     def _drawn(self, count: int, generator: torch.Generator) -> list[Inflected]:
         draws = torch.rand(count, 2 + 3 * self.config.syllables, generator=generator).tolist()

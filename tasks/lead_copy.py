@@ -70,7 +70,7 @@ class LeadCopy(Summaries):
     """The weighty words of the first sentence, in their order.
 
     >>> task = LeadCopy(LeadCopyConfig(evaluate=1), seed=0)
-    >>> (pair,) = task.pairs["test"]
+    >>> (pair,) = task.held("test")
     >>> set(pair.target) <= set(pair.source), len(pair.target)
     (True, 4)
     """
@@ -104,15 +104,14 @@ class LeadCopy(Summaries):
         self.config = config
         self.seed = seed
         self.weighty = [f"w{number}" for number in range(config.vocab)]
-        parts: dict[Split, int] = {"validation": 2, "test": 3}
-        pairs: dict[Split, list[Pair]] = {
-            part: self._drawn(config.evaluate, torch.Generator().manual_seed(seed * 7919 + number))
-            for part, number in parts.items()
-        }
-        self.settle(pairs, Vocabulary([STOP, GREETING, COMMA, *PLAIN, *self.weighty]))
-        # a salutation of three words, a point behind every sentence, and the end
-        longest = 3 + config.sentences * (config.sentence + 1) + 1
-        self.sizes = self.sizes._replace(max_length=longest)
+        words = Vocabulary([STOP, GREETING, COMMA, *PLAIN, *self.weighty])
+        # a salutation of three words, and a point behind every sentence
+        self.settle({}, words, 3 + config.sentences * (config.sentence + 1))
+
+    def held(self, split: Split) -> list[Pair]:
+        """The documents of validation or test."""
+        number = self.seed * 7919 + (3 if split == "test" else 2)
+        return self._drawn(self.config.evaluate, torch.Generator().manual_seed(number))
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """New documents in every batch."""
@@ -140,7 +139,7 @@ class LeadCopy(Summaries):
 
     def baselines(self) -> dict[str, float]:
         """As many first words of the document, or of its lead, as a summary has."""
-        test = self.pairs["test"]
+        test = self.held("test")
         leads = [
             pair._replace(source=pair.source[3:] if pair.source[0] == GREETING else pair.source)
             for pair in test
@@ -149,7 +148,7 @@ class LeadCopy(Summaries):
 
     def showcase(self) -> Batch:
         """The first documents of the test."""
-        return self.show(self.pairs["test"][:2])
+        return self.show(self.held("test")[:2])
 
     def _places(self, pair: Pair) -> list[int]:
         """Where the words of the summary stand, then the end of the document."""

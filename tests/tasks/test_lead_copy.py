@@ -18,7 +18,7 @@ def make(**options) -> LeadCopy:
 
 def test_the_summary_is_the_weighty_words_of_the_lead_in_their_order():
     greeted = 0
-    for pair in make().pairs["test"]:
+    for pair in make().held("test"):
         source = pair.source
         if source[0] == GREETING:
             assert source[2] == COMMA
