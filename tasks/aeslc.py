@@ -99,6 +99,7 @@ class Aeslc(Summaries):
             seconds=900.0,
         ),
     }
+    data_sets = ("aeslc",)
     needs_download = True
     data_license = "CC BY-NC-SA 4.0 (AESLC)"
 

@@ -105,6 +105,7 @@ class Django(WordPairs):
             seconds=600.0,
         ),
     }
+    data_sets = ("django",)
     needs_download = True
     data_license = "open (MIT, Django pseudo-code corpus)"
     chance = 0.0

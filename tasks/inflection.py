@@ -97,6 +97,7 @@ class RealInflection(Inflection):
             seconds=500.0,
         ),
     }
+    data_sets = ("sigmorphon2017",)
     needs_download = True
     data_license = "no license stated; from Wiktionary, CC BY-SA 3.0 (SIGMORPHON 2017)"
 

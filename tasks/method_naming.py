@@ -101,9 +101,9 @@ class MethodNaming(WordPairs):
             seconds=2.0,
         ),
         "quick": TaskPreset(
-            options="method_naming[words=40,vocab=500,evaluate=300]",
+            options="method_naming[words=40,vocab=1500,evaluate=300]",
             backbone="rnn_seq2seq[hidden=96,embedding=64]",
-            protocol="adam[lr=0.004,steps=400,batch=32,evaluate_every=200]",
+            protocol="adam[lr=0.004,steps=800,batch=32,evaluate_every=400]",
             seconds=20.0,
         ),
         "standard": TaskPreset(
