@@ -27,6 +27,7 @@ from bench.api.task import (
     TaskPreset,
     Text,
 )
+from tasks._code import COPYING, FAMILY
 from tasks._scores import (
     ALIGNMENT_ENTROPY,
     ALIGNMENT_MATCH,
@@ -100,6 +101,8 @@ class OovCopy(Task):
         ALIGNMENT_ENTROPY,
     )
     facts = frozenset({"gold_alignment", "source_tokens"})
+    family = FAMILY
+    contest = COPYING
     presets = {
         "smoke": TaskPreset(
             options="oov_copy[length=4,beyond=6,evaluate=32]",

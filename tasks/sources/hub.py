@@ -62,6 +62,15 @@ class HubCopy:
 
 
 FETCHABLE: dict[str, HubDataset] = {
+    "aeslc": HubDataset(
+        dataset="Yale-LILY/aeslc",
+        # Unpinned: no commit has been checked.
+        revision="main",
+        splits={"train": 14436, "validation": 1960, "test": 1906},
+        fields=("email_body", "subject_line"),
+        license="CC BY-NC-SA 4.0",
+        license_open=False,
+    ),
     "multi30k": HubDataset(
         dataset="bentrevett/multi30k",
         # The last commit that changed data; later ones edit the README.

@@ -1,0 +1,167 @@
+"""Scores of texts that were said: by libraries where there is one.
+
+ROUGE is that of Google's `rouge-score`, without stemming: Lin, 2004, "ROUGE: a package for
+automatic evaluation of summaries", https://aclanthology.org/W04-1013. Edit distance is that of
+RapidFuzz, BLEU that of sacreBLEU on words as they are, F1 of parts of names that of Allamanis et
+al., 2016, https://arxiv.org/abs/1602.03001, section 4.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from bench.api.task import Metric, Scored
+
+EDITS = Metric(
+    name="edit_distance_count",
+    title="Edit distance",
+    unit="count of edits a form",
+    better="lower",
+)
+BLEU = Metric(name="bleu", title="BLEU", unit="sacreBLEU points", better="higher")
+SUBTOKEN_F1 = Metric(
+    name="subtoken_f1", title="F1 of sub-tokens", unit="F1, mean over names", better="higher"
+)
+UNKNOWN_SAID = Metric(
+    name="unknown_said_proportion",
+    title="Unknown words that are said",
+    unit="fraction of unknown words",
+    better="higher",
+)
+ROUGE_1 = Metric(
+    name="rouge_1_f1", title="ROUGE-1", unit="F1, mean over summaries", better="higher"
+)
+ROUGE_2 = Metric(
+    name="rouge_2_f1", title="ROUGE-2", unit="F1, mean over summaries", better="higher"
+)
+ROUGE_L = Metric(
+    name="rouge_l_f1", title="ROUGE-L", unit="F1, mean over summaries", better="higher"
+)
+ROUGES = {"rouge1": ROUGE_1, "rouge2": ROUGE_2, "rougeL": ROUGE_L}
+REPEATED = Metric(
+    name="repeated_proportion",
+    title="Repeated bigrams",
+    unit="fraction of bigrams said",
+    better="lower",
+)
+NOVEL = Metric(
+    name="novel_proportion",
+    title="Bigrams that the source has not",
+    unit="fraction of bigrams said",
+    better="none",
+    group="diagnostic",
+)
+
+Words = Sequence[str]
+
+
+def exact_match(said: Sequence[Words], references: Sequence[Words]) -> float:
+    """Share of rows that are said exactly."""
+    pairs = zip(said, references, strict=True)
+    return sum(list(one) == list(other) for one, other in pairs) / len(references)
+
+
+def edit_distance(said: Sequence[Words], references: Sequence[Words]) -> float:
+    """Insertions, deletions and substitutions a row, on average.
+
+    >>> edit_distance([list("gehte")], [list("ging")])
+    4.0
+    """
+    from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - not all need it
+
+    pairs = zip(said, references, strict=True)
+    return sum(Levenshtein.distance(one, other) for one, other in pairs) / len(references)
+
+
+def bleu(said: Sequence[Words], references: Sequence[Words]) -> tuple[float, str]:
+    """Corpus BLEU of words as they are, and its signature."""
+    from sacrebleu.metrics.bleu import BLEU as Scorer  # noqa: PLC0415, N811 - slow to import
+
+    scorer = Scorer(tokenize="none", force=True)
+    texts = [" ".join(words) for words in said]
+    value = scorer.corpus_score(texts, [[" ".join(words) for words in references]]).score
+    return value, str(scorer.get_signature())
+
+
+def subtoken_f1(said: Sequence[Words], references: Sequence[Words]) -> float:
+    """F1 of the parts of each name, order aside, averaged over names.
+
+    >>> subtoken_f1([["get", "name"]], [["get", "full", "name"]])
+    0.8
+    """
+    total = 0.0
+    for one, other in zip(said, references, strict=True):
+        both = sum((Counter(one) & Counter(other)).values())
+        total += 2 * both / (len(one) + len(other)) if both else 0.0
+    return total / len(references)
+
+
+def unknown_said(
+    said: Sequence[Words], references: Sequence[Words], known: Callable[[str], bool]
+) -> list[Scored]:
+    """Share of the references' unknown words that are said anywhere; nothing if there are none."""
+    good = total = 0
+    for one, other in zip(said, references, strict=True):
+        unknown = Counter(word for word in other if not known(word))
+        good += sum((unknown & Counter(one)).values())
+        total += sum(unknown.values())
+    return [Scored(metric=UNKNOWN_SAID.name, value=good / total)] if total else []
+
+
+def rouge(said: Sequence[Words], references: Sequence[Sequence[Words]]) -> dict[str, float]:
+    """ROUGE-1, -2 and -L as F1; of several references the one that fits best counts.
+
+    >>> rouge([["the", "new", "plan"]], [[["a", "new", "plan"], ["plans"]]])["rouge2"]
+    0.5
+    """
+    scorer = _rouge_scorer()
+    totals = dict.fromkeys(ROUGES, 0.0)
+    for one, others in zip(said, references, strict=True):
+        found = scorer.score_multi([" ".join(words) for words in others], " ".join(one))
+        for name in totals:
+            totals[name] += found[name].fmeasure
+    return {name: total / len(references) for name, total in totals.items()}
+
+
+def bigram_scores(said: Sequence[Words], sources: Sequence[Words]) -> list[Scored]:
+    """Share of bigrams that were said before, and of those that their source has not."""
+    repeated = novel = total = 0
+    for one, source in zip(said, sources, strict=True):
+        mine, there = _bigrams(one), set(_bigrams(source))
+        total += len(mine)
+        repeated += len(mine) - len(set(mine))
+        novel += sum(pair not in there for pair in mine)
+    share = max(1, total)
+    return [
+        Scored(metric=REPEATED.name, value=repeated / share),
+        Scored(metric=NOVEL.name, value=novel / share),
+    ]
+
+
+def nearest(train: Sequence[Words], test: Sequence[Words]) -> list[int]:
+    """Number of the training source that is most like each test source, by tf-idf and cosine."""
+    from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415 - slow to import
+
+    counter = TfidfVectorizer(analyzer=list)
+    seen = counter.fit_transform(train)
+    likeness = counter.transform(test) @ seen.T
+    return [int(row.argmax()) for row in likeness.toarray()]
+
+
+def most_frequent(targets: Sequence[Words]) -> tuple[str, ...]:
+    """The target that occurs most often, the first in the alphabet of several."""
+    counted = Counter(tuple(words) for words in targets)
+    return min(counted, key=lambda words: (-counted[words], words))
+
+
+def _bigrams(words: Words) -> list[tuple[str, str]]:
+    return list(pairwise(words))
+
+
+@cache
+def _rouge_scorer() -> Any:
+    from rouge_score.rouge_scorer import RougeScorer  # noqa: PLC0415 - a second to import
+
+    return RougeScorer(list(ROUGES), use_stemmer=False)
