@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from jaxtyping import Bool
+from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.task import Answer, Batch, Metric, Sample, Scored, Sizes, Split, Task, Text
@@ -255,7 +255,7 @@ def hard_links(answer: Answer, later: int) -> list[Links]:
     assert answer.weights is not None, "links are read off weights"
     best = answer.weights[:, later:].argmax(-1)
     ends = answer.batch.sources[0].tokens == EOS
-    before, behind = answer.batch.beside
+    before, _ = answer.batch.beside
     found = []
     for row, places in enumerate(best):
         count = int(answer.batch.mask[row].sum()) - 1
@@ -344,14 +344,14 @@ def model_links(
         straight = j * len(source) / len(target)
         best = max(
             range(len(source)),
-            key=lambda i: (model.get((source[i], word), 0.0), -abs(i - straight)),  # noqa: B023
+            key=lambda i: (model.get((source[i], word), 0.0), -abs(i - straight)),
         )
         if model.get((source[best], word), 0.0) >= model.get((EOS, word), 0.0):
             found.add((best, j))
     return found
 
 
-def _linked(gold: Bool[Tensor, "T S"]) -> Links:
+def _linked(gold: Float[Tensor, "T S"]) -> Links:
     return {(int(i), int(j)) for j, i in (gold > 0).nonzero().tolist()}
 
 

@@ -3,11 +3,11 @@
 Gu et al., 2017, "Learning to translate in real-time with neural machine translation",
 https://arxiv.org/abs/1610.00388; quality against average lagging as in Ma et al., 2019, "STACL",
 https://arxiv.org/abs/1810.08398. The captions are those of Multi30k (Elliott et al., 2016,
-https://aclanthology.org/W16-3210), and the encoder is online, so that no state knows a word that has
-not come yet: bare embeddings with their places in the quick size, a forward network in the standard
-one. Delays are given where attention says how far it has read; attention
-to the whole sentence stands beside as what waiting for all of it is worth. Without a network, the
-monotone rules of `transduction` (`copy`, `dict`) show the same mechanisms on generated strings.
+https://aclanthology.org/W16-3210), and the encoder is online, so that no state knows a word that
+has not come yet: bare embeddings with their places in the quick size, a forward network in the
+standard one. Delays are given where attention says how far it has read; attention to the whole
+sentence stands beside as what waiting for all of it is worth. Without a network, the monotone rules
+of `transduction` (`copy`, `dict`) show the same mechanisms on generated strings.
 
 Deviations: the summary of the source, which starts the decoder, knows the whole sentence, for every
 mechanism alike; delays count what attention reads.

@@ -7,12 +7,9 @@ Zoph & Knight, 2016, "Multi-source neural translation", https://arxiv.org/abs/16
 the parameters of two sources and takes away what the second one knows.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
-
-import torch
 
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
@@ -123,11 +120,11 @@ class MultiSourceTranslation(Captions):
         ]
 
 
-def derangement(count: int) -> Sequence[int]:
+def derangement(count: int) -> list[int]:
     """Another place for each place, the same one in every run; one place alone keeps its own.
 
     >>> derangement(4)
     [1, 2, 3, 0]
     """
     # captions of neighboring rows are of unrelated images, so the next row is as good as any
-    return torch.arange(count).roll(-1).tolist()  # type: ignore[no-any-return]
+    return [(place + 1) % count for place in range(count)]

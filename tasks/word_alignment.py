@@ -1,16 +1,15 @@
-"""Word alignment: does attention find the word that is being translated?
+"""Word alignment by attention: which source word is looked at while a word is translated.
 
 Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473, section 5.2, saw alignments in the weights;
-Luong et al., 2015, https://arxiv.org/abs/1508.04025, section 5.4, measured their error rate; Koehn &
-Knowles, 2017, https://arxiv.org/abs/1706.03872, section 3.6, found weights that are off by one
+Luong et al., 2015, https://arxiv.org/abs/1508.04025, section 5.4, measured their error rate; Koehn
+& Knowles, 2017, https://arxiv.org/abs/1706.03872, section 3.6, found weights that are off by one
 word. A network learns to translate, its weights under teacher forcing become hard links, and these
 are compared with gold ones. Words are whole words, seen twice or else UNK, so that places are those
 of the gold. On generated strings, `transduction` has exact gold (`alignment_match`).
 
 Pairs: `en_cs` is trained and tested on CzEnAli, `ja_en` on KFTT; `de_en` and `en_fr` are trained on
 captions of Multi30k and tested on proceedings of parliaments, another domain with many unknown
-words, so their numbers say more about the distance of the two than about a mechanism. Every pair
-of the test is scored.
+words, so their numbers also measure the distance of the two. Every pair of the test is scored.
 """
 
 from collections.abc import Sequence
