@@ -85,10 +85,12 @@ class SupervisedAlignment(AlignedText):
             seconds=4.0,
         ),
         "quick": TaskPreset(
-            options="supervised_alignment",
-            backbone="rnn_seq2seq[hidden=96,embedding=96,dropout=0.2]",
-            protocol="adam[lr=0.003,steps=400,batch=32,evaluate_every=200]",
-            seconds=25.0,
+            options="supervised_alignment[longest=25]",
+            backbone=(
+                "rnn_seq2seq[hidden=96,embedding=96,dropout=0.2,encoder=embed[positions=learned]]"
+            ),
+            protocol="adam[lr=0.004,steps=400,batch=32,evaluate_every=400]",
+            seconds=20.0,
         ),
         "standard": TaskPreset(
             options="supervised_alignment[longest=100]",
