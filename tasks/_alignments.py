@@ -80,6 +80,7 @@ class AlignedText(Task):
 
     facts = frozenset({"gold_alignment", "reversible_pairs"})
     needs_download = True
+    data_sets = ("word_alignment",)
     chance = 1.0
     ceiling = 0.0
 

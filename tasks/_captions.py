@@ -118,6 +118,7 @@ class Captions(Task):
     decodes = True
     needs_predictions = False
     needs_download = True
+    data_sets = ("multi30k",)
     data_license = "no open license; research use (Multi30k)"
     chance = 0.0
 

@@ -63,6 +63,7 @@ class WordAlignment(AlignedText):
     """Gold links against the weights of a network that translates."""
 
     metrics = (*LINK_METRICS, NLL, ALIGNMENT_ENTROPY)
+    data_sets = ("word_alignment", "multi30k")
     family = "alignment"
     contest = (
         Entrant(variant="additive"),
