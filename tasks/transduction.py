@@ -19,6 +19,7 @@ from bench.api.registry import Citation, register
 from bench.api.task import (
     Answer,
     Batch,
+    Entrant,
     Sample,
     Scored,
     Sizes,
@@ -98,6 +99,14 @@ class Transduction(Task):
     """
 
     metrics = (SEQUENCE_ACCURACY, TOKEN_ACCURACY, ALIGNMENT_MATCH, ALIGNMENT_ENTROPY)
+    family = "translation"
+    contest = (
+        Entrant(variant="additive"),
+        Entrant(variant="bahdanau"),
+        Entrant(variant="luong_global"),
+        Entrant(variant="luong_local_p"),
+        Entrant(variant="none_state"),
+    )
     facts = frozenset({"gold_alignment", "reversible_pairs", "source_tokens"})
     presets = {
         "smoke": TaskPreset(
@@ -173,6 +182,11 @@ class Transduction(Task):
         found += alignment_scores(answers, self.config.max_length)
         found += selection_scores(answers, self.config.max_length)
         return found + delay_scores(answers, self.config.max_length)
+
+    def showcase(self) -> Batch:
+        """First strings of the longest length inside the training range."""
+        place = self.test_lengths().index(self.config.max_length)
+        return self.evaluation("test")[place].select(torch.arange(min(2, self.config.evaluate)))
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """First examples of the longest length inside the training range."""

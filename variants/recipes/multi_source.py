@@ -22,5 +22,5 @@ register_recipe(
         where="multi-source attention",
     ),
     cost=1.9,
-    home=Home(task=""),
+    home=Home(task="two_source"),
 )

@@ -23,5 +23,5 @@ register_recipe(
         where="hierarchical combination",
     ),
     cost=1.9,
-    home=Home(task=""),
+    home=Home(task="two_source"),
 )

@@ -265,7 +265,7 @@ def test_combiners_are_certified_by_name_and_wrong_options_refused(network):
     for name in ("multi_source", "multi_source_flat", "multi_source_hierarchical"):
         spec = resolve(name)
         assert spec.fixes["combiner"].name in ("concat", "flat", "hierarchical")
-        assert spec.entry.home.task == ""
+        assert spec.entry.home.task == "two_source"
     with pytest.raises(InvalidConfig, match="width must be at least 1, got 0"):
         registry.make("combiner", parse("hierarchical[width=0]"), None, None)
     with pytest.raises(Refused, match="no such axis"):

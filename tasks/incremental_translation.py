@@ -1,0 +1,112 @@
+"""Incremental translation: say each word as soon as enough of the source has been read.
+
+Gu et al., 2017, "Learning to translate in real-time with neural machine translation",
+https://arxiv.org/abs/1610.00388; quality against average lagging as in Ma et al., 2019, "STACL",
+https://arxiv.org/abs/1810.08398. The captions are those of Multi30k (Elliott et al., 2016,
+https://aclanthology.org/W16-3210), and the encoder is online, so that no state knows a word that
+has not come yet: bare embeddings with their places in the quick size, a forward network in the
+standard one. Delays are given where attention says how far it has read; attention to the whole
+sentence stands beside as what waiting for all of it is worth. Without a network, the monotone rules
+of `transduction` (`copy`, `dict`) show the same mechanisms on generated strings, `ssnt` among them,
+whose product of all places with the vocabulary is too slow for captions.
+
+Deviations: the summary of the source, which starts the decoder, knows the whole sentence, for every
+mechanism alike; delays count what attention reads.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from bench.api.config import Config, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, register
+from bench.api.task import AVERAGE_LAGGING, Answer, Entrant, Scored, Split, TaskPreset
+from tasks._captions import BLEU, QUICK, Captions, Language
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncrementalTranslationConfig(Config):
+    """Options of incremental translation."""
+
+    source: Language = "de"
+    """Language to translate from."""
+    target: Language = "en"
+    """Language to translate into."""
+    vocab: Annotated[int, IntRange(500, 16000, log=True)] = 1500
+    """Subwords of each language."""
+    lowercase: bool = True
+    """Lower-case everything, references too."""
+    validate: int = 250
+    """Sentences decoded at each validation."""
+    test: int = 1000
+    """Sentences of the test (all 1000 of test_2016_flickr)."""
+    train: int = 0
+    """Training pairs to use; 0 for all 29000."""
+
+    def __post_init__(self) -> None:
+        """Check that there is something to translate."""
+        if self.source == self.target:
+            raise InvalidConfig(
+                f"incremental_translation: source and target are both {self.source!r}."
+            )
+
+
+@register(
+    "task",
+    "incremental_translation",
+    config=IncrementalTranslationConfig,
+    citation=Citation(text="Ma et al., 2019", url="https://arxiv.org/abs/1810.08398"),
+)
+class IncrementalTranslation(Captions):
+    """Captions under an online encoder: BLEU, and how far each word had to wait."""
+
+    family = "incremental translation"
+    contest = (
+        Entrant(variant="additive"),
+        Entrant(variant="luong_local_m"),
+        Entrant(variant="raffel_monotonic"),
+        Entrant(variant="mocha"),
+        Entrant(variant="milk"),
+    )
+    presets = {
+        "smoke": TaskPreset(
+            options="incremental_translation[train=400,validate=16,test=32,vocab=500]",
+            backbone="rnn_seq2seq[hidden=32,embedding=16,encoder=uni_rnn]",
+            protocol="adam[steps=10,batch=16,evaluate_every=10]",
+            seconds=3.0,
+        ),
+        "quick": TaskPreset(
+            options="incremental_translation[validate=64,test=250]",
+            backbone=f"rnn_seq2seq[{QUICK}]",
+            protocol="adam[steps=700,batch=32,evaluate_every=350]",
+            seconds=22.0,
+        ),
+        "standard": TaskPreset(
+            options="incremental_translation[vocab=3000]",
+            backbone=(
+                "rnn_seq2seq[hidden=256,embedding=192,dropout=0.2,projection=bfloat16,"
+                "encoder=uni_rnn]"
+            ),
+            protocol="adam[lr=0.002,steps=100000,cpu_seconds=240,batch=128,evaluate_every=113]",
+            seconds=280.0,
+        ),
+    }
+
+    def __init__(
+        self, config: IncrementalTranslationConfig, seed: int, data_dir: Path | None = None
+    ) -> None:
+        super().__init__(config, seed, data_dir, sources=(config.source,), target=config.target)
+        self.config = config
+
+    def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
+        """Scores of translation, and BLEU at the place of its average lagging."""
+        found = super().score(split, answers)
+        plain = {scored.metric: scored.value for scored in found if not scored.axis}
+        lagging = plain.get(AVERAGE_LAGGING.name)
+        if lagging is not None and split == "test":
+            value = plain[BLEU.name]
+            axis = AVERAGE_LAGGING.name
+            found.append(Scored(metric=BLEU.name, value=value, axis=axis, x=lagging))
+        return found
