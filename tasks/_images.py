@@ -148,3 +148,12 @@ def of_part(part: Split, chosen: Int[Tensor, " B"]) -> Digits:
     """Some images of a part."""
     images, labels = load_digits(part)
     return Digits(images[chosen], labels[chosen])
+
+
+def nearest(train: Float[Tensor, "N P"], test: Float[Tensor, "M P"]) -> list[int]:
+    """Number of the training picture that each picture resembles most, pixel by pixel."""
+    from sklearn.neighbors import NearestNeighbors  # noqa: PLC0415 - a second to import
+
+    found = NearestNeighbors(n_neighbors=1).fit(train.numpy())
+    rows: list[int] = found.kneighbors(test.numpy(), return_distance=False)[:, 0].tolist()
+    return rows
