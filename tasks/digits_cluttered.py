@@ -3,7 +3,7 @@
 Mnih et al., 2014, "Recurrent models of visual attention", https://arxiv.org/abs/1406.6247, section
 4.1 (cluttered translated MNIST).
 
-Deviations: digits of scikit-learn (8 by 8 pixels) on 24 by 24 pixels, not MNIST on 60 by 60; pieces
+Deviations: digits of scikit-learn (8 by 8 pixels) on 20 by 20 pixels, not MNIST on 60 by 60; pieces
 of 4 by 4 pixels, not 8 by 8, which never lie over the digit.
 """
 
@@ -44,9 +44,9 @@ SHOWN = 20140624
 class DigitsClutteredConfig(Config):
     """Options of the cluttered digits."""
 
-    canvas: Annotated[int, Choices((16, 24, 32))] = 24
+    canvas: Annotated[int, Choices((16, 20, 24, 32))] = 20
     """Pixels on each side of the canvas."""
-    pieces: Annotated[int, IntRange(0, 32)] = 8
+    pieces: Annotated[int, IntRange(0, 32)] = 6
     """Distracting pieces."""
     patch: Annotated[int, Choices((2, 4))] = 2
     """Pixels on each side of a place."""
@@ -71,7 +71,7 @@ class DigitsClutteredConfig(Config):
     ),
 )
 class DigitsCluttered(LabelledPictures):
-    """One digit in 9 times its area; gold are the places that it covers.
+    """One digit in six times its area; gold are the places that it covers.
 
     >>> task = DigitsCluttered(DigitsClutteredConfig(pieces=0), seed=0)
     >>> batch = task.evaluation("test")[0]

@@ -91,7 +91,7 @@ class FewshotDigits(Task):
     >>> task = FewshotDigits(FewshotDigitsConfig(shots=1, asked=2, evaluate=1), seed=0)
     >>> batch = task.evaluation("validation")[0]
     >>> task.tokens(batch.inputs[0].tolist(), source=True)
-    ['e', 'c', 'b', 'a', 'd', '?', '?']
+    ['c', 'e', 'b', 'd', 'a', '?', '?']
     """
 
     family = "few-shot recall"
