@@ -147,8 +147,8 @@ class DigitScenes(Task):
             backbone=(
                 "rnn_seq2seq[hidden=64,embedding=32,encoder=grid_cnn[layers=2],wiring=bahdanau]"
             ),
-            protocol="adam[lr=0.005,steps=600,batch=32,evaluate_every=200]",
-            seconds=25.0,
+            protocol="adam[lr=0.005,steps=500,batch=32,evaluate_every=250]",
+            seconds=14.0,
         ),
         "standard": TaskPreset(
             options="digit_scenes[patch=2]",

@@ -118,8 +118,8 @@ class FewshotDigits(Task):
         "quick": TaskPreset(
             options="fewshot_digits",
             backbone="transformer_decoder[width=64,layers=2]",
-            protocol="adam[lr=0.002,steps=600,batch=32,evaluate_every=200]",
-            seconds=15.0,
+            protocol="adam[lr=0.003,steps=700,batch=32,evaluate_every=350]",
+            seconds=12.0,
         ),
         "standard": TaskPreset(
             options="fewshot_digits[evaluate=500]",

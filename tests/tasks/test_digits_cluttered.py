@@ -5,8 +5,12 @@ import torch
 
 from bench.api import registry
 from bench.api.errors import InvalidConfig
+from bench.api.registry import Home
+from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.task import Answer
+from bench.plan import Request, quality_cell
+from bench.train.quality import train_cell
 from tasks.sources.digits import load_digits
 
 
@@ -63,3 +67,15 @@ def test_weights_on_the_digit_count_as_a_match():
 def test_impossible_canvases_are_refused(options):
     with pytest.raises(InvalidConfig, match="digits_cluttered"):
         made(options)
+
+
+@pytest.mark.slow
+def test_attention_learns_to_find_the_digit_among_the_pieces():
+    task = "digits_cluttered[canvas=16,pieces=4]"
+    request = Request(preset="quick", protocol="adam[lr=0.003,steps=500,evaluate_every=500]")
+    cell = quality_cell(request, resolve("scaled_dot"), Home(task=task), 0).cell
+    rows = train_cell(cell).rows
+    found = {row.metric: row.value for row in rows if row.split == "test" and not row.axis}
+    near = made("[canvas=16,pieces=4]").baselines()["3 nearest neighbors"]
+    assert found["label_accuracy"] > near + 0.2
+    assert found["alignment_match"] > 0.6

@@ -5,8 +5,12 @@ import torch
 
 from bench.api import registry
 from bench.api.errors import InvalidConfig
+from bench.api.registry import Home
+from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.task import Answer
+from bench.plan import Request, quality_cell
+from bench.train.quality import train_cell
 from tasks.fewshot_digits import KNOWN, NEW, all_turned, draw_episodes
 from tasks.sources.digits import load_digits
 
@@ -100,3 +104,12 @@ def test_pixels_alone_tell_more_with_five_images_than_with_one():
 def test_impossible_episodes_are_refused(options):
     with pytest.raises(InvalidConfig, match=r"fewshot_digits|ways|shots|asked"):
         made(options)
+
+
+@pytest.mark.slow
+def test_attention_learns_to_compare_images_of_digits_it_has_never_seen():
+    request = Request(preset="quick", protocol="adam[steps=300,evaluate_every=300]")
+    cell = quality_cell(request, resolve("scaled_dot"), Home(task="fewshot_digits"), 0).cell
+    found = {(r.metric, r.axis, r.x): r.value for r in train_cell(cell).rows if r.split == "test"}
+    assert found["label_accuracy", "", None] > 0.2 + 0.25, "chance is one in five"
+    assert found["label_accuracy", "shots", 5.0] > found["label_accuracy", "shots", 1.0]
