@@ -1,6 +1,7 @@
 """Pictures as sources: patches row by row, and tasks with one label a picture."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
@@ -88,6 +89,12 @@ class LabelledPictures(Task):
         found = label_scores(answers)
         found += alignment_scores(answers, self.places)
         return found + selection_scores(answers, self.places)
+
+    def shown(self, batch: Batch) -> Batch:
+        """A batch with titles and true labels as text."""
+        words = tuple(self.tokens(batch.targets.flatten().tolist(), source=False))
+        names = tuple(f"{self.reads}, picture {row + 1}" for row in range(len(words)))
+        return replace(batch, references=words, names=names)
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """First pictures."""

@@ -118,4 +118,4 @@ class DigitsTask(LabelledPictures):
 
     def showcase(self) -> Batch | None:
         """Three images of the test."""
-        return self.composed("test", torch.tensor([0, 1, 2]), torch.Generator())
+        return self.shown(self.composed("test", torch.tensor([0, 1, 2]), torch.Generator()))

@@ -11,7 +11,7 @@ the end of an episode, not one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -190,7 +190,11 @@ class FewshotDigits(Task):
 
     def showcase(self) -> Batch | None:
         """An episode of one shot, the same for every seed."""
-        return self._batch("test", 1, 1, torch.Generator().manual_seed(SHOWN))
+        batch = self._batch("test", 1, 1, torch.Generator().manual_seed(SHOWN))
+        words = " ".join(self.tokens(batch.targets[0][batch.mask[0]].tolist(), source=False))
+        return replace(
+            batch, names=("one image of each class, then those that ask",), references=(words,)
+        )
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
         """Letters for labels; a question mark where one is asked for."""
