@@ -109,7 +109,7 @@ class DigitScenes(Task):
 
     >>> task = DigitScenes(DigitScenesConfig(evaluate=1), seed=0)
     >>> task.evaluation("validation")[0].references
-    ('a seven above a four',)
+    ('a seven above a nine',)
     """
 
     family = "image captioning"
