@@ -61,7 +61,7 @@ POINTING = Metric(
     group="diagnostic",
 )
 LUONG = "rnn_seq2seq[hidden=64,embedding=32,encoder=grid_cnn[layers=2],wiring=luong]"
-SHOWN = 20150210
+SHOWN = 20150212
 """Seed of the scenes that are shown, whatever the seed of a cell."""
 
 
