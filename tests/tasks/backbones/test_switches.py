@@ -125,6 +125,7 @@ def test_the_variant_fills_the_slot_it_was_given_and_no_other(built):
 def test_every_registered_backbone_is_tested_here_or_beside():
     assert set(registry.entries("backbone")) == {
         "hierarchical",
+        "image_classifier",
         "memn2n",
         "pair",
         "pooling",
