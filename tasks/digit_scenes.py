@@ -45,9 +45,9 @@ from tasks._scores import (
     alignment_scores,
     scores_by_length,
 )
+from tasks._text_scores import BLEU
 from tasks.sources.bucketing import pad_rows
 from tasks.sources.digits import DIGITS_LICENSE, DIGITS_NOTE, SIDE, load_digits
-from tasks.translation import BLEU
 
 BOS, EOS = 1, 2
 WORDS = ("", "", "", "", *NAMES, "a", "an", "left", "of", "above")
