@@ -17,6 +17,7 @@ import torch
 
 from bench.api.task import Answer, Batch, Metric, Sample, Scored, Sizes, Split, Task, Text
 from tasks._scores import ALIGNMENT_ENTROPY, alignment_scores, delay_scores
+from tasks._text_scores import BLEU
 from tasks.sources.bucketing import bucketed_batches, pad_rows
 from tasks.sources.corpus import ParallelCorpus, Part
 from tasks.sources.multi30k import load_multi30k
@@ -25,7 +26,6 @@ from tasks.sources.words import tokenize
 
 Language = Literal["de", "en", "fr", "cs"]
 
-BLEU = Metric(name="bleu", title="BLEU", unit="sacreBLEU points", better="higher")
 CHRF = Metric(name="chrf", title="chrF", unit="sacreBLEU points", better="higher")
 NLL = Metric(
     name="nll_nats_per_token",

@@ -41,7 +41,7 @@ ROUGE_L = Metric(
 )
 ROUGES = {"rouge1": ROUGE_1, "rouge2": ROUGE_2, "rougeL": ROUGE_L}
 REPEATED = Metric(
-    name="repeated_proportion",
+    name="repeated_bigram_proportion",
     title="Repeated bigrams",
     unit="fraction of bigrams said",
     better="lower",
