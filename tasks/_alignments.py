@@ -11,7 +11,7 @@ https://arxiv.org/abs/2004.14837).
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -80,7 +80,7 @@ class AlignedText(Task):
 
     facts = frozenset({"gold_alignment", "reversible_pairs"})
     needs_download = True
-    data_sets = ("word_alignment",)
+    data_sets: ClassVar[tuple[str, ...]] = ("word_alignment",)
     chance = 1.0
     ceiling = 0.0
 

@@ -101,7 +101,6 @@ class FewshotDigits(Task):
     ranks_tokens = True
     ceiling = 1.0
     contest = (
-        Entrant(variant="mha"),
         Entrant(variant="cosine"),
         Entrant(variant="gaussian_kernel"),
         Entrant(variant="linear_attention"),
