@@ -9,7 +9,7 @@ from bench.api import registry
 from bench.api.call import REGIMES, Regime
 from bench.api.cell import Cell
 from bench.api.errors import InvalidConfig, Refused, UnknownName
-from bench.api.registry import BACKBONE_AXES, Home
+from bench.api.registry import BACKBONE_AXES, Entry, Home
 from bench.api.resolve import VariantSpec, canonical_backbone, resolve
 from bench.api.selector import Selector, parse, parse_list
 from bench.api.task import Entrant, Task, TaskPreset
@@ -267,15 +267,18 @@ def _contests(
     baseline: VariantSpec,
     names: dict[str, str],
 ) -> Iterator[PlannedCell]:
-    """Seed by seed, each task's contest: controls and baseline, then those that were asked for."""
+    """Seed by seed, each task's contest: controls and baseline, then those that were asked for.
+
+    Every family has its first member run at all seeds before any has its second.
+    """
     every = any(one.name == "all" for one in parse_list(request.variants))
     asked = {spec.canonical.show() for _, spec in specs}
-    chosen = parse_list(request.tasks) if request.tasks else contested_tasks()
+    groups = [parse_list(request.tasks)] if request.tasks else contested_tasks()
     beside = [Entrant(variant=name) for name in (*CONTROLS, request.baseline)]
     for spec in (baseline, *(resolve(name) for name in CONTROLS)):
         asked.add(spec.canonical.show())
     seeds = range(request.first_seed, request.first_seed + (request.seeds or preset.seeds))
-    for seed, task in product(seeds, chosen):
+    for seed, task in ((seed, task) for group in groups for seed in seeds for task in group):
         target: type[Task] = registry.entry("task", task.name).target
         for entrant in (*beside, *target.contest):
             spec = resolve(entrant.variant)
@@ -288,10 +291,28 @@ def _contests(
                 yield quality_cell(request, spec, home, seed)
 
 
-def contested_tasks() -> list[Selector]:
-    """Tasks that propose a contest, family by family."""
-    found = [entry for entry in registry.entries("task").values() if entry.target.contest]
-    return [Selector(entry.name) for entry in sorted(found, key=lambda e: e.target.family)]
+def contested_tasks() -> list[list[Selector]]:
+    """Tasks that propose a contest: the first member of each family, then the second, and so on.
+
+    Real data come before generated ones; families without real data have all members first.
+    """
+    families: dict[str, list[Entry]] = {}
+    for entry in registry.entries("task").values():
+        if entry.target.contest:
+            families.setdefault(entry.target.family, []).append(entry)
+    groups: list[list[Selector]] = []
+    for _, members in sorted(families.items()):
+        drawn = all(entry.target.data_license == Task.data_license for entry in members)
+        for place, entry in enumerate(sorted(members, key=_realness)):
+            rank = 0 if drawn else place
+            groups += [[]] * (rank + 1 - len(groups))
+            groups[rank] = [*groups[rank], Selector(entry.name)]
+    return groups
+
+
+def _realness(entry: Entry) -> tuple[bool, str]:
+    """Sorts real data before generated ones."""
+    return entry.target.data_license == Task.data_license, entry.name
 
 
 def home_of(spec: VariantSpec) -> Home | None:

@@ -23,7 +23,8 @@ from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import AVERAGE_LAGGING, Answer, Entrant, Scored, Split, TaskPreset
-from tasks._captions import BLEU, QUICK, Captions, Language
+from tasks._captions import QUICK, Captions, Language
+from tasks._text_scores import BLEU
 
 
 @dataclass(frozen=True, kw_only=True)

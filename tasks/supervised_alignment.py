@@ -23,7 +23,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Answer, Batch, Entrant, Scored, Split, TaskPreset
 from tasks._alignments import LINK_METRICS, AlignedText
-from tasks._captions import BLEU, CHRF, NLL, likelihood
+from tasks._captions import CHRF, NLL, likelihood
+from tasks._text_scores import BLEU
 from tasks.sources.word_alignment import LICENSES
 from tasks.sources.words import EOS
 

@@ -1,6 +1,5 @@
 """The preset `families`: every task's own contest, planned seed by seed and refused nowhere."""
 
-from collections import Counter
 from itertools import groupby
 
 import pytest
@@ -9,11 +8,12 @@ from bench.api import registry
 from bench.api.registry import Home
 from bench.api.resolve import resolve
 from bench.api.selector import parse
+from bench.api.task import Task
 from bench.plan import Request, contested_tasks, plan, quality_cell
 from bench.presets import CONTROLS, PRESETS
 from bench.train.assemble import cell_refusal
 
-CONTESTED = [task.name for task in contested_tasks()]
+CONTESTED = [task.name for group in contested_tasks() for task in group]
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +35,24 @@ def test_every_contested_task_stands_in_the_plan_with_controls_and_baseline(fami
         assert {resolve(e.variant).canonical.show() for e in contest(name)} <= found
 
 
-def test_seeds_come_one_after_the_other_so_that_a_run_cut_short_is_whole(families):
-    seeds = [planned.cell.seed for planned in families.quality]
-    assert [seed for seed, _ in groupby(seeds)] == list(range(PRESETS["families"].seeds))
-    assert len(set(Counter(seeds).values())) == 1
+def test_each_group_of_members_has_all_its_seeds_before_the_next_begins(families):
+    seeds = range(PRESETS["families"].seeds)
+    walked = [(planned.cell.seed, parse(planned.cell.task).name) for planned in families.quality]
+    assert [pair for pair, _ in groupby(walked)] == [
+        (seed, task.name) for group in contested_tasks() for seed in seeds for task in group
+    ]
+
+
+def test_real_data_come_first_in_every_family():
+    first = [registry.entry("task", task.name).target for task in contested_tasks()[0]]
+    ahead = {target.family for target in first if target.data_license != Task.data_license}
+    for name in CONTESTED:
+        target = registry.entry("task", name).target
+        if target.data_license != Task.data_license:
+            assert target.family in ahead
+    assert {target.family for target in first} == {
+        registry.entry("task", name).target.family for name in CONTESTED
+    }
 
 
 def test_nothing_is_timed_and_nothing_is_planned_twice(families):
