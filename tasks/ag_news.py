@@ -70,6 +70,7 @@ class AgNews(ReadTextTask):
         ),
     }
     needs_download = True
+    data_sets = ("ag_news",)
     data_license = "research and non-commercial use (AG News)"
     anchors = (
         Anchor(

@@ -83,6 +83,7 @@ class Imdb(ReadTextTask):
         ),
     }
     needs_download = True
+    data_sets = ("imdb",)
     data_license = "no license stated (Large Movie Review Dataset)"
     anchors = (
         Anchor(

@@ -117,6 +117,7 @@ class Mimic3Demo(ReadRows):
         ),
     }
     needs_download = True
+    data_sets = ("mimic3_demo",)
     data_license = "Open Database License 1.0 (MIMIC-III demo)"
     chance = 0.5
     labels = ("survived", "died")

@@ -75,6 +75,7 @@ class Sst2(ReadTextTask):
         ),
     }
     needs_download = True
+    data_sets = ("sst2_sentences",)
     data_license = "no license stated (Stanford Sentiment Treebank)"
     anchors = (
         Anchor(
