@@ -74,7 +74,7 @@ class SpeechConfig(Config):
     """Most words of a string."""
     mels: Annotated[int, IntRange(8, 80, log=True)] = 24
     """Mel bands."""
-    stack: Annotated[int, IntRange(1, 4)] = 2
+    stack: Annotated[int, IntRange(1, 4)] = 3
     """Windows of 10 ms in a frame."""
     validate: int = 100
     """Strings decoded at each validation."""

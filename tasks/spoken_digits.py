@@ -19,7 +19,7 @@ from bench.api.task import Entrant, Split, TaskPreset
 from tasks._speech import Recording, SpeechConfig, SpeechTask
 from tasks.sources.fsdd import DIGITS, RATE, load_fsdd
 
-ONLINE = "rnn_seq2seq[encoder=uni_rnn,hidden=96,embedding=64]"
+ONLINE = "rnn_seq2seq[encoder=uni_rnn,hidden=96,embedding=48]"
 """An encoder that hears from left to right, so that reading part of the sound means something."""
 
 
@@ -49,8 +49,8 @@ class SpokenDigits(SpeechTask):
         ),
         "quick": TaskPreset(
             options="spoken_digits",
-            backbone="rnn_seq2seq[hidden=96,embedding=64]",
-            protocol="adam[steps=400,batch=32,evaluate_every=100]",
+            backbone="rnn_seq2seq[hidden=96,embedding=48]",
+            protocol="adam[lr=0.004,steps=500,batch=32,evaluate_every=250]",
             seconds=30.0,
         ),
         "standard": TaskPreset(
