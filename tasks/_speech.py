@@ -1,4 +1,4 @@
-"""What tasks of spoken words share: strings of recordings, frames, word error rate, spectrograms."""
+"""What tasks of spoken words share: strings of recordings, frames, errors, spectrograms."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -201,7 +201,7 @@ class SpeechTask(Task):
         return self._batch(part, strings[:2])
 
     def picture(self, batch: Batch, row: int) -> Picture:
-        """The spectrogram, high bands above; a place is what one state of the encoder stands for."""
+        """The spectrogram, high bands above; a place is what a state of the encoder stands for."""
         text = batch.sources[0]
         assert text.frames is not None, "sound comes in frames"
         real = text.frames[row] if text.mask is None else text.frames[row][text.mask[row]]

@@ -61,8 +61,8 @@ class SpokenDigits(SpeechTask):
         ),
     }
     contest = (
-        Entrant(variant="las"),
         Entrant(variant="location_aware"),
+        Entrant(variant="las"),
         Entrant(variant="raffel_monotonic", backbone=ONLINE),
         Entrant(variant="mocha", backbone=ONLINE),
         Entrant(variant="milk", backbone=ONLINE),

@@ -4,7 +4,8 @@ Davis & Mermelstein, 1980, "Comparison of parametric representations for monosyl
 recognition", https://doi.org/10.1109/TASSP.1980.1163420 (mel bands, section II); frames side by
 side as in Chan et al., 2016, "Listen, attend and spell", https://arxiv.org/abs/1508.01211.
 
-Deviations: no cosine transform, as is usual for networks; energies get a floor before the logarithm.
+Deviations: no cosine transform, as is usual for networks; energies get a floor before the
+logarithm.
 """
 
 import math
@@ -83,14 +84,14 @@ def mel_filters(rate: int, size: int, bands: int) -> Float[Tensor, "n {bands}"]:
     return torch.minimum(rising, falling).clamp(min=0)
 
 
-def fit_scale(waves: Sequence[Float[Tensor, " N"]], sound: LogMel) -> Scale:
+def fit_scale(waves: Sequence[Float[Tensor, " _"]], sound: LogMel) -> Scale:
     """Mean and deviation of each band over the windows of some recordings."""
     found = torch.cat([sound.bands(wave.unsqueeze(0))[0] for wave in waves])
     return Scale(mean=found.mean(0), deviation=found.std(0).clamp(min=1e-3))
 
 
 def to_frames(
-    waves: Sequence[Float[Tensor, " N"]], sound: LogMel, scale: Scale
+    waves: Sequence[Float[Tensor, " _"]], sound: LogMel, scale: Scale
 ) -> tuple[Float[Tensor, "B S F"], Bool[Tensor, "B S"]]:
     """Frames of some recordings, zero where padded, and the mask that is True at real ones."""
     longest = max(len(wave) for wave in waves)
