@@ -44,7 +44,7 @@ NEAR = 0.04
 """An error below this is a success."""
 FIRST_MARKER = 10
 """The first marker stands among so many places."""
-RECURRENT = "pooling_perceptron[encoder=uni_rnn[cell={}],embedding=64,hidden=64]"
+RECURRENT = "pooling_perceptron[encoder=uni_rnn[cell={}],embedding=32,hidden=32]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,10 +103,10 @@ class Adding(Task):
             seconds=0.5,
         ),
         "quick": TaskPreset(
-            options="adding",
-            backbone="pooling_perceptron[embedding=64,hidden=64]",
-            protocol="adam[steps=1500,batch=32,evaluate_every=300,stop_at=0.999]",
-            seconds=10.0,
+            options="adding[min_length=200,max_length=1000,evaluate=100]",
+            backbone="pooling_perceptron[embedding=32,hidden=32]",
+            protocol=("adam[steps=2000,cpu_seconds=25,batch=16,evaluate_every=400,stop_at=0.999]"),
+            seconds=15.0,
         ),
         "standard": TaskPreset(
             options="adding[min_length=50,max_length=1000]",
@@ -121,6 +121,7 @@ class Adding(Task):
         Entrant(variant="last_state", backbone=RECURRENT.format("lstm")),
         Entrant(variant="last_state", backbone=RECURRENT.format("gru")),
         Entrant(variant="feed_forward", task="adding[operation=multiply]"),
+        Entrant(variant="scaled_dot", task="adding[operation=multiply]"),
         Entrant(variant="uniform", task="adding[operation=multiply]"),
     )
 

@@ -69,7 +69,7 @@ class Kernel1d(RegressionTask):
             options="kernel_1d",
             backbone="kernel_regression",
             protocol="adam[lr=0.03,steps=1000,batch=50,evaluate_every=250]",
-            seconds=4.0,
+            seconds=2.5,
         ),
         "standard": TaskPreset(
             options="kernel_1d[points=200]",
