@@ -70,6 +70,7 @@ class SpokenDigits(SpeechTask):
     )
     data_license = "CC BY-SA 4.0 (FSDD)"
     needs_download = True
+    data_sets = ("fsdd",)
     words = DIGITS
 
     def __init__(self, config: SpokenDigitsConfig, seed: int, data_dir: Path | None = None) -> None:
