@@ -141,7 +141,7 @@ def showcase_maps(task: Task, backbone: Backbone, device: torch.device) -> list[
         one["title"] = batch.names[row] if batch.names else one["title"]
         one["reference"] = batch.references[row] if batch.references else ""
         one["output"] = _output(task, answer, row)
-        one["picture"] = _picture(task.picture(batch, row))
+        one["picture"] = _picture(task.picture(answer.batch, row))
     return found
 
 

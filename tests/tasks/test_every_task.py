@@ -54,7 +54,9 @@ def smoke(name: str, seed: int):
 def everything(batch) -> list[torch.Tensor]:
     tensors = [text.tokens for text in batch.sources]
     tensors += [batch.inputs, batch.targets, batch.mask.long()]
-    return tensors + [t for t in (batch.extended, batch.gold) if t is not None]
+    maybe = [text.frames for text in batch.sources]
+    maybe += [batch.extended, batch.gold, batch.values, batch.frames]
+    return tensors + [t for t in maybe if t is not None]
 
 
 def same(one, two) -> bool:
@@ -187,6 +189,9 @@ ENDINGS = {
     "_correlation": "correlation",
     "_points": "points",
     "auroc": "area",
+    "mse": "squared",
+    "_error_rate": "errors per",
+    "_width": "deviations",
     "auprc": "area",
     "_per_s": "per CPU second",
     "_ms": "ms",

@@ -13,6 +13,8 @@ ENCODERS = (
     "uni_rnn[cell=lstm,layers=2]",
     "embed",
     "embed[positions=sinusoid]",
+    "feed_forward",
+    "feed_forward[layers=2]",
     "rationale",
     "cnn",
     "cnn[unit=tanh,kernel=5,positions=off]",

@@ -1,0 +1,92 @@
+"""Spoken digits: recordings of FSDD, alone or in short strings of one speaker.
+
+Jackson et al., 2018, "Jakobovski/free-spoken-digit-dataset: v1.0.8",
+https://doi.org/10.5281/zenodo.1342401; attention over sound as in Chan et al., 2016, "Listen,
+attend and spell", https://arxiv.org/abs/1508.01211, and Chorowski et al., 2015, "Attention-based
+models for speech recognition", https://arxiv.org/abs/1506.07503.
+
+Deviations: strings are composed of single recordings, with 30 to 120 ms of silence between them:
+strings of the test of recordings of the test alone, so that no recording is heard in training.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from bench.api.registry import Citation, register
+from bench.api.task import Entrant, Split, TaskPreset
+from tasks._speech import Recording, SpeechConfig, SpeechTask
+from tasks.sources.fsdd import DIGITS, RATE, load_fsdd
+
+ONLINE = "rnn_seq2seq[encoder=uni_rnn,hidden=96,embedding=48]"
+"""An encoder that hears from left to right, so that reading part of the sound means something."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpokenDigitsConfig(SpeechConfig):
+    """Options of spoken digits."""
+
+
+@register(
+    "task",
+    "spoken_digits",
+    config=SpokenDigitsConfig,
+    citation=Citation(text="Jackson et al., 2018", url="https://doi.org/10.5281/zenodo.1342401"),
+)
+class SpokenDigits(SpeechTask):
+    """Strings of 2 to 4 digits; with `min_words=1,max_words=1`, the 300 recordings of the test.
+
+    Greedy decoding of all strings of the test; they are the same for every seed.
+    """
+
+    presets = {
+        "smoke": TaskPreset(
+            options="spoken_digits[validate=8,test=16]",
+            backbone="rnn_seq2seq[hidden=16,embedding=16]",
+            protocol="adam[steps=4,batch=8,evaluate_every=4]",
+            seconds=2.0,
+        ),
+        "quick": TaskPreset(
+            options="spoken_digits",
+            backbone="rnn_seq2seq[hidden=96,embedding=48]",
+            protocol="adam[lr=0.004,steps=500,batch=32,evaluate_every=250]",
+            seconds=27.0,
+        ),
+        "standard": TaskPreset(
+            options="spoken_digits",
+            backbone="rnn_seq2seq[hidden=192,embedding=96,dropout=0.2]",
+            protocol="adam[steps=4000,batch=32,evaluate_every=400]",
+            seconds=400.0,
+        ),
+    }
+    contest = (
+        Entrant(variant="location_aware"),
+        Entrant(variant="las"),
+        Entrant(variant="raffel_monotonic", backbone=ONLINE),
+        Entrant(variant="mocha", backbone=ONLINE),
+        Entrant(variant="milk", backbone=ONLINE),
+        Entrant(variant="none_state"),
+    )
+    data_license = "CC BY-SA 4.0 (FSDD)"
+    needs_download = True
+    data_sets = ("fsdd",)
+    words = DIGITS
+
+    def __init__(self, config: SpokenDigitsConfig, seed: int, data_dir: Path | None = None) -> None:
+        super().__init__(config, seed, data_dir)
+        self.config = config
+        table = load_fsdd(data_dir)
+        self.notes["data"] = table.note
+        parts = {
+            part: [
+                Recording(torch.from_numpy(row["audio"]["array"]), row["label"], row["speaker"])
+                for row in rows
+            ]
+            for part, rows in table.parts.items()
+        }
+        self.begin(parts, RATE)
+
+    def seed_of(self, split: Split) -> int:
+        """The same for every seed of a cell."""
+        return {"train": 0, "validation": 2, "test": 3}[split]
