@@ -35,7 +35,7 @@ class CharacterModelling(LanguageModelling):
 
     def rare_repeats(self, row: Sequence[int]) -> list[bool]:
         """Characters of rare words behind their first, where the word was there before."""
-        text = "".join(self.characters.decode([number if number > 3 else 3 for number in row]))
+        text = "".join(self.characters.decode([max(3, number) for number in row]))
         found, seen = [False] * len(row), set()
         for match in WORD.finditer(text):
             word = match.group()

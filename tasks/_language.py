@@ -1,4 +1,4 @@
-"""What language modelling tasks share: windows of a text, likelihoods in the field's units, n-grams.
+"""What language modelling tasks share: windows of a text, likelihoods, counts of n-grams.
 
 A text is cut into windows that follow each other without a gap; each begins with nothing before
 it but its first token, which is read and not predicted. Windows of the validation and of the test
@@ -11,7 +11,6 @@ occurred before in its window: what attention to the past can copy and a short m
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -25,7 +24,6 @@ from bench.api.errors import InvalidConfig
 from bench.api.task import (
     Answer,
     Batch,
-    Entrant,
     Metric,
     Sample,
     Scored,
@@ -33,6 +31,7 @@ from bench.api.task import (
     Split,
     Task,
 )
+from tasks._diagnostics import COPYING, ROSTER
 
 BITS = Metric(
     name="bits_per_character",
@@ -55,19 +54,7 @@ RARE_PERPLEXITY = Metric(
     unit="perplexity of a token",
     better="lower",
 )
-ROSTER = tuple(
-    Entrant(variant=name) for name in ("additive", "general", "linear_attention", "shaw_rpr")
-)
-"""What all tasks of a decoder alone compare, so that ranks of one can be held against another's."""
-NONE = Entrant(variant="last_state")
-"""Every token reads itself alone: a decoder without attention."""
-RECURRENT = "rnn_decoder"
-LANGUAGE_CONTEST = (
-    *ROSTER,
-    NONE,
-    Entrant(variant="pointer_sentinel"),
-    Entrant(variant="neural_cache"),
-)
+CONTEST = (*ROSTER, *COPYING)
 Ids = npt.NDArray[np.int64]
 
 
@@ -97,7 +84,7 @@ class LanguageModelling(Task):
     """Base: a subclass fills `parts` and says what a rare repeat is."""
 
     family = "language modelling"
-    contest = LANGUAGE_CONTEST
+    contest = CONTEST
     ranks_tokens = True
     writes: ClassVar[tuple[str, ...]]
     """Texts of our own, for the report."""
@@ -232,8 +219,10 @@ class Ngrams:
         self.vocab = vocab
         self.single = np.bincount(ids, minlength=vocab)
         self.tables = [
-            np.unique(self._keys([ids[place : len(ids) - n + 1 + place] for place in range(n)]),
-                      return_counts=True)
+            np.unique(
+                self._keys([ids[place : len(ids) - n + 1 + place] for place in range(n)]),
+                return_counts=True,
+            )
             for n in (1, 2, 3)
         ]
 

@@ -19,7 +19,7 @@ import numpy as np
 from bench.api.config import IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks._language import PERPLEXITY, RARE_PERPLEXITY, Ids, LanguageConfig, LanguageModelling
 from tasks.sources.wikitext2 import load_wikitext2
 from tasks.sources.words import EOS, SPECIAL_WORDS, Vocabulary
@@ -95,7 +95,11 @@ class WikiText2Mini(LanguageModelling):
         counted = Counter(word for line in train for word in line)
         ranked = sorted(counted, key=lambda word: (-counted[word], word))
         self.frequent = frozenset(self.words.encode(ranked[: config.common]))
-        ids = {"train": self._ids(train), "validation": self._ids(rest), "test": self._ids(test)}
+        ids: dict[Split, Ids] = {
+            "train": self._ids(train),
+            "validation": self._ids(rest),
+            "test": self._ids(test),
+        }
         self.start(ids, len(self.words))
 
     def rare_repeats(self, row: Sequence[int]) -> list[bool]:

@@ -20,7 +20,7 @@ MODULES = {
         "textwrap", "typing",
     ),
     "validation": ("bisect", "fileinput", "gzip", "queue", "shlex", "numbers", "tempfile"),
-    "test": ("code", "contextlib", "filecmp", "glob", "netrc", "sched", "selectors", "socketserver"),
+    "test": ("code", "contextlib", "filecmp", "glob", "sched", "selectors", "socketserver"),
 }  # fmt: skip
 """Modules that are one file in Python 3.11 and later; no module stands in two parts."""
 
