@@ -3,8 +3,8 @@
 Nangia & Bowman, 2018, "ListOps: a diagnostic dataset for latent tree learning",
 https://arxiv.org/abs/1804.06028, section 2.
 
-Deviations: one list inside another at most, and sums, maxima and minima without medians; every
-closing bracket is answered with the value of its list, not the last one alone.
+Deviations: one list inside another at most, maxima and minima by default, sums if asked for, no
+medians; every closing bracket is answered with the value of its list, not the last one alone.
 """
 
 import random
@@ -37,6 +37,8 @@ class NestingConfig(Config):
     """Deepest list of the test."""
     arguments: int = 3
     """Digits and lists in a list at most; two at least."""
+    sums: bool = False
+    """Whether there are sums modulo ten too, not maxima and minima alone."""
     evaluate: int = 256
     """Examples of validation, and of each depth of the test."""
 
@@ -63,9 +65,9 @@ class Nesting(Diagnostic):
     >>> task = Nesting(NestingConfig(depth=1, deeper=1, evaluate=1), seed=0)
     >>> batch = task.evaluation("validation")[0]
     >>> task.tokens(batch.inputs[0].tolist(), source=True)
-    ['[MIN', '0', '4', ']']
+    ['[MAX', '7', '7', '5', ']']
     >>> task.tokens(batch.targets[0, batch.mask[0]].tolist(), source=False)
-    ['0']
+    ['7']
     """
 
     axis = "difficulty"
@@ -80,11 +82,11 @@ class Nesting(Diagnostic):
         "quick": TaskPreset(
             options="nesting",
             backbone="transformer_decoder[width=48,layers=2]",
-            protocol="adam[lr=0.005,steps=400,batch=32,evaluate_every=100,stop_at=0.99]",
+            protocol="adam[lr=0.005,steps=600,batch=32,evaluate_every=100,stop_at=0.99]",
             seconds=6.0,
         ),
         "standard": TaskPreset(
-            options="nesting[depth=6,deeper=10,arguments=5]",
+            options="nesting[depth=6,deeper=10,arguments=5,sums=true]",
             backbone="transformer_decoder[width=96,layers=4]",
             protocol="adam[lr=0.002,steps=4000,batch=64,evaluate_every=400,stop_at=0.995]",
             seconds=600.0,
@@ -114,7 +116,7 @@ class Nesting(Diagnostic):
 
     def _list(self, depth: int, chance: random.Random) -> tuple[list[int], list[int]]:
         """Tokens of a list, and what is said at each of them: a digit or nothing (0)."""
-        name = chance.choice(list(OPEN))
+        name = chance.choice(list(OPEN) if self.config.sums else ["[MAX", "[MIN"])
         count = chance.randint(2, self.config.arguments)
         inner = chance.randrange(count) if depth > 1 else -1
         words, said, values = [OPEN[name]], [0], []

@@ -25,11 +25,11 @@ from tasks._diagnostics import BESIDE_A_SOURCE, BOS, EOS, FIRST, Diagnostic
 class SelectiveCopyConfig(Config):
     """Options of selective copying."""
 
-    length: Annotated[int, IntRange(2, 512, log=True)] = 16
+    length: Annotated[int, IntRange(2, 512, log=True)] = 24
     """Source tokens in training."""
-    beyond: int = 48
+    beyond: int = 60
     """Longest source of the test (tokens)."""
-    chosen: Annotated[int, IntRange(1, 64, log=True)] = 4
+    chosen: Annotated[int, IntRange(1, 64, log=True)] = 8
     """Symbols among the noise."""
     vocab: Annotated[int, IntRange(2, 1000)] = 12
     """Symbols that are copied."""

@@ -27,11 +27,11 @@ class SortingConfig(Config):
 
     shortest: int = 4
     """Shortest source in training (symbols)."""
-    length: Annotated[int, IntRange(2, 128, log=True)] = 10
+    length: Annotated[int, IntRange(2, 128, log=True)] = 12
     """Longest source in training (symbols)."""
-    beyond: int = 20
+    beyond: int = 24
     """Longest source of the test (symbols)."""
-    vocab: Annotated[int, IntRange(2, 1000)] = 20
+    vocab: Annotated[int, IntRange(2, 1000)] = 30
     """Symbols."""
     evaluate: int = 128
     """Examples of validation, and of each length of the test."""
@@ -75,7 +75,7 @@ class Sorting(Diagnostic):
         "quick": TaskPreset(
             options="sorting",
             backbone="rnn_seq2seq[hidden=48,embedding=24]",
-            protocol="adam[lr=0.005,steps=400,batch=32,evaluate_every=100,stop_at=0.99]",
+            protocol="adam[lr=0.005,steps=600,batch=32,evaluate_every=100,stop_at=0.99]",
             seconds=6.0,
         ),
         "standard": TaskPreset(

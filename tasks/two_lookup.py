@@ -4,11 +4,12 @@ Press et al., 2023, "Measuring and narrowing the compositionality gap in languag
 https://arxiv.org/abs/2210.03350, is about questions of this form. One look back cannot answer; it
 takes two layers, or two hops.
 
-Deviations: symbols instead of facts in words.
+Deviations: symbols instead of facts in words. Training asks for the answers of places too, by one
+lookup, without which nothing is learned in short runs; they are not scored.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,7 @@ import torch
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Sizes, TaskPreset
+from bench.api.task import Batch, Sizes, Split, TaskPreset
 from tasks._diagnostics import COPYING, FIRST, ROSTER, Diagnostic
 
 
@@ -50,7 +51,7 @@ class TwoLookupConfig(Config):
     citation=Citation(text="Press et al., 2023", url="https://arxiv.org/abs/2210.03350"),
 )
 class TwoLookup(Diagnostic):
-    """Pairs (question, place), pairs (place, answer), then questions; each asks for its answer.
+    """Pairs (question, place), pairs (place, answer), then places, then questions.
 
     >>> task = TwoLookup(TwoLookupConfig(evaluate=1), seed=0)
     >>> batch = task.evaluation("validation")[0]
@@ -89,7 +90,7 @@ class TwoLookup(Diagnostic):
         middle = (config.pairs + config.more_pairs) // 2
         less = max(1, config.pairs - 1)
         self.start([config.pairs], [less, middle, config.more_pairs], config.evaluate)
-        self.sizes = Sizes((), FIRST + 3 * config.vocab, 5 * config.more_pairs)
+        self.sizes = Sizes((), FIRST + 3 * config.vocab, 6 * config.more_pairs)
         self.chance = 1 / config.vocab
 
     def draw(self, rows: int, level: int, generator: torch.Generator) -> Batch:
@@ -101,13 +102,21 @@ class TwoLookup(Diagnostic):
         vocab = self.config.vocab
         asked, places = some(vocab) + FIRST, some(vocab) + FIRST + vocab
         answers = torch.randint(0, vocab, (rows, level), generator=generator) + FIRST + 2 * vocab
-        order, questions = some(level), some(level)
+        order, direct, questions = some(level), some(level), some(level)
         first = torch.stack((asked, places), -1).flatten(1)
         second = torch.stack((places.gather(1, order), answers.gather(1, order)), -1).flatten(1)
-        inputs = torch.cat((first, second, asked.gather(1, questions)), 1)
+        asks = torch.cat((places.gather(1, direct), asked.gather(1, questions)), 1)
+        inputs = torch.cat((first, second, asks), 1)
         targets = torch.zeros_like(inputs)
-        targets[:, 4 * level :] = answers.gather(1, questions)
+        targets[:, 4 * level :] = answers.gather(1, torch.cat((direct, questions), 1))
         return Batch(sources=(), inputs=inputs, targets=targets, mask=targets > 0)
+
+    def evaluation(self, split: Split) -> Sequence[Batch]:
+        """The same levels; only what takes two lookups is scored."""
+        return [
+            replace(batch, mask=batch.mask & (batch.inputs < FIRST + self.config.vocab))
+            for batch in super().evaluation(split)
+        ]
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
         """Questions as q, places as p, answers as a."""

@@ -13,7 +13,7 @@ FORMS = {
     "needle": "needle[length=8,beyond=32,vocab=5,evaluate=20]",
     "parity": "parity[length=6,beyond=12,evaluate=20]",
     "two_lookup": "two_lookup[pairs=3,more_pairs=5,vocab=6,evaluate=20]",
-    "nesting": "nesting[depth=2,deeper=4,evaluate=20]",
+    "nesting": "nesting[depth=2,deeper=4,sums=true,evaluate=20]",
     "selective_copy": "selective_copy[length=8,beyond=16,chosen=3,evaluate=20]",
     "sorting": "sorting[shortest=2,length=5,beyond=9,evaluate=20]",
 }
@@ -74,18 +74,24 @@ def test_parity_is_that_of_the_bits_so_far():
             assert targets[t] - 4 == sum(n == 5 for n in row[: t + 1]) % 2
 
 
-def test_two_lookups_go_through_both_tables():
-    for row, targets, mask in rows(make("two_lookup")):
-        pairs = len(row) // 5
-        first = dict(zip(row[0 : 2 * pairs : 2], row[1 : 2 * pairs : 2], strict=True))
-        second = dict(
-            zip(row[2 * pairs : 4 * pairs : 2], row[2 * pairs + 1 : 4 * pairs : 2], strict=True)
-        )
-        assert len(first) == len(second) == pairs
-        assert mask == [False] * 4 * pairs + [True] * pairs
-        assert sorted(row[4 * pairs :]) == sorted(first)
-        for t in range(4 * pairs, 5 * pairs):
-            assert targets[t] == second[first[row[t]]]
+def test_two_lookups_go_through_both_tables_and_training_asks_for_one_too():
+    task = make("two_lookup")
+    for row, targets, mask in rows(task):
+        pairs = len(row) // 6
+        first, second = row[: 2 * pairs], row[2 * pairs : 4 * pairs]
+        place = dict(zip(first[::2], first[1::2], strict=True))
+        answer = dict(zip(second[::2], second[1::2], strict=True))
+        assert len(place) == len(answer) == pairs
+        assert sorted(row[4 * pairs : 5 * pairs]) == sorted(answer)
+        assert sorted(row[5 * pairs :]) == sorted(place)
+        for t in range(4 * pairs, 6 * pairs):
+            assert targets[t] == answer[place.get(row[t], row[t])]
+        assert mask[5 * pairs :] == [True] * pairs
+        assert not any(mask[: 4 * pairs])
+    (batch,) = task.evaluation("validation")
+    assert (batch.mask.sum(1) == 3).all()
+    trained = next(task.training(2, torch.Generator()))
+    assert (trained.mask.sum(1) == 6).all()
 
 
 def value_of(words):
@@ -193,9 +199,9 @@ def test_the_most_frequent_answer_is_far_from_everything_and_examples_are_shown(
         "two_lookup[more_pairs=9]",
         "nesting[depth=6]",
         "nesting[arguments=1]",
-        "selective_copy[chosen=17]",
+        "selective_copy[chosen=25]",
         "selective_copy[noise=0]",
-        "sorting[shortest=11]",
+        "sorting[shortest=13]",
         "sorting[evaluate=0]",
     ],
 )
