@@ -24,6 +24,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.task import (
     Answer,
     Batch,
+    Entrant,
     Metric,
     Sample,
     Scored,
@@ -54,7 +55,14 @@ RARE_PERPLEXITY = Metric(
     unit="perplexity of a token",
     better="lower",
 )
-CONTEST = (*ROSTER, *COPYING)
+AN_LSTM = "rnn_decoder"
+CONTEST = (
+    *ROSTER,
+    *COPYING,
+    Entrant(variant="scaled_dot", backbone=AN_LSTM),
+    Entrant(variant="last_state", backbone=AN_LSTM),
+)
+"""The roster, outputs that copy, and an LSTM with attention to its past and without."""
 Ids = npt.NDArray[np.int64]
 
 

@@ -26,19 +26,19 @@ class TinyShakespeare(CharacterModelling):
     presets = {
         "smoke": TaskPreset(
             options="tinyshakespeare[window=32,validate=8,test=16,common=4]",
-            backbone="transformer_decoder[width=32,layers=1,heads=2,short_convolution=3]",
+            backbone="transformer_decoder[width=32,layers=1,heads=2]",
             protocol="adam[steps=20,batch=8,evaluate_every=10]",
             seconds=1.5,
         ),
         "quick": TaskPreset(
             options="tinyshakespeare",
-            backbone="transformer_decoder[width=64,layers=2,heads=2,short_convolution=3]",
-            protocol="adam[lr=0.005,steps=300,batch=8,evaluate_every=100]",
+            backbone="transformer_decoder[width=64,layers=2,heads=2]",
+            protocol="adam[lr=0.005,steps=500,batch=4,evaluate_every=250]",
             seconds=15.0,
         ),
         "standard": TaskPreset(
             options="tinyshakespeare[window=128,validate=200,test=400]",
-            backbone="transformer_decoder[width=128,layers=3,short_convolution=3]",
+            backbone="transformer_decoder[width=128,layers=3]",
             protocol="adam[lr=0.002,steps=4000,batch=32,evaluate_every=400]",
             seconds=1200.0,
         ),

@@ -56,19 +56,19 @@ class WikiText2Mini(LanguageModelling):
     presets = {
         "smoke": TaskPreset(
             options="wikitext2_mini[window=32,validate=4,test=8,common=4,vocab=500]",
-            backbone="transformer_decoder[width=32,layers=1,heads=2,short_convolution=3]",
+            backbone="transformer_decoder[width=32,layers=1,heads=2]",
             protocol="adam[steps=10,batch=8,evaluate_every=5]",
             seconds=1.8,
         ),
         "quick": TaskPreset(
-            options="wikitext2_mini[window=64]",
-            backbone="transformer_decoder[width=64,layers=2,heads=2,short_convolution=3]",
-            protocol="adam[lr=0.005,steps=300,batch=16,evaluate_every=100]",
+            options="wikitext2_mini[window=64,vocab=2000]",
+            backbone="transformer_decoder[width=64,layers=2,heads=2]",
+            protocol="adam[lr=0.005,steps=400,batch=8,evaluate_every=200]",
             seconds=20.0,
         ),
         "standard": TaskPreset(
             options="wikitext2_mini[window=128,validate=160,test=400,vocab=8000]",
-            backbone="transformer_decoder[width=128,layers=2,dropout=0.3,short_convolution=3]",
+            backbone="transformer_decoder[width=128,layers=2,dropout=0.3]",
             protocol="adam[lr=0.002,steps=1500,batch=32,evaluate_every=150]",
             seconds=1500.0,
         ),
