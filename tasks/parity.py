@@ -4,7 +4,7 @@ Hahn, 2020, "Theoretical limitations of self-attention in neural sequence models
 https://arxiv.org/abs/1906.06755, section 4: soft attention cannot be sure of it at all lengths.
 
 Deviations: asked at every place, not at the last alone, which makes short lengths learnable. In a
-quick run soft attention stays near chance whatever its score.
+quick run scaled dot products do hardly better than uniform weights.
 """
 
 from collections.abc import Sequence
