@@ -44,6 +44,7 @@ class TinyShakespeare(CharacterModelling):
         ),
     }
     needs_download = True
+    data_sets = ("tinyshakespeare",)
     data_license = "public domain (the plays)"
     writes = (
         "VELMORA:\nWho knocks? Is it Velmora's groom?\n\nGROOM:\nVelmora",

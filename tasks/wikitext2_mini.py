@@ -74,6 +74,7 @@ class WikiText2Mini(LanguageModelling):
         ),
     }
     needs_download = True
+    data_sets = ("wikitext2",)
     data_license = "open (CC BY-SA, Wikipedia)"
     unit = " "
     config: WikiTextConfig
