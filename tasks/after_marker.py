@@ -15,7 +15,18 @@ import torch
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, Sample, Scored, Sizes, Split, Task, TaskPreset, Text
+from bench.api.task import (
+    Answer,
+    Batch,
+    Entrant,
+    Sample,
+    Scored,
+    Sizes,
+    Split,
+    Task,
+    TaskPreset,
+    Text,
+)
 from tasks._scores import (
     ALIGNMENT_ENTROPY,
     ALIGNMENT_MATCH,
@@ -70,6 +81,11 @@ class AfterMarker(Task):
     """
 
     metrics = (TOKEN_ACCURACY, ALIGNMENT_MATCH, ALIGNMENT_ENTROPY)
+    family = "diagnostics"
+    contest = tuple(
+        Entrant(variant=name)
+        for name in ("additive", "general", "conv_attention", "context_vector", "max_pooling")
+    )
     facts = frozenset({"gold_alignment", "source_tokens"})
     presets = {
         "smoke": TaskPreset(

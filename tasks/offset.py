@@ -14,7 +14,8 @@ import torch
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, Sample, Scored, Sizes, Split, Task, TaskPreset
+from bench.api.task import Answer, Batch, Entrant, Sample, Scored, Sizes, Split, Task, TaskPreset
+from tasks._diagnostics import ROSTER
 from tasks._scores import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
 
 FIRST = 4
@@ -67,6 +68,8 @@ class Offset(Task):
     """
 
     metrics = (TOKEN_ACCURACY, SEQUENCE_ACCURACY)
+    family = "diagnostics"
+    contest = (*ROSTER, Entrant(variant="sinusoid"), Entrant(variant="lstmn"))
     presets = {
         "smoke": TaskPreset(
             options="offset[length=8,beyond=16,evaluate=32]",

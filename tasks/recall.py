@@ -17,6 +17,7 @@ from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Answer, Batch, Sample, Scored, Sizes, Split, Task, TaskPreset
+from tasks._diagnostics import COPYING, ROSTER
 from tasks._scores import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
 
 FILLER, FIRST = 3, 4
@@ -71,6 +72,8 @@ class Recall(Task):
 
     metrics = (TOKEN_ACCURACY, SEQUENCE_ACCURACY)
     facts = frozenset()
+    family = "diagnostics"
+    contest = (*ROSTER, *COPYING)
     presets = {
         "smoke": TaskPreset(
             options="recall[pairs=2,more_pairs=4,vocab=16,evaluate=32]",

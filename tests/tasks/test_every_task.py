@@ -200,6 +200,8 @@ ENDINGS = {
     "_count": ("count", "steps"),
     "bleu": "sacreBLEU points",
     "chrf": "sacreBLEU points",
+    "bits_per_character": "bits per character",
+    "perplexity": "perplexity",
 }
 
 

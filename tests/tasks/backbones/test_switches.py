@@ -129,6 +129,7 @@ def test_every_registered_backbone_is_tested_here_or_beside():
         "memn2n",
         "pair",
         "pooling",
+        "rnn_decoder",
         "rnn_seq2seq",
         "snail",
         "transformer_decoder",

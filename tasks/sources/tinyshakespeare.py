@@ -1,0 +1,31 @@
+"""Tiny Shakespeare: parts of plays as one text, cut 90/5/5 as is usual.
+
+Karpathy, 2015, https://github.com/karpathy/char-rnn, `data/tinyshakespeare/input.txt`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.api.errors import DataDamaged
+from tasks.sources.mirror import TextFile, read_text
+from tasks.sources.tables import Rows, Table, load_table
+
+NAME = "tinyshakespeare"
+
+
+def load_tinyshakespeare(data_dir: Path | None = None) -> Table:
+    """One row a part with the field `text`."""
+    return load_table(NAME, _read, data_dir)
+
+
+def _read(folder: Path) -> tuple[Mapping[str, Rows], list[TextFile]]:
+    file = read_text(folder / "input.txt.gz", allow_blank=True)
+    text = "\n".join(file.lines) + "\n"
+    if len(text) < 20:
+        raise DataDamaged(
+            f"{file.path}: line {len(file.lines)} ends a text of {len(text)} characters, too few "
+            f"to be cut into three parts; copy the file again from its source."
+        )
+    first, second = len(text) * 90 // 100, len(text) * 95 // 100
+    cut = {"train": text[:first], "validation": text[first:second], "test": text[second:]}
+    return {part: ({"text": found},) for part, found in cut.items()}, [file]
