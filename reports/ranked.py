@@ -3,8 +3,10 @@
 import math
 from typing import Any
 
+from reports.beside import beside_the_ranking
 from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text
 from reports.contests import Contest
+from reports.families import families, family_key, family_title, members
 from reports.folder import RunFolder
 from reports.notes import Notes, why_no_score, why_no_speed
 from reports.numbers import between, percent, probability, scaled, with_interval
@@ -29,21 +31,35 @@ HOW_TO_READ = (
 )
 
 
-def ranked_section(folder: RunFolder) -> Section:
-    """All ranked tables."""
+def ranked_sections(folder: RunFolder) -> list[Section]:
+    """All ranked tables: one section, or one of how to read and one a family."""
     blocks: list[Block] = []
     if not folder.catalog.ranks:
         blocks.append(Text(NO_RANKS.format(preset=folder.catalog.preset), "warning"))
     if not folder.contests:
         blocks.append(Text("No quality cell has finished, so there is nothing to compare."))
-        return Section(key="ranked", title="Ranking", blocks=tuple(blocks))
+        return [Section(key="ranked", title="Ranking", blocks=tuple(blocks))]
     blocks.append(Text(HOW_TO_READ))
-    table = folder.ranked_lines
-    for contest in folder.contests:
+    groups = families(folder)
+    if not groups:
+        blocks += _tables(folder, folder.contests)
+    title = "Ranking" if folder.catalog.ranks else "Scores, without ranks"
+    sections = [Section(key="ranked", title=title, blocks=tuple(blocks))]
+    for family, found in groups.items():
+        inside = (members(folder, found), *_tables(folder, found))
+        sections.append(Section(key=family_key(family), title=family_title(family), blocks=inside))
+    return sections
+
+
+def _tables(folder: RunFolder, found: list[Contest]) -> list[Block]:
+    """Each table, followed by what its scores are read by."""
+    table, blocks = folder.ranked_lines, list[Block]()
+    for contest in found:
         lines = table[table["contest"] == contest.key].to_dict("records")
         blocks.append(_table(folder, contest, [dict(line) for line in lines]))
-    title = "Ranking" if folder.catalog.ranks else "Scores, without ranks"
-    return Section(key="ranked", title=title, blocks=tuple(blocks))
+        first = next(one for one in found if one.task == contest.task)
+        blocks += beside_the_ranking(contest, anchors=contest is first)
+    return blocks
 
 
 def _speed_place(folder: RunFolder, contest: Contest) -> str:
