@@ -10,6 +10,7 @@ from reports.accounts import (
     environment_section,
     holes_section,
 )
+from reports.agreement import agreement_section
 from reports.blocks import Document, Figure, Section, clean
 from reports.curves import learning_section, legend_of, length_section, pareto_section
 from reports.examples import attention_section, samples_section
@@ -67,6 +68,7 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         summary_section(folder),
         families_section(folder) or overview_section(folder),
         *ranked_sections(folder),
+        agreement_section(folder),
         pareto_section(folder, legend),
         length_section(folder, legend),
         learning_section(folder, legend),

@@ -121,3 +121,23 @@ def test_tasks_are_generated_or_real(folder: RunFolder) -> None:
     assert not folder.catalog.is_generated(TRANSLATION)
     assert not folder.catalog.is_generated(DIGITS)
     assert catalog()["tasks"]  # the other run has no family at all
+
+
+def test_diagnostics_are_correlated_with_real_tasks(text: str) -> None:
+    part = text.partition("## Which diagnostics predict tasks on real data")[2].partition("\n## ")[
+        0
+    ]
+    assert "adjusted with Holm over all 2 pairs of the table" in part
+    rows = [line for line in part.splitlines() if line.startswith(("| recall", "| reversal"))]
+    assert len([row for row in rows if "| translation |" in row and "[" in row]) == 2
+    # a better loss is a lower one, so the order is the same on both
+    assert re.search(r"\| recall \| translation \| 7 \| (0\.[6-9]\d|1\.00) \\\[", part)
+
+
+def test_pairs_with_few_shared_variants_are_listed_without_a_number(text: str) -> None:
+    few = text.partition("Too few: pairs that share fewer than 5 variants (2 rows)")[2]
+    assert "| recall | digits | 3 |" in few.partition("</details>")[0]
+
+
+def test_runs_without_diagnostics_have_no_such_section(markdown: str) -> None:
+    assert "Which diagnostics predict" not in markdown
