@@ -72,15 +72,15 @@ def families_section(folder: RunFolder) -> Section | None:
     if not found:
         return None
     rows = [_row(family, contest) for family, here in found.items() for contest in here]
-    heads = ("Family", "Task", "Data", "Metric", "Best variant")
-    scores = ("Score", "Uniform", "Baseline", "Without a network")
     table = Table(
         key="families-table",
-        title="Families at a glance",
+        title="Best variant of each task",
         columns=(
-            *(Column(title=head) for head in heads),
-            *(Column(title=head, numeric=True) for head in scores),
+            *(Column(title=head) for head in ("Family", "Task", "Best variant")),
+            Column(title="Score", numeric=True),
             Column(title="Verdict"),
+            *(Column(title=head, numeric=True) for head in ("Uniform", "Baseline")),
+            Column(title="Without a network"),
         ),
         rows=tuple(rows),
     )
@@ -90,24 +90,27 @@ def families_section(folder: RunFolder) -> Section | None:
 
 def _row(family: str, contest: Contest) -> tuple[Entry, ...]:
     known = contest.catalog
-    metric = known.metric(contest.metric)
     best = best_contender(contest)
     levels = without_levels(contest)
     first = next(iter(levels), "")
     return (
         Entry(text=family_title(family), href=f"#{family_key(family)}"),
-        Entry(text=contest.title),
-        Entry(text="generated" if known.is_generated(contest.task) else "real"),
-        Entry(text=metric.arrow + (f" ({metric.unit})" if metric.unit else "")),
+        Entry(
+            text=contest.title,
+            marks=(
+                "generated" if known.is_generated(contest.task) else "real data",
+                known.metric(contest.metric).arrow,
+            ),
+        ),
         Entry(text=known.label(best) if best else NO_VALUE),
         _score(contest.means.get(best)),
+        Entry(text=verdict(contest)),
         _score(contest.means.get(_floor(contest))),
         _score(contest.means.get(contest.baseline or "")),
         Entry(
             text=f"{first} {level_text(levels[first])}" if first else NO_VALUE,
             sort=levels[first].estimate if first else "",
         ),
-        Entry(text=verdict(contest)),
     )
 
 

@@ -1,6 +1,9 @@
 """The ranked table of each contest, as blocks."""
 
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import compress
 from typing import Any
 
 from reports.beside import beside_the_ranking
@@ -18,6 +21,8 @@ COSTS = (
     ("peak_memory_bytes", 1e6),
 )
 """Columns and the size of the unit they are printed in."""
+
+FROM_SPEED_CELLS = ("Decode step ↓", "Peak ↓", "FLOPs")
 
 NO_RANKS = (
     "The preset “{preset}” ranks nothing: its budget is too small for a claim. Lines are in the "
@@ -70,11 +75,15 @@ def _speed_place(folder: RunFolder, contest: Contest) -> str:
 
 def _table(folder: RunFolder, contest: Contest, lines: list[dict[Any, Any]]) -> Table:
     notes = Notes()
-    rows = tuple(_row(folder, contest, line, notes) for line in lines)
+    columns = _columns(contest, _speed_place(folder, contest))
+    timed = any(outcome.cell.kind == "speed" for outcome in folder.outcomes)
+    # a run that timed nothing needs no footnote that says so for each variant
+    kept = [timed or column.title not in FROM_SPEED_CELLS for column in columns]
+    rows = tuple(_row(folder, contest, line, notes, kept) for line in lines)
     return Table(
         key=f"ranked-{contest.key.removeprefix('contest-')}",
         title=f"{contest.title}: {contest.catalog.metric(contest.metric).title.lower()}",
-        columns=_columns(contest, _speed_place(folder, contest)),
+        columns=tuple(compress(columns, kept)),
         rows=rows,
         notes=tuple(notes.sentences),
         dimmed=tuple(line["selector"] in contest.red for line in lines),
@@ -111,8 +120,13 @@ def _columns(contest: Contest, where: str) -> tuple[Column, ...]:
 
 
 def _row(
-    folder: RunFolder, contest: Contest, line: dict[Any, Any], notes: Notes
+    folder: RunFolder,
+    contest: Contest,
+    line: dict[Any, Any],
+    notes: Notes,
+    kept: Sequence[bool],
 ) -> tuple[Entry, ...]:
+    """Entries of the columns that are kept; the others leave no footnote."""
     variant = str(line["selector"])
     why = why_no_score(folder, contest, variant)
     if line["seeds"] == 1:
@@ -125,21 +139,25 @@ def _row(
         note = notes.number(why) if why else 0
         score = Entry(text=text, sort=line["score"], note=note, best=best)
     cells = contest.seeds(variant)
-    return (
-        _rank_entry(contest, line, notes),
-        Entry(
-            text=str(line["variant"]),
-            href=contest.catalog.url(variant),
-            marks=tuple(mark for mark in str(line["marks"]).split(", ") if mark),
-        ),
-        score,
-        _difference(contest, line),
-        Entry(text=probability(line["p_adjusted"]), sort=_sort(line, "p_adjusted")),
-        *(_cost(folder, contest, line, cost, notes) for cost in COSTS),
-        _parameters(contest, line, notes),
-        _flops(folder, contest, line, notes),
-        Entry(text=str(len(cells)), sort=len(cells), href=f"#{folder.by_id[cells[0]].anchor}"),
+    name = Entry(
+        text=str(line["variant"]),
+        href=contest.catalog.url(variant),
+        marks=tuple(mark for mark in str(line["marks"]).split(", ") if mark),
     )
+    p_value = Entry(text=probability(line["p_adjusted"]), sort=_sort(line, "p_adjusted"))
+    anchor = f"#{folder.by_id[cells[0]].anchor}"
+    made: tuple[Callable[[], Entry], ...] = (
+        lambda: _rank_entry(contest, line, notes),
+        lambda: name,
+        lambda: score,
+        lambda: _difference(contest, line),
+        lambda: p_value,
+        *(partial(_cost, folder, contest, line, cost, notes) for cost in COSTS),
+        lambda: _parameters(contest, line, notes),
+        lambda: _flops(folder, contest, line, notes),
+        lambda: Entry(text=str(len(cells)), sort=len(cells), href=anchor),
+    )
+    return tuple(make() for make in compress(made, kept))
 
 
 def interval_text(

@@ -23,6 +23,7 @@ from reports.names import names_section
 from reports.overview import overview_section
 from reports.ranked import ranked_sections
 from reports.speed import speed_section
+from reports.steps import steps_section
 from reports.studies import ablation_section, study_section
 from reports.summary import summary_section
 
@@ -73,6 +74,7 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         length_section(folder, legend),
         learning_section(folder, legend),
         speed_section(folder, legend),
+        steps_section(folder),
         attention_section(folder, legend, publish=publish),
         instruments_section(folder),
         ablation_section(folder),

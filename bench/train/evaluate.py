@@ -140,18 +140,20 @@ def showcase_maps(task: Task, backbone: Backbone, device: torch.device) -> list[
     for row, one in enumerate(found):
         one["title"] = batch.names[row] if batch.names else one["title"]
         one["reference"] = batch.references[row] if batch.references else ""
-        one["output"] = _output(task, answer, row)
+        one["said"] = _said(task, answer, row)
+        one["output"] = " ".join(_said(task, answer, row))
         one["picture"] = _picture(task.picture(batch, row))
     return found
 
 
-def _output(task: Task, answer: Answer, row: int) -> str:
-    """What was said of one example, as text or numbers."""
+def _said(task: Task, answer: Answer, row: int) -> list[str]:
+    """What was said at each scored place of one example: a word, or numbers."""
     mask = answer.batch.mask[row]
     if answer.values is not None:
-        return " ".join(f"{value:.3g}" for value in answer.values[row][mask].flatten().tolist())
+        lines = answer.values[row][mask].tolist()
+        return [" ".join(f"{value:.3g}" for value in line) for line in lines]
     said = answer.batch.targets if task.decodes or answer.predicted is None else answer.predicted
-    return " ".join(_words(task, answer.batch, row, said[row][mask].tolist(), source=False))
+    return _words(task, answer.batch, row, said[row][mask].tolist(), source=False)
 
 
 def _picture(picture: Picture | None) -> dict[str, object] | None:

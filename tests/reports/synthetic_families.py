@@ -74,6 +74,9 @@ def _scored(task: str, name: str, seed: int) -> Record:
     for other, value in WITHOUT.get(task, {}).items():
         axis = f"{BASELINE_AXIS}{other}"
         rows.append(Row(metric=metric, value=value, axis=axis, x=0.0, split="test"))
+    for metric, value in (("train_tokens_per_s", 900.0), ("train_step_time_ms", 12.0)):
+        rows.append(Row(metric=metric, value=value * draw.gauss(1, 0.02)))
+    rows.append(Row(metric="parameters_count", value=float(VARIANTS[name].parameters)))
     return record(quality_cell(task, name, seed), "ok", rows)
 
 
