@@ -267,7 +267,7 @@ def _sound(key: str, task: str, runs: Sequence[Shown]) -> Figure:
 
     def paint(figure: Any) -> None:
         axes = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
-        axes[0].imshow(picture.gray, cmap="magma", aspect="auto", origin="lower", clip_on=False)
+        axes[0].imshow(picture.gray, cmap="magma", aspect="auto", clip_on=False)
         axes[0].set_axis_off()
         for one, below in zip(runs, axes[1:], strict=True):
             below.grid(visible=False)

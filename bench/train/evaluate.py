@@ -138,12 +138,17 @@ def showcase_maps(task: Task, backbone: Backbone, device: torch.device) -> list[
         return []
     found = [_map(task, answer, row) for row in range(len(batch.targets))]
     for row, one in enumerate(found):
+        one["said"] = _said(task, answer, row)
         one["title"] = batch.names[row] if batch.names else one["title"]
         one["reference"] = batch.references[row] if batch.references else ""
-        one["said"] = _said(task, answer, row)
-        one["output"] = " ".join(_said(task, answer, row))
-        one["picture"] = _picture(task.picture(batch, row))
+        one["output"] = _output(task, answer, row)
+        one["picture"] = _picture(task.picture(answer.batch, row))
     return found
+
+
+def _output(task: Task, answer: Answer, row: int) -> str:
+    """What was said of one example, as text."""
+    return " ".join(_said(task, answer, row))
 
 
 def _said(task: Task, answer: Answer, row: int) -> list[str]:
