@@ -219,6 +219,9 @@ def verify(
 @click.option(
     "--handbook", type=click.Path(path_type=Path), help="Write mechanisms.md into this folder too."
 )
+@click.option(
+    "--figures", type=click.Path(path_type=Path), help="Draw every showcase into this folder too."
+)
 @click.option("--merge", multiple=True, type=click.Path(path_type=Path), help="Add other runs.")
 def report(
     folder: Path,
@@ -226,13 +229,20 @@ def report(
     publish: bool,
     export: bool,
     handbook: Path | None,
+    figures: Path | None,
     merge: tuple[Path, ...],
 ) -> None:
     """Write report.html and report.md of a run folder."""
     from bench import shows
 
     written = shows.report(
-        folder, out, publish=publish, export=export, handbook=handbook, merge=merge
+        folder,
+        out,
+        publish=publish,
+        export=export,
+        handbook=handbook,
+        figures=figures,
+        merge=merge,
     )
     click.echo(written)
 

@@ -202,11 +202,13 @@ def report(
     publish: bool,
     export: bool,
     handbook: Path | None,
+    figures: Path | None,
     merge: tuple[Path, ...],
 ) -> str:
     """Write the report of a run folder, after adding other runs to it if asked."""
     from reports.export import export_tables
     from reports.handbook import write_handbook
+    from reports.pictures import write_figures
     from reports.render import render
     from results import store
 
@@ -219,6 +221,8 @@ def report(
         lines += [f"table: {path}" for path in tables]
     if handbook is not None:
         lines.append(f"handbook: {write_handbook(folder, handbook)}")
+    if figures is not None:
+        lines += [f"figure: {path}" for path in write_figures(folder, figures)]
     return "\n".join(lines)
 
 

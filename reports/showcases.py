@@ -321,7 +321,12 @@ def _shaded(axes: Any, one: Shown, lines: Sequence[Sequence[int]]) -> None:
         left = 0.0
         for at in line:
             width = len(one.source[at]) + 0.9
-            box: dict[str, Any] = {"facecolor": SHADE, "alpha": 0.8 * shades[at], "linewidth": 0, "clip_on": False}
+            box: dict[str, Any] = {
+                "facecolor": SHADE,
+                "alpha": 0.8 * shades[at],
+                "linewidth": 0,
+                "clip_on": False,
+            }
             axes.add_patch(Rectangle((left, row + 0.08), width - 0.15, 0.84, **box))
             axes.text(
                 left + width / 2,
