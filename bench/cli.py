@@ -189,10 +189,17 @@ def list_names(kind: str, plugin: tuple[str, ...], matrix: bool, as_json: bool) 
 @click.argument("name")
 @click.option("--plugin", multiple=True, help="Python file that registers variants.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON alone on stdout.")
-def show(name: str, plugin: tuple[str, ...], as_json: bool) -> None:
+@click.option("--markdown", is_flag=True, help="With the name `tasks`: all of them as one page.")
+@click.option("--data-dir", default="", help="Local data mirror (BENCH_DATA_DIR).")
+def show(name: str, plugin: tuple[str, ...], as_json: bool, markdown: bool, data_dir: str) -> None:
     """Show a variant, a task or a component: paper, options, ranges, home."""
     from bench import shows
 
+    if markdown:
+        if name != "tasks" or as_json:
+            raise click.UsageError("--markdown is for `show tasks`, without --json.")
+        click.echo(shows.tasks_page(plugin, data_dir), nl=False)
+        return
     click.echo(shows.showing(name, plugin, as_json))
 
 

@@ -110,6 +110,14 @@ def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
     return "\n\n".join(_as_lines(one) for one in facts)
 
 
+def tasks_page(plugins: tuple[str, ...], data_dir: str) -> str:
+    """Every task as one Markdown page."""
+    from bench.task_pages import tasks_page as page
+
+    load_everything(plugins)
+    return page(Path(data_dir) if data_dir else None)
+
+
 def _facts(entry: Entry) -> dict[str, Any]:
     cited = entry.citation
     facts: dict[str, Any] = {

@@ -262,7 +262,7 @@ def _one_color() -> Any:
 def _sound(key: str, task: str, runs: Sequence[Shown]) -> Figure:
     picture = runs[0].picture
     assert picture is not None
-    form = "The sound, and below it a row of weights for each output. White is 0, black is 1."
+    form = f"The sound, and below it a row of weights for each output, black is 1. {SHADING}"
     heights = [1.1, *(0.4 + 0.13 * len(one.weights) for one in runs)]
 
     def paint(figure: Any) -> None:
@@ -271,7 +271,8 @@ def _sound(key: str, task: str, runs: Sequence[Shown]) -> Figure:
         axes[0].set_axis_off()
         for one, below in zip(runs, axes[1:], strict=True):
             below.grid(visible=False)
-            below.imshow(one.weights, cmap="gray_r", vmin=0, vmax=1, aspect="auto", clip_on=False)
+            shades = [_shades(row) for row in one.weights]
+            below.imshow(shades, cmap="gray_r", vmin=0, vmax=1, aspect="auto", clip_on=False)
             below.set_title(one.variant, fontsize=8.0)
             below.set_xticks([])
             below.set_yticks(range(len(one.said)), labels=[word[:12] for word in one.said])
