@@ -56,6 +56,8 @@ class Shown:
     reference: str
     output: str
     picture: Picture | None
+    begins: tuple[int, ...] = ()
+    """Places of the source at which another sentence begins, where the task has sentences."""
 
 
 Showcase = dict[str, list[Shown]]
@@ -105,12 +107,17 @@ def _shown(name: str, entry: Mapping[str, Any], at: int) -> Shown | None:
         gold=_matrix(entry["gold"]) if entry.get("gold") else None,
         reference=clean(entry.get("reference", "")),
         output=clean(entry.get("output", "")),
+        begins=_begins(entry.get("sentences") or ()),
         picture=_picture(entry.get("picture"), len(weights[0])),
     )
 
 
 def _matrix(rows: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(float(value) for value in row) for row in rows)
+
+
+def _begins(sentences: Sequence[int]) -> tuple[int, ...]:
+    return tuple(at for at in range(1, len(sentences)) if sentences[at] != sentences[at - 1])
 
 
 def _picture(entry: Mapping[str, Any] | None, places: int) -> Picture | None:
@@ -300,14 +307,12 @@ def _lines(one: Shown) -> list[list[int]]:
     lines: list[list[int]] = [[]]
     width = 0
     for at, word in enumerate(one.source):
-        if lines[-1] and width + len(word) + 1 > LINE_LETTERS:
+        ended = not one.begins and at > 0 and one.source[at - 1] in (".", "!", "?")
+        if at in one.begins or ended or (at > 0 and width + len(word) + 1 > LINE_LETTERS):
             lines.append([])
             width = 0
         lines[-1].append(at)
         width += len(word) + 1
-        if word in (".", "!", "?") and at + 1 < len(one.source):
-            lines.append([])
-            width = 0
     return lines
 
 

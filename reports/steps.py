@@ -2,9 +2,10 @@
 
 `data` of a block: `variants` (names), `sources` (lists of words), and `examples`, each with
 `title`, `reference`, `picture` (or null) and `runs`, one a variant (or null): `said`, `source` (a
-place in `sources`), `output`, `grid`, `weights` (thousandths, one row a word said) and `gold`
-(places with a link, one list a row, or null). A picture is `rows`, `columns` and `gray` (base64 of
-one byte a pixel); `grid` says how many rows and columns of places the weights of a run belong to.
+place in `sources`), `output`, `begins` (places where a sentence begins), `grid`, `weights`
+(thousandths, one row a word said) and `gold` (places with a link, one list a row, or null). A
+picture is `rows`, `columns` and `gray` (base64 of one byte a pixel); `grid` says how many rows and
+columns of places the weights of a run belong to, and is null where they are words.
 """
 
 import base64
@@ -62,6 +63,7 @@ def _run(run: Shown, sources: dict[tuple[str, ...], int]) -> dict[str, Any]:
         "said": list(run.said),
         "source": sources.setdefault(run.source, len(sources)),
         "output": run.output,
+        "begins": list(run.begins),
         "weights": [[round(1000 * weight) for weight in row] for row in run.weights],
         "gold": None
         if gold is None

@@ -139,11 +139,21 @@ def showcase_maps(task: Task, backbone: Backbone, device: torch.device) -> list[
     found = [_map(task, answer, row) for row in range(len(batch.targets))]
     for row, one in enumerate(found):
         one["said"] = _said(task, answer, row)
+        one["sentences"] = _sentences(answer.batch, row)
         one["title"] = batch.names[row] if batch.names else one["title"]
         one["reference"] = batch.references[row] if batch.references else ""
         one["output"] = _output(task, answer, row)
         one["picture"] = _picture(task.picture(answer.batch, row))
     return found
+
+
+def _sentences(batch: Batch, row: int) -> list[int] | None:
+    """Number of the sentence of each word of the source, where sentences matter."""
+    text = batch.sources[0] if batch.sources else None
+    if text is None or text.segments is None or batch.stride > 1 or batch.beside != (0, 0):
+        return None
+    real = text.segments[row] if text.mask is None else text.segments[row][text.mask[row]]
+    return [int(number) for number in real.tolist()]
 
 
 def _output(task: Task, answer: Answer, row: int) -> str:

@@ -77,6 +77,7 @@
       const one = make("span", word || "\u00a0", run.gold?.[step].includes(at) ? "gold" : "");
       one.style.backgroundColor = `rgba(${MARK}, ${(0.8 * shade(weight)).toFixed(3)})`;
       one.title = (weight / 1000).toFixed(3);
+      if (run.begins.includes(at)) around.append(make("br"));
       around.append(one, " ");
     });
     return around;

@@ -17,6 +17,7 @@ from reports.showcases import (
     MOST_VARIANTS,
     Picture,
     Shown,
+    _lines,
     showcase_figure,
     showcases,
     slug,
@@ -145,3 +146,21 @@ def test_of_many_variants_a_picture_shows_the_best_and_the_most_different() -> N
 
 def test_names_of_files_are_plain() -> None:
     assert slug("../a b[c=<d>]") == "a-b-c-d"
+
+
+def test_sentences_begin_new_lines() -> None:
+    one = shown(begins=(2,), source=("a", "b", "c", "d"))
+    assert _lines(one) == [[0, 1], [2, 3]]
+    assert _lines(shown(source=("a", ".", "c", "."))) == [[0, 1], [2, 3]]
+    assert _lines(shown(source=("a" * 50, "b" * 50))) == [[0], [1]]
+
+
+def test_sentences_of_an_artifact_are_known(tmp_path: Path) -> None:
+    records = [one for one in families_records(1) if one.cell["task"] == TRANSLATION]
+    run = write_run(tmp_path / "run", records=records, catalog_data=families_catalog(), tasks=["t"])
+    entry = {"title": "t", "query": ["a"], "source": ["b", "c", "d"], "weights": [[1.0, 0, 0]]}
+    for finished in records:
+        shown_ = {"showcase": [{**entry, "sentences": [0, 0, 1]}]}
+        write_json(run / "artifacts" / f"{finished.id}.json", shown_)
+    data = steps_data(showcases(read_folder(run))[TRANSLATION])
+    assert data["examples"][0]["runs"][0]["begins"] == [2]

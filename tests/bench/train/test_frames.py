@@ -94,6 +94,7 @@ def test_the_showcase_has_weights_pictures_and_the_number_said(sums, smoke):
         assert one["picture"]["grid"] == [2, 3]
         float(one["output"])
         assert one["said"] == [one["output"]]
+        assert one["sentences"] is None
 
 
 def test_the_loss_of_numbers_is_half_the_squared_error(sums, smoke):
