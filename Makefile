@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup run test check publish handbook format clean
+.PHONY: setup run test check publish handbook tasks-doc format clean
 
 # A torch that is already in the environment (for a certain CUDA, say) is left alone.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -52,6 +52,11 @@ publish: setup
 # make handbook RUN=quick: docs/mechanisms.md and its pictures from the artifacts of runs/quick.
 handbook: setup
 	$(BIN)/python -m bench report runs/$(RUN) --handbook docs
+
+# make tasks-doc: docs/tasks.md from the registry; lines made from data need BENCH_DATA_DIR.
+tasks-doc: setup
+	$(BIN)/python -m bench show tasks --markdown > docs/tasks.md.new
+	mv docs/tasks.md.new docs/tasks.md
 
 format: setup
 	$(BIN)/ruff format .

@@ -189,10 +189,17 @@ def list_names(kind: str, plugin: tuple[str, ...], matrix: bool, as_json: bool) 
 @click.argument("name")
 @click.option("--plugin", multiple=True, help="Python file that registers variants.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON alone on stdout.")
-def show(name: str, plugin: tuple[str, ...], as_json: bool) -> None:
+@click.option("--markdown", is_flag=True, help="With the name `tasks`: all of them as one page.")
+@click.option("--data-dir", default="", help="Local data mirror (BENCH_DATA_DIR).")
+def show(name: str, plugin: tuple[str, ...], as_json: bool, markdown: bool, data_dir: str) -> None:
     """Show a variant, a task or a component: paper, options, ranges, home."""
     from bench import shows
 
+    if markdown:
+        if name != "tasks" or as_json:
+            raise click.UsageError("--markdown is for `show tasks`, without --json.")
+        click.echo(shows.tasks_page(plugin, data_dir), nl=False)
+        return
     click.echo(shows.showing(name, plugin, as_json))
 
 
@@ -219,6 +226,9 @@ def verify(
 @click.option(
     "--handbook", type=click.Path(path_type=Path), help="Write mechanisms.md into this folder too."
 )
+@click.option(
+    "--figures", type=click.Path(path_type=Path), help="Draw every showcase into this folder too."
+)
 @click.option("--merge", multiple=True, type=click.Path(path_type=Path), help="Add other runs.")
 def report(
     folder: Path,
@@ -226,13 +236,20 @@ def report(
     publish: bool,
     export: bool,
     handbook: Path | None,
+    figures: Path | None,
     merge: tuple[Path, ...],
 ) -> None:
     """Write report.html and report.md of a run folder."""
     from bench import shows
 
     written = shows.report(
-        folder, out, publish=publish, export=export, handbook=handbook, merge=merge
+        folder,
+        out,
+        publish=publish,
+        export=export,
+        handbook=handbook,
+        figures=figures,
+        merge=merge,
     )
     click.echo(written)
 

@@ -110,6 +110,14 @@ def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
     return "\n\n".join(_as_lines(one) for one in facts)
 
 
+def tasks_page(plugins: tuple[str, ...], data_dir: str) -> str:
+    """Every task as one Markdown page."""
+    from bench.task_pages import tasks_page as page
+
+    load_everything(plugins)
+    return page(Path(data_dir) if data_dir else None)
+
+
 def _facts(entry: Entry) -> dict[str, Any]:
     cited = entry.citation
     facts: dict[str, Any] = {
@@ -202,11 +210,13 @@ def report(
     publish: bool,
     export: bool,
     handbook: Path | None,
+    figures: Path | None,
     merge: tuple[Path, ...],
 ) -> str:
     """Write the report of a run folder, after adding other runs to it if asked."""
     from reports.export import export_tables
     from reports.handbook import write_handbook
+    from reports.pictures import write_figures
     from reports.render import render
     from results import store
 
@@ -219,6 +229,8 @@ def report(
         lines += [f"table: {path}" for path in tables]
     if handbook is not None:
         lines.append(f"handbook: {write_handbook(folder, handbook)}")
+    if figures is not None:
+        lines += [f"figure: {path}" for path in write_figures(folder, figures)]
     return "\n".join(lines)
 
 

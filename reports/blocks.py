@@ -5,7 +5,7 @@ Every text here is plain: nothing is markup, so each writer escapes all of it.
 
 import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 NO_VALUE = "\N{EM DASH}"
 """An empty field; not a hyphen, which looks like a minus beside the number of its footnote."""
@@ -115,6 +115,8 @@ class Figure:
     description: str
     caption: str
     svg: str
+    still: str = ""
+    """Key of the view to step through that shows the same; pages without scripts have this."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +137,17 @@ class Samples:
     samples: tuple[Sample, ...]
 
 
-Block = Text | Bullets | Code | Table | Figure | Samples
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """Weights that a reader walks through, output by output; the still figure follows it."""
+
+    key: str
+    title: str
+    data: dict[str, Any]
+    """Plain values with clean texts, as `reports.steps` describes them."""
+
+
+Block = Text | Bullets | Code | Table | Figure | Samples | Steps
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -103,6 +103,19 @@ class Catalog:
         value = self.tasks.get(task, {}).get(key)
         return None if value is None else float(value)
 
+    def family(self, task: str) -> str:
+        """The use of attention that a task stands for, empty if unknown."""
+        return clean(self.tasks.get(task, {}).get("family") or "")
+
+    def anchors(self, task: str) -> list[Mapping[str, Any]]:
+        """Published numbers beside which the scores of a task are read."""
+        return [*(self.tasks.get(task, {}).get("anchors") or ())]
+
+    def is_generated(self, task: str) -> bool:
+        """Whether the data of a task are made here, by rule."""
+        downloads = bool(self.tasks.get(task, {}).get("needs_download"))
+        return not downloads and self.license(task).startswith("open (generated")
+
     def is_open(self, task: str) -> bool:
         """Whether examples of the task may be published."""
         return str(self.tasks.get(task, {}).get("data_license") or "").startswith("open")

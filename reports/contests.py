@@ -4,14 +4,17 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bench.api.selector import parse
+from reports.blocks import clean
 from reports.catalog import Better, Catalog, red_reasons
 from results.frame import final_values, scores
+from results.row import BASELINE_AXIS
 from results.statistics import Interval, Ranked, rank, t_interval
 
 SAME = ["task", "slot", "dtype", "device"]
@@ -93,6 +96,37 @@ class Contest:
         sign = -1.0 if self.better == "lower" else 1.0
         mine = found[variant].values()
         return sum(sign * value <= sign * level for value in mine), len(mine)
+
+    @cached_property
+    def without(self) -> dict[str, dict[int, float]]:
+        """Test score by seed of what needs no network, best mean first."""
+        rows = self.frame[self.frame["axis"].str.startswith(BASELINE_AXIS)]
+        rows = rows[(rows["metric"] == self.metric) & (rows["split"] == "test")]
+        rows = rows[rows["status"] == "ok"]
+        found: dict[str, dict[int, float]] = {}
+        for (axis, seed), values in rows.groupby(["axis", "seed"])["value"]:
+            name = clean(str(axis).removeprefix(BASELINE_AXIS))
+            found.setdefault(name, {})[int(str(seed))] = float(values.median())
+        side = 1.0 if self.better == "lower" else -1.0
+        return dict(sorted(found.items(), key=lambda item: side * fmean(item[1].values())))
+
+    @property
+    def contenders(self) -> list[str]:
+        """Variants with a score and a green certificate that are no controls."""
+        fair = [name for name in self.scores if name not in self.red]
+        return [name for name in fair if not self.catalog.flag(name, "control")]
+
+    @property
+    def beats_the_rest(self) -> list[str]:
+        """Contenders that are better than the best of `without` in every seed."""
+        level = next(iter(self.without.values()), {})
+        sign = -1.0 if self.better == "lower" else 1.0
+
+        def wins(by_seed: Mapping[int, float]) -> bool:
+            pairs = [(by_seed[seed], level[seed]) for seed in by_seed.keys() & level.keys()]
+            return bool(pairs) and all(sign * mine > sign * other for mine, other in pairs)
+
+        return [name for name in self.contenders if wins(self.scores[name])]
 
     @property
     def ranking(self) -> list[Ranked]:

@@ -15,14 +15,14 @@ SAMPLES_PER_TASK = 3
 Found = Mapping[str, tuple[Outcome, Mapping[str, Any]]]
 
 
-def first_artifacts(folder: RunFolder) -> dict[str, Found]:
-    """Artifacts by task and variant, of the first seed that has some."""
+def first_artifacts(folder: RunFolder, key: str = "") -> dict[str, Found]:
+    """Artifacts by task and variant, of the first seed that has some, or some under a key."""
     found: dict[str, dict[str, tuple[Outcome, Mapping[str, Any]]]] = {}
     for outcome in sorted(folder.of_kind("quality"), key=lambda outcome: outcome.cell.seed):
         here = found.setdefault(outcome.cell.task, {})
         if outcome.cell.variant not in here:
             data = folder.artifact(outcome)
-            if data:
+            if data.get(key) if key else data:
                 here[outcome.cell.variant] = (outcome, data)
     return {task: here for task, here in sorted(found.items()) if here}
 

@@ -8,10 +8,11 @@ from typing import Any
 import pandas as pd
 
 from reports.ablation import ablation_table
+from reports.beside import anchors_table, baselines_table
 from reports.blocks import clean
 from reports.catalog import Catalog
 from reports.folder import RunFolder, command_of, read_folder
-from reports.numbers import between, percent, probability, scaled, with_interval
+from reports.numbers import between, percent, plain, probability, scaled, with_interval
 
 Line = dict[Any, Any]
 Column = tuple[str, Callable[[Line], str]]
@@ -46,8 +47,9 @@ def export_tables(folder: Path, out: Path) -> list[Path]:
         out: Folder to write to; made if missing.
 
     Returns:
-        The files written: `ranked`, `speed`, `ablation` and `cells` as `.csv`, without those
-        that have no line, and `.tex` for the first three.
+        The files written: `ranked`, `speed`, `ablation`, `baselines` (what needs no network),
+        `anchors` (published numbers) and `cells` as `.csv`, without those that have no line, and
+        `.tex` for all but the last.
 
     """
     run = read_folder(folder)
@@ -56,6 +58,8 @@ def export_tables(folder: Path, out: Path) -> list[Path]:
         "ranked": run.ranked_lines,
         "speed": run.speed_lines,
         "ablation": ablation,
+        "baselines": baselines_table(run),
+        "anchors": anchors_table(run),
         "cells": _cells(run),
     }
     out.mkdir(parents=True, exist_ok=True)
@@ -159,7 +163,7 @@ def _quantiles(line: Line) -> str:
     return between(line["median"] / unit, line["q10"] / unit, line["q90"] / unit)
 
 
-_WORDS = ("Variant", "Metric", "Axis", "Value", "Verdict", "Unit")
+_WORDS = ("Variant", "Metric", "Axis", "Value", "Verdict", "Unit", "What", "Published in")
 _COLUMNS: dict[str, tuple[str | list[str], list[Column]]] = {
     "ranked": (
         "task",
@@ -197,6 +201,23 @@ _COLUMNS: dict[str, tuple[str | list[str], list[Column]]] = {
             ("Score", _interval("score")),
             ("To base", _interval("difference", signed=True)),
             ("p (Holm)", lambda line: probability(line["p_adjusted"])),
+        ],
+    ),
+    "baselines": (
+        "task",
+        [
+            ("What", _text("baseline")),
+            ("Without a network", lambda line: plain(line["value"])),
+            ("Unit", _text("unit")),
+        ],
+    ),
+    "anchors": (
+        "task",
+        [
+            ("What", _text("what")),
+            ("Metric", _text("metric")),
+            ("As published", lambda line: plain(line["value"])),
+            ("Published in", _text("text")),
         ],
     ),
 }

@@ -2,12 +2,13 @@
 
 import base64
 import hashlib
+import json
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from reports.blocks import Block, Document, Figure
+from reports.blocks import Block, Document, Figure, Steps
 from reports.style import for_page
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -26,18 +27,37 @@ def page(document: Document) -> str:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
+    walks = any(isinstance(block, Steps) for part in document.sections for block in part.blocks)
+    names = ("report.js", "steps.js") if walks else ("report.js",)
+    scripts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in names]
     template = environment.get_template("report.html.j2")
     return template.render(
         document=document,
         css=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        scripts=[Markup(script) for script in scripts],
+        hashes=" ".join(f"'sha256-{_digest(script)}'" for script in scripts),
+        data_of=data_of,
         alarms=ALARMS,
         kind_of=kind_of,
         drawing=drawing,
         sort_key=sort_key,
     )
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def data_of(steps: Steps) -> Markup:
+    r"""Values for the script, in which no text can end the element that holds them.
+
+    >>> data_of(Steps(key="k", title="t", data={"a": "</script>"}))
+    Markup('{"a":"\\u003c/script\\u003e"}')
+    """
+    text = json.dumps(steps.data, separators=(",", ":"), allow_nan=False)
+    for letter in "<>&":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return Markup(text)  # no letter of it means anything in HTML
 
 
 def kind_of(block: Block) -> str:

@@ -12,6 +12,7 @@ from reports.blocks import (
     Figure,
     Samples,
     Section,
+    Steps,
     Table,
     Text,
     clean,
@@ -79,6 +80,7 @@ def _block(block: Block) -> str:
         Table: _table,
         Figure: _figure,
         Samples: _samples,
+        Steps: lambda steps: f"### {escape(steps.title)}",
     }
     return writers[type(block)](block)
 

@@ -1,10 +1,15 @@
 """The ranked table of each contest, as blocks."""
 
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import compress
 from typing import Any
 
+from reports.beside import beside_the_ranking
 from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text
 from reports.contests import Contest
+from reports.families import families, family_key, family_title, members
 from reports.folder import RunFolder
 from reports.notes import Notes, why_no_score, why_no_speed
 from reports.numbers import between, percent, probability, scaled, with_interval
@@ -16,6 +21,8 @@ COSTS = (
     ("peak_memory_bytes", 1e6),
 )
 """Columns and the size of the unit they are printed in."""
+
+FROM_SPEED_CELLS = ("Decode step ↓", "Peak ↓", "FLOPs")
 
 NO_RANKS = (
     "The preset “{preset}” ranks nothing: its budget is too small for a claim. Lines are in the "
@@ -29,21 +36,35 @@ HOW_TO_READ = (
 )
 
 
-def ranked_section(folder: RunFolder) -> Section:
-    """All ranked tables."""
+def ranked_sections(folder: RunFolder) -> list[Section]:
+    """All ranked tables: one section, or one of how to read and one a family."""
     blocks: list[Block] = []
     if not folder.catalog.ranks:
         blocks.append(Text(NO_RANKS.format(preset=folder.catalog.preset), "warning"))
     if not folder.contests:
         blocks.append(Text("No quality cell has finished, so there is nothing to compare."))
-        return Section(key="ranked", title="Ranking", blocks=tuple(blocks))
+        return [Section(key="ranked", title="Ranking", blocks=tuple(blocks))]
     blocks.append(Text(HOW_TO_READ))
-    table = folder.ranked_lines
-    for contest in folder.contests:
+    groups = families(folder)
+    if not groups:
+        blocks += _tables(folder, folder.contests)
+    title = "Ranking" if folder.catalog.ranks else "Scores, without ranks"
+    sections = [Section(key="ranked", title=title, blocks=tuple(blocks))]
+    for family, found in groups.items():
+        inside = (members(folder, found), *_tables(folder, found))
+        sections.append(Section(key=family_key(family), title=family_title(family), blocks=inside))
+    return sections
+
+
+def _tables(folder: RunFolder, found: list[Contest]) -> list[Block]:
+    """Each table, followed by what its scores are read by."""
+    table, blocks = folder.ranked_lines, list[Block]()
+    for contest in found:
         lines = table[table["contest"] == contest.key].to_dict("records")
         blocks.append(_table(folder, contest, [dict(line) for line in lines]))
-    title = "Ranking" if folder.catalog.ranks else "Scores, without ranks"
-    return Section(key="ranked", title=title, blocks=tuple(blocks))
+        first = next(one for one in found if one.task == contest.task)
+        blocks += beside_the_ranking(contest, anchors=contest is first)
+    return blocks
 
 
 def _speed_place(folder: RunFolder, contest: Contest) -> str:
@@ -54,11 +75,15 @@ def _speed_place(folder: RunFolder, contest: Contest) -> str:
 
 def _table(folder: RunFolder, contest: Contest, lines: list[dict[Any, Any]]) -> Table:
     notes = Notes()
-    rows = tuple(_row(folder, contest, line, notes) for line in lines)
+    columns = _columns(contest, _speed_place(folder, contest))
+    timed = any(outcome.cell.kind == "speed" for outcome in folder.outcomes)
+    # a run that timed nothing needs no footnote that says so for each variant
+    kept = [timed or column.title not in FROM_SPEED_CELLS for column in columns]
+    rows = tuple(_row(folder, contest, line, notes, kept) for line in lines)
     return Table(
         key=f"ranked-{contest.key.removeprefix('contest-')}",
         title=f"{contest.title}: {contest.catalog.metric(contest.metric).title.lower()}",
-        columns=_columns(contest, _speed_place(folder, contest)),
+        columns=tuple(compress(columns, kept)),
         rows=rows,
         notes=tuple(notes.sentences),
         dimmed=tuple(line["selector"] in contest.red for line in lines),
@@ -95,8 +120,13 @@ def _columns(contest: Contest, where: str) -> tuple[Column, ...]:
 
 
 def _row(
-    folder: RunFolder, contest: Contest, line: dict[Any, Any], notes: Notes
+    folder: RunFolder,
+    contest: Contest,
+    line: dict[Any, Any],
+    notes: Notes,
+    kept: Sequence[bool],
 ) -> tuple[Entry, ...]:
+    """Entries of the columns that are kept; the others leave no footnote."""
     variant = str(line["selector"])
     why = why_no_score(folder, contest, variant)
     if line["seeds"] == 1:
@@ -109,21 +139,25 @@ def _row(
         note = notes.number(why) if why else 0
         score = Entry(text=text, sort=line["score"], note=note, best=best)
     cells = contest.seeds(variant)
-    return (
-        _rank_entry(contest, line, notes),
-        Entry(
-            text=str(line["variant"]),
-            href=contest.catalog.url(variant),
-            marks=tuple(mark for mark in str(line["marks"]).split(", ") if mark),
-        ),
-        score,
-        _difference(contest, line),
-        Entry(text=probability(line["p_adjusted"]), sort=_sort(line, "p_adjusted")),
-        *(_cost(folder, contest, line, cost, notes) for cost in COSTS),
-        _parameters(contest, line, notes),
-        _flops(folder, contest, line, notes),
-        Entry(text=str(len(cells)), sort=len(cells), href=f"#{folder.by_id[cells[0]].anchor}"),
+    name = Entry(
+        text=str(line["variant"]),
+        href=contest.catalog.url(variant),
+        marks=tuple(mark for mark in str(line["marks"]).split(", ") if mark),
     )
+    p_value = Entry(text=probability(line["p_adjusted"]), sort=_sort(line, "p_adjusted"))
+    anchor = f"#{folder.by_id[cells[0]].anchor}"
+    made: tuple[Callable[[], Entry], ...] = (
+        lambda: _rank_entry(contest, line, notes),
+        lambda: name,
+        lambda: score,
+        lambda: _difference(contest, line),
+        lambda: p_value,
+        *(partial(_cost, folder, contest, line, cost, notes) for cost in COSTS),
+        lambda: _parameters(contest, line, notes),
+        lambda: _flops(folder, contest, line, notes),
+        lambda: Entry(text=str(len(cells)), sort=len(cells), href=anchor),
+    )
+    return tuple(make() for make in compress(made, kept))
 
 
 def interval_text(

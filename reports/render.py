@@ -10,17 +10,20 @@ from reports.accounts import (
     environment_section,
     holes_section,
 )
+from reports.agreement import agreement_section
 from reports.blocks import Document, Figure, Section, clean
 from reports.curves import learning_section, legend_of, length_section, pareto_section
 from reports.examples import attention_section, samples_section
+from reports.families import families_section
 from reports.folder import RunFolder, read_folder
 from reports.html import page
 from reports.instruments import instruments_section
 from reports.markdown import FIGURES, twin
 from reports.names import names_section
 from reports.overview import overview_section
-from reports.ranked import ranked_section
+from reports.ranked import ranked_sections
 from reports.speed import speed_section
+from reports.steps import steps_section
 from reports.studies import ablation_section, study_section
 from reports.summary import summary_section
 
@@ -64,12 +67,14 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
     legend = legend_of(folder)
     sections: tuple[Section | None, ...] = (
         summary_section(folder),
-        overview_section(folder),
-        ranked_section(folder),
+        families_section(folder) or overview_section(folder),
+        *ranked_sections(folder),
+        agreement_section(folder),
         pareto_section(folder, legend),
         length_section(folder, legend),
         learning_section(folder, legend),
         speed_section(folder, legend),
+        steps_section(folder),
         attention_section(folder, legend, publish=publish),
         instruments_section(folder),
         ablation_section(folder),

@@ -46,7 +46,7 @@ COLUMNS = {
     "metric": "name ending in its unit; empty in the one line of a cell without a result",
     "value": "float in that unit; NaN in the one line of a cell without a result",
     "repeat": "timing round, or 0",
-    "axis": "what x counts: step, cpu_s, length, or empty",
+    "axis": "what x counts: step, cpu_s, length, `baseline NAME` for no network, or empty",
     "x": "position on the axis, NaN without one",
     "split": "train, validation, test, or empty",
     "status": "ok, or why the cell has no result",

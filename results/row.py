@@ -17,6 +17,10 @@ STATUSES: tuple[Status, ...] = (
 RECORD_SCHEMA = 1
 
 
+BASELINE_AXIS = "baseline "
+"""Begins the axis of rows that say what is reached without a network; the name follows."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """One measured value of one cell."""

@@ -1,5 +1,6 @@
 """README and CONTRIBUTING are executed, and their lists compared with the registry."""
 
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from bench.api import registry
 from bench.api.resolve import resolve
 from bench.catalog import variant_facts
 from bench.certify import certify
+from bench.task_pages import NEEDS_DATA, by_family, facts_of, tasks_page
 from reports.markdown import code_span, escape
 
 ROOT = Path(__file__).parents[1]
@@ -58,6 +60,63 @@ def test_the_tables_of_the_readme_list_what_is_registered(kind):
     found = registry.variant_entries() if kind == "variant" else registry.entries("task")
     missing = [name for name in found if f"`{name}`" not in text]
     assert not missing
+
+
+def _page_of_tasks(text):
+    found = re.split(r"^### `(.+)`$", text, flags=re.MULTILINE)[1:]
+    return {
+        name: [line for line in body.split("\n\n") if line and not line.startswith("## ")]
+        for name, body in zip(found[::2], (part.strip() for part in found[1::2]), strict=True)
+    }
+
+
+def _committed_tasks():
+    return _page_of_tasks((ROOT / "docs" / "tasks.md").read_text(encoding="utf-8"))
+
+
+def test_the_page_of_tasks_lists_every_task_once_by_family():
+    text = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
+    names = re.findall(r"^### `(.+)`$", text, flags=re.MULTILINE)
+    assert names == [entry.name for entries in by_family().values() for entry in entries]
+    heads = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
+    assert heads == [name[:1].upper() + name[1:] for name in by_family()]
+
+
+def test_the_page_of_tasks_says_what_the_code_says():
+    committed = _committed_tasks()
+    wrong = [
+        entry.name
+        for entries in by_family().values()
+        for entry in entries
+        if [line for line in committed[entry.name] if not line.startswith(NEEDS_DATA)]
+        != facts_of(entry)
+    ]
+    assert not wrong, "run `make tasks-doc`"
+
+
+@pytest.mark.slow
+def test_what_the_page_of_tasks_takes_from_data_is_what_they_hold():
+    made = _page_of_tasks(tasks_page(mirror()))
+    committed = _committed_tasks()
+    for name, lines in made.items():
+        here = [line for line in lines if line.startswith(NEEDS_DATA)]
+        if here or mirror() is not None:
+            assert here == [line for line in committed[name] if line.startswith(NEEDS_DATA)], name
+
+
+def mirror():
+    found = os.environ.get("BENCH_DATA_DIR", "")
+    return Path(found) if found else None
+
+
+def test_only_the_page_of_tasks_is_shown_as_markdown():
+    from click.testing import CliRunner
+
+    from bench.cli import cli
+
+    done = CliRunner().invoke(cli, ["show", "scaled_dot", "--markdown"])
+    assert done.exit_code == 2
+    assert "--markdown is for `show tasks`" in done.output
 
 
 HANDBOOK = ROOT / "docs" / "mechanisms.md"

@@ -138,6 +138,8 @@ def showcase_maps(task: Task, backbone: Backbone, device: torch.device) -> list[
         return []
     found = [_map(task, answer, row) for row in range(len(batch.targets))]
     for row, one in enumerate(found):
+        one["said"] = _said(task, answer, row)
+        one["sentences"] = _sentences(answer.batch, row)
         one["title"] = batch.names[row] if batch.names else one["title"]
         one["reference"] = batch.references[row] if batch.references else ""
         one["output"] = _output(task, answer, row)
@@ -145,13 +147,28 @@ def showcase_maps(task: Task, backbone: Backbone, device: torch.device) -> list[
     return found
 
 
+def _sentences(batch: Batch, row: int) -> list[int] | None:
+    """Number of the sentence of each word of the source, where sentences matter."""
+    text = batch.sources[0] if batch.sources else None
+    if text is None or text.segments is None or batch.stride > 1 or batch.beside != (0, 0):
+        return None
+    real = text.segments[row] if text.mask is None else text.segments[row][text.mask[row]]
+    return [int(number) for number in real.tolist()]
+
+
 def _output(task: Task, answer: Answer, row: int) -> str:
-    """What was said of one example, as text or numbers."""
+    """What was said of one example, as text."""
+    return " ".join(_said(task, answer, row))
+
+
+def _said(task: Task, answer: Answer, row: int) -> list[str]:
+    """What was said at each scored place of one example: a word, or numbers."""
     mask = answer.batch.mask[row]
     if answer.values is not None:
-        return " ".join(f"{value:.3g}" for value in answer.values[row][mask].flatten().tolist())
+        lines = answer.values[row][mask].tolist()
+        return [" ".join(f"{value:.3g}" for value in line) for line in lines]
     said = answer.batch.targets if task.decodes or answer.predicted is None else answer.predicted
-    return " ".join(_words(task, answer.batch, row, said[row][mask].tolist(), source=False))
+    return _words(task, answer.batch, row, said[row][mask].tolist(), source=False)
 
 
 def _picture(picture: Picture | None) -> dict[str, object] | None:

@@ -28,7 +28,7 @@ from bench.train.evaluate import (
 from bench.train.fit import fit_outputs
 from bench.train.protocol import AdamProtocol, read_protocol
 from bench.train.system import Carry, System
-from results.row import Row
+from results.row import BASELINE_AXIS, Row
 
 Progress = Callable[[float], None]
 """Called with the share of the cell that is done."""
@@ -198,10 +198,6 @@ def _train_cell(
         "notes": dict(built.task.notes),
     }
     return result
-
-
-BASELINE_AXIS = "baseline "
-"""Begins the axis of rows that say what is reached without attention; the name follows."""
 
 
 def _baseline_rows(task: Task) -> list[Row]:

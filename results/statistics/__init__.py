@@ -6,6 +6,7 @@ from results.statistics.aggregates import (
     pareto_front,
     probability_of_improvement,
 )
+from results.statistics.agreement import LEAST_VARIANTS, Agreement, rank_agreement
 from results.statistics.bootstrap import hierarchical_bootstrap
 from results.statistics.decisions import Equivalence, Verdict, equivalence, holm, speed_verdict
 from results.statistics.intervals import (
@@ -21,6 +22,8 @@ from results.statistics.intervals import (
 from results.statistics.ranking import Ranked, rank
 
 __all__ = [
+    "LEAST_VARIANTS",
+    "Agreement",
     "Equivalence",
     "Interval",
     "PairedDifference",
@@ -39,6 +42,7 @@ __all__ = [
     "pareto_front",
     "probability_of_improvement",
     "rank",
+    "rank_agreement",
     "speed_verdict",
     "t_interval",
 ]

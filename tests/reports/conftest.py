@@ -10,6 +10,7 @@ HERE = Path(__file__).parent
 if str(HERE) not in sys.path:
     sys.path.insert(0, str(HERE))  # the tests of a folder are no package, see STYLE.md rule 8
 
+from synthetic_families import write_families  # noqa: E402
 from synthetic_run import write_run  # noqa: E402
 
 from reports.render import RenderedReport, render  # noqa: E402
@@ -44,3 +45,14 @@ def page(rendered: RenderedReport) -> str:
 @pytest.fixture(scope="session")
 def markdown(rendered: RenderedReport) -> str:
     return rendered.markdown.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of contests: five families, baselines, anchors, showcases."""
+    return write_families(tmp_path_factory.mktemp("runs") / "families")
+
+
+@pytest.fixture(scope="session")
+def families_report(families: Path) -> RenderedReport:
+    return render(families)

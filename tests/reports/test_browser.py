@@ -1,5 +1,8 @@
 """The page in a real browser: silent, offline, sortable."""
 
+import base64
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -10,7 +13,7 @@ import pytest
 
 from reports.render import RenderedReport
 
-NAMES = ("chromium-headless-shell", "chromium", "/usr/bin/chromium-headless-shell")
+NAMES = ("chromium-headless-shell", "chromium", "/usr/bin/chromium")
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -45,10 +48,27 @@ def visit(page: Path, view: str, profile: Path, *flags: str) -> tuple[str, str]:
         check=True,
         env={**os.environ, "LC_ALL": "C.UTF-8"},
     )
-    asked = re.findall(r'"url":"((?:https?|wss?|ftp):[^"]+)"', log.read_text(encoding="utf-8"))
-    assert asked == []
+    assert asked_by_the_page(log) == []
     assert "CONSOLE" not in done.stderr, done.stderr
     return done.stdout, done.stderr
+
+
+def asked_by_the_page(log: Path) -> list[str]:
+    """Addresses that a page caused; what a browser asks for its own sake has no origin."""
+    found = []
+    for event in json.loads(log.read_text(encoding="utf-8"))["events"]:
+        facts = event.get("params", {})
+        address = str(facts.get("url", ""))
+        if re.match("(https?|wss?|ftp):", address) and "initiator" in facts:
+            found += [address] if facts["initiator"] != "not an origin" else []
+    return found
+
+
+def test_a_page_that_loads_something_is_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "loud.html"
+    page.write_text('<img src="http://127.0.0.1:9/x.png" alt="x">', encoding="utf-8")
+    with pytest.raises(AssertionError, match=r"127\.0\.0\.1"):
+        visit(page, "", tmp_path)
 
 
 def rows(document: str, table: str) -> list[str]:
@@ -87,3 +107,89 @@ def test_the_dark_page_is_as_silent(rendered: RenderedReport, tmp_path: Path) ->
         rendered.html, "ranked", tmp_path, "--blink-settings=preferredColorScheme=0"
     )
     assert "<h1>" in document
+
+
+def act(report: RenderedReport, script: str, folder: Path) -> str:
+    """The document after a reader's clicks and keys, which a script of ours stands for."""
+    page = report.html.read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    page = page.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
+    changed = folder / "page.html"
+    changed.write_text(page.replace("</body>", f"<script>{script}</script></body>"), "utf-8")
+    return visit(changed, "", folder)[0]
+
+
+def view(document: str, key: str) -> str:
+    """Text of the view, without its choices."""
+    found = re.search(rf'id="{key}".*?<script', document, flags=re.DOTALL)
+    assert found
+    return re.sub(r"<select>.*?</select>", "", found.group(), flags=re.DOTALL)
+
+
+def current(document: str, key: str) -> str:
+    return re.findall(r'aria-current="step"[^>]*>([^<]*)<', view(document, key))[0]
+
+
+def test_a_view_starts_at_the_first_output(families_report: RenderedReport, tmp_path: Path) -> None:
+    document, _ = visit(families_report.html, "steps", tmp_path)
+    assert current(document, "steps-4") == "the"
+    shown = view(document, "steps-4")
+    assert "1 of 4" in shown
+    assert re.search(r"looks most at die \(0\.\d\d\)", shown)
+    assert 'class="gold"' in shown
+    assert "Reference: the cat sits ." in shown
+    assert not re.search(r'class="steps"[^>]*hidden', document)
+    assert not re.search(r'<details class="still"[^>]* open', document)
+
+
+def test_buttons_and_arrow_keys_step_through(
+    families_report: RenderedReport, tmp_path: Path
+) -> None:
+    script = """
+    const root = document.getElementById("steps-4");
+    const press = (key) => root.querySelector(".stage").dispatchEvent(
+      new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+    root.querySelector('[aria-label="Next output"]').click();
+    press("ArrowRight"); press("ArrowRight"); press("ArrowRight"); press("ArrowLeft");
+    """
+    document = act(families_report, script, tmp_path)
+    assert current(document, "steps-4") == "sits"
+    assert "3 of 4" in view(document, "steps-4")
+    assert "looks most at sitzt" in view(document, "steps-4")
+    assert current(document, "steps-3") == "the"
+
+
+def test_another_variant_and_example_can_be_chosen(
+    families_report: RenderedReport, tmp_path: Path
+) -> None:
+    script = """
+    const [variant, example] = document.querySelectorAll("#steps-4 select");
+    for (const [select, at] of [[variant, 1], [example, 1]]) {
+      select.value = at;
+      select.dispatchEvent(new Event("change"));
+    }
+    const slider = document.querySelector("#steps-4 input");
+    slider.value = 1;
+    slider.dispatchEvent(new Event("input"));
+    """
+    document = act(families_report, script, tmp_path)
+    assert current(document, "steps-4") == "dog"
+    assert "2 of 2" in view(document, "steps-4")
+    assert "Hund" in view(document, "steps-4")
+
+
+def test_a_picture_says_in_words_where_weights_are(
+    families_report: RenderedReport, tmp_path: Path
+) -> None:
+    document, _ = visit(families_report.html, "steps", tmp_path)
+    shown = view(document, "steps-1")
+    assert re.search(r"<canvas[^>]*aria-label=\"Says “seven”, looks most at row 1, column 1", shown)
+
+
+def test_hostile_words_stay_words_in_a_view(tmp_path: Path) -> None:
+    from test_foreign_text import write_hostile
+
+    report = write_hostile(tmp_path / "hostile")
+    document, _ = visit(report.html, "steps", tmp_path)
+    assert "<img" not in document
+    assert "alert(1)" in view(document, "steps-1")

@@ -1,6 +1,7 @@
 """Text of users and plug-ins is printed, and never obeyed."""
 
 import csv
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from synthetic import BASE, VARIANTS, catalog, quality_cell, quality_rows, recor
 from synthetic_run import write_json, write_run
 
 from bench.api.cell import Cell
-from reports.blocks import safe_url
+from reports.blocks import clean, safe_url
 from reports.export import escape_latex, export_tables
 from reports.markdown import code_span, escape
 from reports.render import RenderedReport, render
@@ -36,7 +37,11 @@ def hostile_records() -> list[Any]:
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> RenderedReport:
-    folder = tmp_path_factory.mktemp("runs") / "hostile"
+    return write_hostile(tmp_path_factory.mktemp("runs") / "hostile")
+
+
+def write_hostile(folder: Path) -> RenderedReport:
+    """The report of a run in which every text is an attack."""
     names: dict[str, Any] = catalog()
     names["variants"][f"plugin{EVIL}"] = {"short": TRICKS, "url": "javascript:alert(1)"}
     names["tasks"][TASK] |= {"short": TRICKS, "title": TRICKS, "paper": TRICKS}
@@ -47,7 +52,9 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> RenderedReport:
     entry = {"title": TRICKS, "query": [TRICKS, "_b"], "source": [EVIL, "漢字"]}
     entry |= {"weights": [[0.5, 0.5], [1.0, 0.0]], "gold": [[1, 0], [0, 1]]}
     sample = {"source": TRICKS, "reference": TRICKS, "output": TRICKS}
-    data = {"attention": [entry], "samples": [sample]}
+    shown = {**entry, "title": f"</script>{TRICKS}", "reference": TRICKS, "output": TRICKS}
+    shown |= {"said": [f"</script><!--{TRICKS}", "_b"], "picture": None}
+    data = {"attention": [entry], "samples": [sample], "showcase": [shown]}
     for finished in records:
         write_json(folder / "artifacts" / f"{finished.id}.json", data)
     certificate = {"passed": [], "skipped": {EVIL: EVIL}, "failed": {}, "expected": []}
@@ -59,12 +66,23 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> RenderedReport:
 
 def test_the_page_runs_no_script_but_its_own(hostile: RenderedReport) -> None:
     page = hostile.html.read_text(encoding="utf-8")
-    assert page.count("<script") == page.count("</script>") == 1
+    assert page.count("<script>") == 2
+    assert page.count("<script") == page.count("</script>") == 3
+    assert page.count('<script type="application/json"') == 1
+    assert "<!--" not in page
     assert "<img" not in page
     assert "javascript:" not in page
     assert "&lt;script&gt;" in page
     assert "\x00" not in page
     assert "\u202e" not in page
+
+
+def test_data_for_the_script_hold_no_markup_and_keep_every_letter(hostile: RenderedReport) -> None:
+    page = hostile.html.read_text(encoding="utf-8")
+    (text,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
+    assert not set("<>&") & set(text)
+    said = json.loads(text)["examples"][0]["runs"][0]["said"]
+    assert said == [clean(f"</script><!--{TRICKS}"), "_b"]
 
 
 def test_drawings_stay_well_formed(hostile: RenderedReport) -> None:

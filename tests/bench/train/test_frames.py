@@ -93,6 +93,8 @@ def test_the_showcase_has_weights_pictures_and_the_number_said(sums, smoke):
         assert sum(one["weights"][0]) == pytest.approx(1, abs=1e-3)
         assert one["picture"]["grid"] == [2, 3]
         float(one["output"])
+        assert one["said"] == [one["output"]]
+        assert one["sentences"] is None
 
 
 def test_the_loss_of_numbers_is_half_the_squared_error(sums, smoke):

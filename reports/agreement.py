@@ -1,0 +1,131 @@
+"""Which cheap diagnostics order variants as the tasks on real data do."""
+
+import math
+import zlib
+
+import numpy as np
+
+from reports.blocks import Block, Column, Entry, Section, Table, Text
+from reports.contests import Contest
+from reports.folder import RunFolder
+from reports.numbers import plain, probability
+from results.statistics import LEAST_VARIANTS, Agreement, holm, rank_agreement
+
+DIAGNOSTICS = "diagnostics"
+HOW_TO_READ = (
+    "Spearman's rank correlation of the mean scores of the variants that a generated diagnostic "
+    "and a task on real data share, controls and baseline included: 1 is the same order, -1 the "
+    "opposite one. Intervals are 95% percentile bounds of a bootstrap over variants and seeds; p "
+    "values come from permutations and are adjusted with Holm over all {count} of the table."
+)
+WIDE = (
+    "With few variants the intervals are wide, and those of a bootstrap still too narrow; a pair "
+    "without a small p says that nothing is known, not that the diagnostic is bad."
+)
+
+
+def agreement_section(folder: RunFolder) -> Section | None:
+    """Correlations of every diagnostic with every real task; None without such pairs."""
+    known = folder.catalog
+    cheap = _largest([c for c in folder.contests if known.family(c.task) == DIAGNOSTICS])
+    real = _largest([c for c in folder.contests if not known.is_generated(c.task)])
+    pairs = [(one, other) for one in cheap for other in real if one.task != other.task]
+    if not pairs:
+        return None
+    found = [(one, other, _agreement(one, other)) for one, other in pairs]
+    told = [line for line in found if math.isfinite(line[2].correlation)]
+    few = [line for line in found if line[2].variants < LEAST_VARIANTS]
+    blocks: list[Block] = []
+    count = f"{len(told)} pairs" if len(told) != 1 else "the one pair"
+    if told:
+        blocks += [Text(HOW_TO_READ.format(count=count)), Text(WIDE), _table(told)]
+    else:
+        blocks.append(Text(f"No pair of tasks shares {LEAST_VARIANTS} variants or more."))
+    if few:
+        blocks.append(_too_few(few))
+    title = "Which diagnostics predict tasks on real data"
+    return Section(key="agreement", title=title, blocks=tuple(blocks))
+
+
+Line = tuple[Contest, Contest, Agreement]
+
+
+def _largest(found: list[Contest]) -> list[Contest]:
+    """The comparison with most scores of each task."""
+    best: dict[str, Contest] = {}
+    for contest in found:
+        if contest.better != "none" and contest.scores:
+            now = best.setdefault(contest.task, contest)
+            if len(contest.scores) > len(now.scores):
+                best[contest.task] = contest
+    return [*best.values()]
+
+
+def _agreement(one: Contest, other: Contest) -> Agreement:
+    # the draws of a pair depend on its names alone, so that a report is the same each time
+    seed = zlib.crc32(f"{one.task} {other.task}".encode())
+    return rank_agreement(_oriented(one), _oriented(other), np.random.default_rng(seed))
+
+
+def _oriented(contest: Contest) -> dict[str, dict[int, float]]:
+    """Scores of fair variants, larger is better."""
+    sign = -1.0 if contest.better == "lower" else 1.0
+    return {
+        name: {seed: sign * value for seed, value in by_seed.items()}
+        for name, by_seed in contest.scores.items()
+        if name not in contest.red
+    }
+
+
+def _table(found: list[Line]) -> Table:
+    adjusted = holm([agreement.p for _, _, agreement in found])
+    lines = sorted(zip(found, adjusted, strict=True), key=lambda line: -line[0][2].correlation)
+    return Table(
+        key="agreement-table",
+        title="Rank correlation of diagnostics with tasks on real data",
+        columns=(
+            Column(title="Diagnostic"),
+            Column(title="Task on real data"),
+            Column(title="Variants", numeric=True),
+            Column(title="Correlation", unit="95% interval", numeric=True, better="higher"),
+            Column(title="p", unit="Holm", numeric=True, help="Of no association of the ranks."),
+        ),
+        rows=tuple(
+            (
+                Entry(text=one.title),
+                Entry(text=other.title),
+                Entry(text=str(agreement.variants), sort=agreement.variants),
+                Entry(text=_text(agreement), sort=agreement.correlation),
+                Entry(text=probability(p), sort=p),
+            )
+            for (one, other, agreement), p in lines
+        ),
+    )
+
+
+def _text(agreement: Agreement) -> str:
+    value, low, high = (
+        plain(bound, 2) for bound in (agreement.correlation, agreement.low, agreement.high)
+    )
+    return f"{value} [{low}, {high}]"
+
+
+def _too_few(found: list[Line]) -> Table:
+    return Table(
+        key="agreement-few",
+        title=f"Too few: pairs that share fewer than {LEAST_VARIANTS} variants",
+        columns=(
+            Column(title="Diagnostic"),
+            Column(title="Task on real data"),
+            Column(title="Variants", numeric=True),
+        ),
+        rows=tuple(
+            (
+                Entry(text=one.title),
+                Entry(text=other.title),
+                Entry(text=str(agreement.variants), sort=agreement.variants),
+            )
+            for one, other, agreement in found
+        ),
+        folded=True,
+    )

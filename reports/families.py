@@ -1,0 +1,155 @@
+"""Tasks by the use of attention that they stand for: what was found in each, at a glance."""
+
+import re
+
+from reports.beside import level_text, without_levels
+from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text
+from reports.contests import Contest
+from reports.folder import RunFolder
+from reports.numbers import with_interval
+from reports.summary import join
+from results.statistics import Interval
+
+NO_FAMILY = "Further tasks"
+HOW_TO_READ = (
+    "One line a task. The best variant is the contender with the best mean; the verdict says from "
+    "which of uniform attention and the baseline the statistics of its task's table tell it. "
+    "Scores of different tasks are not comparable."
+)
+
+
+def families(folder: RunFolder) -> dict[str, list[Contest]]:
+    """Comparisons by family, tasks without one last; empty if no task has one."""
+    known = folder.catalog
+    named = sorted({known.family(contest.task) for contest in folder.contests} - {""})
+    if not named:
+        return {}
+    groups = {
+        name: [one for one in folder.contests if known.family(one.task) == name]
+        for name in (*named, "")
+    }
+    return {name or NO_FAMILY: found for name, found in groups.items() if found}
+
+
+def family_key(family: str) -> str:
+    """Place of a family in the page.
+
+    >>> family_key("image captioning")
+    'family-image-captioning'
+    """
+    return f"family-{re.sub('[^a-z0-9]+', '-', family.lower()).strip('-')}"
+
+
+def family_title(family: str) -> str:
+    """A family at the head of a section.
+
+    >>> family_title("image captioning")
+    'Image captioning'
+    """
+    return family[:1].upper() + family[1:]
+
+
+def members(folder: RunFolder, found: list[Contest]) -> Text:
+    """Which tasks a family has, and whose data."""
+    tasks = dict.fromkeys(contest.task for contest in found)
+    known = folder.catalog
+    told = [f"{known.task_label(task)} ({data_of(folder, task)})" for task in tasks]
+    return Text(f"{'Task' if len(told) == 1 else 'Tasks'}: {'; '.join(told)}.")
+
+
+def data_of(folder: RunFolder, task: str) -> str:
+    """Whether data are real, and their terms."""
+    known = folder.catalog
+    if known.is_generated(task):
+        return "generated data"
+    here = "" if known.tasks.get(task, {}).get("needs_download") else ", ship with a library"
+    return f"real data{here}; terms: {known.license(task)}"
+
+
+def families_section(folder: RunFolder) -> Section | None:
+    """The table of all families; None where no task has one."""
+    found = families(folder)
+    if not found:
+        return None
+    rows = [_row(family, contest) for family, here in found.items() for contest in here]
+    table = Table(
+        key="families-table",
+        title="Best variant of each task",
+        columns=(
+            *(Column(title=head) for head in ("Family", "Task", "Best variant")),
+            Column(title="Score", numeric=True),
+            Column(title="Verdict"),
+            *(Column(title=head, numeric=True) for head in ("Uniform", "Baseline")),
+            Column(title="Without a network"),
+        ),
+        rows=tuple(rows),
+    )
+    blocks: list[Block] = [Text(HOW_TO_READ), table]
+    return Section(key="families", title="Families at a glance", blocks=tuple(blocks))
+
+
+def _row(family: str, contest: Contest) -> tuple[Entry, ...]:
+    known = contest.catalog
+    best = best_contender(contest)
+    levels = without_levels(contest)
+    first = next(iter(levels), "")
+    return (
+        Entry(text=family_title(family), href=f"#{family_key(family)}"),
+        Entry(
+            text=contest.title,
+            marks=(
+                "generated" if known.is_generated(contest.task) else "real data",
+                known.metric(contest.metric).arrow,
+            ),
+        ),
+        Entry(text=known.label(best) if best else NO_VALUE),
+        _score(contest.means.get(best)),
+        Entry(text=verdict(contest)),
+        _score(contest.means.get(_floor(contest))),
+        _score(contest.means.get(contest.baseline or "")),
+        Entry(
+            text=f"{first} {level_text(levels[first])}" if first else NO_VALUE,
+            sort=levels[first].estimate if first else "",
+        ),
+    )
+
+
+def _score(mean: Interval | None) -> Entry:
+    if mean is None:
+        return Entry(text=NO_VALUE, sort="")
+    return Entry(text=with_interval(mean.estimate, mean.low, mean.high), sort=mean.estimate)
+
+
+def _floor(contest: Contest) -> str:
+    return next((name for name in contest.scores if contest.catalog.flag(name, "floor")), "")
+
+
+def best_contender(contest: Contest) -> str:
+    """The contender with the best mean, empty without one."""
+    side = 1.0 if contest.better == "lower" else -1.0
+    fair = [name for name in contest.contenders if contest.better != "none"]
+    return min(fair, key=lambda name: (side * contest.means[name].estimate, name), default="")
+
+
+def verdict(contest: Contest) -> str:
+    """What the ranking of a task tells apart; a pair is separable if the leader's rank is 1 alone.
+
+    The rank 1 is opened by the best mean and joined by all that are not separable from it, so
+    whatever stands on a later rank is separable from the best variant.
+    """
+    if not contest.catalog.ranks:
+        return "nothing is ranked"
+    best, floor, base = best_contender(contest), _floor(contest), contest.baseline
+    if not best:
+        return "no score"
+    if max(mean.count for mean in contest.means.values()) < 2:
+        return "one seed: nothing can be told"
+    ranks = {line.variant: line.rank for line in contest.ranking}
+    if contest.ranking[0].variant != best:
+        return "a control leads"
+    others = [name for name in (floor, base) if name and name != best and name in ranks]
+    behind = [contest.catalog.label(name) for name in others if ranks[name] > 1]
+    level = [contest.catalog.label(name) for name in others if ranks[name] == 1]
+    parts = [f"better than {join(behind)}"] if behind else []
+    parts += [f"not told from {join(level)}"] if level else []
+    return "; ".join(parts) or "nothing to compare with"

@@ -1,0 +1,83 @@
+"""The view that a reader steps through: data of the showcases, small enough to stand in a page.
+
+`data` of a block: `variants` (names), `sources` (lists of words), and `examples`, each with
+`title`, `reference`, `picture` (or null) and `runs`, one a variant (or null): `said`, `source` (a
+place in `sources`), `output`, `begins` (places where a sentence begins), `grid`, `weights`
+(thousandths, one row a word said) and `gold` (places with a link, one list a row, or null). A
+picture is `rows`, `columns` and `gray` (base64 of one byte a pixel); `grid` says how many rows and
+columns of places the weights of a run belong to, and is null where they are words.
+"""
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+from reports.blocks import Block, Section, Steps, Text
+from reports.folder import RunFolder
+from reports.showcases import Picture, Showcase, Shown, showcase_figures, showcases, titles
+
+HOW_TO_READ = (
+    "Examples that each task brings along, answered by the trained networks of the lowest seed. "
+    "In the page, choose a variant and an example and step through the output with the buttons, "
+    "the slider or the arrow keys; ground is shaded by the square root of the weight, and gold "
+    "links have a dashed frame. One example shows how a mechanism looks, not how good it is."
+)
+
+
+def steps_section(folder: RunFolder) -> Section | None:
+    """One view a task, with a still figure of its first example; None without showcases."""
+    found = showcases(folder)
+    if not found:
+        return None
+    figures = showcase_figures(folder, examples=1)
+    blocks: list[Block] = [Text(HOW_TO_READ)]
+    for at, (task, showcase) in enumerate(found.items(), start=1):
+        title = folder.catalog.task_label(task)
+        blocks.append(Steps(key=f"steps-{at}", title=title, data=steps_data(showcase)))
+        blocks += [replace(figure, still=f"steps-{at}") for figure in figures[task]]
+    return Section(key="steps", title="Step through the weights", blocks=tuple(blocks))
+
+
+def steps_data(showcase: Showcase) -> dict[str, Any]:
+    """What the script reads; words of sources that variants share are there once."""
+    sources: dict[tuple[str, ...], int] = {}
+    examples = []
+    for title in titles(showcase):
+        runs = [next((r for r in shown if r.title == title), None) for shown in showcase.values()]
+        known = [run for run in runs if run is not None]
+        examples.append(
+            {
+                "title": title,
+                "reference": known[0].reference,
+                "picture": _picture(next((r.picture for r in known if r.picture), None)),
+                "runs": [None if run is None else _run(run, sources) for run in runs],
+            }
+        )
+    names = [shown[0].variant for shown in showcase.values()]
+    return {"variants": names, "examples": examples, "sources": [list(words) for words in sources]}
+
+
+def _run(run: Shown, sources: dict[tuple[str, ...], int]) -> dict[str, Any]:
+    gold = run.gold
+    return {
+        "said": list(run.said),
+        "source": sources.setdefault(run.source, len(sources)),
+        "output": run.output,
+        "begins": list(run.begins),
+        "weights": [[round(1000 * weight) for weight in row] for row in run.weights],
+        "gold": None
+        if gold is None
+        else [[at for at, link in enumerate(row) if link > 0] for row in gold],
+        "grid": None if run.picture is None else list(run.picture.grid),
+    }
+
+
+def _picture(picture: Picture | None) -> dict[str, Any] | None:
+    if picture is None:
+        return None
+    pixels = bytes(min(255, max(0, round(255 * value))) for line in picture.gray for value in line)
+    return {
+        "rows": len(picture.gray),
+        "columns": len(picture.gray[0]),
+        "gray": base64.b64encode(pixels).decode(),
+    }

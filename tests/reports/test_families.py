@@ -1,0 +1,143 @@
+"""What stands beside scores, and tasks by family."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+from synthetic import BASE, catalog, quality_cell, record
+from synthetic_families import DIGITS, REVERSAL, TRANSLATION, write_families
+from synthetic_run import write_run
+
+from reports.export import export_tables
+from reports.families import verdict
+from reports.folder import RunFolder, read_folder
+from reports.render import RenderedReport, render
+from results.frame import curve
+from results.row import BASELINE_AXIS, Row
+
+
+@pytest.fixture(scope="module")
+def folder(families: Path) -> RunFolder:
+    return read_folder(families)
+
+
+@pytest.fixture(scope="module")
+def text(families_report: RenderedReport) -> str:
+    return families_report.markdown.read_text(encoding="utf-8")
+
+
+def test_values_without_a_network_change_no_score_and_no_curve(folder: RunFolder) -> None:
+    frame = folder.frame
+    assert frame["axis"].str.startswith(BASELINE_AXIS).any()
+    plain = frame[~frame["axis"].str.startswith(BASELINE_AXIS)]
+    for contest in folder.contests:
+        rows = plain[(plain["task"] == contest.task) & (plain["split"] == "test")]
+        mine = rows[(rows["variant"] == BASE) & (rows["metric"] == contest.metric)]
+        assert sorted(contest.scores.get(BASE, {}).values()) == sorted(mine["value"])
+        for axis in ("step", "cpu_s", "length"):
+            assert curve(frame, contest.metric, axis).empty
+
+
+def test_values_without_a_network_stand_below_the_table(text: str) -> None:
+    assert "Without a network: copy the source 0.400, majority 0.250 (fraction)." in text
+    # 6 contenders: the red one and the control are none
+    assert "Better than copy the source in every seed: 6 of 6 contenders." in text
+
+
+def test_one_bad_seed_is_enough_not_to_be_better_in_every_seed(tmp_path: Path) -> None:
+    records = []
+    for seed, value in enumerate((0.9, 0.1)):
+        rows = [Row(metric="token_accuracy", value=value, split="test")]
+        axis = f"{BASELINE_AXIS}majority"
+        rows.append(Row(metric="token_accuracy", value=0.5, axis=axis, x=0.0, split="test"))
+        records.append(record(quality_cell(REVERSAL, BASE, seed), "ok", rows))
+    run = read_folder(write_run(tmp_path / "run", records=records, tasks=[REVERSAL]))
+    assert run.contests[0].beats_the_rest == []
+    assert "0 of 1 contender." in render(run.path).markdown.read_text(encoding="utf-8")
+
+
+def test_published_numbers_have_their_source_and_no_rank(text: str) -> None:
+    head, _, rest = text.partition("### Published numbers: translation")
+    assert "26.8" not in head
+    assert "[Bahdanau et al., 2015](https://arxiv.org/abs/1409.0473) | Table 1" in rest
+    assert "Other languages and 400 times as many sentences." in rest
+    assert "They are not comparable with the table above" in rest
+
+
+def test_a_published_number_appears_once_a_task(text: str) -> None:
+    assert text.count("### Published numbers") == 1
+
+
+def test_each_family_has_its_section(text: str) -> None:
+    heads = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
+    shown = heads[heads.index("Ranking") + 1 :][:4]
+    assert shown == ["Diagnostics", "Image captioning", "Kernel regression", "Machine translation"]
+    assert "Tasks: recall (generated data); reversal (generated data)." in text
+    assert "Task: translation (real data; terms: non-commercial (Multi30k))." in text
+    assert "Task: digits (real data, ship with a library; terms: open (BSD, scikit-learn))." in text
+
+
+def test_the_table_of_families_stands_before_them(text: str) -> None:
+    table = text.partition("## Families at a glance")[2].partition("\n## ")[0]
+    row = next(line for line in table.splitlines() if "| reversal *" in line)
+    assert "| reversal *(generated)* *(Token accuracy ↑)* | shaw_rpr |" in row
+    assert "copy the source 0.400" in row
+    assert "better than no_attention and bahdanau" in row
+    assert "Scores at a glance" not in text
+
+
+def test_a_verdict_admits_one_seed(tmp_path: Path) -> None:
+    run = read_folder(write_families(tmp_path / "run", seeds=1))
+    assert {verdict(contest) for contest in run.contests} == {"one seed: nothing can be told"}
+
+
+def test_a_run_without_families_has_none(markdown: str) -> None:
+    assert "Families at a glance" not in markdown
+    assert "## Scores at a glance" in markdown
+    assert "## Ranking\n" in markdown
+
+
+def test_tables_of_values_without_a_network_are_exported(families: Path, tmp_path: Path) -> None:
+    written = {path.name for path in export_tables(families, tmp_path)}
+    assert {"baselines.csv", "baselines.tex", "anchors.csv", "anchors.tex"} <= written
+    with (tmp_path / "baselines.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [line["baseline"] for line in lines if line["task"] == "reversal"] == [
+        "copy the source",
+        "majority",
+    ]
+    with (tmp_path / "anchors.csv").open(encoding="utf-8", newline="") as file:
+        assert [line["value"] for line in csv.DictReader(file)] == ["26.75"]
+
+
+def test_runs_without_them_export_no_such_tables(demo: Path, tmp_path: Path) -> None:
+    written = {path.name for path in export_tables(demo, tmp_path)}
+    assert not {"baselines.csv", "anchors.csv"} & written
+
+
+def test_tasks_are_generated_or_real(folder: RunFolder) -> None:
+    assert folder.catalog.is_generated(REVERSAL)
+    assert not folder.catalog.is_generated(TRANSLATION)
+    assert not folder.catalog.is_generated(DIGITS)
+    assert catalog()["tasks"]  # the other run has no family at all
+
+
+def test_diagnostics_are_correlated_with_real_tasks(text: str) -> None:
+    part = text.partition("## Which diagnostics predict tasks on real data")[2].partition("\n## ")[
+        0
+    ]
+    assert "adjusted with Holm over all 2 pairs of the table" in part
+    rows = [line for line in part.splitlines() if line.startswith(("| recall", "| reversal"))]
+    assert len([row for row in rows if "| translation |" in row and "[" in row]) == 2
+    # a better loss is a lower one, so the order is the same on both
+    assert re.search(r"\| recall \| translation \| 7 \| (0\.[6-9]\d|1\.00) \\\[", part)
+
+
+def test_pairs_with_few_shared_variants_are_listed_without_a_number(text: str) -> None:
+    few = text.partition("Too few: pairs that share fewer than 5 variants (2 rows)")[2]
+    assert "| recall | digits | 3 |" in few.partition("</details>")[0]
+
+
+def test_runs_without_diagnostics_have_no_such_section(markdown: str) -> None:
+    assert "Which diagnostics predict" not in markdown

@@ -1,0 +1,166 @@
+"""Data of the view that a reader steps through, and the still figures beside it."""
+
+import base64
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic_families import DIGITS, TRANSLATION, families_catalog, families_records
+from synthetic_run import write_json, write_run
+
+from reports.folder import RunFolder, read_folder
+from reports.render import RenderedReport
+from reports.showcases import (
+    MOST_EXAMPLES,
+    MOST_VARIANTS,
+    Picture,
+    Shown,
+    _lines,
+    showcase_figure,
+    showcases,
+    slug,
+    two_kinds,
+)
+from reports.steps import steps_data, steps_section
+
+PICTURE = Picture(gray=((0.0, 1.0), (0.5, 0.25)), grid=(2, 2))
+
+
+@pytest.fixture(scope="module")
+def folder(families: Path) -> RunFolder:
+    return read_folder(families)
+
+
+def shown(**changes: Any) -> Shown:
+    one = Shown(
+        variant="v",
+        title="t",
+        said=("a", "b"),
+        source=("x", "y", "z", "w"),
+        weights=((0.1, 0.2, 0.3, 0.4), (1.0, 0.0, 0.0, 0.0)),
+        gold=None,
+        reference="",
+        output="",
+        picture=None,
+    )
+    return replace(one, **changes)
+
+
+def test_weights_have_three_digits_and_sources_are_stored_once(folder: RunFolder) -> None:
+    data = steps_data(showcases(folder)[TRANSLATION])
+    assert data["sources"] == [["die", "Katze", "sitzt", "."], ["ein", "Hund"]]
+    for example in data["examples"]:
+        for run in example["runs"]:
+            for row in run["weights"]:
+                assert all(isinstance(weight, int) for weight in row)
+                assert sum(row) == pytest.approx(1000, abs=3)
+    assert data["examples"][0]["runs"][0]["gold"] == [[0], [1], [2], [3]]
+
+
+def test_the_best_variant_comes_first_and_the_floor_is_there(folder: RunFolder) -> None:
+    names = steps_data(showcases(folder)[TRANSLATION])["variants"]
+    assert names[0] == "shaw_rpr"
+    assert names[-1] == "no_attention"
+    assert len(names) <= MOST_VARIANTS
+
+
+def test_the_lowest_seed_is_shown(families_report: RenderedReport) -> None:
+    assert "of the second seed" not in families_report.html.read_text(encoding="utf-8")
+
+
+def test_a_picture_is_one_byte_a_pixel(folder: RunFolder) -> None:
+    data = steps_data(showcases(folder)[DIGITS])
+    picture = data["examples"][0]["picture"]
+    pixels = base64.b64decode(picture["gray"])
+    assert len(pixels) == picture["rows"] * picture["columns"] == 144
+    assert max(pixels) == 255
+    assert data["examples"][0]["runs"][0]["grid"] == [3, 3]
+
+
+def test_no_more_examples_than_a_page_can_carry(tmp_path: Path) -> None:
+    records = [one for one in families_records(1) if one.cell["task"] == TRANSLATION]
+    run = write_run(tmp_path / "run", records=records, catalog_data=families_catalog(), tasks=["t"])
+    entry = {"query": ["a"], "source": ["b"], "weights": [[1.0]]}
+    data = {"showcase": [{**entry, "title": f"{at}"} for at in range(9)]}
+    for finished in records:
+        write_json(run / "artifacts" / f"{finished.id}.json", data)
+    assert len(steps_data(showcases(read_folder(run))[TRANSLATION])["examples"]) == MOST_EXAMPLES
+
+
+def test_places_that_are_no_places_of_the_picture_are_shown_as_words(tmp_path: Path) -> None:
+    records = [one for one in families_records(1) if one.cell["task"] == DIGITS]
+    run = write_run(tmp_path / "run", records=records, catalog_data=families_catalog(), tasks=["t"])
+    picture = {"gray": [[0.0, 1.0]], "grid": [2, 2]}
+    entry = {"title": "t", "query": ["a"], "source": ["b"], "weights": [[1.0]], "picture": picture}
+    for finished in records:
+        write_json(run / "artifacts" / f"{finished.id}.json", {"showcase": [entry]})
+    data = steps_data(showcases(read_folder(run))[DIGITS])
+    assert data["examples"][0]["picture"] is None
+    assert data["examples"][0]["runs"][0]["grid"] is None
+
+
+def test_runs_without_showcases_have_no_section(demo: Path, markdown: str) -> None:
+    assert steps_section(read_folder(demo)) is None
+    assert "Step through" not in markdown
+
+
+def test_the_markdown_twin_has_the_still_figure(families_report: RenderedReport) -> None:
+    text = families_report.markdown.read_text(encoding="utf-8")
+    assert "(figures/showcase-digits-1.svg)" in text
+    assert (families_report.markdown.parent / "figures" / "showcase-digits-1.svg").is_file()
+
+
+def test_the_page_has_data_that_a_script_can_read(families_report: RenderedReport) -> None:
+    page = families_report.html.read_text(encoding="utf-8")
+    text = page.partition('id="steps-1-data">')[2].partition("</script>")[0]
+    assert set(json.loads(text)) == {"variants", "examples", "sources"}
+
+
+@pytest.mark.parametrize(
+    ("one", "form"),
+    [
+        (shown(), "Source across, output down"),
+        (shown(weights=((0.1, 0.2, 0.3, 0.4),), said=("good",)), "one sentence a line"),
+        (shown(picture=PICTURE), "One column an output"),
+        (shown(picture=replace(PICTURE, grid=(1, 4))), "The sound, and below it"),
+    ],
+)
+def test_each_kind_of_source_has_its_figure(one: Shown, form: str) -> None:
+    figure = showcase_figure("showcase-x-1", "x", [one, replace(one, variant="other")])
+    assert form in figure.caption
+    assert (
+        figure.svg == showcase_figure("showcase-x-1", "x", [one, replace(one, variant="other")]).svg
+    )
+    assert "other" in figure.svg
+
+
+def test_of_many_variants_a_picture_shows_the_best_and_the_most_different() -> None:
+    flat = ((0.25,) * 4,) * 2
+    soft = shown(variant="soft", picture=PICTURE, weights=flat)
+    hard = shown(variant="hard", picture=PICTURE, weights=((1.0, 0.0, 0.0, 0.0),) * 2)
+    between = shown(variant="between", picture=PICTURE)
+    assert [one.variant for one in two_kinds([soft, between, hard])] == ["soft", "hard"]
+
+
+def test_names_of_files_are_plain() -> None:
+    assert slug("../a b[c=<d>]") == "a-b-c-d"
+
+
+def test_sentences_begin_new_lines() -> None:
+    one = shown(begins=(2,), source=("a", "b", "c", "d"))
+    assert _lines(one) == [[0, 1], [2, 3]]
+    assert _lines(shown(source=("a", ".", "c", "."))) == [[0, 1], [2, 3]]
+    assert _lines(shown(source=("a" * 50, "b" * 50))) == [[0], [1]]
+
+
+def test_sentences_of_an_artifact_are_known(tmp_path: Path) -> None:
+    records = [one for one in families_records(1) if one.cell["task"] == TRANSLATION]
+    run = write_run(tmp_path / "run", records=records, catalog_data=families_catalog(), tasks=["t"])
+    entry = {"title": "t", "query": ["a"], "source": ["b", "c", "d"], "weights": [[1.0, 0, 0]]}
+    for finished in records:
+        shown_ = {"showcase": [{**entry, "sentences": [0, 0, 1]}]}
+        write_json(run / "artifacts" / f"{finished.id}.json", shown_)
+    data = steps_data(showcases(read_folder(run))[TRANSLATION])
+    assert data["examples"][0]["runs"][0]["begins"] == [2]
