@@ -1,0 +1,125 @@
+"""Natural language inference in English: parts of SNLI, and its counterfactual revisions.
+
+Bowman et al., 2015, "A large annotated corpus for learning natural language inference",
+https://aclanthology.org/D15-1075. Kaushik et al., 2020, "Learning the difference that makes a
+difference with counterfactually-augmented data", https://arxiv.org/abs/1909.12434: crowd workers
+revised one side of a pair by as little as makes another label true.
+
+Only a mirror has both; the parts of the mirror are named in `_read`. Rows have the fields of the
+hub's `stanfordnlp/snli`, their texts tokenized and lower-cased, because the official parts of the
+mirror come tokenized and the others do not.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from bench.api.errors import DataDamaged
+from tasks.sources.mirror import TextFile, read_parallel
+from tasks.sources.tables import Row, Rows, Table, load_table, read_table
+from tasks.sources.words import tokenize
+
+RELATIONS = ("entailment", "neutral", "contradiction")
+"""Labels by number, in the order of the hub's SNLI."""
+CAT_LABELS = {"1": "neutral", "2": "contradiction", "3": "entailment"}
+CAT_FIELDS = ("number", "label", "premise", "hypothesis")
+CAD_FIELDS = ("sentence1", "sentence2", "gold_label")
+REVISIONS = ("revised_premise", "revised_hypothesis")
+
+
+def load_snli(data_dir: Path | None = None) -> Table:
+    """Load the parts: nothing of `train` is in any other part, and nothing is in it twice.
+
+    `train`: 18000 pairs of SNLI's training part, less those dropped. `validation` and `test`: the
+    official ones. `counterfactual_validation` and `counterfactual_test`: revised pairs.
+    `same_source` (2000 pairs of SNLI's training part) and `revised_from` (the pairs that were
+    revised, rows of the official parts) are there to keep `train` clear of them.
+
+    Raises:
+        DataUnavailable: There is no mirror with `snli`.
+        DataDamaged: A file is not what it should be; the sentence names file and line.
+    """
+    return load_table("snli", _read, data_dir)
+
+
+def words_of(text: str) -> list[str]:
+    """Words of a raw or a tokenized text, which come out the same.
+
+    >>> words_of('He said "no".') == words_of("He said `` no '' .")
+    True
+    """
+    return tokenize(text.replace("``", '"').replace("''", '"'))
+
+
+def _read(folder: Path) -> tuple[Mapping[str, Rows], Sequence[TextFile]]:
+    files: list[TextFile] = []
+    parts = {
+        "train": _cat(folder / "cat" / "train.csv.gz", files),
+        "same_source": _cat(folder / "cat" / "test.csv.gz", files),
+        "validation": _official(folder / "esnli", "dev", files),
+        "test": _official(folder / "esnli", "test", files),
+        "counterfactual_validation": _revised(folder / "cad", REVISIONS, ("dev",), files),
+        "counterfactual_test": _revised(folder / "cad", REVISIONS, ("test",), files),
+        "revised_from": _revised(folder / "cad", ("original",), ("dev", "test"), files),
+    }
+    held_out = {_key(row) for part in parts if part != "train" for row in parts[part]}
+    clear: dict[tuple[str, str], Row] = {}
+    for row in parts["train"]:
+        if _key(row) not in held_out:
+            clear.setdefault(_key(row), row)
+    return {**parts, "train": tuple(clear.values())}, files
+
+
+def _key(row: Row) -> tuple[str, str]:
+    return row["premise"], row["hypothesis"]
+
+
+def _cat(path: Path, files: list[TextFile]) -> Rows:
+    rows, file = read_table(path, CAT_FIELDS)
+    files.append(file)
+    pairs = ((row["premise"], row["hypothesis"], CAT_LABELS.get(row["label"], "")) for row in rows)
+    return _rows(path, pairs, first=1)
+
+
+def _official(folder: Path, part: str, files: list[TextFile]) -> Rows:
+    names = ("s1", "s2", "labels")
+    found = read_parallel({name: folder / f"{name}.{part}.gz" for name in names})
+    files += found.values()
+    columns = (found[name].lines for name in names)
+    triples = ((one, two, label.strip()) for one, two, label in zip(*columns, strict=True))
+    return _rows(folder / f"labels.{part}.gz", triples, first=1)
+
+
+def _revised(
+    folder: Path, kinds: Sequence[str], parts: Sequence[str], files: list[TextFile]
+) -> Rows:
+    """Rows of some files; each file's own name goes with its folder into the list of files."""
+    found: list[Row] = []
+    for kind in kinds:
+        for part in parts:
+            path = folder / kind / f"{part}.tsv.gz"
+            rows, file = read_table(path, CAD_FIELDS, header=True)
+            # three folders have files of the same names, and a table knows files by their name
+            files.append(replace(file, path=path.with_name(f"{kind}_{path.name}")))
+            pairs = ((row["sentence1"], row["sentence2"], row["gold_label"]) for row in rows)
+            found += _rows(path, pairs, first=2)
+    return tuple(found)
+
+
+def _rows(path: Path, triples: Iterable[tuple[str, str, str]], first: int) -> Rows:
+    rows = []
+    for number, (premise, hypothesis, label) in enumerate(triples, start=first):
+        if label not in RELATIONS:
+            raise DataDamaged(
+                f"{path}: line {number} has a label that is none of {', '.join(RELATIONS)}; "
+                f"copy the file again from its source."
+            )
+        texts = [" ".join(words_of(text)) for text in (premise, hypothesis)]
+        if not all(texts):
+            raise DataDamaged(
+                f"{path}: line {number} has a text without a word; copy the file again from its "
+                f"source."
+            )
+        row = dict(zip(("premise", "hypothesis"), texts, strict=True))
+        rows.append({**row, "label": RELATIONS.index(label)})
+    return tuple(rows)
