@@ -134,9 +134,7 @@ def lengths(rows: Sequence[Labeled]) -> list[tuple[int, ...]]:
     return [(len(row.premise), len(row.hypothesis)) for row in rows]
 
 
-def epochs(
-    rows: Sequence[Labeled], batch_size: int, generator: torch.Generator
-) -> Iterator[Batch]:
+def epochs(rows: Sequence[Labeled], batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
     """Endless epochs of batches of similar length."""
     ranks = lengths(rows)
     while True:

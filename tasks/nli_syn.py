@@ -68,13 +68,19 @@ class Told(NamedTuple):
     ),
 )
 class NliSyn(Inference):
-    """Scenes; as many entailments as neutral pairs and contradictions.
+    """Scenes; as many entailments as neutral pairs and contradictions. Words are not inflected.
 
     >>> task = NliSyn(NliSynConfig(test=1), seed=3)
-    >>> batch, changed = task.evaluation("test")
-    >>> for one in (batch, changed):
-    ...     premise, hypothesis = (" ".join(task.words.decode(t.tokens[0])) for t in one.sources)
-    ...     print(premise, "/", hypothesis, task.tokens(one.targets[0].tolist(), source=False))
+    >>> for batch in task.evaluation("test"):
+    ...     for text in batch.sources:
+    ...         print(" ".join(task.words.decode(text.tokens[0].tolist())))
+    ...     print("  ", RELATIONS[int(batch.targets)])
+    a animal sells a yellow instrument in the street .
+    a animal sells a instrument in the station .
+       contradiction
+    a animal sells a yellow instrument in the street .
+    a animal sells a instrument .
+       entailment
     """
 
     presets = {
@@ -107,9 +113,7 @@ class NliSyn(Inference):
         Entrant(variant="dot"),
         Entrant(variant="additive"),
         Entrant(variant="decomposable", backbone="pair[embedding=64,hidden=64,encoder=birnn]"),
-        Entrant(
-            variant="scaled_dot", backbone="pair[embedding=64,hidden=64,encoder=transformer]"
-        ),
+        Entrant(variant="scaled_dot", backbone="pair[embedding=64,hidden=64,encoder=transformer]"),
     )
     ceiling = 1.0
 

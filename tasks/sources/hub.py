@@ -88,6 +88,14 @@ FETCHABLE: dict[str, HubDataset] = {
         license="no license stated",
         license_open=False,
     ),
+    "stsb": HubDataset(
+        dataset="sentence-transformers/stsb",
+        revision="ab7a5ac0e35aa22088bdcf23e7fd99b220e53308",
+        splits={"train": 5749, "validation": 1500, "test": 1379},
+        fields=("sentence1", "sentence2", "score"),
+        license="no licence stated on the card; sentences have the terms of their sources",
+        license_open=False,
+    ),
 }
 
 

@@ -190,8 +190,10 @@ def edit(scene: Scene, rng: random.Random, *, quantifier: float = 0.2) -> Scene:
 
 def rephrased(scene: Scene, rng: random.Random) -> Scene:
     """The same meaning in other words, where there are any."""
-    found = {part: rng.choice(SYNONYMS.get(getattr(scene, part), (getattr(scene, part),)))
-             for part in PARTS}
+    found = {
+        part: rng.choice(SYNONYMS.get(getattr(scene, part), (getattr(scene, part),)))
+        for part in PARTS
+    }
     return replace(scene, **found)
 
 

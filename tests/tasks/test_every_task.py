@@ -184,6 +184,8 @@ ENDINGS = {
     "_nats": "nats",
     "_nats_per_token": "nats per token",
     "_f1": "F1",
+    "_correlation": "correlation",
+    "_points": "points",
     "auroc": "area",
     "auprc": "area",
     "_per_s": "per CPU second",

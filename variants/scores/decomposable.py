@@ -48,7 +48,7 @@ class DecomposableConfig(Config):
         url="https://arxiv.org/abs/1606.01933",
         where="section 3.1, equation 1",
     ),
-    home=Home(task=""),
+    home=Home(task="nli_syn"),
 )
 class DecomposableScore(Score):
     """F(q) . F(k), F two ReLU layers shared by queries and keys.

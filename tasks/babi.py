@@ -1,0 +1,164 @@
+"""Questions about stories: the bAbI tasks, learned together or one at a time.
+
+Weston et al., 2015, "Towards AI-complete question answering: a set of prerequisite toy tasks",
+https://arxiv.org/abs/1502.05698; the network is that of Sukhbaatar et al., 2015, "End-to-end memory
+networks", https://arxiv.org/abs/1503.08895, section 4. Answers of several words (tasks 8 and 19)
+are one label each, as there.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import torch
+
+from bench.api.config import Choices, Config
+from bench.api.errors import DataUnavailable, InvalidConfig
+from bench.api.registry import Citation, register
+from bench.api.task import Batch, Entrant, Sizes, Split, TaskPreset
+from tasks._reading import Asked, Reading, question_epochs
+from tasks.sources.babi import load_babi
+from tasks.sources.tables import Row
+from tasks.sources.words import Vocabulary, tokenize
+
+SUBSETS = {
+    "all": tuple(range(1, 21)),
+    "short": (1, 4, 6, 9, 10, 12, 15, 20),
+}
+"""`short`: stories that a small network reads in seconds."""
+HELD = 10
+"""Every tenth training question is kept for validation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BabiConfig(Config):
+    """Options of the bAbI tasks."""
+
+    subset: Annotated[Literal["all", "short"], Choices(("all", "short"))] = "all"
+    """Tasks that are learned together."""
+    number: int = 0
+    """One task alone, 1 to 20; 0 for the subset together."""
+    train: int = 0
+    """First training questions of each task, those for validation included; 0 for all 10000."""
+    test: int = 0
+    """First test questions of each task; 0 for all 1000."""
+    joined: bool = False
+    """Whether story and question are one text, for networks that read one."""
+
+    def __post_init__(self) -> None:
+        """Check the counts."""
+        if not 0 <= self.number <= 20 or min(self.train, self.test) < 0:
+            raise InvalidConfig(
+                "babi: number is 1 to 20 or 0 for all of the subset, train and test at least 0, "
+                f"got {self.number}, {self.train}, {self.test}."
+            )
+
+
+@register(
+    "task",
+    "babi",
+    config=BabiConfig,
+    citation=Citation(text="Weston et al., 2015", url="https://arxiv.org/abs/1502.05698"),
+)
+class Babi(Reading):
+    """Stories of `en-10k`; a task whose training part is not there is left out, and noted."""
+
+    presets = {
+        "smoke": TaskPreset(
+            options="babi[number=1,train=100,test=40]",
+            backbone="memn2n[hops=2]",
+            protocol="adam[steps=20,batch=16,evaluate_every=10]",
+            seconds=1.5,
+        ),
+        "quick": TaskPreset(
+            options="babi[subset=short,train=1000,test=250]",
+            backbone="memn2n[width=32,hops=3]",
+            protocol="adam[lr=0.005,steps=1000,batch=32,evaluate_every=500]",
+            seconds=20.0,
+        ),
+        "standard": TaskPreset(
+            options="babi",
+            backbone="memn2n[width=50,hops=3]",
+            protocol="adam[lr=0.003,steps=30000,batch=32,evaluate_every=3000]",
+            seconds=900.0,
+        ),
+    }
+    contest = (
+        Entrant(variant="dot"),
+        Entrant(variant="dot", backbone="memn2n[width=32,hops=1]"),
+        Entrant(variant="additive"),
+        Entrant(variant="sparsemax"),
+        Entrant(
+            variant="scaled_dot",
+            task="babi[joined=true]",
+            backbone="pooling[embedding=32,encoder=transformer]",
+        ),
+    )
+    axis = "task"
+    needs_download = True
+    data_license = "open, CC BY 3.0 (bAbI)"
+
+    def __init__(self, config: BabiConfig, seed: int, data_dir: Path | None = None) -> None:
+        super().__init__(config, seed, data_dir)
+        numbers = (config.number,) if config.number else SUBSETS[config.subset]
+        table = load_babi(numbers, data_dir, train=config.train)
+        self.notes["data"] = table.note
+        there = {row["number"] for row in table.parts["train"]}
+        absent = [number for number in numbers if number not in there]
+        if not there:
+            raise DataUnavailable(
+                f"babi: the mirror has no training questions of {absent}; choose another number."
+            )
+        if absent:
+            self.notes["left out"] = f"tasks without a training part in the mirror: {absent}"
+        self.joined = config.joined
+        told: dict[str, list[str]] = {}
+        for row in table.parts["train"]:
+            for text in (*row["story"], row["question"]):
+                told.setdefault(text, tokenize(text))
+        answers = {row["answer"]: [row["answer"]] for row in table.parts["train"]}
+        self.words = Vocabulary.count((*told.values(), *answers.values()))
+        self._known: dict[str, list[int]] = {}
+        train = [self._encode(row) for row in table.parts["train"]]
+        tests: dict[int, list[Asked]] = {number: [] for number in sorted(there)}
+        for row in table.parts["test"]:
+            if row["number"] in tests:
+                tests[row["number"]].append(self._encode(row))
+        self._rows: dict[str, list[Asked]] = {
+            "train": [row for at, row in enumerate(train) if at % HELD],
+            "validation": train[::HELD],
+            "test": [row for rows in tests.values() for row in rows[: config.test or None]],
+        }
+        vocab = len(self.words)
+        everything = [row for rows in self._rows.values() for row in rows]
+        longest = max(sum(map(len, row.story)) + len(row.question) for row in everything)
+        self.sizes = Sizes((vocab,) if config.joined else (vocab, vocab), vocab, longest)
+
+    def rows(self, split: Split) -> Sequence[Asked]:
+        """Questions of a split."""
+        return self._rows[split]
+
+    def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
+        """Epochs of questions of all tasks, stories of similar length together."""
+        return question_epochs(self.rows("train"), batch_size, generator, self.joined)
+
+    def showcase(self) -> Batch:
+        """A story of our own, in the words of the first task."""
+        story = "mary went to the kitchen . john went to the garden . mary went to the office ."
+        return self.written(
+            (
+                (story, "where is mary ?", "office", (2,)),
+                (story, "where is john ?", "garden", (1,)),
+            )
+        )
+
+    def _encode(self, row: Row) -> Asked:
+        story = tuple(self._ids(sentence) for sentence in row["story"])
+        answer = self.words.encode([row["answer"]])[0]
+        return Asked(story, self._ids(row["question"]), answer, row["supporting"], row["number"])
+
+    def _ids(self, text: str) -> list[int]:
+        if text not in self._known:
+            self._known[text] = self.words.encode(tokenize(text))
+        return self._known[text]
