@@ -156,7 +156,7 @@ def correlation(true: Sequence[float], said: Sequence[float], *, ranks: bool = F
     """
     from scipy.stats import pearsonr, spearmanr  # noqa: PLC0415 - half a second to import
 
-    if len(true) < 2 or min(map(_spread, (true, said))) < 1e-9 * max(1.0, max(map(abs, said))):
+    if len(true) < 2 or min(map(_spread, (true, said))) < 1e-9 * max(1.0, *map(abs, said)):
         return 0.0
     value = float((spearmanr if ranks else pearsonr)(true, said)[0])
     return round(value, 12) if math.isfinite(value) else 0.0

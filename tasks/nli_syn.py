@@ -139,7 +139,7 @@ class NliSyn(Inference):
         return self._rows[split]
 
     def changed(self, split: Split) -> Sequence[Labeled]:
-        """For nearly each pair one whose hypothesis differs in one part, and whose label differs."""
+        """For nearly each pair one that differs in one part of the hypothesis, and in its label."""
         if split not in self._changed:
             self._make(split)
         return self._changed[split]

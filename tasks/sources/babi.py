@@ -71,8 +71,8 @@ def read_stories(file: TextFile, number: int) -> Iterator[Row]:
         line = _parse(raw)
         if line is None or line.number not in (1, expected):
             raise DataDamaged(
-                f"{file.path}: line {at} is neither `{expected} sentence` nor `{expected} question, "
-                f"answer, facts` with tabs between them; {_REMEDY}."
+                f"{file.path}: line {at} is neither `{expected} sentence` nor `{expected} "
+                f"question, answer, facts` with tabs between them; {_REMEDY}."
             )
         if line.number == 1:
             story, places = [], {}

@@ -24,7 +24,7 @@ NOUNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "fruit": ("apple", "pear", "plum", "lemon", "melon", "cherry"),
     },
 }
-"""Slot -> class -> members; words of one member mean the same, members of a class exclude others."""
+"""Part -> class -> members, which exclude each other; words of one member mean the same."""
 VERBS = ("carries", "hides conceals", "sells", "buys purchases", "paints", "lifts raises", "drops")
 COLORS = ("red", "blue", "green", "black", "white", "yellow")
 PLACES = ("garden", "kitchen", "street road", "forest woods", "harbor port", "station")
