@@ -30,7 +30,7 @@ class Labeled(NamedTuple):
 
 
 class Inference(Task):
-    """Does the premise entail the hypothesis, contradict it, or leave it open?
+    """Whether the premise entails the hypothesis, contradicts it, or leaves it open.
 
     A subclass sets `words`, `rows` and `sizes`; minimal pairs are scored apart.
     """

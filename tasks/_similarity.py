@@ -43,7 +43,7 @@ class Graded(NamedTuple):
 
 
 class Similarity(Task):
-    """How much do two texts mean the same? A subclass sets `words`, `rows` and `sizes`."""
+    """How much two texts mean the same. A subclass sets `words`, `rows` and `sizes`."""
 
     metrics = (PEARSON, SPEARMAN, SQUARED_ERROR)
     facts = frozenset({"source_tokens"})
@@ -168,7 +168,7 @@ def overlap(one: Sequence[int], two: Sequence[int]) -> float:
 
 
 def tf_idf(train: Sequence[Graded], test: Sequence[Graded]) -> list[float]:
-    """Cosines of the test's texts, words weighed by how few texts of the training part have them."""
+    """Cosines of the test's texts, words weighed by their rarity in the training part."""
     from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415
 
     def text(ids: Sequence[int]) -> str:

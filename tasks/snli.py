@@ -87,13 +87,9 @@ class Snli(Inference):
     }
     contest = (
         Entrant(variant="decomposable"),
-        Entrant(
-            variant="decomposable[position=distance_bias]",
-            backbone="pair[embedding=64,hidden=64,dropout=0.2,intra=true]",
-            slot="self",
-        ),
         Entrant(variant="dot"),
         Entrant(variant="additive"),
+        Entrant(variant="sparsemax"),
         Entrant(
             variant="decomposable",
             backbone="pair[embedding=64,hidden=64,dropout=0.2,encoder=birnn]",
