@@ -176,7 +176,8 @@ def tf_idf(train: Sequence[Graded], test: Sequence[Graded]) -> list[float]:
 
     counter = TfidfVectorizer(analyzer=str.split)
     counter.fit([text(side) for row in train for side in (row.first, row.second)])
-    one, two = (counter.transform([text(row[side]) for row in test]) for side in (0, 1))
+    one = counter.transform([text(row.first) for row in test])
+    two = counter.transform([text(row.second) for row in test])
     return [float(value) for value in one.multiply(two).toarray().sum(1)]
 
 

@@ -75,7 +75,7 @@ class Babi(Reading):
             options="babi[subset=short,train=1000,test=250]",
             backbone="memn2n[width=32,hops=3]",
             protocol="adam[lr=0.005,steps=1000,batch=32,evaluate_every=500]",
-            seconds=20.0,
+            seconds=10.0,
         ),
         "standard": TaskPreset(
             options="babi",

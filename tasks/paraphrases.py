@@ -72,7 +72,7 @@ class Paraphrases(Similarity):
             options="paraphrases",
             backbone="pair[embedding=64,hidden=64]",
             protocol="adam[lr=0.003,steps=800,batch=64,evaluate_every=200]",
-            seconds=15.0,
+            seconds=12.0,
         ),
         "standard": TaskPreset(
             options="paraphrases[test=3000]",
@@ -127,8 +127,8 @@ class Paraphrases(Similarity):
         kept = rng.sample(PARTS, rng.randint(0, len(PARTS)))
         two = replace(other, **{part: getattr(one, part) for part in kept})
         two = rephrased(two, rng)
-        sides = [self.words.encode(said(scene, rng)) for scene in (one, two)]
-        return Graded(*sides, graded(one, two))
+        first, second = (self.words.encode(said(scene, rng)) for scene in (one, two))
+        return Graded(first, second, graded(one, two))
 
 
 def graded(one: Scene, two: Scene) -> float:
