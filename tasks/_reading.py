@@ -80,7 +80,7 @@ class Reading(Task):
             good = (answer.predicted == answer.batch.targets)[:, 0].tolist()
             for name, one in zip(answer.batch.names, good, strict=True):
                 right.setdefault(int(name), []).append(one)
-        errors = {number: 1 - sum(good) / len(good) for number, good in sorted(right.items())}
+        errors = {number: good.count(False) / len(good) for number, good in sorted(right.items())}
         every = [one for good in right.values() for one in good]
         solved = sum(error <= SOLVED_ERROR for error in errors.values())
         found = [
