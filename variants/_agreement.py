@@ -5,7 +5,7 @@ from typing import NamedTuple
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from bench.api.backbone import LossInputs
+from bench.api.loss import LossInputs
 from bench.api.task import Batch, Sizes
 
 LAST_SPECIAL = Sizes._field_defaults["eos"]

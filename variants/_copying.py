@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from bench.api.backbone import OutputSizes
 from bench.api.errors import Refused
+from bench.api.output import OutputSizes
 from bench.api.source import Memory
 from bench.api.task import Batch
 from variants._math import at_least_single

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from bench.api.backbone import LossInputs
 from bench.api.errors import Refused
+from bench.api.loss import LossInputs
 from bench.api.task import Sizes
 
 LeaveOut = Literal["special", "ends", "none"]

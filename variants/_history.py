@@ -6,8 +6,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from bench.api.backbone import OutputSizes, Trace
+from bench.api.output import OutputSizes
 from bench.api.source import Tree, leaf
+from bench.api.trace import Trace
 
 
 class History(NamedTuple):

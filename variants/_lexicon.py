@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bench.api.backbone import OutputSizes, Pair
+from bench.api.output import OutputSizes, Pair
 
 CHUNK_PAIRS = 1000
 """Sentences whose links are made at once; bounds memory, changes nothing."""

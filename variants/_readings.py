@@ -7,8 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from bench.api.backbone import Trace
 from bench.api.errors import Refused
+from bench.api.trace import Trace
 
 
 def values_as_contexts(trace: Trace, owner: str) -> Float[Tensor, "B S Dv"]:

@@ -4,9 +4,10 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bench.api.backbone import Backbone, Claiming
+from bench.api.backbone import Backbone
 from bench.api.config import Config
 from bench.api.task import Batch, Metric, Scored, Task
+from bench.api.trace import Claiming
 
 
 @dataclass(frozen=True)

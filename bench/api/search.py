@@ -6,11 +6,12 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from bench.api.backbone import Claiming, Generated, Trace
+from bench.api.backbone import Generated
 from bench.api.component import NOTHING
 from bench.api.config import Config
 from bench.api.facts import Fact
 from bench.api.task import Batch, Sizes
+from bench.api.trace import Claiming, Trace
 
 
 @runtime_checkable

@@ -5,20 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from bench.api import registry
-from bench.api.backbone import (
-    Backbone,
-    BackboneParts,
-    JointLoss,
-    Loss,
-    LossSizes,
-    Output,
-    OutputSizes,
-    Wiring,
-)
+from bench.api.backbone import Backbone, BackboneParts
 from bench.api.cell import Cell
 from bench.api.config import build_config
+from bench.api.decoder import Wiring
 from bench.api.errors import Refused
 from bench.api.facts import Claims, Fact, only_needs, refusal
+from bench.api.loss import JointLoss, Loss, LossSizes
+from bench.api.output import Output, OutputSizes
 from bench.api.registry import DEFAULTS
 from bench.api.resolve import SlotPlace, VariantSpec, build_slot, resolve
 from bench.api.selector import Selector, parse, show_value

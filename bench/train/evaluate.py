@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bench.api.backbone import Backbone, Mode
+from bench.api.backbone import Backbone
 from bench.api.noise import Noise
 from bench.api.task import Answer, Batch, Picture, Scored, Sizes, Split, Task
+from bench.api.trace import Mode
 from bench.train.system import negative_log_likelihood, predicted_values
 from results.row import Row
 

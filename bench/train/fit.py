@@ -5,7 +5,7 @@ from itertools import islice
 
 import torch
 
-from bench.api.backbone import Pair
+from bench.api.output import Pair
 from bench.api.task import Batch, Task
 from bench.train.evaluate import Clock
 from bench.train.system import System

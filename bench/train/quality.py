@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from bench.api.backbone import Mode
 from bench.api.cell import Cell
 from bench.api.errors import Diverged
 from bench.api.noise import Noise
 from bench.api.task import Batch, Scored, Task
+from bench.api.trace import Mode
 from bench.train.assemble import Assembled, assemble
 from bench.train.evaluate import (
     Clock,

@@ -7,8 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.backbone import Backbone, JointLoss, Loss, LossInputs, Mode, Trace
+from bench.api.backbone import Backbone
+from bench.api.loss import JointLoss, Loss, LossInputs
 from bench.api.task import Batch, Text
+from bench.api.trace import Mode, Trace
 
 Carry = dict[str, dict[str, Tensor]]
 """What each loss carries from step to step; part of a checkpoint."""

@@ -7,11 +7,11 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from bench.api.backbone import Mode, Trace
 from bench.api.call import Call, Edit
 from bench.api.errors import Refused
 from bench.api.instrument import Subject
 from bench.api.task import Batch
+from bench.api.trace import Mode, Trace
 
 Change = Callable[[Float[Tensor, "B H S"]], Float[Tensor, "B H S"]]
 """What happens to the weights of one target of each example."""

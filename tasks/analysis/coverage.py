@@ -15,11 +15,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.api.backbone import Mode
 from bench.api.config import NoOptions
 from bench.api.instrument import Instrument, Subject
 from bench.api.registry import Citation, register
 from bench.api.task import Metric, Scored
+from bench.api.trace import Mode
 from tasks.analysis._metrics import diagnostic
 from tasks.analysis._weights import Look, looks
 

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from bench.api.backbone import Mode
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
 from bench.api.instrument import Instrument, Subject
 from bench.api.registry import Citation, register
 from bench.api.task import Batch, Metric, Scored
+from bench.api.trace import Mode
 from tasks.analysis._metrics import diagnostic
 
 

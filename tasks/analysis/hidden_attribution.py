@@ -14,12 +14,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from bench.api.backbone import Encoded, Encoder, Mode
 from bench.api.config import NoOptions
+from bench.api.encoder import Encoded, Encoder
 from bench.api.errors import Refused
 from bench.api.instrument import Instrument, Subject
 from bench.api.registry import Citation, register
 from bench.api.task import Batch, Metric, Scored
+from bench.api.trace import Mode
 from tasks.analysis._metrics import diagnostic
 from tasks.backbones._blocks import Block
 

@@ -8,11 +8,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from bench.api.backbone import Mode
 from bench.api.call import Attended
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.source import Memory, State
+from bench.api.trace import Mode
 from bench.api.variant import Slot
 
 

@@ -16,17 +16,20 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api import registry
-from bench.api.backbone import Backbone, BackboneParts, Encoder, Mode, OutputSizes, Trace
+from bench.api.backbone import Backbone, BackboneParts
 from bench.api.call import Attended
 from bench.api.config import Config, IntRange
+from bench.api.encoder import Encoder
 from bench.api.errors import Refused
 from bench.api.facts import Fact
 from bench.api.noise import Noise
+from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace
 from bench.api.selector import Selector
 from bench.api.source import Memory
 from bench.api.task import Batch
+from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 from tasks.backbones._sentences import Sentences, split_sentences
 

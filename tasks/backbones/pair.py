@@ -15,15 +15,18 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from bench.api import registry
-from bench.api.backbone import Backbone, BackboneParts, Encoder, Mode, OutputSizes, Trace
+from bench.api.backbone import Backbone, BackboneParts
 from bench.api.call import Attended, Regime
 from bench.api.config import Config, FloatRange, IntRange
+from bench.api.encoder import Encoder
 from bench.api.errors import Refused
+from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace, build_slot, resolve
 from bench.api.selector import Selector
 from bench.api.source import Memory
 from bench.api.task import Batch, Text
+from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 
 ATTEND = "decomposable"

@@ -14,29 +14,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.api import registry
-from bench.api.backbone import (
-    Backbone,
-    BackboneParts,
-    Encoded,
-    Encoder,
-    Generated,
-    Mode,
-    OutputSizes,
-    Path,
-    SourceOrder,
-    Steps,
-    Trace,
-    Wiring,
-    WiringSizes,
-    join_steps,
-)
+from bench.api.backbone import Backbone, BackboneParts, Generated
 from bench.api.config import Config, FloatRange, IntRange
+from bench.api.decoder import Path, Steps, Wiring, WiringSizes, join_steps
+from bench.api.encoder import Encoded, Encoder, SourceOrder
+from bench.api.output import OutputSizes
 from bench.api.registry import register
 from bench.api.resolve import SlotPlace
 from bench.api.search import Said, Search
 from bench.api.selector import Selector
 from bench.api.source import Memory, Tree, tree_map
 from bench.api.task import Batch
+from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 from tasks.backbones._child_sum import ChildSum
 from tasks.backbones._decoding import repeated_rows

@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from bench.api.backbone import SourceOrder
 from bench.api.config import NoOptions
+from bench.api.encoder import SourceOrder
 from bench.api.registry import Citation, register
 from bench.api.task import Batch, Text
 

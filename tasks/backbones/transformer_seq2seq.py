@@ -14,14 +14,16 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from bench.api import registry
-from bench.api.backbone import Backbone, BackboneParts, Generated, Mode, OutputSizes, Trace
+from bench.api.backbone import Backbone, BackboneParts, Generated
 from bench.api.call import Attended, Regime
+from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace
 from bench.api.search import Said, Search
 from bench.api.selector import Selector
 from bench.api.source import Memory, Tree, tree_map
 from bench.api.task import Batch
+from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 from tasks.backbones._blocks import Block, BlockConfig, LayerPath, embedding_table, last_norm
 from tasks.backbones._decoding import repeated_rows

@@ -15,12 +15,12 @@ import torch
 import bench.api
 import tasks
 from bench.api import registry
-from bench.api.backbone import Mode
 from bench.api.config import FloatRange, IntRange, default_of, search_ranges
 from bench.api.registry import BACKBONE_AXES, Home
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.task import Task
+from bench.api.trace import Mode
 from bench.catalog import COMMON_METRICS, metric_facts
 from bench.plan import Request, quality_cell
 from bench.train.assemble import assemble

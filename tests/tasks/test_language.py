@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from bench.api import registry
-from bench.api.backbone import Mode
 from bench.api.errors import InvalidConfig
 from bench.api.noise import Noise
 from bench.api.registry import Home
 from bench.api.resolve import resolve
 from bench.api.task import Answer
+from bench.api.trace import Mode
 from bench.plan import Request, quality_cell
 from bench.train.assemble import assemble
 from bench.train.evaluate import evaluate

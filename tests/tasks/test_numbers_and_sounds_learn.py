@@ -5,10 +5,10 @@ import itertools
 import pytest
 import torch
 
-from bench.api.backbone import Mode
 from bench.api.noise import Noise
 from bench.api.registry import Home
 from bench.api.resolve import resolve
+from bench.api.trace import Mode
 from bench.plan import Request, quality_cell
 from bench.train.assemble import assemble
 from bench.train.evaluate import evaluate

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from bench.api.backbone import Mode
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Home
 from bench.api.resolve import resolve
+from bench.api.trace import Mode
 from bench.plan import Request, quality_cell
 from bench.train.assemble import assemble
 from tasks._regression import Points, band_width

@@ -7,7 +7,7 @@ from collections import defaultdict
 import pytest
 import torch
 
-from bench.api.backbone import OutputSizes
+from bench.api.output import OutputSizes
 from variants._lexicon import Lexicon, ibm_model_1
 
 SIZES = OutputSizes(vocab=12, states=4, context=6, embedded=2, unk=3, source_vocab=12)

@@ -19,10 +19,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.backbone import Loss, LossInputs, LossSizes
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.facts import Fact
+from bench.api.loss import Loss, LossInputs, LossSizes
 from bench.api.registry import Citation, register
 from variants._coverage import NO_TARGET, counted_keys, per_token, scored_weights
 

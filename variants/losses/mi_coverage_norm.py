@@ -15,9 +15,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.backbone import Loss, LossInputs
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
+from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
 from variants._coverage import per_token
 

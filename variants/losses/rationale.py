@@ -14,10 +14,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.backbone import Loss, LossInputs, Terms
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
+from bench.api.trace import Terms
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,10 +19,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from bench.api.backbone import Loss, LossInputs, LossSizes, Trace
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.loss import Loss, LossInputs, LossSizes
 from bench.api.registry import Citation, register
+from bench.api.trace import Trace
 
 VALUE_UNITS = 32
 """Hidden units of the learned value."""

@@ -11,8 +11,9 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
-from bench.api.backbone import AttachSlot, Combiner, Encoded, WiringSizes
 from bench.api.config import NoOptions
+from bench.api.decoder import AttachSlot, Combiner, WiringSizes
+from bench.api.encoder import Encoded
 from bench.api.registry import Citation, register
 from bench.api.source import Memory
 from bench.api.task import Batch

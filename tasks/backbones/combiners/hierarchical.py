@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.backbone import Answers, AttachSlot, Combiner, WiringSizes
 from bench.api.config import Config, IntRange
+from bench.api.decoder import Answers, AttachSlot, Combiner, WiringSizes
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, State

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from bench.api.backbone import Encoded, Encoder
 from bench.api.config import Config
+from bench.api.encoder import Encoded, Encoder
 from bench.api.errors import InvalidConfig
 from bench.api.registry import register
 from tasks.backbones._recurrent import Cell, Summary, encode, recurrent

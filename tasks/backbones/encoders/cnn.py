@@ -16,8 +16,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from bench.api.backbone import Encoded, Encoder
 from bench.api.config import Choices, Config, IntRange
+from bench.api.encoder import Encoded, Encoder
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from tasks.backbones.encoders._masked import kept, mean

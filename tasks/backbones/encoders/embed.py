@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from bench.api.backbone import Encoded, Encoder
 from bench.api.config import Config
+from bench.api.encoder import Encoded, Encoder
 from bench.api.registry import register
 from tasks.backbones.encoders._masked import kept, mean
 from tasks.backbones.encoders._positions import Kind, positions

@@ -12,8 +12,8 @@ from typing import Annotated
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from bench.api.backbone import Encoded, Encoder
 from bench.api.config import Config, IntRange
+from bench.api.encoder import Encoded, Encoder
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from tasks.backbones.encoders._masked import kept, mean

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from bench.api.backbone import Encoded, Encoder
+from bench.api.encoder import Encoded, Encoder
 from bench.api.registry import register
 from tasks.backbones._recurrent import RecurrentConfig, Summary, recurrent
 from tasks.backbones.encoders._masked import kept, mean

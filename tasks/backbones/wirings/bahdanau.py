@@ -14,11 +14,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.backbone import AttachSlot, Mode, Path, Steps, Wiring, WiringSizes
 from bench.api.config import Choices, Config, IntRange
+from bench.api.decoder import AttachSlot, Path, Steps, Wiring, WiringSizes
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, register
 from bench.api.source import Memory
+from bench.api.trace import Mode
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,10 +13,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.backbone import AttachSlot, Mode, Path, Steps, Wiring, WiringSizes
 from bench.api.config import Config
+from bench.api.decoder import AttachSlot, Path, Steps, Wiring, WiringSizes
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, leaf
+from bench.api.trace import Mode
 
 
 @dataclass(frozen=True, kw_only=True)

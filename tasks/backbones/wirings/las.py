@@ -15,11 +15,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.backbone import AttachSlot, Mode, Path, Steps, Wiring, WiringSizes
 from bench.api.config import FloatRange, IntRange
+from bench.api.decoder import AttachSlot, Path, Steps, Wiring, WiringSizes
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, leaf
+from bench.api.trace import Mode
 from tasks.backbones._recurrent import Cell, RecurrentConfig, advance, begin, recurrent
 
 

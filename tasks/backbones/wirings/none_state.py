@@ -8,9 +8,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.backbone import AttachSlot, Mode, Path, Steps, Wiring, WiringSizes
+from bench.api.decoder import AttachSlot, Path, Steps, Wiring, WiringSizes
 from bench.api.registry import Citation, register
 from bench.api.source import Memory
+from bench.api.trace import Mode
 from tasks.backbones._recurrent import RecurrentConfig, advance, begin, recurrent
 
 

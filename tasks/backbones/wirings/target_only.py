@@ -11,19 +11,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.backbone import (
-    AttachSlot,
-    Encoded,
-    Mode,
-    Path,
-    Steps,
-    Wiring,
-    WiringSizes,
-)
 from bench.api.config import NoOptions
+from bench.api.decoder import AttachSlot, Path, Steps, Wiring, WiringSizes
+from bench.api.encoder import Encoded
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, Source
 from bench.api.task import Batch
+from bench.api.trace import Mode
 
 
 @register(

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bench.api.backbone import Mode
 from bench.api.task import AVERAGE_LAGGING, AVERAGE_PROPORTION, SELECTIONS
+from bench.api.trace import Mode
 from bench.catalog import metric_facts
 from bench.train.assemble import assemble
 from bench.train.evaluate import DRAWS, evaluate

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from bench.api import registry
-from bench.api.backbone import Mode
 from bench.api.errors import Refused
 from bench.api.registry import Entry, add_entry
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.task import Batch, Metric, Picture, Scored, Sizes, Task, TaskPreset, Text
+from bench.api.trace import Mode
 from bench.train.assemble import assemble, cell_refusal
 from bench.train.quality import train_cell
 

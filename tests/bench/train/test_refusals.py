@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from bench.api.backbone import Mode
 from bench.api.errors import Refused
 from bench.api.noise import Noise
+from bench.api.trace import Mode
 from bench.train.assemble import assemble
 from bench.train.system import System
 

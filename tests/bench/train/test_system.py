@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bench.api.backbone import Mode
 from bench.api.noise import Noise
 from bench.api.task import Batch, Text
+from bench.api.trace import Mode
 from bench.train.assemble import assemble
 from bench.train.protocol import read_protocol
 from bench.train.quality import start_training, train_cell

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from bench.api import registry
-from bench.api.backbone import Mode
 from bench.api.errors import Diverged, InvalidConfig, UnknownName
 from bench.api.selector import parse
+from bench.api.trace import Mode
 from bench.catalog import metric_facts
 from bench.train import quality
 from bench.train.assemble import assemble

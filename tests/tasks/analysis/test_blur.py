@@ -3,10 +3,10 @@ import math
 import pytest
 import torch
 
-from bench.api.backbone import Mode
 from bench.api.errors import Refused
 from bench.api.registry import make
 from bench.api.selector import parse
+from bench.api.trace import Mode
 from tasks.analysis.blur import _peaks, _variation, _widened
 
 

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from bench.api.backbone import Mode
 from bench.api.registry import make
 from bench.api.selector import parse
+from bench.api.trace import Mode
 from tasks.analysis.effective_attention import _projected, effective
 
 

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from bench.api.backbone import Mode
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import make
 from bench.api.selector import parse
+from bench.api.trace import Mode
 from tasks.analysis._intervention import Intervention
 from tasks.analysis._weights import at, erase, js_divergence, one_target, total_variation
 from tasks.analysis.erasure import ORDERS, _until_flip

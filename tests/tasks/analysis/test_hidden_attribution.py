@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from bench.api.backbone import Mode
 from bench.api.errors import Refused
 from bench.api.registry import make
 from bench.api.selector import parse
+from bench.api.trace import Mode
 from tasks.analysis.hidden_attribution import _norms, _real, _run
 
 TRANSFORMER = "transformer_seq2seq[width=16,heads=2,layers=2{}]"

@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from bench.api import registry
-from bench.api.backbone import Backbone, BackboneParts, Trace
+from bench.api.backbone import Backbone, BackboneParts
 from bench.api.registry import Home
 from bench.api.resolve import build_slot, canonical_backbone, resolve
 from bench.api.task import Batch, Sizes, Task, Text
+from bench.api.trace import Trace
 from bench.plan import Request, quality_cell
 from bench.train.assemble import assemble
 

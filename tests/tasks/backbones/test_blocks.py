@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from bench.api.backbone import Mode
 from bench.api.resolve import SlotPlace, build_slot, resolve
+from bench.api.trace import Mode
 from bench.api.variant import Slot
 from tasks.backbones._blocks import Block, BlockConfig, LayerPath, UnbiasedNorm, embedding_table
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from bench.api.backbone import Mode
+from bench.api.trace import Mode
 from tasks.backbones._blocks import ShortConvolution
 
 DECODERS = [

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bench.api.backbone import Mode
+from bench.api.trace import Mode
 
 RNN = "rnn_seq2seq[hidden=16,embedding=8,wiring={}]"
 TRANSFORMER = "transformer_seq2seq[width=16,heads=2,layers=2{}]"

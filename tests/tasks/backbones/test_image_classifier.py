@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from bench.api.backbone import Mode
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.trace import Mode
 
 SMALL = "image_classifier[width=8,layers=1,heads=2]"
 TASK = "digits[patch=2]"

@@ -5,9 +5,9 @@ import doctest
 import pytest
 import torch
 
-from bench.api.backbone import Mode
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.task import Batch, Text
+from bench.api.trace import Mode
 from tasks.backbones import memn2n
 from tasks.backbones.memn2n import position_encoding
 

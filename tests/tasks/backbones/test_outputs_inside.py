@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from bench.api import registry
-from bench.api.backbone import LossInputs, Mode
 from bench.api.errors import Refused
+from bench.api.loss import LossInputs
 from bench.api.resolve import resolve
+from bench.api.trace import Mode
 
 SMALL = "rnn_seq2seq[hidden=16,embedding=8]"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from bench.api import registry
-from bench.api.backbone import Mode
+from bench.api.trace import Mode
 
 ENCODERS = (
     "birnn",

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from bench.api.backbone import Mode
 from bench.api.errors import Refused
 from bench.api.resolve import resolve
 from bench.api.task import Batch, Text
+from bench.api.trace import Mode
 from bench.train.evaluate import evaluate
 
 VOCAB, LABELS = 11, 3

@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from bench.api import registry
-from bench.api.backbone import Mode, Wiring
 from bench.api.config import build_config
+from bench.api.decoder import Wiring
 from bench.api.noise import Noise
 from bench.api.selector import parse
+from bench.api.trace import Mode
 
 WIRINGS = (
     "luong",

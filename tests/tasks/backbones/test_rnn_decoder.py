@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from bench.api.backbone import Mode
 from bench.api.errors import InvalidConfig
 from bench.api.task import Batch
+from bench.api.trace import Mode
 
 VOCAB = 9
 SMALL = "rnn_decoder[hidden=6,embedding=5]"

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from bench.api.backbone import Mode
 from bench.api.errors import InvalidConfig
 from bench.api.task import Batch
+from bench.api.trace import Mode
 from tasks.backbones.snail import convolution_block
 
 VOCAB = 9

@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from bench.api import registry
-from bench.api.backbone import LossInputs, Mode
 from bench.api.errors import Refused
+from bench.api.loss import LossInputs
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.task import Batch, Text
+from bench.api.trace import Mode
 from bench.train.evaluate import evaluate
 from bench.train.system import System
 

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from bench.api import registry
-from bench.api.backbone import Mode
 from bench.api.errors import InvalidConfig, Refused, UnknownName
+from bench.api.trace import Mode
 
 
 def count(network: nn.Module) -> int:

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bench.api.backbone import Mode
 from bench.api.errors import Refused
 from bench.api.task import Text
+from bench.api.trace import Mode
 
 SMALL = "rnn_seq2seq[hidden=16,embedding=8]"
 COPY = "transduction[rule=copy,min_length=4,max_length=5,vocab=6]"

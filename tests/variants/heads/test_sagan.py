@@ -31,7 +31,7 @@ def test_a_block_of_a_transformer_begins_as_the_identity():
     place = SlotPlace(regime="self", query_width=16, source_width=16, head="raw")
     block = Block(config, build_slot(resolve("sagan"), place))
     x = torch.randn(2, 9, 16)
-    from bench.api.backbone import Mode
+    from bench.api.trace import Mode
 
     y = block(x, None, None, LayerPath(), (Mode(), Mode()))[0]
     assert torch.equal(x, y)

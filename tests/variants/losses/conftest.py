@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from bench.api.backbone import LossInputs, Trace
 from bench.api.call import Attended
+from bench.api.loss import LossInputs
 from bench.api.source import Memory, Source, State
 from bench.api.task import Batch, Text
+from bench.api.trace import Trace
 
 
 @pytest.fixture

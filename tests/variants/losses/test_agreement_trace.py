@@ -1,11 +1,12 @@
 import pytest
 import torch
 
-from bench.api.backbone import LossInputs, Trace
 from bench.api.call import Attended
 from bench.api.errors import InvalidConfig
+from bench.api.loss import LossInputs
 from bench.api.source import State
 from bench.api.task import Batch
+from bench.api.trace import Trace
 from variants.losses.agreement_trace import AgreementTraceConfig, AgreementTraceLoss
 
 EOS = 2

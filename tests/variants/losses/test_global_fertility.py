@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 
-from bench.api.backbone import LossSizes
 from bench.api.errors import InvalidConfig
+from bench.api.loss import LossSizes
 from variants.losses.global_fertility import GlobalFertilityConfig, GlobalFertilityLoss
 
 

@@ -3,12 +3,13 @@ import itertools
 import pytest
 import torch
 
-from bench.api.backbone import LossInputs, Trace
 from bench.api.call import Attended
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.loss import LossInputs
 from bench.api.resolve import resolve
 from bench.api.source import Memory, Source, State
 from bench.api.task import Batch
+from bench.api.trace import Trace
 from variants.losses.latency import LatencyConfig, LatencyLoss, average_lagging
 
 TERMS = ("expected_delay", "delay_leading", "delay_variance")

@@ -2,13 +2,14 @@ import pytest
 import torch
 
 from bench.api import registry
-from bench.api.backbone import LossInputs, Trace
 from bench.api.call import Attended
 from bench.api.errors import InvalidConfig
+from bench.api.loss import LossInputs
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.source import State
 from bench.api.task import Batch
+from bench.api.trace import Trace
 
 
 def inputs(*slots: torch.Tensor) -> LossInputs:

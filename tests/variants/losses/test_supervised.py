@@ -3,11 +3,12 @@ import math
 import pytest
 import torch
 
-from bench.api.backbone import LossInputs, Trace
 from bench.api.call import Attended
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.loss import LossInputs
 from bench.api.source import State
 from bench.api.task import Batch
+from bench.api.trace import Trace
 from variants.losses.supervised import SupervisedConfig, SupervisedLoss
 
 DISTANCES = ("ce", "mul", "mse")

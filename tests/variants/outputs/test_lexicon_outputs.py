@@ -143,7 +143,7 @@ def test_a_mixture_without_lexicon_is_the_plain_softmax(scene):
 
 
 def test_the_mixture_starts_as_asked():
-    from bench.api.backbone import OutputSizes
+    from bench.api.output import OutputSizes
     from bench.api.registry import make
     from bench.api.selector import parse
 

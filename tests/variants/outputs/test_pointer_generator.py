@@ -1,11 +1,12 @@
 import pytest
 import torch
 
-from bench.api.backbone import OutputSizes, Trace
 from bench.api.call import Attended
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.output import OutputSizes
 from bench.api.source import State
 from bench.api.task import Batch
+from bench.api.trace import Trace
 from variants.outputs.pointer_generator import PointerGeneratorConfig, PointerGeneratorOutput
 
 ROWS, STEPS, KEYS, VOCAB, EXTRA, UNK = 3, 4, 5, 7, 2, 3

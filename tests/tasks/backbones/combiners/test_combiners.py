@@ -10,11 +10,13 @@ import pytest
 import torch
 
 from bench.api import registry
-from bench.api.backbone import BackboneParts, Mode, Wiring
+from bench.api.backbone import BackboneParts
+from bench.api.decoder import Wiring
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.resolve import build_slot, canonical_backbone, resolve
 from bench.api.selector import parse
 from bench.api.task import Batch, Sizes, Text
+from bench.api.trace import Mode
 from bench.train.assemble import cell_refusal
 from tasks.oov_copy import OovCopy
 

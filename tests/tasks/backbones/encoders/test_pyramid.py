@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from bench.api import registry
-from bench.api.backbone import LossInputs, Mode
 from bench.api.errors import Refused
+from bench.api.loss import LossInputs
 from bench.api.resolve import resolve
 from bench.api.selector import parse
+from bench.api.trace import Mode
 from bench.train.evaluate import attention_maps, evaluate
 
 WIDTH, HIDDEN = 3, 6

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bench.api.backbone import Mode
 from bench.api.task import Text
+from bench.api.trace import Mode
 
 BACKBONE = "rnn_seq2seq[hidden=16,embedding=8,wiring=gated{}]"
 

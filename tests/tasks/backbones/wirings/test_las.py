@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bench.api.backbone import Mode
 from bench.api.errors import InvalidConfig
 from bench.api.noise import Noise
 from bench.api.resolve import resolve
+from bench.api.trace import Mode
 
 BACKBONE = "rnn_seq2seq[hidden=16,embedding=8,wiring=las[{}]]"
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from bench.api.backbone import Mode
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.trace import Mode
 from tasks.backbones.wirings import lstmn
 
 BACKBONE = "rnn_seq2seq[hidden=16,embedding=8,wiring={}]"

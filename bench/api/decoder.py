@@ -1,0 +1,233 @@
+"""Where attention stands in a recurrent decoder: wirings, and combiners of several sources."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from bench.api.call import Attended
+from bench.api.config import Config
+from bench.api.encoder import Encoded
+from bench.api.facts import Fact
+from bench.api.registry import make
+from bench.api.selector import Selector
+from bench.api.source import Memory, State, Tree, tree_map
+from bench.api.task import Batch
+from bench.api.trace import Claiming, Mode
+from bench.api.variant import Slot
+
+
+class Path(NamedTuple):
+    """A decoder's position on its way: hidden state, slot states, and what a wiring adds."""
+
+    hidden: Float[Tensor, "B D"]
+    slots: tuple[State, ...]
+    extra: Tree
+
+    def select(self, rows: Int[Tensor, " N"]) -> "Path":
+        """Pick batch rows, for beams."""
+        slots = tuple(state.select(rows) for state in self.slots)
+        extra = tree_map(lambda leaf: leaf.index_select(0, rows), self.extra)
+        return Path(self.hidden.index_select(0, rows), slots, extra)
+
+
+class Steps(NamedTuple):
+    """Some decoder steps."""
+
+    states: Float[Tensor, "B T D"]
+    context: Float[Tensor, "B T Dv"]
+    attended: tuple[Attended, ...]
+    path: Path
+
+
+class WiringSizes(NamedTuple):
+    """Widths a wiring must know."""
+
+    embedding: int
+    hidden: int
+    summary: int
+    sources: tuple[int, ...]
+    """State width of each encoder."""
+    combiner: Selector = Selector("concat")
+    """How several sources are read."""
+    backward: tuple[int, ...] = ()
+    """Units of the summary that came from reading backwards."""
+
+
+AttachSlot = Callable[[int, int], Slot]
+"""(query width, source width) -> slot; what is called for each source that is attended to."""
+
+Answers = tuple[Float[Tensor, "B L Dv"], tuple[Attended, ...]]
+"""One context, and what was attended to in each source."""
+
+
+class Combiner(Claiming):
+    """How a decoder reads its sources: one slot a source, contexts side by side.
+
+    A subclass may join sources before they are read, or their contexts after; memories, states and
+    answers stay one a source.
+    """
+
+    slots: tuple[Slot, ...]
+    context_width: int
+
+    def __init__(self, config: Config, sizes: WiringSizes, attach: AttachSlot) -> None:
+        super().__init__()
+        self.slots = self.make_slots(sizes, attach)
+        # a module list registers the parameters; the tuple above keeps the types
+        self.slot_list = nn.ModuleList(self.slots)
+        self.context_width = sum(slot.output_width for slot in self.slots)
+
+    def make_slots(self, sizes: WiringSizes, attach: AttachSlot) -> tuple[Slot, ...]:
+        """One for each source."""
+        return tuple(attach(sizes.hidden, width) for width in sizes.sources)
+
+    def prepare(
+        self, sources: tuple[Encoded, ...], tokens: Int[Tensor, "B S"] | None
+    ) -> tuple[Memory, ...]:
+        """Let every slot prepare its source; ids belong to the first one."""
+        ids = (tokens, *[None] * (len(sources) - 1))
+        return tuple(
+            slot.prepare(source.states, source.mask, own)
+            for slot, source, own in zip(self.slots, sources, ids, strict=True)
+        )
+
+    def start(
+        self, hidden: Float[Tensor, "B D"], memories: tuple[Memory, ...]
+    ) -> tuple[State, ...]:
+        """Start every slot."""
+        like = hidden.unsqueeze(1)
+        return tuple(
+            slot.start(memory, like) for slot, memory in zip(self.slots, memories, strict=True)
+        )
+
+    def arrange(self, batch: Batch) -> Batch:
+        """Gold and extended ids of a batch as they line up with the weights."""
+        return batch
+
+    def attend(
+        self,
+        query: Float[Tensor, "B L D"],
+        memories: tuple[Memory, ...],
+        states: tuple[State, ...],
+        call: dict[str, Any],
+    ) -> Answers:
+        """Ask every slot and concatenate the contexts; `call` are keywords of `Slot.attend`."""
+        contexts, attended = self.ask(query, memories, states, call)
+        return contexts[0] if len(contexts) == 1 else torch.cat(contexts, -1), attended
+
+    def ask(
+        self,
+        query: Float[Tensor, "B L D"],
+        memories: tuple[Memory, ...],
+        states: tuple[State, ...],
+        call: dict[str, Any],
+    ) -> tuple[list[Tensor], tuple[Attended, ...]]:
+        """The context of every source by itself."""
+        answers = [
+            slot.attend(query, memory, state, **call)
+            for slot, memory, state in zip(self.slots, memories, states, strict=True)
+        ]
+        return [context for context, _ in answers], tuple(attended for _, attended in answers)
+
+
+class Wiring(Claiming):
+    """Where attention stands in a recurrent decoder; a combiner holds its slots."""
+
+    attends: ClassVar[bool] = True
+    context_width: int
+    readout_width: int
+    sampling: float = 0.0
+    """Share of training inputs that the backbone draws from its own last prediction."""
+
+    def __init__(self, config: Config, sizes: WiringSizes, attach: AttachSlot) -> None:
+        super().__init__()
+        self.combiner: Combiner | None = None
+        self.context_width = 0
+        if self.attends:
+            self.combiner = make("combiner", sizes.combiner, sizes, attach)
+            self.context_width = self.combiner.context_width
+
+    @classmethod
+    def given(cls, config: Any) -> frozenset[Fact]:
+        """Facts that this wiring gives under these options: `open_loop` or nothing."""
+        return cls.gives
+
+    def prepare(self, sources: tuple[Encoded, ...], batch: Batch) -> tuple[Memory, ...]:
+        """Let every slot prepare its source."""
+        return () if self.combiner is None else self.combiner.prepare(sources, batch.extended)
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """What holds the variant; nothing without attention."""
+        return () if self.combiner is None else self.combiner.slots
+
+    @abstractmethod
+    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
+        """The state before the first word."""
+
+    @abstractmethod
+    def step(
+        self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+    ) -> Steps:
+        """One step: its state, its context, the weights, and the next path."""
+
+    def run(
+        self, x: Float[Tensor, "B T De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+    ) -> Steps:
+        """All steps under teacher forcing; a loop unless a subclass can do better."""
+        found: list[Steps] = []
+        # one split has one backward; a slice a step would write the whole gradient T times
+        for word in x.split(1, 1):
+            found.append(self.step(word, memories, path, mode))
+            path = found[-1].path
+        return join_steps(found)
+
+    def attend(
+        self,
+        query: Float[Tensor, "B L D"],
+        memories: tuple[Memory, ...],
+        states: tuple[State, ...],
+        mode: Mode,
+        word: Float[Tensor, "B L De"] | None = None,
+    ) -> tuple[Float[Tensor, "B L Dv"], tuple[Attended, ...]]:
+        """Read every source into one context.
+
+        `word` is what the decoder reads at these steps; a wiring that hands it on gives the fact
+        `token_extras`.
+        """
+        assert self.combiner is not None, "a wiring that asks has slots"
+        call = mode.call()
+        if word is not None:
+            call["extras"] = {"word": word}
+        return self.combiner.attend(query, memories, states, call)
+
+    def start_slots(
+        self, hidden: Float[Tensor, "B D"], memories: tuple[Memory, ...]
+    ) -> tuple[State, ...]:
+        """Start every slot."""
+        assert self.combiner is not None, "a wiring that asks has slots"
+        return self.combiner.start(hidden, memories)
+
+    @abstractmethod
+    def readout(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
+        """What the vocabulary projection reads; broadcasts over extra dimensions."""
+
+
+def join_steps(found: list[Steps]) -> Steps:
+    """Concatenate steps along the target."""
+    joined = []
+    for slot in range(len(found[0].attended)):
+        parts = [steps.attended[slot] for steps in found]
+        weights = None
+        if parts[0].weights is not None:
+            weights = torch.cat([part.weights for part in parts if part.weights is not None], 2)
+        terms = {name: torch.cat([p.terms[name] for p in parts], 1) for name in parts[0].terms}
+        output = torch.cat([part.output for part in parts], 2)
+        joined.append(Attended(output, weights, parts[-1].state, terms))
+    states = torch.cat([steps.states for steps in found], 1)
+    context = torch.cat([steps.context for steps in found], 1)
+    return Steps(states, context, tuple(joined), found[-1].path)

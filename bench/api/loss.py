@@ -1,0 +1,70 @@
+"""Losses: terms added to the likelihood, which may look at a whole forward pass."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.config import Config
+from bench.api.task import Batch
+from bench.api.trace import Claiming, Trace
+
+
+@dataclass(frozen=True)
+class LossInputs:
+    """What a loss may see."""
+
+    trace: Trace
+    nll: Float[Tensor, "B ..."]
+    """One number a row where the output is `sequence_only`."""
+    batch: Batch
+    progress: float
+    copies: int = 1
+    """Rows that follow each other and are one example, drawn anew."""
+
+
+class LossSizes(NamedTuple):
+    """What a loss with parameters of its own must know of the network."""
+
+    source: int
+    """Width of the values of a key, all heads together; 0 without attention."""
+    states: int = 0
+    """Width of decoder states."""
+    embedded: int = 0
+    """Width of decoder inputs."""
+
+
+class Loss(Claiming):
+    """A term added to the negative log likelihood; a baseline is carried, never kept on `self`."""
+
+    copies: int = 1
+    """How often each example must stand in a training batch, for losses that compare draws."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+
+    def attach(self, sizes: LossSizes) -> None:
+        """Make the parameters, where there are any; called once, before training."""
+
+    def init(self) -> dict[str, Tensor]:
+        """What to carry from step to step, part of a checkpoint."""
+        return {}
+
+    @abstractmethod
+    def forward(
+        self, inputs: LossInputs, carry: dict[str, Tensor]
+    ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
+        """The term (nats per target token), and the next carry."""
+
+
+class JointLoss(Claiming):
+    """A term that couples the two directions of a jointly trained pair."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+
+    @abstractmethod
+    def forward(self, there: LossInputs, back: LossInputs) -> Float[Tensor, ""]:
+        """The term (nats per sentence, averaged over the batch)."""

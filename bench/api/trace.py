@@ -1,0 +1,104 @@
+"""A forward pass: how it reads, and what it leaves for outputs and losses to see."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bench.api.call import Attended, Edit, Read
+from bench.api.component import NOTHING
+from bench.api.errors import Refused
+from bench.api.facts import Fact, check_facts
+from bench.api.noise import Noise
+from bench.api.source import Memory
+
+Terms = Mapping[str, Float[Tensor, "B S"]]
+"""Facts per source token, by name; like those of attention they are never losses."""
+
+Emit = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""(states, context, embedded) -> logits over the vocabulary; broadcasts over extra dimensions, so
+that p(y | s) is `emit(states[:, :, None], value[:, None], embedded[:, :, None])`."""
+
+
+class Claiming(nn.Module):
+    """A module that says what it needs, gives and cannot meet, as data on its class."""
+
+    needs: ClassVar[frozenset[Fact]] = NOTHING
+    gives: ClassVar[frozenset[Fact]] = NOTHING
+    takes: ClassVar[frozenset[Fact]] = NOTHING
+    cannot: ClassVar[Mapping[Fact, str]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        check_facts(cls.__name__, cls.needs, cls.gives, cls.cannot)
+
+
+LAYER_STRIDE = 2**40
+"""Between the noise of two layers; further than the seeds of a training run reach."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How a forward pass reads; the same for every slot of a network."""
+
+    read: Read | None = None
+    """None lets each mechanism read as it is scored."""
+    noise: Noise | None = None
+    progress: float = 1.0
+    want_weights: bool = True
+    edit: Edit | None = None
+
+    def layer(self, index: int) -> "Mode":
+        """The same for one layer of a stack; layers draw independently of each other."""
+        if self.noise is None or index == 0:
+            return self
+        return replace(self, noise=Noise(self.noise.seed + index * LAYER_STRIDE))
+
+    def call(self) -> dict[str, Any]:
+        """Keywords for `Slot.attend`."""
+        return {
+            "read": self.read,
+            "noise": self.noise,
+            "progress": self.progress,
+            "want_weights": self.want_weights,
+            "edit": self.edit,
+        }
+
+
+class Trace(NamedTuple):
+    """All that outputs and losses may see of a decoder's run."""
+
+    states: Float[Tensor, "B T D"]
+    context: Float[Tensor, "B T Dv"]
+    embedded: Float[Tensor, "B T De"]
+    attended: tuple[Attended, ...]
+    """One a slot that holds the variant, the last layer of a stack first; empty without one."""
+    memories: tuple[Memory | None, ...]
+    source_terms: tuple[Terms, ...] = ()
+    """What the encoder of each source says of its tokens, where it has something to say."""
+
+    @property
+    def weights(self) -> Float[Tensor, "B T S"]:
+        """Weights of the first slot, averaged over heads."""
+        found = self.attended[0].weights
+        if found is None:
+            raise Refused("this output or loss needs weights, and the variant has none.")
+        return found[:, 0] if found.shape[1] == 1 else found.mean(1)
+
+    @property
+    def read_share(self) -> Float[Tensor, "B T"] | None:
+        """Share of the source that was read before each answer, in the slot that read most.
+
+        None where no slot says how far it has read, as under soft attention.
+        """
+        # an output may have a memory where nothing attends
+        asked = zip(self.attended, self.memories, strict=False)
+        shares = [
+            attended.terms["touched"] / memory.source.length.clamp(min=1).unsqueeze(1)
+            for attended, memory in asked
+            if memory is not None and "touched" in attended.terms
+        ]
+        return torch.stack(shares).amax(0) if shares else None
