@@ -97,6 +97,7 @@ class Babi(Reading):
     )
     axis = "task"
     needs_download = True
+    data_sets = ("babi",)
     data_license = "open, CC BY 3.0 (bAbI)"
 
     def __init__(self, config: BabiConfig, seed: int, data_dir: Path | None = None) -> None:

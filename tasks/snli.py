@@ -116,6 +116,7 @@ class Snli(Inference):
         ),
     )
     needs_download = True
+    data_sets = ("snli",)
     data_license = "open, CC BY-SA 4.0 (SNLI); revised pairs Apache-2.0"
 
     def __init__(self, config: SnliConfig, seed: int, data_dir: Path | None = None) -> None:

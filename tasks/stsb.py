@@ -73,6 +73,7 @@ class Stsb(Similarity):
         ),
     }
     needs_download = True
+    data_sets = ("stsb",)
     data_license = "no license stated; sentences have the terms of their sources (STS-B)"
 
     def __init__(self, config: StsbConfig, seed: int, data_dir: Path | None = None) -> None:
