@@ -11,12 +11,12 @@ from reports.folder import RunFolder
 from reports.numbers import plain, probability
 from results.statistics import LEAST_VARIANTS, Agreement, holm, rank_agreement
 
-DIAGNOSTICS = "diagnostics"
 HOW_TO_READ = (
-    "Spearman's rank correlation of the mean scores of the variants that a generated diagnostic "
-    "and a task on real data share, controls and baseline included: 1 is the same order, -1 the "
-    "opposite one. Intervals are 95% percentile bounds of a bootstrap over variants and seeds; p "
-    "values come from permutations and are adjusted with Holm over all {count} of the table."
+    "Spearman's rank correlation of the mean scores of the variants that a generated task, which "
+    "is a cheap diagnostic, and a task on real data share, controls and baseline included: 1 is "
+    "the same order, -1 the opposite one. Intervals are 95% percentile bounds of a bootstrap over "
+    "variants and seeds; p values come from permutations and are adjusted with Holm over all "
+    "{count} of the table."
 )
 WIDE = (
     "With few variants the intervals are wide, and those of a bootstrap still too narrow; a pair "
@@ -25,9 +25,11 @@ WIDE = (
 
 
 def agreement_section(folder: RunFolder) -> Section | None:
-    """Correlations of every diagnostic with every real task; None without such pairs."""
+    """Correlations of every generated task with every real one; None in runs without families."""
     known = folder.catalog
-    cheap = _largest([c for c in folder.contests if known.family(c.task) == DIAGNOSTICS])
+    cheap = _largest(
+        [c for c in folder.contests if known.is_generated(c.task) and known.family(c.task)]
+    )
     real = _largest([c for c in folder.contests if not known.is_generated(c.task)])
     pairs = [(one, other) for one in cheap for other in real if one.task != other.task]
     if not pairs:

@@ -135,7 +135,7 @@ def test_diagnostics_are_correlated_with_real_tasks(text: str) -> None:
 
 
 def test_pairs_with_few_shared_variants_are_listed_without_a_number(text: str) -> None:
-    few = text.partition("Too few: pairs that share fewer than 5 variants (2 rows)")[2]
+    few = text.partition("Too few: pairs that share fewer than 5 variants (4 rows)")[2]
     assert "| recall | digits | 3 |" in few.partition("</details>")[0]
 
 
