@@ -185,19 +185,32 @@ def test_the_reference_itself_has_bleu_100_beside_its_links(mirror):
     assert found["bleu"] > 0, "references keep their case, words are lower-cased"
 
 
-@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no mirror with the gold alignments")
-@pytest.mark.slow
-def test_taught_attention_finds_links_that_the_diagonal_does_not():
+def learned(task: str, variant: str) -> float:
+    """Alignment error rate of a network of quick size after some steps on real text."""
     from bench.api.registry import Home
     from bench.api.resolve import resolve
     from bench.plan import Request, quality_cell
     from bench.train.quality import train_cell
 
     request = Request(preset="quick", protocol="adam[steps=200,evaluate_every=200]")
-    home = Home(task="supervised_alignment[longest=20]")
-    cell = quality_cell(request, resolve("supervised_attention"), home, 0).cell
-    found = plain(
-        [row for row in train_cell(cell, data_dir=Path(REAL)).rows if row.split == "test"]
+    cell = quality_cell(request, resolve(variant), Home(task=task), 0).cell
+    rows = train_cell(cell, data_dir=Path(REAL)).rows
+    return plain([row for row in rows if row.split == "test"])["alignment_error_proportion"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no mirror with gold alignments")
+def test_taught_attention_finds_links_that_untaught_and_equal_weights_do_not():
+    taught, untaught, equal = (
+        learned("supervised_alignment[longest=20]", variant)
+        for variant in ("supervised_attention", "scaled_dot", "uniform")
     )
-    task = SupervisedAlignment(SupervisedAlignmentConfig(longest=20), 0, Path(REAL))
-    assert found["alignment_error_proportion"] < task.baselines()["diagonal"] - 0.05
+    assert taught < untaught - 0.05
+    assert taught < equal - 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no mirror with gold alignments")
+def test_attention_that_learned_to_translate_finds_links_that_equal_weights_do_not():
+    task = "word_alignment[longest=20]"
+    assert learned(task, "additive") < learned(task, "uniform") - 0.05

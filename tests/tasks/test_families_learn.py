@@ -1,0 +1,49 @@
+"""A small network beats a named baseline on real data: families whose own tests do not show it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bench.api import registry
+from bench.api.registry import Home
+from bench.api.resolve import resolve
+from bench.api.selector import parse
+from bench.plan import Request, quality_cell
+from bench.train.quality import train_cell
+from results.row import BASELINE_AXIS
+
+REAL = os.environ.get("BENCH_DATA_DIR", "")
+
+LEARNS = [
+    # task, variant, backbone ("" for the task's own), steps, baseline, margin of the ranking metric
+    ("translation[test=100]", "additive", "", 200, "copy the source", 1.0),
+    ("incremental_translation[test=100]", "additive", "", 200, "copy the source", 1.0),
+    ("multi_source_translation[test=100]", "scaled_dot", "", 200, "copy the source", 1.0),
+    ("imdb", "han", "", 200, "majority", 0.1),
+    ("spoken_digits", "scaled_dot", "", 200, "most frequent word", 0.2),
+    ("babi", "dot", "", 250, "most frequent answer of its type", 0.1),
+    ("kernel_diabetes", "nadaraya_watson", "", 100, "training mean", 1000.0),
+    ("induction", "scaled_dot", "", 400, "most frequent answer", 0.4),
+    ("aeslc", "copynet", "", 500, "first words", 0.01),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no mirror of real data")
+@pytest.mark.parametrize(
+    ("task", "variant", "backbone", "steps", "baseline", "margin"),
+    LEARNS,
+    ids=[parse(row[0]).name for row in LEARNS],
+)
+def test_attention_learns_beyond_what_needs_no_network(
+    task, variant, backbone, steps, baseline, margin
+):
+    request = Request(preset="quick", protocol=f"adam[steps={steps},evaluate_every={steps}]")
+    home = Home(task=task, backbone=backbone)
+    cell = quality_cell(request, resolve(variant), home, 11).cell
+    rows = [row for row in train_cell(cell, data_dir=Path(REAL)).rows if row.split == "test"]
+    metric = registry.entry("task", parse(task).name).target.metrics[0]
+    found = {row.axis: row.value for row in rows if row.metric == metric.name}
+    gain = found[""] - found[f"{BASELINE_AXIS}{baseline}"]
+    assert (gain if metric.better == "higher" else -gain) > margin
