@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.api.selector import parse
+from bench.api.selector import Selector, parse
 from reports.blocks import clean
 from reports.catalog import Better, Catalog, red_reasons
 from results.frame import final_values, scores
@@ -198,24 +198,37 @@ def contests(
 
 def _apart(group: pd.DataFrame, siblings: list[pd.DataFrame], columns: list[str]) -> Iterator[str]:
     """What tells a contest from the others of its task, in as few words as do."""
+    told = False
     for column in columns:
+        if column == "revisions" and told:
+            return
         value = _single(group, column)
         others = {other for one in siblings if (other := _single(one, column))}
         if value and others - {value}:
+            told = True
             yield value if "[" not in value else _differing(value, others - {value})
 
 
 def _single(group: pd.DataFrame, column: str) -> str:
-    """The value that all cells of a contest share, or nothing."""
+    """What tells this contest from others: the value that all of its cells share, or nothing.
+
+    Backbones may differ within a contest; it is named by the one that is used most.
+    """
+    if column == "backbone":
+        return _usual(group.drop_duplicates("cell"), column)
     return str(group[column].iloc[0]) if group[column].nunique() == 1 else ""
+
+
+def _usual(cells: pd.DataFrame, column: str) -> str:
+    """The most frequent value, the first by name of several."""
+    return str(cells[column].mode().iloc[0])
 
 
 def _differing(value: str, others: set[str]) -> str:
     """A selector with those options alone that differ from the others'; `encoder=birnn`."""
-    mine, theirs = parse(value), [parse(other) for other in others]
-    if any(other.name != mine.name for other in theirs):
-        return mine.name
-    shown = []
+    mine = parse(value)
+    theirs = [other for one in others if (other := parse(one)).name == mine.name]
+    shown = [mine.name] if len(theirs) < len(others) else []
     for key, chosen in mine.options.items():
         if all(other.options.get(key) == chosen for other in theirs):
             continue
@@ -234,8 +247,37 @@ def _split(group: pd.DataFrame, columns: list[str]) -> Iterator[pd.DataFrame]:
     if not columns or not _doubled(group):
         yield group
         return
-    for _, part in group.groupby(columns[0], sort=True):
+    key = group[columns[0]]
+    if columns[0] == "backbone":
+        key = key.map(_places(group))
+    for _, part in group.groupby(key, sort=True):
         yield from _split(part, columns[1:])
+
+
+def _places(group: pd.DataFrame) -> dict[str, str]:
+    """The place of each backbone: itself where a variant has several, else the nearest of these.
+
+    The backbone that is used most has a place of its own, too.
+
+    A recipe brings its own wiring or encoder; it belongs beside those whose network is otherwise
+    the same, not into a contest of its own.
+    """
+    cells = group.drop_duplicates("cell")
+    doubled = cells[cells.duplicated(["variant", "seed"], keep=False)]
+    names = {*map(str, doubled["backbone"]), _usual(cells, "backbone")}
+    hosts = {name: parse(name) for name in sorted(names)}
+    found = {}
+    for name in map(str, cells["backbone"].unique()):
+        mine = parse(name)
+        alike = [host for host, other in hosts.items() if other.name == mine.name]
+        found[name] = min(alike, key=lambda host: _distance(mine, hosts[host]), default=name)
+    return found
+
+
+def _distance(one: Selector, other: Selector) -> int:
+    """Options that differ."""
+    keys = {*one.options, *other.options}
+    return sum(one.options.get(key) != other.options.get(key) for key in keys)
 
 
 def _doubled(group: pd.DataFrame) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import wrap
 
 from bench.api.errors import InvalidSelector
 from bench.api.selector import Selector, parse
@@ -17,6 +18,8 @@ from results.statistics import Interval, t_interval
 SWEPT = "band"
 """Part of the names of metrics that are drawn against an option: the bandwidth of a kernel."""
 LEAST_POINTS = 3
+WIDEST_LABEL = 44
+"""Characters of one line of an axis label."""
 
 
 def write_figures(path: Path, out: Path) -> list[Path]:
@@ -76,7 +79,7 @@ def _figure(contest: Contest, metric: str) -> Figure | None:
     panel = Panel(
         title=contest.title,
         x_label=options,
-        y_label=title.axis,
+        y_label="\n".join(wrap(title.axis, WIDEST_LABEL)),
         lines=tuple(_line(name, points, means) for (name, _), points in lines.items()),
         log_x=all(x > 0 for points in lines.values() for x, _ in points),
         levels=levels,

@@ -65,9 +65,11 @@ def render(folder: Path, *, publish: bool = False, out: Path | None = None) -> R
 def document(folder: RunFolder, *, publish: bool = False) -> Document:
     """Arrange everything that the folder tells."""
     legend = legend_of(folder)
+    families, summary = families_section(folder), summary_section(folder)
+    # many tasks are read from their table, few from what is said of them
+    first = (families, summary) if families else (summary, overview_section(folder))
     sections: tuple[Section | None, ...] = (
-        summary_section(folder),
-        families_section(folder) or overview_section(folder),
+        *first,
         *ranked_sections(folder),
         agreement_section(folder),
         pareto_section(folder, legend),

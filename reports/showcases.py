@@ -176,12 +176,9 @@ def showcase_figure(key: str, task: str, runs: Sequence[Shown]) -> Figure:
 
 
 def two_kinds(runs: Sequence[Shown]) -> list[Shown]:
-    """The first variant, and the one whose weights differ most in how peaked they are."""
+    """The first variant, and of the others the one with the most peaked weights: soft and hard."""
     first, *rest = (one for one in runs if one.picture is not None)
-    if not rest:
-        return [first]
-    here = _entropy(first)
-    return [first, max(rest, key=lambda one: abs(_entropy(one) - here))]
+    return [first, min(rest, key=_entropy)] if rest else [first]
 
 
 def _entropy(one: Shown) -> float:
