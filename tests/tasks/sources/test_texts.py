@@ -40,6 +40,8 @@ def gz(text: str) -> bytes:
         (gz("a\r\nb\r\n"), "line 1 ends in a carriage return"),
         (gz("who?\n"), "line 1 ends a text of 5 characters"),
     ],
+    # the bytes hold the time at which they were made, which workers of one session do not share
+    ids=["nothing", "blank", "cut", "latin", "carriage", "short"],
 )
 def test_a_damaged_text_is_told_with_its_place_and_the_remedy(content, told, tmp_path):
     folder = put(tmp_path / "tinyshakespeare", "input.txt.gz", content)
