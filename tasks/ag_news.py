@@ -60,7 +60,7 @@ class AgNews(ReadTextTask):
             options="ag_news[test=2000]",
             backbone="pooling[embedding=32,encoder=birnn]",
             protocol="adam[lr=0.01,steps=400,batch=32,evaluate_every=200]",
-            seconds=9.0,
+            seconds=7.3,
         ),
         "standard": TaskPreset(
             options="ag_news[validate=0]",

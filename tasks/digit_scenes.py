@@ -152,7 +152,7 @@ class DigitScenes(Task):
                 "rnn_seq2seq[hidden=64,embedding=32,encoder=grid_cnn[layers=2],wiring=bahdanau]"
             ),
             protocol="adam[lr=0.005,steps=500,batch=32,evaluate_every=250]",
-            seconds=14.0,
+            seconds=8.3,
         ),
         "standard": TaskPreset(
             options="digit_scenes[patch=2]",

@@ -118,7 +118,7 @@ class FewshotDigits(Task):
             options="fewshot_digits",
             backbone="transformer_decoder[width=64,layers=2]",
             protocol="adam[lr=0.003,steps=700,batch=32,evaluate_every=350]",
-            seconds=12.0,
+            seconds=10.3,
         ),
         "standard": TaskPreset(
             options="fewshot_digits[evaluate=500]",

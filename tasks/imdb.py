@@ -73,7 +73,7 @@ class Imdb(ReadTextTask):
             options="imdb[validate=300,test=1000]",
             backbone="hierarchical[embedding=32,hidden=32]",
             protocol="adam[steps=200,batch=32,evaluate_every=100]",
-            seconds=12.0,
+            seconds=7.6,
         ),
         "standard": TaskPreset(
             options="imdb[sentences=25,words=40,vocab=20000]",

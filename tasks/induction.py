@@ -72,7 +72,7 @@ class Induction(Diagnostic):
             options="induction",
             backbone="transformer_decoder[width=32,layers=1,short_convolution=3]",
             protocol="adam[lr=0.005,steps=500,batch=32,evaluate_every=100,stop_at=0.99]",
-            seconds=5.5,
+            seconds=1.5,
         ),
         "standard": TaskPreset(
             options="induction[length=64,beyond=128,vocab=64]",

@@ -101,7 +101,7 @@ class RuleInflection(Inflection):
             options="infl",
             backbone="rnn_seq2seq[hidden=64,embedding=32]",
             protocol="adam[lr=0.004,steps=500,batch=64,evaluate_every=250]",
-            seconds=10.0,
+            seconds=8.7,
         ),
         "standard": TaskPreset(
             options="infl[syllables=6,evaluate=1000]",

@@ -88,7 +88,7 @@ class RealInflection(Inflection):
             options="inflection[evaluate=250]",
             backbone="rnn_seq2seq[hidden=96,embedding=48]",
             protocol="adam[lr=0.004,steps=600,batch=64,evaluate_every=300]",
-            seconds=18.0,
+            seconds=13.8,
         ),
         "standard": TaskPreset(
             options="inflection",

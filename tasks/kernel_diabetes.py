@@ -58,7 +58,7 @@ class KernelDiabetes(RegressionTask):
             options="kernel_diabetes",
             backbone="kernel_regression",
             protocol="adam[lr=0.03,steps=300,batch=32,evaluate_every=50]",
-            seconds=3.0,
+            seconds=2.3,
         ),
         "standard": TaskPreset(
             options="kernel_diabetes",

@@ -107,7 +107,7 @@ class Mimic3Demo(ReadRows):
             options="mimic3_demo",
             backbone="pooling[embedding=16,encoder=uni_rnn,query=last]",
             protocol="adam[steps=100,batch=16,evaluate_every=50]",
-            seconds=3.0,
+            seconds=2.0,
         ),
         "standard": TaskPreset(
             options="mimic3_demo",

@@ -94,7 +94,7 @@ class MultiSourceTranslation(Captions):
             options="multi_source_translation[validate=64,test=250]",
             backbone=f"rnn_seq2seq[{QUICK}]",
             protocol="adam[steps=700,batch=32,evaluate_every=350]",
-            seconds=24.0,
+            seconds=23.7,
         ),
         "standard": TaskPreset(
             options="multi_source_translation[vocab=3000]",

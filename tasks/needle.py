@@ -73,7 +73,7 @@ class Needle(Diagnostic):
             options="needle",
             backbone="transformer_decoder[width=32,layers=1,short_convolution=3]",
             protocol="adam[lr=0.005,steps=500,batch=32,evaluate_every=100,stop_at=0.995]",
-            seconds=4.0,
+            seconds=0.9,
         ),
         "standard": TaskPreset(
             options="needle[length=256,beyond=1024]",

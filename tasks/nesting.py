@@ -83,7 +83,7 @@ class Nesting(Diagnostic):
             options="nesting",
             backbone="transformer_decoder[width=48,layers=2]",
             protocol="adam[lr=0.005,steps=600,batch=32,evaluate_every=100,stop_at=0.99]",
-            seconds=5.5,
+            seconds=2.4,
         ),
         "standard": TaskPreset(
             options="nesting[depth=6,deeper=10,arguments=5,sums=true]",

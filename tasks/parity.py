@@ -69,7 +69,7 @@ class Parity(Diagnostic):
             options="parity",
             backbone="transformer_decoder[width=32,layers=2]",
             protocol="adam[lr=0.005,steps=500,batch=32,evaluate_every=100,stop_at=0.995]",
-            seconds=4.5,
+            seconds=1.3,
         ),
         "standard": TaskPreset(
             options="parity[length=24,beyond=48]",

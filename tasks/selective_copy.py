@@ -79,7 +79,7 @@ class SelectiveCopy(Diagnostic):
             options="selective_copy",
             backbone="rnn_seq2seq[hidden=48,embedding=24]",
             protocol="adam[lr=0.005,steps=400,batch=32,evaluate_every=100,stop_at=0.99]",
-            seconds=6.0,
+            seconds=2.5,
         ),
         "standard": TaskPreset(
             options="selective_copy[length=32,beyond=96,chosen=8]",

@@ -76,7 +76,7 @@ class Sorting(Diagnostic):
             options="sorting",
             backbone="rnn_seq2seq[hidden=48,embedding=24]",
             protocol="adam[lr=0.005,steps=600,batch=32,evaluate_every=100,stop_at=0.99]",
-            seconds=6.0,
+            seconds=3.2,
         ),
         "standard": TaskPreset(
             options="sorting[length=20,beyond=40,vocab=40]",

@@ -51,7 +51,7 @@ class SpokenDigits(SpeechTask):
             options="spoken_digits",
             backbone="rnn_seq2seq[hidden=96,embedding=48]",
             protocol="adam[lr=0.004,steps=500,batch=32,evaluate_every=250]",
-            seconds=27.0,
+            seconds=22.6,
         ),
         "standard": TaskPreset(
             options="spoken_digits",

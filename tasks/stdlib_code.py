@@ -43,7 +43,7 @@ class StdlibCode(CharacterModelling):
             options="stdlib_code",
             backbone="transformer_decoder[width=64,layers=2,heads=2]",
             protocol="adam[lr=0.005,steps=500,batch=4,evaluate_every=250]",
-            seconds=7.5,
+            seconds=5.5,
         ),
         "standard": TaskPreset(
             options="stdlib_code[window=128,validate=200,test=400]",

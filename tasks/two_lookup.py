@@ -74,7 +74,7 @@ class TwoLookup(Diagnostic):
             options="two_lookup",
             backbone="transformer_decoder[width=32,layers=2,short_convolution=3]",
             protocol="adam[lr=0.005,steps=500,batch=32,evaluate_every=100,stop_at=0.99]",
-            seconds=8.0,
+            seconds=3.2,
         ),
         "standard": TaskPreset(
             options="two_lookup[pairs=8,more_pairs=16,vocab=32]",

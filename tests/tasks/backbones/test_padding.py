@@ -38,8 +38,8 @@ TRANSFORMERS = (
 
 def test_every_registered_encoder_is_looked_at():
     found = {name.partition("[")[0] for name in ENCODERS}
-    # features beside the words come with tests of their own
-    assert found | {"multimodal"} == set(registry.entries("encoder"))
+    # features beside the words, and pictures, come with tests of their own
+    assert found | {"multimodal", "grid_cnn"} == set(registry.entries("encoder"))
 
 
 def compare(found, alone, logits, near):

@@ -126,9 +126,11 @@ def test_every_registered_backbone_is_tested_here_or_beside():
     assert set(registry.entries("backbone")) == {
         "hierarchical",
         "image_classifier",
+        "kernel_regression",
         "memn2n",
         "pair",
         "pooling",
+        "pooling_perceptron",
         "rnn_decoder",
         "rnn_seq2seq",
         "snail",
