@@ -1,5 +1,6 @@
 """Texts with one label each: what all tasks of that kind share, drawn or read."""
 
+import hashlib
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -288,7 +289,8 @@ class ReadTextTask(ReadRows):
         rows["train"] = without_repeats(rows["train"], held)
         dropped = len(table.parts["train"]) - len(rows["train"])
         rows = {part: rows[part][: count or None] for part, count in counts.items()}
-        depends = {**kept_under, "files": table.files, "options": asdict(config), "revision": 1}
+        # the labels do not go through the cache, so its ids must be those of these very texts
+        depends = {**kept_under, "options": asdict(config), "texts": _digest(rows), "revision": 2}
         arrays = kept_arrays("texts", depends, lambda: _encoded(rows, cut, config))
         self.vocabulary = Vocabulary(arrays["words"].tobytes().decode().split("\n"))
         self.parts = {part: _decoded(rows[part], arrays, part) for part in PARTS}
@@ -314,6 +316,15 @@ class ReadTextTask(ReadRows):
             sentences = [self.vocabulary.encode(words) for words in self.cut(text)]
             rows.append(_joined(sentences, label, text))
         return label_batch(rows, self.labels)
+
+
+def _digest(rows: Mapping[str, Sequence[tuple[str, int]]]) -> str:
+    """Hash of the texts of all parts, in their order."""
+    digest = hashlib.sha256()
+    for part in PARTS:
+        for text, _ in rows[part]:
+            digest.update(f"{part}\0{len(text)}\0{text}".encode())
+    return digest.hexdigest()
 
 
 def _encoded(

@@ -28,9 +28,6 @@ LEARNS = [
     ("aeslc", "copynet", "", 500, "first words", 0.01),
 ]
 
-SEEDS = {"imdb": 0}
-"""Documents are not learned from every seed within these steps; from 11 they stay at chance."""
-
 
 @pytest.mark.slow
 @pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no mirror of real data")
@@ -44,7 +41,7 @@ def test_attention_learns_beyond_what_needs_no_network(
 ):
     request = Request(preset="quick", protocol=f"adam[steps={steps},evaluate_every={steps}]")
     home = Home(task=task, backbone=backbone)
-    cell = quality_cell(request, resolve(variant), home, SEEDS.get(parse(task).name, 11)).cell
+    cell = quality_cell(request, resolve(variant), home, 11).cell
     rows = [row for row in train_cell(cell, data_dir=Path(REAL)).rows if row.split == "test"]
     metric = registry.entry("task", parse(task).name).target.metrics[0]
     found = {row.axis: row.value for row in rows if row.metric == metric.name}

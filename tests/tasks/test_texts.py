@@ -19,7 +19,7 @@ from bench.plan import Request, quality_cell
 from bench.train.assemble import assemble
 from bench.train.evaluate import evaluate
 from bench.train.quality import train_cell
-from tasks._texts import heaviest_segment, hide_words
+from tasks._texts import PARTS, _digest, heaviest_segment, hide_words
 from tasks.hier_doc import ASSERTIONS, HEDGES
 from tasks.keyword_cls import TOPICS
 from tasks.mimic3_demo import divided, interval
@@ -282,3 +282,10 @@ def test_attention_finds_the_planted_event():
 def test_sentiment_is_learned_from_real_sentences():
     found = learned("sst2[test=600]", "context_vector", "adam[steps=300,evaluate_every=300]")
     assert found["label_accuracy"] > 0.65
+
+
+def test_texts_in_another_order_are_other_texts_for_the_cache():
+    # labels do not go through the cache: ids kept for another order would have others' labels
+    rows = {part: [("one text", 0), ("two", 1)] for part in PARTS}
+    turned = {**rows, "train": rows["train"][::-1]}
+    assert _digest(rows) != _digest(turned)
