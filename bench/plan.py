@@ -296,23 +296,26 @@ def contested_tasks() -> list[list[Selector]]:
 
     Real data come before generated ones; families without real data have all members first.
     """
-    families: dict[str, list[Entry]] = {}
-    for entry in registry.entries("task").values():
-        if entry.target.contest:
-            families.setdefault(entry.target.family, []).append(entry)
     groups: list[list[Selector]] = []
-    for _, members in sorted(families.items()):
-        drawn = all(entry.target.data_license == Task.data_license for entry in members)
-        for place, entry in enumerate(sorted(members, key=_realness)):
+    for entries in tasks_by_family().values():
+        members = [entry for entry in entries if entry.target.contest]
+        drawn = all(entry.target.is_generated() for entry in members)
+        for place, entry in enumerate(members):
             rank = 0 if drawn else place
             groups += [[]] * (rank + 1 - len(groups))
             groups[rank] = [*groups[rank], Selector(entry.name)]
     return groups
 
 
-def _realness(entry: Entry) -> tuple[bool, str]:
-    """Sorts real data before generated ones."""
-    return entry.target.data_license == Task.data_license, entry.name
+def tasks_by_family() -> dict[str, list[Entry]]:
+    """Tasks of each family by name, real data before generated ones; those without one last."""
+    families: dict[str, list[Entry]] = {}
+    for entry in registry.entries("task").values():
+        families.setdefault(entry.target.family, []).append(entry)
+    return {
+        family: sorted(families[family], key=lambda e: (e.target.is_generated(), e.name))
+        for family in sorted(families, key=lambda name: (not name, name))
+    }
 
 
 def home_of(spec: VariantSpec) -> Home | None:

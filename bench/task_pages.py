@@ -8,7 +8,7 @@ from bench.api.errors import DataDamaged, DataUnavailable
 from bench.api.registry import Entry
 from bench.api.selector import Selector, parse
 from bench.api.task import Batch, Entrant, Task
-from bench.plan import sized_task
+from bench.plan import sized_task, tasks_by_family
 from reports.markdown import code_span, escape
 from reports.numbers import plain
 from tasks.sources.hub import FETCHABLE
@@ -35,23 +35,11 @@ def tasks_page(data_dir: Path | None = None) -> str:
         data_dir: A local mirror, or None for the environment's.
     """
     parts = ["# Tasks", HEAD]
-    for family, entries in by_family().items():
-        parts.append(f"## {family[:1].upper()}{family[1:]}")
+    for family, entries in tasks_by_family().items():
+        parts.append(f"## {family[:1].upper()}{family[1:]}" if family else f"## {NO_FAMILY}")
         for entry in entries:
             parts += [f"### {code_span(entry.name)}", *facts_of(entry), *_made(entry, data_dir)]
     return "\n\n".join(parts) + "\n"
-
-
-def by_family() -> dict[str, list[Entry]]:
-    """Tasks of each family, real data first; those without a family last."""
-    groups: dict[str, list[Entry]] = {}
-    for entry in registry.entries("task").values():
-        groups.setdefault(entry.target.family or NO_FAMILY, []).append(entry)
-    names = sorted(groups, key=lambda name: (name == NO_FAMILY, name))
-    return {
-        name: sorted(groups[name], key=lambda e: (not e.target.needs_download, e.name))
-        for name in names
-    }
 
 
 def facts_of(entry: Entry) -> list[str]:
@@ -137,7 +125,7 @@ def _made(entry: Entry, data_dir: Path | None) -> list[str]:
 def _example(task: Task) -> str:
     """One example that may be shown: of the task's own, or one that was generated."""
     batch = task.showcase()
-    if batch is None and task.data_license.startswith("open (generated"):
+    if batch is None and task.is_generated():
         batch = task.evaluation("test")[0]
     if batch is None:
         return ""

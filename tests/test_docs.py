@@ -12,7 +12,8 @@ from bench.api import registry
 from bench.api.resolve import resolve
 from bench.catalog import variant_facts
 from bench.certify import certify
-from bench.task_pages import NEEDS_DATA, by_family, facts_of, tasks_page
+from bench.plan import tasks_by_family
+from bench.task_pages import NEEDS_DATA, facts_of, tasks_page
 from reports.markdown import code_span, escape
 
 ROOT = Path(__file__).parents[1]
@@ -77,16 +78,16 @@ def _committed_tasks():
 def test_the_page_of_tasks_lists_every_task_once_by_family():
     text = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
     names = re.findall(r"^### `(.+)`$", text, flags=re.MULTILINE)
-    assert names == [entry.name for entries in by_family().values() for entry in entries]
+    assert names == [entry.name for entries in tasks_by_family().values() for entry in entries]
     heads = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
-    assert heads == [name[:1].upper() + name[1:] for name in by_family()]
+    assert heads == [name[:1].upper() + name[1:] for name in tasks_by_family()]
 
 
 def test_the_page_of_tasks_says_what_the_code_says():
     committed = _committed_tasks()
     wrong = [
         entry.name
-        for entries in by_family().values()
+        for entries in tasks_by_family().values()
         for entry in entries
         if [line for line in committed[entry.name] if not line.startswith(NEEDS_DATA)]
         != facts_of(entry)

@@ -330,6 +330,10 @@ class TaskPreset:
     """CPU seconds of one cell of an ordinary variant on the reference machine."""
 
 
+GENERATED = "open (generated)"
+"""Terms of data that are drawn here, by rule."""
+
+
 class Task:
     """Base of all tasks; one subclass a file, registered with `register("task", ...)`."""
 
@@ -355,7 +359,7 @@ class Task:
     data_sets: ClassVar[tuple[str, ...]] = ()
     """What it reads, by the names of the mirror's folders; nothing where it generates its data or
     takes them from a library."""
-    data_license: ClassVar[str] = "open (generated)"
+    data_license: ClassVar[str] = GENERATED
     needs_download: ClassVar[bool] = False
     """Whether the data do not ship with the bench or a library."""
     sizes: Sizes
@@ -377,6 +381,11 @@ class Task:
         """
         self.notes: dict[str, str] = {}
         """Facts a report prints beside the numbers: metric signatures, data hashes."""
+
+    @classmethod
+    def is_generated(cls) -> bool:
+        """Whether its data are drawn here, by rule and seed, not taken from anywhere."""
+        return cls.data_license == GENERATED
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Endless batches in a seeded order."""

@@ -19,7 +19,6 @@ from bench.api.config import FloatRange, IntRange, default_of, search_ranges
 from bench.api.registry import BACKBONE_AXES, Home
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.api.task import Task
 from bench.api.trace import Mode
 from bench.catalog import COMMON_METRICS, metric_facts
 from bench.plan import Request, quality_cell
@@ -28,7 +27,7 @@ from bench.train.evaluate import evaluate
 from bench.train.protocol import AdamProtocol, read_protocol
 
 ALL = list(registry.entries("task"))
-DRAWN = [n for n in ALL if registry.entry("task", n).target.data_license == Task.data_license]
+DRAWN = [n for n in ALL if registry.entry("task", n).target.is_generated()]
 PRESETS = ("smoke", "quick", "standard")
 
 
