@@ -7,19 +7,23 @@ translation", https://arxiv.org/abs/1601.04811, call over- and under-translation
 texts so that every mechanism is judged alike.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import torch
 
+from bench.api.config import Config, IntRange
+from bench.api.errors import InvalidConfig
 from bench.api.task import Answer, Batch, Metric, Sample, Scored, Sizes, Split, Task, Text
 from tasks._scores import ALIGNMENT_ENTROPY, alignment_scores, delay_scores
-from tasks._text_scores import BLEU
+from tasks._text_scores import BLEU, nearest
 from tasks.sources.bucketing import bucketed_batches, pad_rows
-from tasks.sources.corpus import ParallelCorpus, Part
+from tasks.sources.corpus import Part
 from tasks.sources.multi30k import load_multi30k
 from tasks.sources.subwords import BOS, EOS, SubwordConfig, Subwords, corpus_subwords
 from tasks.sources.words import tokenize
@@ -87,6 +91,31 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
 """Captions of our own, in the way of the data, with our own translations."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class OneWayConfig(Config):
+    """Options of tasks from one language into another."""
+
+    source: Language = "de"
+    """Language to translate from."""
+    target: Language = "en"
+    """Language to translate into."""
+    vocab: Annotated[int, IntRange(500, 16000, log=True)] = 3000
+    """Subwords of each language."""
+    lowercase: bool = True
+    """Lower-case everything, references too."""
+    validate: int = 250
+    """Sentences decoded at each validation."""
+    test: int = 1000
+    """Sentences of the test (all 1000 of test_2016_flickr)."""
+    train: int = 0
+    """Training pairs to use; 0 for all 29000."""
+
+    def __post_init__(self) -> None:
+        """Check that there is something to translate."""
+        if self.source == self.target:
+            raise InvalidConfig(f"translation: source and target are both {self.source!r}.")
+
+
 class CaptionOptions(Protocol):
     """Options that every task over captions has."""
 
@@ -145,7 +174,7 @@ class Captions(Task):
         longest = max(len(row[-1]) for row in self.pairs)
         *read, said = (words.size for words in self.vocabularies)
         self.sizes = Sizes(tuple(read), said, min(80, longest + 10))
-        self.notes["data"] = data_note(self.corpus)
+        self.notes["data"] = self.corpus.note
         self._evaluation: dict[str, list[Batch]] = {}
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
@@ -184,8 +213,11 @@ class Captions(Task):
         count = self.asked.train or None
         remembered = self.corpus.train[self.languages[0]][:count]
         translated = self.corpus.train[self.target][:count]
-        nearest = [translated[place] for place in nearest_texts(sources, remembered)]
-        said = {"copy the source": sources, "nearest training caption": nearest}
+        places = nearest(_spelled(remembered), _spelled(sources))
+        said = {
+            "copy the source": sources,
+            "nearest training caption": [translated[place] for place in places],
+        }
         lower = self.asked.lowercase
         return {
             name: corpus_bleu(texts, references, lowercase=lower) for name, texts in said.items()
@@ -337,21 +369,9 @@ def likelihood(answers: Sequence[Answer]) -> list[Scored]:
     return [Scored(metric=NLL.name, value=sum(losses) / tokens)]
 
 
-def nearest_texts(asked: Sequence[str], remembered: Sequence[str]) -> list[int]:
-    """Place of the text that shares most rare words with each one that is asked for."""
-    from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415 - a second
-
-    weigh = TfidfVectorizer(token_pattern=r"\w+")
-    known = weigh.fit_transform(remembered)
-    found: list[int] = (weigh.transform(asked) @ known.T).argmax(axis=1).ravel().tolist()[0]
-    return found
-
-
-def data_note(corpus: ParallelCorpus) -> str:
-    """Where the data came from, with the start of every file's hash."""
-    files = ", ".join(f"{name} {digest[:12]}" for name, digest in sorted(corpus.files.items()))
-    revision = f" at {corpus.revision}" if corpus.revision else ""
-    return f"{corpus.name} from the {corpus.origin}{revision}: {files}"
+def _spelled(texts: Sequence[str]) -> list[list[str]]:
+    """Lower-cased words of each text, without marks."""
+    return [re.findall(r"\w+", text.lower()) for text in texts]
 
 
 def _encoded(words: Subwords, lines: Sequence[str]) -> list[list[int]]:

@@ -19,39 +19,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from bench.api.config import Config, IntRange
-from bench.api.errors import InvalidConfig
+from bench.api.config import IntRange
 from bench.api.registry import Citation, register
 from bench.api.task import AVERAGE_LAGGING, Answer, Entrant, Scored, Split, TaskPreset
-from tasks._captions import QUICK, Captions, Language
+from tasks._captions import QUICK, Captions, OneWayConfig
 from tasks._text_scores import BLEU
 
 
 @dataclass(frozen=True, kw_only=True)
-class IncrementalTranslationConfig(Config):
+class IncrementalTranslationConfig(OneWayConfig):
     """Options of incremental translation."""
 
-    source: Language = "de"
-    """Language to translate from."""
-    target: Language = "en"
-    """Language to translate into."""
     vocab: Annotated[int, IntRange(500, 16000, log=True)] = 1500
     """Subwords of each language."""
-    lowercase: bool = True
-    """Lower-case everything, references too."""
-    validate: int = 250
-    """Sentences decoded at each validation."""
-    test: int = 1000
-    """Sentences of the test (all 1000 of test_2016_flickr)."""
-    train: int = 0
-    """Training pairs to use; 0 for all 29000."""
-
-    def __post_init__(self) -> None:
-        """Check that there is something to translate."""
-        if self.source == self.target:
-            raise InvalidConfig(
-                f"incremental_translation: source and target are both {self.source!r}."
-            )
 
 
 @register(

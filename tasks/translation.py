@@ -10,41 +10,18 @@ which stand beside as an entrant. Without a network, `transduction` has generate
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-from bench.api.config import Config, IntRange
-from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Entrant, TaskPreset
-from tasks._captions import QUICK, Captions, Language
+from tasks._captions import QUICK, Captions, OneWayConfig
 
 LSTM = "rnn_seq2seq[hidden=128,embedding=128,projection=bfloat16,encoder=birnn[cell=lstm]]"
 """Recurrent in source and target, the source with cells of memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslationConfig(Config):
+class TranslationConfig(OneWayConfig):
     """Options of caption translation."""
-
-    source: Language = "de"
-    """Language to translate from."""
-    target: Language = "en"
-    """Language to translate into."""
-    vocab: Annotated[int, IntRange(500, 16000, log=True)] = 3000
-    """Subwords of each language."""
-    lowercase: bool = True
-    """Lower-case everything, references too."""
-    validate: int = 250
-    """Sentences decoded at each validation."""
-    test: int = 1000
-    """Sentences of the test (all 1000 of test_2016_flickr)."""
-    train: int = 0
-    """Training pairs to use; 0 for all 29000."""
-
-    def __post_init__(self) -> None:
-        """Check that there is something to translate."""
-        if self.source == self.target:
-            raise InvalidConfig(f"translation: source and target are both {self.source!r}.")
 
 
 @register(

@@ -13,6 +13,17 @@ Part = Mapping[str, Lines]
 Origin = Literal["mirror", "hub"]
 
 
+def origin_note(name: str, origin: Origin, files: Mapping[str, str], revision: str) -> str:
+    """Where data came from, with the start of every file's SHA-256.
+
+    >>> origin_note("tiny", "mirror", {"a.gz": "0123456789abcdef"}, "")
+    'tiny from the mirror: a.gz 0123456789ab'
+    """
+    hashes = ", ".join(f"{file} {digest[:12]}" for file, digest in sorted(files.items()))
+    at = f" at {revision}" if revision else ""
+    return f"{name} from the {origin}{at}: {hashes}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ParallelCorpus:
     """Sentences in several languages, line-aligned, in three parts.
@@ -41,6 +52,11 @@ class ParallelCorpus:
     """File name -> SHA-256 of the bytes that were read."""
     revision: str = ""
     """Commit of the source, where it is known."""
+
+    @property
+    def note(self) -> str:
+        """Where the text came from, for a report."""
+        return origin_note(self.name, self.origin, self.files, self.revision)
 
     @cached_property
     def hash(self) -> str:

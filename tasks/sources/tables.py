@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.api.errors import DataDamaged, DataUnavailable
-from tasks.sources.corpus import Origin
+from tasks.sources.corpus import Origin, origin_note
 from tasks.sources.hub import FETCHABLE, copy_folder, fetch_command, read_copy
 from tasks.sources.mirror import DATA_VARIABLE, TextFile, data_folder, read_text
 
@@ -33,10 +33,8 @@ class Table:
 
     @property
     def note(self) -> str:
-        """Where the rows came from, with the start of every file's hash, for a report."""
-        files = ", ".join(f"{name} {digest[:12]}" for name, digest in sorted(self.files.items()))
-        revision = f" at {self.revision}" if self.revision else ""
-        return f"{self.name} from the {self.origin}{revision}: {files}"
+        """Where the rows came from, for a report."""
+        return origin_note(self.name, self.origin, self.files, self.revision)
 
 
 def load_table(

@@ -10,7 +10,7 @@ import torch
 
 from bench.api.errors import InvalidConfig
 from bench.api.task import Answer
-from tasks._captions import LENGTHS, SHOWN, bleu_by_length, nearest_texts, repeats_and_omissions
+from tasks._captions import LENGTHS, SHOWN, bleu_by_length, repeats_and_omissions
 from tasks.incremental_translation import IncrementalTranslation, IncrementalTranslationConfig
 from tasks.multi_source_translation import MultiSourceTranslation, MultiSourceTranslationConfig
 from tasks.sources.multi30k import LANGUAGES
@@ -67,11 +67,6 @@ def test_bleu_is_given_for_short_and_for_long_sources():
     found = bleu_by_length(sources, sources, sources, lowercase=True)
     assert [one.x for one in found] == [LENGTHS[0], LENGTHS[1], LENGTHS[3]]
     assert found[1].value == pytest.approx(100)
-
-
-def test_the_nearest_caption_shares_the_rare_words():
-    known = ["the dog runs", "the cat sleeps", "the bird sings"]
-    assert nearest_texts(["a cat", "the bird"], known) == [1, 2]
 
 
 def test_bleu_stands_at_its_average_lagging_where_attention_tells_it(mirror):
