@@ -105,10 +105,8 @@ class Adding(Task):
         "quick": TaskPreset(
             options="adding[min_length=200,max_length=1000,evaluate=100]",
             backbone="pooling_perceptron[embedding=32,hidden=32]",
-            protocol=(
-                "adam[steps=2000,cpu_seconds=10.5,batch=16,evaluate_every=400,stop_at=0.999]"
-            ),
-            seconds=15.0,
+            protocol=("adam[steps=2000,cpu_seconds=25,batch=16,evaluate_every=400,stop_at=0.999]"),
+            seconds=10.5,
         ),
         "standard": TaskPreset(
             options="adding[min_length=50,max_length=1000]",

@@ -1,6 +1,8 @@
 """The preset `families`: every task's own contest, planned seed by seed and refused nowhere."""
 
+import json
 from itertools import groupby
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from bench.plan import Request, contested_tasks, plan, quality_cell
 from bench.presets import CONTROLS, PRESETS
 from bench.train.assemble import cell_refusal
 
+PUBLISHED = Path(__file__).parents[2] / "results" / "published" / "families" / "ledger"
 CONTESTED = [task.name for group in contested_tasks() for task in group]
 
 
@@ -100,3 +103,15 @@ def test_the_families_fit_their_budget(families):
     within = plan(Request(preset="families"))
     assert [planned.cell.id for planned in within.quality] == [c.cell.id for c in families.quality]
     assert within.seconds <= PRESETS["families"].budget_s
+
+
+def test_every_published_cell_is_one_that_this_code_would_run(families):
+    """If this fails, what was published came from other settings: run those cells again."""
+    planned = {cell.id for cell in families.cells}
+    published = {
+        json.loads(line)["id"]
+        for file in sorted(PUBLISHED.glob("*.jsonl"))
+        for line in file.read_text(encoding="utf-8").splitlines()
+    }
+    assert published
+    assert not published - planned
