@@ -16,5 +16,5 @@ register_recipe(
     citation=Citation(
         text="Zhang et al., 2019", url="https://arxiv.org/abs/1805.08318", where="section 3"
     ),
-    home=Home(task="digits_cluttered", backbone="image_classifier[width=32,layers=2]"),
+    home=Home(task="digits", backbone="image_classifier[width=32,layers=2]"),
 )
