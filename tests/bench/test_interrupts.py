@@ -34,6 +34,8 @@ def drive(tmp_path):
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            # a suite that a shell started in the background ignores interrupts, and so would this
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - one thread
         )
         started.append(process)
         return process
