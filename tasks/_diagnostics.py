@@ -49,7 +49,6 @@ class Diagnostic(Task):
 
     def __init__(self, config: Config, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
-        self.seed = seed
 
     def start(self, trained: Sequence[int], tested: Sequence[int], evaluate: int) -> None:
         """Note the levels of training and those that the test has beside the hardest of them."""
@@ -70,7 +69,7 @@ class Diagnostic(Task):
 
     def evaluation(self, split: Split) -> Sequence[Batch]:
         """Validation at the hardest level of training; test at all levels."""
-        generator = torch.Generator().manual_seed(self.seed * 7919 + (3 if split == "test" else 2))
+        generator = self.seeded(split)
         return [self.draw(self.evaluate, level, generator) for level in self._levels(split)]
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:

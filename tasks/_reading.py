@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from bench.api.task import Answer, Batch, Metric, Sample, Scored, Split, Task, Text
+from bench.api.task import Answer, Batch, Entrant, Metric, Sample, Scored, Split, Task, Text
 from tasks._labels import LABEL_ACCURACY
 from tasks._scores import ALIGNMENT_MATCH, alignment_scores
 from tasks.sources.bucketing import bucketed_batches, pad_rows
@@ -28,6 +28,21 @@ SOLVED = Metric(
 SOLVED_ERROR = 0.05
 EVALUATION_ROWS = 250
 """Questions of one evaluation batch."""
+
+
+def readers(task: str) -> tuple[Entrant, ...]:
+    """Mechanisms that answer questions: over memory with several hops or one, and over one text."""
+    return (
+        Entrant(variant="dot"),
+        Entrant(variant="dot", backbone="memn2n[width=32,hops=1]"),
+        Entrant(variant="additive"),
+        Entrant(variant="sparsemax"),
+        Entrant(
+            variant="scaled_dot",
+            task=f"{task}[joined=true]",
+            backbone="pooling[embedding=32,encoder=transformer]",
+        ),
+    )
 
 
 class Asked(NamedTuple):

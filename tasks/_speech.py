@@ -1,6 +1,5 @@
 """What tasks of spoken words share: strings of recordings, frames, errors, spectrograms."""
 
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
@@ -113,10 +112,6 @@ class SpeechTask(Task):
     scale: Scale
     recordings: Mapping[str, Sequence[Recording]]
 
-    @abstractmethod
-    def seed_of(self, split: Split) -> int:
-        """Seed of the strings of a split."""
-
     def begin(self, recordings: Mapping[str, Sequence[Recording]], rate: int) -> None:
         """Take recordings by part, and measure the scale of the training part."""
         self.sound = LogMel(rate=rate, mels=self.config.mels, stack=self.config.stack)
@@ -227,7 +222,7 @@ class SpeechTask(Task):
     def _fixed(self, split: Split) -> list[Spoken]:
         """As many strings as are asked for; each recording comes once before any comes again."""
         count = self.config.test if split == "test" else self.config.validate
-        generator = torch.Generator().manual_seed(self.seed_of(split))
+        generator = self.seeded(split)
         found: list[Spoken] = []
         while len(found) < count:
             found += self._strings(self.recordings[split], generator)

@@ -1,7 +1,6 @@
 """Texts with one label each: what all tasks of that kind share, drawn or read."""
 
 import hashlib
-import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, ClassVar, NamedTuple
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.task import Answer, Batch, Sample, Scored, Sizes, Split, Task, Text
+from bench.api.task import Answer, Batch, Entrant, Sample, Scored, Sizes, Split, Task, Text
 from tasks._labels import label_scores, majority
 from tasks._scores import alignment_scores
 from tasks.sources.bucketing import bucketed_batches, pad_rows
@@ -23,6 +22,11 @@ from tasks.sources.words import BOS, SPECIAL_WORDS, UNK, Vocabulary
 
 ROWS = 128
 """Texts of one evaluation batch."""
+POOLS_OF_EVENTS = tuple(
+    Entrant(variant=name)
+    for name in ("seq2vec_attention", "context_vector", "sparsemax", "max_pooling", "last_state")
+)
+"""What tasks over sequences of events compare."""
 
 
 class Labelled(NamedTuple):
@@ -75,11 +79,6 @@ def evaluation_batches(rows: Sequence[Labelled], labels: Sequence[str]) -> list[
         label_batch([rows[index] for index in order[at : at + ROWS]], labels)
         for at in range(0, len(order), ROWS)
     ]
-
-
-def drawing(generator: torch.Generator) -> random.Random:
-    """A stream of Python's own for one batch, which a torch generator seeds."""
-    return random.Random(int(torch.randint(2**62, (), generator=generator)))
 
 
 def without_repeats(
@@ -397,5 +396,4 @@ class DrawnTextTask(TextTask):
         return label_batch(self._fixed("test")[:3], self.labels)
 
     def _fixed(self, split: Split) -> list[Labelled]:
-        stream = self.seed * 7919 + (3 if split == "test" else 2)
-        return self.draw(self.evaluate, torch.Generator().manual_seed(stream))
+        return self.draw(self.evaluate, self.seeded(split))

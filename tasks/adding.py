@@ -128,7 +128,6 @@ class Adding(Task):
     def __init__(self, config: AddingConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed = seed
         longest = _longest(config.max_length)
         self.sizes = Sizes((longest + 1,), 1, longest, source_frames=(2,))
 
@@ -141,7 +140,7 @@ class Adding(Task):
 
     def evaluation(self, split: Split) -> Sequence[Batch]:
         """Four lengths, as many examples of each."""
-        generator = torch.Generator().manual_seed(self.seed * 7919 + (3 if split == "test" else 2))
+        generator = self.seeded(split)
         return [self._batch(self.config.evaluate, length, generator) for length in self.lengths()]
 
     def lengths(self) -> list[int]:

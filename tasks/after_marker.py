@@ -113,7 +113,6 @@ class AfterMarker(Task):
     def __init__(self, config: AfterMarkerConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed = seed
         words = FIRST + config.vocab
         self.sizes = Sizes((words,), words, config.beyond)
         self.chance = 1 / config.vocab
@@ -126,7 +125,7 @@ class AfterMarker(Task):
     def evaluation(self, split: Split) -> Sequence[Batch]:
         """Validation at the training length; test at four lengths."""
         config = self.config
-        generator = torch.Generator().manual_seed(self.seed * 7919 + (3 if split == "test" else 2))
+        generator = self.seeded(split)
         lengths = [config.length]
         if split == "test":
             middle = (config.length + config.beyond) // 2

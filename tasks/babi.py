@@ -16,8 +16,8 @@ import torch
 from bench.api.config import Choices, Config
 from bench.api.errors import DataUnavailable, InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Entrant, Sizes, Split, TaskPreset
-from tasks._reading import Asked, Reading, question_epochs
+from bench.api.task import Batch, Sizes, Split, TaskPreset
+from tasks._reading import Asked, Reading, question_epochs, readers
 from tasks.sources.babi import load_babi
 from tasks.sources.tables import Row
 from tasks.sources.words import Vocabulary, tokenize
@@ -84,17 +84,7 @@ class Babi(Reading):
             seconds=900.0,
         ),
     }
-    contest = (
-        Entrant(variant="dot"),
-        Entrant(variant="dot", backbone="memn2n[width=32,hops=1]"),
-        Entrant(variant="additive"),
-        Entrant(variant="sparsemax"),
-        Entrant(
-            variant="scaled_dot",
-            task="babi[joined=true]",
-            backbone="pooling[embedding=32,encoder=transformer]",
-        ),
-    )
+    contest = readers("babi")
     axis = "task"
     needs_download = True
     data_sets = ("babi",)

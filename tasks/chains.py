@@ -17,8 +17,9 @@ import torch
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Entrant, Sizes, Split, TaskPreset
-from tasks._reading import Asked, Reading, question_batch
+from bench.api.task import Batch, Sizes, Split, TaskPreset
+from tasks._drawing import drawing
+from tasks._reading import Asked, Reading, question_batch, readers
 from tasks.sources.words import Vocabulary
 
 THINGS = ("ring", "coin", "key", "map", "pen", "cup", "book", "doll")
@@ -95,24 +96,13 @@ class Chains(Reading):
             seconds=120.0,
         ),
     }
-    contest = (
-        Entrant(variant="dot"),
-        Entrant(variant="dot", backbone="memn2n[width=32,hops=1]"),
-        Entrant(variant="additive"),
-        Entrant(variant="sparsemax"),
-        Entrant(
-            variant="scaled_dot",
-            task="chains[joined=true]",
-            backbone="pooling[embedding=32,encoder=transformer]",
-        ),
-    )
+    contest = readers("chains")
     axis = "facts"
     ceiling = 1.0
 
     def __init__(self, config: ChainsConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed = seed
         self.joined = config.joined
         names = [*THINGS, *(name for level in INSIDE for name in level), *ROOMS]
         self.words = Vocabulary(["where", "?", "the", "is", "in", ".", *names])
@@ -124,15 +114,14 @@ class Chains(Reading):
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh stories, each of one to `facts` links."""
         while True:
-            rng = _random(generator)
+            rng = drawing(generator)
             numbers = [rng.randint(1, self.config.facts) for _ in range(batch_size)]
             yield question_batch([self._asked(n, rng) for n in numbers], self.joined)
 
     def rows(self, split: Split) -> Sequence[Asked]:
         """As many questions of each number of facts; of training, some to count."""
-        place = {"train": 5, "validation": 2, "test": 3}[split]
         count = {"validation": self.config.validate, "test": self.config.test}.get(split, COUNTED)
-        rng = _random(torch.Generator().manual_seed(self.seed * 7919 + place))
+        rng = drawing(self.seeded(split))
         return [self._asked(1 + at % self.config.facts, rng) for at in range(count)]
 
     def showcase(self) -> Batch:
@@ -155,7 +144,3 @@ class Chains(Reading):
         supporting = tuple(place for place, (number, _) in enumerate(links) if number == 0)
         question = self.words.encode(f"where is the {chains[0][0]} ?".split())
         return Asked(story, question, self.words.encode([chains[0][-1]])[0], supporting, facts)
-
-
-def _random(generator: torch.Generator) -> random.Random:
-    return random.Random(int(torch.randint(2**62, (1,), generator=generator)))

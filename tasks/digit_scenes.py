@@ -167,7 +167,6 @@ class DigitScenes(Task):
     def __init__(self, config: DigitScenesConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed = seed
         self.notes["data"] = DIGITS_NOTE
         self.canvas = config.cells * SIDE
         self.places = (self.canvas // config.patch) ** 2
@@ -185,8 +184,7 @@ class DigitScenes(Task):
     def evaluation(self, split: Split) -> Sequence[Batch]:
         """Scenes of the digits of a part, those with equally many digits together."""
         if split not in self._evaluation:
-            seed = self.seed * 7919 + (3 if split == "test" else 2)
-            generator = torch.Generator().manual_seed(seed)
+            generator = self.seeded(split)
             self._evaluation[split] = [
                 self._batch(split, self.config.evaluate, count, generator)
                 for count in range(2, self.config.most + 1)

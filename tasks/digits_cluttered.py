@@ -119,13 +119,12 @@ class DigitsCluttered(LabelledPictures):
     ) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed = seed
         self.notes["data"] = DIGITS_NOTE
         self.prepare((config.canvas // config.patch) ** 2, config.patch)
 
     def evaluation(self, split: Split) -> Sequence[Batch]:
         """Every image of a part once, each on a canvas of its own."""
-        generator = torch.Generator().manual_seed(self.seed * 7919 + (3 if split == "test" else 2))
+        generator = self.seeded(split)
         everything = torch.arange(len(load_digits(split).labels))
         return [self.composed(split, chosen, generator) for chosen in everything.split(128)]
 

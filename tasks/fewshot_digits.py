@@ -133,7 +133,6 @@ class FewshotDigits(Task):
     ) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed = seed
         self.notes["data"] = DIGITS_NOTE
         self.chance = 1 / config.ways
         longest = config.ways * config.shots + config.asked
@@ -148,7 +147,7 @@ class FewshotDigits(Task):
 
     def evaluation(self, split: Split) -> Sequence[Batch]:
         """Validation: known digits, new images. Test: new digits, with few and with more shots."""
-        generator = torch.Generator().manual_seed(self.seed * 7919 + (3 if split == "test" else 2))
+        generator = self.seeded(split)
         counts = self.counts if split == "test" else [self.config.shots]
         return [self._batch(split, self.config.evaluate, count, generator) for count in counts]
 

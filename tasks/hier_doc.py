@@ -19,9 +19,10 @@ from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Answer, Entrant, Metric, Scored, Sizes, TaskPreset
+from tasks._drawing import drawing
 from tasks._labels import LABEL_ACCURACY, MACRO_F1, label_scores
 from tasks._scores import ALIGNMENT_ENTROPY
-from tasks._texts import DrawnTextTask, Labelled, drawing, heaviest_segment
+from tasks._texts import DrawnTextTask, Labelled, heaviest_segment
 from tasks.keyword_cls import TOPICS
 
 TOP_SENTENCE_MATCH = Metric(
@@ -115,7 +116,7 @@ class HierDoc(DrawnTextTask):
     def __init__(self, config: HierDocConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed, self.evaluate = seed, config.evaluate
+        self.evaluate = config.evaluate
         topics = [word for words in TOPICS.values() for word in words]
         noise = [f"w{number}" for number in range(config.noise)]
         self.names = ["<pad>", "<s>", "</s>", "<unk>", *ASSERTIONS, *HEDGES, *topics, *noise]

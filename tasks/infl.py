@@ -114,7 +114,6 @@ class RuleInflection(Inflection):
     def __init__(self, config: InflConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed = seed
         letters = [*CONSONANTS, *BACK, *FRONT, "e", "i"]
         tags = sorted({f"+{tag}" for tags in TAGS for tag in tags})
         # three tags before the longest lemma, or `ge` and `t` around it
@@ -123,8 +122,7 @@ class RuleInflection(Inflection):
 
     def rows(self, split: Split) -> list[Inflected]:
         """The words of validation or test."""
-        number = self.seed * 7919 + (3 if split == "test" else 2)
-        return self._drawn(self.config.evaluate, torch.Generator().manual_seed(number))
+        return self._drawn(self.config.evaluate, self.seeded(split))
 
     def held(self, split: Split) -> list[Pair]:
         """The same, spelled."""
@@ -139,7 +137,7 @@ class RuleInflection(Inflection):
 
     def baselines(self) -> dict[str, float]:
         """Copying, and rules counted on 2000 words."""
-        generator = torch.Generator().manual_seed(self.seed * 7919 + 4)
+        generator = self.seeded(4)
         return dict(rule_baselines(self._drawn(SEEN_FOR_RULES, generator), self.rows("test")))
 
     def showcase(self) -> Batch:

@@ -93,15 +93,14 @@ class Kernel1d(RegressionTask):
     def __init__(self, config: Kernel1dConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed = seed
-        generator = torch.Generator().manual_seed(seed * 7919 + 5)
+        generator = self.seeded(5)
         found = self._draw(config.points, generator)
         noise = torch.randn(config.points, generator=generator) * config.noise
         self.begin(Points(found.x, found.y + noise))
 
     def held_out(self, split: Split) -> Points:
         """Other points, without noise."""
-        generator = torch.Generator().manual_seed(self.seed * 7919 + (3 if split == "test" else 2))
+        generator = self.seeded(split)
         return self._draw(self.config.evaluate, generator)
 
     def showcase(self) -> Batch:

@@ -16,9 +16,10 @@ from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Answer, Entrant, Scored, Sizes, TaskPreset
+from tasks._drawing import drawing
 from tasks._labels import LABEL_ACCURACY, MACRO_F1, label_scores
 from tasks._scores import ALIGNMENT_ENTROPY, ALIGNMENT_MATCH
-from tasks._texts import DrawnTextTask, Labelled, drawing
+from tasks._texts import DrawnTextTask, Labelled
 
 TOPICS = {
     "weather": ("rain", "snow", "storm", "frost"),
@@ -109,7 +110,7 @@ class KeywordCls(DrawnTextTask):
     def __init__(self, config: KeywordClsConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed, self.evaluate = seed, config.evaluate
+        self.evaluate = config.evaluate
         topics = [word for words in TOPICS.values() for word in words]
         noise = [f"w{number}" for number in range(config.noise)]
         self.names = ["<pad>", "<s>", "</s>", "<unk>", "not", *topics, *noise]

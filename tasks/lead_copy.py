@@ -102,7 +102,6 @@ class LeadCopy(Summaries):
     def __init__(self, config: LeadCopyConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed = seed
         self.weighty = [f"w{number}" for number in range(config.vocab)]
         words = Vocabulary([STOP, GREETING, COMMA, *PLAIN, *self.weighty])
         # a salutation of three words, and a point behind every sentence
@@ -110,8 +109,7 @@ class LeadCopy(Summaries):
 
     def held(self, split: Split) -> list[Pair]:
         """The documents of validation or test."""
-        number = self.seed * 7919 + (3 if split == "test" else 2)
-        return self._drawn(self.config.evaluate, torch.Generator().manual_seed(number))
+        return self._drawn(self.config.evaluate, self.seeded(split))
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """New documents in every batch."""

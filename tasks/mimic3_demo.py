@@ -24,10 +24,17 @@ import numpy as np
 from bench.api.config import Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, Entrant, Scored, Sizes, Split, TaskPreset
+from bench.api.task import Answer, Batch, Scored, Sizes, Split, TaskPreset
 from tasks._labels import AUPRC, AUROC, LABEL_ACCURACY, chances, label_scores, ranking_scores
 from tasks._scores import ALIGNMENT_ENTROPY
-from tasks._texts import PARTS, Labelled, ReadRows, area_baselines, label_batch
+from tasks._texts import (
+    PARTS,
+    POOLS_OF_EVENTS,
+    Labelled,
+    ReadRows,
+    area_baselines,
+    label_batch,
+)
 from tasks.sources.mimic3_demo import load_mimic3_demo
 from tasks.sources.tables import Row
 from tasks.sources.words import Vocabulary
@@ -89,13 +96,7 @@ class Mimic3Demo(ReadRows):
 
     family = "event sequences"
     metrics = (AUROC, AUPRC, LABEL_ACCURACY, ALIGNMENT_ENTROPY)
-    contest = (
-        Entrant(variant="seq2vec_attention"),
-        Entrant(variant="context_vector"),
-        Entrant(variant="sparsemax"),
-        Entrant(variant="max_pooling"),
-        Entrant(variant="last_state"),
-    )
+    contest = POOLS_OF_EVENTS
     presets = {
         "smoke": TaskPreset(
             options="mimic3_demo[events=20]",

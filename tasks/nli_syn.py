@@ -19,6 +19,7 @@ from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Batch, Entrant, Sizes, Split, TaskPreset
+from tasks._drawing import drawing
 from tasks._inference import Inference, Labeled, label_batch
 from tasks.sources.scenes import Scene, draw, edit, relation, rephrased, vocabulary
 from tasks.sources.snli import RELATIONS
@@ -120,7 +121,6 @@ class NliSyn(Inference):
     def __init__(self, config: NliSynConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed = seed
         self.words = Vocabulary(vocabulary())
         self.sizes = Sizes((len(self.words),) * 2, len(RELATIONS), LONGEST)
         self._rows: dict[str, list[Labeled]] = {}
@@ -129,7 +129,7 @@ class NliSyn(Inference):
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh pairs."""
         while True:
-            rng = random.Random(int(torch.randint(2**62, (1,), generator=generator)))
+            rng = drawing(generator)
             yield label_batch([self._encode(self._told(rng)) for _ in range(batch_size)])
 
     def rows(self, split: Split) -> Sequence[Labeled]:
@@ -159,10 +159,9 @@ class NliSyn(Inference):
         )
 
     def _make(self, split: Split) -> None:
-        place = {"train": 5, "validation": 2, "test": 3}[split]
         count = {"validation": self.config.validate, "test": self.config.test}.get(split, COUNTED)
-        generator = torch.Generator().manual_seed(self.seed * 7919 + place)
-        rng = random.Random(int(torch.randint(2**62, (1,), generator=generator)))
+        generator = self.seeded(split)
+        rng = drawing(generator)
         told = [self._told(rng) for _ in range(count)]
         self._rows[split] = [self._encode(one) for one in told]
         pairs = (minimal_pair(one, rng) for one in told)

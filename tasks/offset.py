@@ -96,7 +96,6 @@ class Offset(Task):
     def __init__(self, config: OffsetConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed = seed
         self.sizes = Sizes((), FIRST + config.vocab, config.beyond)
         self.chance = 1 / config.vocab
 
@@ -108,7 +107,7 @@ class Offset(Task):
     def evaluation(self, split: Split) -> Sequence[Batch]:
         """Validation at the training length; test at three lengths more."""
         config = self.config
-        generator = torch.Generator().manual_seed(self.seed * 7919 + (3 if split == "test" else 2))
+        generator = self.seeded(split)
         lengths = [config.length]
         if split == "test":
             middle = (config.length + config.beyond) // 2

@@ -129,7 +129,6 @@ class OovCopy(Task):
     def __init__(self, config: OovCopyConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed = seed
         self.decodes = config.decode
         table = torch.randperm(config.vocab, generator=torch.Generator().manual_seed(7)) + FIRST
         self.table = torch.cat((torch.arange(FIRST), table))
@@ -144,7 +143,7 @@ class OovCopy(Task):
     def evaluation(self, split: Split) -> Sequence[Batch]:
         """Validation at the training length; test at four lengths."""
         config = self.config
-        generator = torch.Generator().manual_seed(self.seed * 7919 + (3 if split == "test" else 2))
+        generator = self.seeded(split)
         lengths = [config.length]
         if split == "test":
             middle = (config.length + config.beyond) // 2

@@ -18,6 +18,7 @@ from bench.api.config import Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Batch, Entrant, Sizes, Split, TaskPreset
+from tasks._drawing import drawing
 from tasks._similarity import Graded, Similarity, graded_batch
 from tasks.sources.scenes import CLASS_OF, Scene, compare, draw, rephrased, vocabulary
 from tasks.sources.words import Vocabulary
@@ -93,21 +94,19 @@ class Paraphrases(Similarity):
     def __init__(self, config: ParaphrasesConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed = seed
         self.words = Vocabulary(vocabulary())
         self.sizes = Sizes((len(self.words),) * 2, 1, LONGEST)
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh pairs."""
         while True:
-            rng = _random(generator)
+            rng = drawing(generator)
             yield graded_batch([self._pair(rng) for _ in range(batch_size)])
 
     def rows(self, split: Split) -> Sequence[Graded]:
         """Pairs of a split; of training, some that baselines are counted on."""
-        place = {"train": 5, "validation": 2, "test": 3}[split]
         count = {"validation": self.config.validate, "test": self.config.test}.get(split, COUNTED)
-        rng = _random(torch.Generator().manual_seed(self.seed * 7919 + place))
+        rng = drawing(self.seeded(split))
         return [self._pair(rng) for _ in range(count)]
 
     def showcase(self) -> Batch:
@@ -161,7 +160,3 @@ def _points(one: str, two: str) -> float:
         return 1.0
     same_class = one in CLASS_OF and CLASS_OF[one] == CLASS_OF.get(two)
     return 0.5 if kind in ("narrower", "wider") or same_class else 0.0
-
-
-def _random(generator: torch.Generator) -> random.Random:
-    return random.Random(int(torch.randint(2**62, (1,), generator=generator)))

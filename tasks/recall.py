@@ -100,7 +100,6 @@ class Recall(Task):
     def __init__(self, config: RecallConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed = seed
         self.sizes = Sizes((), FIRST + config.vocab, self._length(config.more_pairs))
         self.chance = 2 / config.vocab
 
@@ -112,7 +111,7 @@ class Recall(Task):
     def evaluation(self, split: Split) -> Sequence[Batch]:
         """Validation as in training; test with fewer and with more pairs too."""
         config = self.config
-        generator = torch.Generator().manual_seed(self.seed * 7919 + (3 if split == "test" else 2))
+        generator = self.seeded(split)
         counts = [config.pairs]
         if split == "test":
             middle = (config.pairs + config.more_pairs) // 2

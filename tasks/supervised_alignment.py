@@ -107,7 +107,7 @@ class SupervisedAlignment(AlignedText):
         super().__init__(config, seed, data_dir, pair="en_cs")
         self.config = config
         if config.noise:
-            self._mislead(torch.Generator().manual_seed(seed * 7919 + 4))
+            self._mislead(self.seeded(4))
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
         """Error rate of hard links; BLEU and chrF of words as they are; likelihood."""

@@ -19,7 +19,7 @@ from torch import Tensor
 from bench.api.config import FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Entrant, Split, TaskPreset
+from bench.api.task import Entrant, TaskPreset
 from tasks._speech import Recording, SpeechConfig, SpeechTask
 
 RATE = 8000
@@ -103,12 +103,11 @@ class ToneWords(SpeechTask):
     def __init__(self, config: ToneWordsConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed = seed
         few = -(-config.takes // 3)
         counts = {"train": config.takes, "validation": few, "test": few}
         parts = {}
         for number, (part, takes) in enumerate(counts.items()):
-            generator = torch.Generator().manual_seed(seed * 7919 + 5 + number)
+            generator = self.seeded(5 + number)
             parts[part] = [
                 Recording(synthesize(word, voice, config.noise, generator), word, voice)
                 for word in range(len(WORDS))
@@ -116,10 +115,6 @@ class ToneWords(SpeechTask):
                 for _ in range(takes)
             ]
         self.begin(parts, RATE)
-
-    def seed_of(self, split: Split) -> int:
-        """One a split and a seed of a cell."""
-        return self.seed * 7919 + {"train": 4, "validation": 2, "test": 3}[split]
 
 
 def synthesize(

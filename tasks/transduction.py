@@ -134,7 +134,6 @@ class Transduction(Task):
     def __init__(self, config: TransductionConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed = seed
         self.decodes = config.decode
         # the dictionary is part of the task, not of the run: all seeds translate alike
         table = torch.randperm(config.vocab, generator=torch.Generator().manual_seed(7)) + FIRST
@@ -142,7 +141,7 @@ class Transduction(Task):
         grow = 3 if config.rule == "fert" else 1
         words = config.vocab + FIRST
         self.sizes = Sizes((words,), words, grow * config.beyond + 1)
-        self.pool = self._draw(seed * 7919 + 1, config.pairs) if config.pairs else None
+        self.pool = self._symbols(config.pairs, self.seeded(1)) if config.pairs else None
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh pairs, or the fixed ones in random order."""
@@ -159,9 +158,9 @@ class Transduction(Task):
         """Validation as in training; test one batch a length, beyond the training range too."""
         config = self.config
         if split != "test":
-            symbols, lengths = self._draw(self.seed * 7919 + 2, config.evaluate)
+            symbols, lengths = self._symbols(config.evaluate, self.seeded(split))
             return [self._batch(symbols, lengths)]
-        generator = torch.Generator().manual_seed(self.seed * 7919 + 3)
+        generator = self.seeded(3)
         found = []
         for length in self.test_lengths():
             symbols = torch.randint(
@@ -216,9 +215,6 @@ class Transduction(Task):
             or (chr(ord(first) + number - FIRST) if number < 30 else str(number))
             for number in ids
         ]
-
-    def _draw(self, seed: int, count: int) -> tuple[Tensor, Tensor]:
-        return self._symbols(count, torch.Generator().manual_seed(seed))
 
     def _symbols(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         config = self.config

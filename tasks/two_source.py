@@ -134,7 +134,6 @@ class TwoSource(Task):
     def __init__(self, config: TwoSourceConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed = seed
         words = config.vocab + FIRST
         sources = 2 if config.read == "both" else 1
         self.sizes = Sizes((words,) * sources, words, config.beyond + 1)
@@ -148,7 +147,7 @@ class TwoSource(Task):
     def evaluation(self, split: Split) -> Sequence[Batch]:
         """Validation as in training; test one batch a length, beyond the training range too."""
         config = self.config
-        generator = torch.Generator().manual_seed(self.seed * 7919 + (3 if split == "test" else 2))
+        generator = self.seeded(split)
         if split != "test":
             return [self._draw(config.evaluate, generator, config.min_length, config.max_length)]
         middle = (config.min_length + config.max_length) // 2

@@ -17,10 +17,11 @@ import torch
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Entrant, Metric, Scored, Sizes, TaskPreset
+from bench.api.task import Answer, Metric, Scored, Sizes, TaskPreset
+from tasks._drawing import drawing
 from tasks._labels import AUPRC, AUROC, LABEL_ACCURACY, label_scores, ranking_scores
 from tasks._scores import ALIGNMENT_ENTROPY
-from tasks._texts import DrawnTextTask, Labelled, area_baselines, drawing, heaviest_segment
+from tasks._texts import POOLS_OF_EVENTS, DrawnTextTask, Labelled, area_baselines, heaviest_segment
 
 TOP_EVENT_MATCH = Metric(
     name="top_event_match",
@@ -76,13 +77,7 @@ class Visits(DrawnTextTask):
     family = "event sequences"
     metrics = (AUROC, AUPRC, LABEL_ACCURACY, TOP_EVENT_MATCH, ALIGNMENT_ENTROPY)
     facts = frozenset({"gold_alignment"})
-    contest = (
-        Entrant(variant="seq2vec_attention"),
-        Entrant(variant="context_vector"),
-        Entrant(variant="sparsemax"),
-        Entrant(variant="max_pooling"),
-        Entrant(variant="last_state"),
-    )
+    contest = POOLS_OF_EVENTS
     presets = {
         "smoke": TaskPreset(
             options="visits[events=4,codes=20,noise=10,evaluate=64]",
@@ -110,7 +105,7 @@ class Visits(DrawnTextTask):
     def __init__(self, config: VisitsConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
-        self.seed, self.evaluate = seed, config.evaluate
+        self.evaluate = config.evaluate
         courses = [word for words in COURSES for word in words]
         codes = [f"c{number}" for number in range(config.codes)]
         noise = [f"w{number}" for number in range(config.noise)]

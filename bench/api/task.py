@@ -379,8 +379,18 @@ class Task:
         Raises:
             DataUnavailable: The data are not on this machine; the message says how to get them.
         """
+        self.seed = seed
         self.notes: dict[str, str] = {}
         """Facts a report prints beside the numbers: metric signatures, data hashes."""
+
+    def seeded(self, use: Split | int) -> torch.Generator:
+        """Random numbers for one use of this task under its seed; the same at every call.
+
+        Args:
+            use: A split that is drawn, or a number of its own for something else, not 2, 3 or 5.
+        """
+        number = use if isinstance(use, int) else {"train": 5, "validation": 2, "test": 3}[use]
+        return torch.Generator().manual_seed(self.seed * 7919 + number)
 
     @classmethod
     def is_generated(cls) -> bool:
