@@ -103,7 +103,7 @@ def test_numbers_of_other_options_do_not_stand_beside_a_run(asked: str, begins: 
 
 def test_the_page_of_tasks_tells_the_options() -> None:
     told = "\n".join(facts_of(registry.entry("task", "word_alignment")))
-    assert "**Published.** For `word_alignment[pair=ja_en]`: fast\\_align" in told
+    assert "**Published.** For `word_alignment[pair=ja_en]`: fast_align" in told
     told = "\n".join(facts_of(registry.entry("task", "snli")))
     assert "**Published.** decomposable" in told
 
