@@ -196,8 +196,9 @@ def variant_facts(spec: VariantSpec, asked: str) -> dict[str, Any]:
 
 
 def task_facts(canonical: str, asked: str) -> dict[str, Any]:
-    """Title, paper, ranking metric and licence of a task."""
-    entry = registry.entry("task", parse(canonical).name)
+    """Title, paper, ranking metric, license and published numbers of a task with its options."""
+    chosen = parse(canonical)
+    entry = registry.entry("task", chosen.name)
     target: type[Task] = entry.target
     cited = entry.citation
     return {
@@ -207,7 +208,7 @@ def task_facts(canonical: str, asked: str) -> dict[str, Any]:
         "url": cited.url if cited else "",
         "primary": target.metrics[0].name,
         "family": target.family,
-        "anchors": [asdict(anchor) for anchor in target.anchors],
+        "anchors": [asdict(one) for one in target.anchors if one.holds_for(chosen)],
         "needs_download": target.needs_download,
         "data_license": target.data_license,
         "chance": target.chance,

@@ -101,8 +101,9 @@ def _anchors(target: type[Task]) -> Iterator[str]:
         unit = f" {escape(metric.unit)}" if metric else ""
         title = escape(metric.title if metric else anchor.metric)
         where = f", {escape(anchor.where)}" if anchor.where else ""
+        about = f"For {code_span(anchor.about)}: " if anchor.about else ""
         yield (
-            f"{escape(anchor.what)}: {title} {plain(anchor.value)}{unit} "
+            f"{about}{escape(anchor.what)}: {title} {plain(anchor.value)}{unit} "
             f"([{escape(anchor.text)}]({anchor.url}){where}). {escape(anchor.differs)}"
         )
 

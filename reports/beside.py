@@ -60,15 +60,20 @@ def level_text(level: Interval) -> str:
 
 def _anchors(contest: Contest) -> Table:
     known = contest.catalog
-    rows = tuple(_anchor(known.metric, anchor) for anchor in known.anchors(contest.task))
+    anchors = known.anchors(contest.task)
+    rows = [_anchor(known.metric, anchor) for anchor in anchors]
     heads = ("What", "Metric", "Published in", "Where", "How it differs")
     columns = [Column(title=head) for head in heads]
     columns.insert(2, Column(title="Value", numeric=True))
+    if any(anchor.get("about") for anchor in anchors):
+        columns.append(Column(title="Options that it is about"))
+        pairs = zip(rows, anchors, strict=True)
+        rows = [(*row, Entry(text=clean(anchor.get("about", "")))) for row, anchor in pairs]
     return Table(
         key=f"published-{contest.key.removeprefix('contest-')}",
         title=f"Published numbers: {known.task_label(contest.task)}",
         columns=tuple(columns),
-        rows=rows,
+        rows=tuple(rows),
         notes=(NOT_OURS,),
     )
 
@@ -116,7 +121,10 @@ def anchors_table(folder: RunFolder) -> pd.DataFrame:
             "task": known.task_label(task),
             **{key: clean(anchor.get(key, "")) for key in ("what", "metric")},
             "value": float(anchor.get("value", float("nan"))),
-            **{key: clean(anchor.get(key, "")) for key in ("text", "url", "where", "differs")},
+            **{
+                key: clean(anchor.get(key, ""))
+                for key in ("text", "url", "where", "differs", "about")
+            },
         }
         for task in dict.fromkeys(contest.task for contest in folder.contests)
         for anchor in known.anchors(task)

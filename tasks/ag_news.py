@@ -80,7 +80,10 @@ class AgNews(ReadTextTask):
             text="Zhang et al., 2015",
             url="https://arxiv.org/abs/1509.01626",
             where="table 4, BoW TFIDF, AG (error 10.36 %)",
-            differs="Trained on all 120000 texts with their titles.",
+            differs=(
+                "No network; trained on all 120000 texts, ours on 9001, with their titles, which "
+                "ours does not read, and tested on all 7600."
+            ),
         ),
     )
     chance = 0.25

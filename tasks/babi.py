@@ -16,8 +16,8 @@ import torch
 from bench.api.config import Choices, Config
 from bench.api.errors import DataUnavailable, InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Sizes, Split, TaskPreset
-from tasks._reading import Asked, Reading, question_epochs, readers
+from bench.api.task import Anchor, Batch, Sizes, Split, TaskPreset
+from tasks._reading import ERROR, Asked, Reading, question_epochs, readers
 from tasks.sources.babi import load_babi
 from tasks.sources.tables import Row
 from tasks.sources.words import Vocabulary, tokenize
@@ -85,6 +85,53 @@ class Babi(Reading):
         ),
     }
     contest = readers("babi")
+    anchors = (
+        Anchor(
+            what=(
+                "end-to-end memory network, three hops, position encoding, linear start and "
+                "random noise, learned jointly from 1000 questions a task"
+            ),
+            metric=ERROR.name,
+            value=0.0309,
+            text="Sukhbaatar et al., 2015",
+            url="https://arxiv.org/abs/1503.08895",
+            where="table 1, mean of tasks 1, 4, 6, 9, 10, 12, 15 and 20",
+            differs=(
+                "Learned on all twenty tasks together, width 50, the best of ten starts by "
+                "training error; the official files of 1000 questions, ours are the first 1000 "
+                "of 10000."
+            ),
+            about="babi[number=0,subset=short,train=1000]",
+        ),
+        Anchor(
+            what="differentiable neural computer, learned jointly",
+            metric=ERROR.name,
+            value=0.167,
+            text="Franke et al., 2018",
+            url="https://github.com/JoergFranke/ADNC",
+            where="README, bAbI results, mean error",
+            differs=(
+                "A recurrent network with written memory, a story word by word; no memory of "
+                "sentences. Learned on all twenty tasks together; the mean holds task 3, which "
+                "ours leaves out where its training part is not there."
+            ),
+            about="babi[number=0,subset=all,train=0]",
+        ),
+        Anchor(
+            what="recurrent entity network, learned jointly",
+            metric=ERROR.name,
+            value=0.097,
+            text="Franke et al., 2018",
+            url="https://github.com/JoergFranke/ADNC",
+            where="README, bAbI results, mean error",
+            differs=(
+                "Memory cells that are rewritten by every sentence. Learned on all twenty tasks "
+                "together; the mean holds task 3, which ours leaves out where its training part "
+                "is not there."
+            ),
+            about="babi[number=0,subset=all,train=0]",
+        ),
+    )
     axis = "task"
     needs_download = True
     data_sets = ("babi",)

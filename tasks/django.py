@@ -20,7 +20,7 @@ from typing import Annotated
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, Scored, Split, TaskPreset
+from bench.api.task import Anchor, Answer, Batch, Scored, Split, TaskPreset
 from tasks._code import COPYING, FAMILY, baseline_scores
 from tasks._scores import SEQUENCE_ACCURACY
 from tasks._text_scores import BLEU, UNKNOWN_SAID, Words, bleu, exact_match, unknown_said
@@ -85,6 +85,69 @@ class Django(WordPairs):
     metrics = (BLEU, SEQUENCE_ACCURACY, UNKNOWN_SAID)
     family = FAMILY
     contest = COPYING
+    anchors = (
+        Anchor(
+            what="phrase-based statistical translation",
+            metric=BLEU.name,
+            value=47.6,
+            text="Ling et al., 2016",
+            url="https://arxiv.org/abs/1603.06744",
+            where="results on Django",
+            differs=(
+                "No network. All 16000 training lines and all 1805 of the test, of any length "
+                "and also those that training has; other tokens and a larger vocabulary."
+            ),
+        ),
+        Anchor(
+            what="latent predictor network, with copying",
+            metric=BLEU.name,
+            value=77.6,
+            text="Ling et al., 2016",
+            url="https://arxiv.org/abs/1603.06744",
+            where="results on Django",
+            differs=(
+                "Says characters too. All 16000 training lines and all 1805 of the test, of any "
+                "length and also those that training has; other tokens and a larger vocabulary."
+            ),
+        ),
+        Anchor(
+            what="attentional translation network (Neubig, 2015)",
+            metric=SEQUENCE_ACCURACY.name,
+            value=0.451,
+            text="Yin & Neubig, 2018",
+            url="https://arxiv.org/abs/1810.02720",
+            where="table 2",
+            differs=(
+                "All 16000 training lines and all 1805 of the test, of any length and also "
+                "those that training has; other tokens and a larger vocabulary."
+            ),
+        ),
+        Anchor(
+            what="latent predictor network, with copying (Ling et al., 2016)",
+            metric=SEQUENCE_ACCURACY.name,
+            value=0.623,
+            text="Yin & Neubig, 2018",
+            url="https://arxiv.org/abs/1810.02720",
+            where="table 2",
+            differs=(
+                "Says characters too. All 16000 training lines and all 1805 of the test, of any "
+                "length and also those that training has; other tokens and a larger vocabulary."
+            ),
+        ),
+        Anchor(
+            what="TRANX, which writes syntax trees and copies",
+            metric=SEQUENCE_ACCURACY.name,
+            value=0.737,
+            text="Yin & Neubig, 2018",
+            url="https://arxiv.org/abs/1810.02720",
+            where="table 2",
+            differs=(
+                "Knows the grammar of Python. All 16000 training lines and all 1805 of the "
+                "test, of any length and also those that training has; other tokens and a "
+                "larger vocabulary."
+            ),
+        ),
+    )
     presets = {
         "smoke": TaskPreset(
             options="django[longest=12,vocab=100,train=60,evaluate=16]",

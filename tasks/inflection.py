@@ -19,8 +19,9 @@ from typing import Annotated
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Split, TaskPreset
+from bench.api.task import Anchor, Batch, Split, TaskPreset
 from tasks._inflection import Inflected, Inflection, rule_baselines, spelled
+from tasks._scores import SEQUENCE_ACCURACY
 from tasks._word_pairs import Pair, spread
 from tasks.sources.sigmorphon2017 import Language, Size, load_sigmorphon2017
 from tasks.sources.tables import Row
@@ -77,6 +78,40 @@ class InflectionConfig(Config):
 class RealInflection(Inflection):
     """A lemma and its tags to the inflected form, letter by letter."""
 
+    anchors = (
+        *(
+            Anchor(
+                what=f"baseline of the shared task, rules of prefixes and suffixes, {size}",
+                metric=SEQUENCE_ACCURACY.name,
+                value=value,
+                text="Cotterell et al., 2017",
+                url="https://github.com/sigmorphon/conll2017",
+                where="baseline/baseline.py, run by us on the released test",
+                differs="No network; the same training pairs and all 1000 words of the test.",
+                about=f"inflection[language=german,size={size}]",
+            )
+            for size, value in (("high", 0.824), ("medium", 0.721))
+        ),
+        *(
+            Anchor(
+                what=f"CLUZH of the shared task, an ensemble of 15 that copies and edits, {size}",
+                metric=SEQUENCE_ACCURACY.name,
+                value=value,
+                text="Makarov & Clematide, 2018, released predictions",
+                url=(
+                    "https://github.com/ZurichNLP/"
+                    "coling2018-neural-transition-based-morphology-test-data"
+                ),
+                where=f"data/sigmorphon2017/{size}/HAECM-E15, scored by us",
+                differs=(
+                    "Fifteen networks that vote, with beams; the same training pairs and all 1000 "
+                    "words of the test."
+                ),
+                about=f"inflection[language=german,size={size}]",
+            )
+            for size, value in (("medium", 0.791), ("low", 0.671))
+        ),
+    )
     presets = {
         "smoke": TaskPreset(
             options="inflection[size=low,evaluate=24]",

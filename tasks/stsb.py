@@ -14,8 +14,8 @@ import torch
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Sizes, Split, TaskPreset
-from tasks._similarity import Graded, Similarity, graded_epochs
+from bench.api.task import Anchor, Batch, Sizes, Split, TaskPreset
+from tasks._similarity import SPEARMAN, Graded, Similarity, graded_epochs
 from tasks.sources.stsb import load_stsb
 from tasks.sources.tables import Rows
 from tasks.sources.words import Vocabulary, tokenize
@@ -52,6 +52,41 @@ class Stsb(Similarity):
     pretrained models.
     """
 
+    anchors = (
+        Anchor(
+            what="cosine of mean GloVe vectors",
+            metric=SPEARMAN.name,
+            value=0.5802,
+            text="Reimers & Gurevych, 2019, sentence-transformers",
+            url="https://github.com/UKPLab/sentence-transformers",
+            where="docs/pretrained-models/sts-models.md",
+            differs="Word vectors of billions of words, nothing learned from the graded pairs.",
+        ),
+        Anchor(
+            what="cosine of InferSent vectors",
+            metric=SPEARMAN.name,
+            value=0.6803,
+            text="Reimers & Gurevych, 2019, sentence-transformers",
+            url="https://github.com/UKPLab/sentence-transformers",
+            where="docs/pretrained-models/sts-models.md",
+            differs=(
+                "GloVe vectors and an encoder learned on inference pairs, nothing learned from "
+                "the graded pairs."
+            ),
+        ),
+        Anchor(
+            what="Sentence-BERT base, learned on inference pairs, then on the graded pairs",
+            metric=SPEARMAN.name,
+            value=0.8514,
+            text="Reimers & Gurevych, 2019, sentence-transformers",
+            url="https://github.com/UKPLab/sentence-transformers",
+            where="docs/pretrained-models/sts-models.md",
+            differs=(
+                "Pretrained network and inference pairs, ours learns from the 5749 graded pairs "
+                "alone."
+            ),
+        ),
+    )
     presets = {
         "smoke": TaskPreset(
             options="stsb[train=300]",

@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from bench.api.config import Config
 from bench.api.facts import Fact
+from bench.api.selector import Selector, parse
 
 Split = Literal["train", "validation", "test"]
 
@@ -297,6 +298,27 @@ class Anchor:
     """Table or section."""
     differs: str
     """How data, size and training differ from ours, in one sentence."""
+    about: str = ""
+    """Task selector with the options that the number is about, `word_alignment[pair=ja_en]`;
+    empty where it may stand beside every run of the task."""
+
+    def holds_for(self, task: Selector) -> bool:
+        """Whether the number may stand beside a run of this task, whose defaults are written out.
+
+        >>> english = Anchor(
+        ...     what="", metric="bleu", value=1.0, text="", url="", where="", differs="",
+        ...     about="translation[target=en]",
+        ... )
+        >>> english.holds_for(parse("translation[source=de,target=en]"))
+        True
+        >>> english.holds_for(parse("translation[source=en,target=de]"))
+        False
+        """
+        if not self.about:
+            return True
+        asked = parse(self.about)
+        there = {key: task.options.get(key) for key in asked.options}
+        return asked.name == task.name and there == asked.options
 
 
 class Picture(NamedTuple):

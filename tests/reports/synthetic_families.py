@@ -32,6 +32,7 @@ ANCHOR = {
     "url": "https://arxiv.org/abs/1409.0473",
     "where": "Table 1",
     "differs": "Other languages and 400 times as many sentences.",
+    "about": "translation[pair=de-en]",
 }
 BETAS = (1, 4, 16)
 

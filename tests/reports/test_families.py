@@ -1,6 +1,7 @@
 """What stands beside scores, and tasks by family."""
 
 import csv
+import json
 import re
 from pathlib import Path
 
@@ -65,6 +66,24 @@ def test_published_numbers_have_their_source_and_no_rank(text: str) -> None:
     assert "They are not comparable with the table above" in rest
 
 
+def test_a_published_number_says_which_options_it_is_about(text: str, tmp_path: Path) -> None:
+    rest = text.partition("### Published numbers: translation")[2]
+    head = next(line for line in rest.splitlines() if line.startswith("| What |"))
+    row = next(line for line in rest.splitlines() if "Bahdanau et al., 2015" in line)
+    assert "| How it differs | Options that it is about |" in head
+    assert r"| translation\[pair=de-en\] |" in row
+    # earlier runs did not write it down
+    folder = write_families(tmp_path / "run", seeds=1)
+    catalog = folder / "catalog.json"
+    names = json.loads(catalog.read_text(encoding="utf-8"))
+    (anchor,) = names["tasks"][TRANSLATION]["anchors"]
+    del anchor["about"]
+    catalog.write_text(json.dumps(names), encoding="utf-8")
+    text = render(folder).markdown.read_text(encoding="utf-8")
+    assert "How it differs" in text
+    assert "Options that it is about" not in text
+
+
 def test_a_published_number_appears_once_a_task(text: str) -> None:
     assert text.count("### Published numbers") == 1
 
@@ -108,7 +127,9 @@ def test_tables_of_values_without_a_network_are_exported(families: Path, tmp_pat
         "majority",
     ]
     with (tmp_path / "anchors.csv").open(encoding="utf-8", newline="") as file:
-        assert [line["value"] for line in csv.DictReader(file)] == ["26.75"]
+        lines = list(csv.DictReader(file))
+    assert [line["value"] for line in lines] == ["26.75"]
+    assert [line["about"] for line in lines] == ["translation[pair=de-en]"]
 
 
 def test_runs_without_them_export_no_such_tables(demo: Path, tmp_path: Path) -> None:
