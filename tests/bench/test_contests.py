@@ -96,6 +96,7 @@ def test_a_contest_names_each_entrant_once_and_has_a_family(name):
         ("stsb", "decomposable", ("pair", "encoder=birnn"), ""),
         ("inflection", "scaled_dot", ("transformer_seq2seq",), ""),
         ("infl", "scaled_dot", ("transformer_seq2seq",), ""),
+        ("method_naming", "pointer_net", ("rnn_seq2seq",), ""),
         *(
             (name, variant, ("rnn_decoder", "cell=lstm"), "")
             for name in ("tinyshakespeare", "wikitext2_mini", "stdlib_code")
