@@ -89,6 +89,7 @@ def test_a_contest_names_each_entrant_once_and_has_a_family(name):
     [
         ("translation", "scaled_dot", ("encoder=birnn[cell=lstm", "wiring=luong[cell=lstm"), ""),
         ("translation", "shaw_rpr", ("transformer_seq2seq",), "self"),
+        ("transduction", "raffel_monotonic", ("encoder=uni_rnn",), ""),
         ("snli", "decomposable", ("pair", "encoder=birnn[cell=lstm"), ""),
         ("snli", "scaled_dot", ("pair", "encoder=transformer"), ""),
         ("nli_syn", "decomposable", ("pair", "encoder=birnn[cell=lstm"), ""),
