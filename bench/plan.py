@@ -1,6 +1,6 @@
 """From a request to cells: pure, without clock, device or disk."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -124,8 +124,12 @@ class Plan:
         return training + sum(planned.seconds for planned in self.speed)
 
 
-def plan(request: Request) -> Plan:
+def plan(request: Request, missing: Mapping[str, str] | None = None) -> Plan:
     """Turn a request into cells.
+
+    Args:
+        request: What was asked for.
+        missing: Tasks whose contests are left out, for their data are not there, and why not.
 
     Raises:
         UnknownName: A variant, task, backbone or preset that nobody registered.
@@ -140,7 +144,10 @@ def plan(request: Request) -> Plan:
         made.names.setdefault(spec.canonical.show(), parse(asked).show())
     wanted: list[PlannedCell] = []
     if request.quality and preset.contests:
-        wanted = list(_unique(_contests(request, preset, specs, baseline, made.names)))
+        proposed = _unique(_contests(request, preset, specs, baseline, made.names))
+        without = missing or {}
+        wanted = [one for one in proposed if parse(one.cell.task).name not in without]
+        made.left_out += [_no_data(request, name, why) for name, why in without.items()]
     elif request.quality:
         wanted = list(_unique(_quality(request, preset, specs, baseline, made.names)))
         if not request.tasks:
@@ -176,6 +183,11 @@ def _seconds_to_fill(request: Request, preset: Preset) -> float:
 def budget_seconds(request: Request, preset: Preset) -> float:
     """Wall time that the plan may fill (s); 0 for no limit."""
     return 60 * request.minutes or preset.budget_s
+
+
+def _no_data(request: Request, task: str, reason: str) -> LeftOut:
+    command = f"python -m bench run --preset {request.preset} --tasks {task}"
+    return LeftOut(f"training on {task}", reason, command)
 
 
 def _homeless(name: str) -> LeftOut:

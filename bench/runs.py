@@ -22,6 +22,7 @@ from bench.catalog import catalog_of, merge_catalogs, metric_facts
 from bench.executors.progress import spoken
 from bench.executors.session import Session
 from bench.executors.worker import WorkerSettings, load_plugins
+from bench.missing_data import missing_data
 from bench.options import RunOptions, read_spec, refuse_beside_spec, spec_of
 from bench.plan import Plan, PlannedCell, asked_variants, plan, revisions_of, sized_task
 from bench.presets import find_preset
@@ -45,13 +46,16 @@ def run(options: RunOptions) -> int:
         # beside a finished run and not in it, so that a cell of it is run again
         options = replace(options, out=options.out or "runs/cells")
         return execute(options, cell_plan(options))
-    return execute(options, plan(options.request))
+    missing = missing_data(options.request, Path(options.data_dir) if options.data_dir else None)
+    for task, reason in missing.items():
+        click.echo(f"left out: {task}: {reason}", err=True)
+    return execute(options, plan(options.request, missing))
 
 
 def show_plan(options: RunOptions) -> None:
     """Print what a run would do."""
     load_everything(options.plugin)
-    made = plan(options.request)
+    made = plan(options.request, missing_data(options.request))
     if options.as_json:
         click.echo(
             json.dumps(

@@ -31,9 +31,19 @@ COPYING = (Entrant(variant="pointer_sentinel"), Entrant(variant="neural_cache"))
 """Outputs that point at what was read, for tasks whose answers stand there."""
 BESIDE_A_SOURCE = tuple(
     Entrant(variant=name)
-    for name in ("additive", "general", "linear_attention", "location_aware", "none_state")
+    for name in (
+        "additive",
+        "general",
+        "linear_attention",
+        "location_aware",
+        "none_state",
+        "pointer_net",
+    )
 )
-"""What tasks of a recurrent encoder-decoder compare."""
+"""What tasks of a recurrent encoder-decoder compare.
+
+Their answers are words of the source, which is all that a pointer network can say.
+"""
 
 
 class Diagnostic(Task):

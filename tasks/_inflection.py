@@ -44,6 +44,8 @@ class Inflection(WordPairs):
         Entrant(variant="hard_exact"),
         Entrant(variant="ssnt"),
         Entrant(variant="pointer_generator"),
+        # with a second layer it learns more slowly than these sizes have steps
+        Entrant(variant="scaled_dot", backbone="transformer_seq2seq[width=64,layers=1,heads=4]"),
     )
     chance = 0.0
     ceiling = 1.0

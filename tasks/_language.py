@@ -10,7 +10,7 @@ occurred before in its window: what attention to the past can copy and a short m
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -61,8 +61,9 @@ CONTEST = (
     *COPYING,
     Entrant(variant="scaled_dot", backbone=AN_LSTM),
     Entrant(variant="last_state", backbone=AN_LSTM),
+    *(replace(copying, backbone=AN_LSTM) for copying in COPYING),
 )
-"""The roster, outputs that copy, and an LSTM with attention to its past and without."""
+"""The roster, outputs that copy, and an LSTM with attention to its past, without, and copying."""
 Ids = npt.NDArray[np.int64]
 
 

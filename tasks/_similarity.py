@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 
-from bench.api.task import Answer, Batch, Metric, Sample, Scored, Split, Task, Text
+from bench.api.task import Answer, Batch, Entrant, Metric, Sample, Scored, Split, Task, Text
 from tasks.sources.bucketing import bucketed_batches, pad_rows
 from tasks.sources.words import Vocabulary
 
@@ -28,6 +28,8 @@ SQUARED_ERROR = Metric(
     unit="squared points of 0 to 5",
     better="lower",
 )
+ALIGNERS = tuple(Entrant(variant=name) for name in ("decomposable", "dot", "additive", "sparsemax"))
+"""What every task of the family compares; a pair encoder with a recurrent network stands beside."""
 MOST = 5.0
 """Score of two texts that mean the same."""
 EVALUATION_ROWS = 256

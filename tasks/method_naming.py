@@ -22,7 +22,7 @@ from typing import Annotated
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, Scored, Split, TaskPreset
+from bench.api.task import Answer, Batch, Entrant, Scored, Split, TaskPreset
 from tasks._code import COPYING, FAMILY, baseline_scores
 from tasks._scores import SEQUENCE_ACCURACY
 from tasks._text_scores import (
@@ -92,7 +92,9 @@ class MethodNaming(WordPairs):
 
     metrics = (SUBTOKEN_F1, SEQUENCE_ACCURACY, UNKNOWN_SAID)
     family = FAMILY
-    contest = COPYING
+    # a third of the parts of names stand in the body: what pointing alone can say. It would say no
+    # known word of `oov_copy`, and no mark of `django`
+    contest = (*COPYING, Entrant(variant="pointer_net"))
     presets = {
         "smoke": TaskPreset(
             options="method_naming[words=15,vocab=100,train=60,evaluate=16]",

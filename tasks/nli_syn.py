@@ -113,7 +113,10 @@ class NliSyn(Inference):
         ),
         Entrant(variant="dot"),
         Entrant(variant="additive"),
-        Entrant(variant="decomposable", backbone="pair[embedding=64,hidden=64,encoder=birnn]"),
+        Entrant(
+            variant="decomposable",
+            backbone="pair[embedding=64,hidden=64,encoder=birnn[cell=lstm]]",
+        ),
         Entrant(variant="scaled_dot", backbone="pair[embedding=64,hidden=64,encoder=transformer]"),
     )
     ceiling = 1.0

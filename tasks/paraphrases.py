@@ -19,7 +19,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Batch, Entrant, Sizes, Split, TaskPreset
 from tasks._drawing import drawing
-from tasks._similarity import Graded, Similarity, graded_batch
+from tasks._similarity import ALIGNERS, Graded, Similarity, graded_batch
 from tasks.sources.scenes import CLASS_OF, Scene, compare, draw, rephrased, vocabulary
 from tasks.sources.words import Vocabulary
 
@@ -83,10 +83,7 @@ class Paraphrases(Similarity):
         ),
     }
     contest = (
-        Entrant(variant="decomposable"),
-        Entrant(variant="dot"),
-        Entrant(variant="additive"),
-        Entrant(variant="sparsemax"),
+        *ALIGNERS,
         Entrant(variant="decomposable", backbone="pair[embedding=64,hidden=64,encoder=birnn]"),
     )
     ceiling = 1.0

@@ -92,7 +92,11 @@ class Snli(Inference):
         Entrant(variant="sparsemax"),
         Entrant(
             variant="decomposable",
-            backbone="pair[embedding=64,hidden=64,dropout=0.2,encoder=birnn]",
+            backbone="pair[embedding=64,hidden=64,dropout=0.2,encoder=birnn[cell=lstm]]",
+        ),
+        Entrant(
+            variant="scaled_dot",
+            backbone="pair[embedding=64,hidden=64,dropout=0.2,encoder=transformer]",
         ),
     )
     anchors = (

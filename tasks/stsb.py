@@ -14,8 +14,8 @@ import torch
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Anchor, Batch, Sizes, Split, TaskPreset
-from tasks._similarity import SPEARMAN, Graded, Similarity, graded_epochs
+from bench.api.task import Anchor, Batch, Entrant, Sizes, Split, TaskPreset
+from tasks._similarity import ALIGNERS, SPEARMAN, Graded, Similarity, graded_epochs
 from tasks.sources.stsb import load_stsb
 from tasks.sources.tables import Rows
 from tasks.sources.words import Vocabulary, tokenize
@@ -46,7 +46,7 @@ class StsbConfig(Config):
     citation=Citation(text="Cer et al., 2017", url="https://aclanthology.org/S17-2001"),
 )
 class Stsb(Similarity):
-    """Pairs in lower-case words; it proposes no contest, for its data must be fetched first.
+    """Pairs in lower-case words; its data must be fetched first.
 
     Word vectors are learned from 5749 pairs alone, so correlations are far below those of
     pretrained models.
@@ -107,6 +107,13 @@ class Stsb(Similarity):
             seconds=100.0,
         ),
     }
+    contest = (
+        *ALIGNERS,
+        Entrant(
+            variant="decomposable",
+            backbone="pair[embedding=64,hidden=64,dropout=0.2,encoder=birnn]",
+        ),
+    )
     needs_download = True
     data_sets = ("stsb",)
     data_license = "no license stated; sentences have the terms of their sources (STS-B)"

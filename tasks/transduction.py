@@ -106,6 +106,15 @@ class Transduction(Task):
         Entrant(variant="luong_global"),
         Entrant(variant="luong_local_p"),
         Entrant(variant="none_state"),
+        # a monotone rule behind an online encoder: incremental translation without a network
+        *(
+            Entrant(
+                variant=name,
+                backbone="rnn_seq2seq[hidden=64,embedding=32,encoder=uni_rnn]",
+                task="transduction[rule=dict]",
+            )
+            for name in ("additive", "raffel_monotonic", "mocha", "ssnt")
+        ),
     )
     facts = frozenset({"gold_alignment", "reversible_pairs", "source_tokens"})
     presets = {

@@ -16,8 +16,12 @@ from bench.api.task import Anchor, Entrant, TaskPreset
 from tasks._captions import QUICK, Captions, OneWayConfig
 from tasks._text_scores import BLEU
 
-LSTM = "rnn_seq2seq[hidden=128,embedding=128,projection=bfloat16,encoder=birnn[cell=lstm]]"
-"""Recurrent in source and target, the source with cells of memory."""
+LSTM = (
+    "rnn_seq2seq[hidden=128,embedding=128,projection=bfloat16,encoder=birnn[cell=lstm],"
+    "wiring=luong[cell=lstm]]"
+)
+"""Recurrent in source and target, both with cells of memory."""
+TRANSFORMER = "transformer_seq2seq[width=128,layers=1,heads=4]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +47,8 @@ class Translation(Captions):
         Entrant(variant="none_state"),
         Entrant(variant="scaled_dot", backbone=f"rnn_seq2seq[{QUICK},search=beam]"),
         Entrant(variant="scaled_dot", backbone=LSTM),
-        Entrant(variant="scaled_dot", backbone="transformer_seq2seq[width=128,layers=1,heads=4]"),
+        Entrant(variant="scaled_dot", backbone=TRANSFORMER),
+        Entrant(variant="shaw_rpr", backbone=TRANSFORMER, slot="self"),
     )
     anchors = (
         Anchor(

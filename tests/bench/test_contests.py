@@ -84,6 +84,37 @@ def test_a_contest_names_each_entrant_once_and_has_a_family(name):
     assert not plain & {*CONTROLS, "scaled_dot"}, "the planner adds these"
 
 
+@pytest.mark.parametrize(
+    ("name", "variant", "backbone", "slot"),
+    [
+        ("translation", "scaled_dot", ("encoder=birnn[cell=lstm", "wiring=luong[cell=lstm"), ""),
+        ("translation", "shaw_rpr", ("transformer_seq2seq",), "self"),
+        ("transduction", "raffel_monotonic", ("encoder=uni_rnn",), ""),
+        ("snli", "decomposable", ("pair", "encoder=birnn[cell=lstm"), ""),
+        ("snli", "scaled_dot", ("pair", "encoder=transformer"), ""),
+        ("nli_syn", "decomposable", ("pair", "encoder=birnn[cell=lstm"), ""),
+        ("nli_syn", "scaled_dot", ("pair", "encoder=transformer"), ""),
+        ("stsb", "decomposable", ("pair", "encoder=birnn"), ""),
+        ("inflection", "scaled_dot", ("transformer_seq2seq",), ""),
+        ("infl", "scaled_dot", ("transformer_seq2seq",), ""),
+        ("method_naming", "pointer_net", ("rnn_seq2seq",), ""),
+        *(
+            (name, variant, ("rnn_decoder", "cell=lstm"), "")
+            for name in ("tinyshakespeare", "wikitext2_mini", "stdlib_code")
+            for variant in ("scaled_dot", "pointer_sentinel", "neural_cache")
+        ),
+    ],
+)
+def test_a_family_has_the_networks_that_its_field_uses(families, name, variant, backbone, slot):
+    cells = [p.cell for p in families.quality if parse(p.cell.task).name == name]
+    assert any(
+        parse(cell.variant).name == parse(resolve(variant).canonical.show()).name
+        and all(part in cell.backbone for part in backbone)
+        and (not slot or cell.slot == slot)
+        for cell in cells
+    )
+
+
 def test_asked_variants_alone_run_beside_controls_and_baseline():
     name = CONTESTED[0]
     asked = contest(name)[0].variant

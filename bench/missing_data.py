@@ -1,0 +1,46 @@
+"""Which tasks of a run of everything have no data on this machine.
+
+A plan is pure, so what lies on this machine is looked up here and given to it.
+"""
+
+from pathlib import Path
+
+from bench.api import registry
+from bench.api.errors import DataUnavailable
+from bench.api.selector import Selector
+from bench.api.task import Task
+from bench.plan import Request, contested_tasks, sized_task
+from bench.presets import find_preset
+from tasks.sources.whereabouts import whereabouts
+
+
+def missing_data(request: Request, data_dir: Path | None = None) -> dict[str, str]:
+    """Name the tasks that a preset of contests cannot run here; why not, in the loader's words.
+
+    A task that was asked for by name is not among them: its rows say what is missing.
+
+    Args:
+        request: What was asked for.
+        data_dir: The mirror, as of `--data-dir`; None looks into `BENCH_DATA_DIR`.
+
+    Raises:
+        DataUnavailable: The mirror that was named is no folder.
+    """
+    if not find_preset(request.preset).contests or request.tasks:
+        return {}
+    asked = [task for group in contested_tasks() for task in group]
+    reasons = {task.name: _reason(task, request.preset, data_dir) for task in asked}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def _reason(task: Selector, preset: str, data_dir: Path | None) -> str:
+    """Why a task has no data; empty if it has."""
+    target: type[Task] = registry.entry("task", task.name).target
+    if all(whereabouts(name, data_dir) is not None for name in target.data_sets):
+        return ""
+    try:
+        # a folder that is not there may be one that the options of this size do not need
+        registry.make("task", sized_task(task.show(), preset)[0], 0, data_dir)
+    except DataUnavailable as error:
+        return " ".join(str(error).split())
+    return ""
