@@ -114,7 +114,9 @@
     told.setAttribute("aria-live", "polite");
     const reference = make("p", "", "told");
     const tools = make("div", "", "walk");
-    tools.append(variantLabel, exampleLabel, back, slider, next, where);
+    const along = make("span", "", "along");
+    along.append(back, slider, next, where);
+    tools.append(variantLabel, exampleLabel, along);
     root.append(tools, stage, said, told, reference);
 
     function show(step) {
@@ -178,7 +180,7 @@
       if (!data.variants[places[0]] || !data.examples[places[1]]) return false;
       [variant.value, example.value] = places;
       show(places[2]);
-      root.scrollIntoView({ block: "center" });
+      root.scrollIntoView({ block: "nearest" });
       return true;
     }
     addEventListener("hashchange", follow);

@@ -13,18 +13,18 @@ from reports.kernels import kernel_figures
 from reports.pictures import write_figures
 from results.store import NotARunFolder
 
+SENTENCES = ("reversal", "recall", "translation")
+
 
 def test_every_example_of_every_showcase_is_drawn(families: Path, tmp_path: Path) -> None:
     written = {path.name for path in write_figures(families, tmp_path / "new")}
     assert written == {
         "showcase-digits-1.svg",
+        "showcase-kernel_line-1.svg",
         "band-kernel_line.svg",
         "kernels-kernel_line.svg",
-        *(
-            f"showcase-{task}-{at}.svg"
-            for task in ("reversal", "recall", "translation")
-            for at in (1, 2)
-        ),
+        *(f"showcase-{task}-{at}.svg" for task in SENTENCES for at in (1, 2)),
+        *(f"steps-{task}.html" for task in ("digits", "kernel_line", *SENTENCES)),
     }
     assert {path.name for path in (tmp_path / "new").iterdir()} == written
 
