@@ -106,8 +106,8 @@ def _task(contest: Contest) -> str:
         unit = contest.catalog.metric(contest.metric).unit
         score = with_interval(alone.mean.estimate, alone.mean.low, alone.mean.high)
         name = contest.catalog.label(alone.variant)
-        told = f"{name} alone, {f'{score} {unit}'.strip()}: there is nothing to compare it with."
-        return " ".join(filter(None, (told, _holes(contest))))
+        only = f"{name} alone, {f'{score} {unit}'.strip()}: there is nothing to compare it with."
+        return " ".join(filter(None, (only, _holes(contest))))
     if not _repeated(contest):
         told = (_leaders(contest, leaders), _learned(contest), _holes(contest))
         return " ".join(filter(None, told))
@@ -167,7 +167,7 @@ def _step(step: Interval) -> str:
 
 
 def _against_baseline(contest: Contest) -> str:
-    if contest.baseline is None:
+    if contest.baseline is None or contest.baseline not in contest.compared:
         return "The baseline has no score here, so no difference is tested."
     label = contest.catalog.label
     better = [line.variant for line in contest.ranking if line.better_than_baseline]
