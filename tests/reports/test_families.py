@@ -135,7 +135,9 @@ def test_diagnostics_are_correlated_with_real_tasks(text: str) -> None:
 
 
 def test_pairs_with_few_shared_variants_are_counted(text: str) -> None:
-    assert "further pairs of a diagnostic and a task on real data, of 2 diagnostics, share" in text
+    assert (
+        "4 further pairs of a diagnostic and a task on real data, of 3 diagnostics, share" in text
+    )
     assert "| recall | digits | 3 |" not in text
 
 
