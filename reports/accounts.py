@@ -236,6 +236,6 @@ def commands_section(folder: RunFolder) -> Section:
     )
     text = Text(
         "Each line computes one cell again, whatever else the run contained. "
-        "Links in the column “cells” of the tables lead here."
+        "Links in the column “Seeds” of the tables lead here."
     )
     return Section(key="commands", title="Commands that reproduce each cell", blocks=(text, table))

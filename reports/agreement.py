@@ -112,22 +112,16 @@ def _text(agreement: Agreement) -> str:
     return f"{value} [{low}, {high}]"
 
 
-def _too_few(found: list[Line]) -> Table:
-    return Table(
-        key="agreement-few",
-        title=f"Too few: pairs that share fewer than {LEAST_VARIANTS} variants",
-        columns=(
-            Column(title="Diagnostic"),
-            Column(title="Task on real data"),
-            Column(title="Variants", numeric=True),
-        ),
-        rows=tuple(
-            (
-                Entry(text=one.title),
-                Entry(text=other.title),
-                Entry(text=str(agreement.variants), sort=agreement.variants),
-            )
-            for one, other, agreement in found
-        ),
-        folded=True,
+def _too_few(found: list[Line]) -> Text:
+    """What the table leaves out, counted; a line for each of hundreds would tell no more."""
+    tasks = len({one.task for one, _, _ in found})
+    return Text(
+        f"{_pairs(len(found))} of a diagnostic and a task on real data, of {tasks} "
+        f"diagnostic{'s' if tasks != 1 else ''}, share fewer than {LEAST_VARIANTS} variants and "
+        "have no number: each task has a contest of its own.",
+        "note",
     )
+
+
+def _pairs(count: int) -> str:
+    return f"{count} further pair{'s' if count != 1 else ''}"

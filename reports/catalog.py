@@ -137,6 +137,15 @@ class Catalog:
         )
 
 
+def uncapitalized(title: str) -> str:
+    """A title inside a sentence; abbreviations stay.
+
+    >>> uncapitalized("Exact match"), uncapitalized("BLEU"), uncapitalized("F1 of sub-tokens")
+    ('exact match', 'BLEU', 'F1 of sub-tokens')
+    """
+    return title[:1].lower() + title[1:] if title[1:2].islower() else title
+
+
 def _unique_labels(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     shorts = {name: clean(entry.get("short") or name) for name, entry in entries.items()}
     seen = [*shorts.values()]

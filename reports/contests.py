@@ -75,13 +75,28 @@ class Contest:
         """Mean score of each variant that has one, ranked or not."""
         return {name: t_interval([*by_seed.values()]) for name, by_seed in self.scores.items()}
 
+    @property
+    def most_seeds(self) -> int:
+        """Seeds of the variant that has most."""
+        return max((len(by_seed) for by_seed in self.scores.values()), default=0)
+
     @cached_property
     def compared(self) -> dict[str, Ranked]:
-        """Ranks and differences to the baseline, without variants of a red certificate."""
-        fair = {name: found for name, found in self.scores.items() if name not in self.red}
+        """Ranks and differences to the baseline, without variants of a red certificate.
+
+        Where some have several seeds, variants with one are left out: nothing tells them from any
+        other, so that the best of them would open the first rank for all.
+        """
+        least = min(2, self.most_seeds)
+        fair = {
+            name: found
+            for name, found in self.scores.items()
+            if name not in self.red and len(found) >= least
+        }
         if self.better == "none" or not fair:
             return {}
-        return {line.variant: line for line in rank(fair, self.better, baseline=self.baseline)}
+        base = self.baseline if self.baseline in fair else None
+        return {line.variant: line for line in rank(fair, self.better, baseline=base)}
 
     def lost_seeds(self, variant: str) -> tuple[int, int]:
         """Seeds that are no better than not looking, and all seeds; (0, 0) where none can tell.
@@ -130,7 +145,10 @@ class Contest:
 
     @property
     def ranking(self) -> list[Ranked]:
-        """Lines by rank, best first; empty where the preset ranks nothing."""
+        """Lines by rank, best first; empty where the preset ranks nothing.
+
+        With one seed each they are in the order of their scores, and their ranks mean nothing.
+        """
         return [*self.compared.values()] if self.catalog.ranks else []
 
     @cached_property
@@ -225,16 +243,29 @@ def _usual(cells: pd.DataFrame, column: str) -> str:
 
 
 def _differing(value: str, others: set[str]) -> str:
-    """A selector with those options alone that differ from the others'; `encoder=birnn`."""
+    """A selector with those options alone that differ from the others'; `encoder=rnn[cell=gru]`."""
     mine = parse(value)
     theirs = [other for one in others if (other := parse(one)).name == mine.name]
     shown = [mine.name] if len(theirs) < len(others) else []
     for key, chosen in mine.options.items():
         if all(other.options.get(key) == chosen for other in theirs):
             continue
-        names = "+".join(one.name for one in chosen) if isinstance(chosen, tuple) else chosen
-        shown.append(f"{key}={names}")
+        if isinstance(chosen, tuple):
+            rivals = [one for other in theirs for one in _selectors(other.options.get(key))]
+            shown.append(f"{key}={'+'.join(_told(one, rivals) for one in chosen)}")
+        else:
+            shown.append(f"{key}={chosen}")
     return ", ".join(shown)
+
+
+def _selectors(value: object) -> tuple[Selector, ...]:
+    return value if isinstance(value, tuple) else ()
+
+
+def _told(one: Selector, rivals: list[Selector]) -> str:
+    """The name of a component, with what tells it from others of that name."""
+    alike = {other.show() for other in rivals if other.name == one.name} - {one.show()}
+    return f"{one.name}[{_differing(one.show(), alike)}]" if alike else one.name
 
 
 def _groups(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:

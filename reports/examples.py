@@ -9,43 +9,51 @@ from reports.folder import Outcome, RunFolder
 from reports.maps import Map, attention_maps
 
 MAPS_PER_TASK = 2
+MAPS_BESIDE_A_SHOWCASE = 1
+"""Of a task whose own examples are drawn and stepped through anyway."""
 MAPS_PER_FIGURE = 8
 SAMPLES_PER_TASK = 3
 
 Found = Mapping[str, tuple[Outcome, Mapping[str, Any]]]
 
 
-def first_artifacts(folder: RunFolder, key: str = "") -> dict[str, Found]:
-    """Artifacts by task and variant, of the first seed that has some, or some under a key."""
-    found: dict[str, dict[str, tuple[Outcome, Mapping[str, Any]]]] = {}
+def artifacts_of_one_seed(folder: RunFolder, key: str = "") -> dict[str, Found]:
+    """Artifacts by task and variant, or those with something under a key.
+
+    Examples of a task may differ between seeds, so all are of one: the seed of which most variants
+    left some, the lowest of several.
+    """
+    stored: dict[str, dict[int, dict[str, tuple[Outcome, Mapping[str, Any]]]]] = {}
     for outcome in sorted(folder.of_kind("quality"), key=lambda outcome: outcome.cell.seed):
-        here = found.setdefault(outcome.cell.task, {})
-        if outcome.cell.variant not in here:
-            data = folder.artifact(outcome)
-            if data.get(key) if key else data:
-                here[outcome.cell.variant] = (outcome, data)
-    return {task: here for task, here in sorted(found.items()) if here}
+        data = folder.artifact(outcome)
+        if data.get(key) if key else data:
+            here = stored.setdefault(outcome.cell.task, {}).setdefault(outcome.cell.seed, {})
+            here.setdefault(outcome.cell.variant, (outcome, data))
+    return {task: max(seeds.values(), key=len) for task, seeds in sorted(stored.items())}
 
 
 def first_map(folder: RunFolder, variant: str, task: str) -> Map | None:
     """The first map that a variant left on a task, as a person types it; None without one."""
-    for selector, found in first_artifacts(folder).items():
-        open_data = folder.catalog.is_open(selector)
-        if folder.catalog.task_label(selector) == task and variant in found:
-            for entry in found[variant][1].get("attention") or ():
-                if entry.get("weights"):
-                    return _map("", entry, hidden=not open_data)
+    for outcome in sorted(folder.of_kind("quality"), key=lambda outcome: outcome.cell.seed):
+        selector = outcome.cell.task
+        if outcome.cell.variant != variant or folder.catalog.task_label(selector) != task:
+            continue
+        for entry in folder.artifact(outcome).get("attention") or ():
+            if entry.get("weights"):
+                return _map("", entry, hidden=not folder.catalog.is_open(selector))
     return None
 
 
 def attention_section(folder: RunFolder, legend: Legend, *, publish: bool) -> Section:
     """Maps of the variants on the same example, beside the gold alignment."""
     blocks: list[Block] = []
-    for task, found in first_artifacts(folder).items():
+    for task, found in artifacts_of_one_seed(folder).items():
         hidden = publish and not folder.catalog.is_open(task)
         if hidden:
             blocks.append(_withheld(folder, task, "tokens are replaced by their positions"))
-        for at, title in enumerate(_titles(found)[:MAPS_PER_TASK], start=1):
+        own = any(data.get("showcase") for _, data in found.values())
+        most = MAPS_BESIDE_A_SHOWCASE if own else MAPS_PER_TASK
+        for at, title in enumerate(_titles(found)[:most], start=1):
             maps = _maps(folder, found, title, legend, hidden=hidden)
             name = f"{folder.catalog.task_label(task)}, example {at}" if hidden else title
             words = {
@@ -53,7 +61,7 @@ def attention_section(folder: RunFolder, legend: Legend, *, publish: bool) -> Se
                 "description": "Weights of each variant, source across, output down.",
                 "caption": "Black is 0, white is 1. Each row is one output token. Small squares "
                 "are the gold alignment, which the first map shows alone. "
-                f"Task {folder.catalog.task_label(task)}, seed {_seeds(found)}.",
+                f"Task {folder.catalog.task_label(task)}, seed {seed_of(found)}.",
             }
             if maps:
                 blocks.append(attention_maps(f"attention-{len(blocks) + 1}", words, maps))
@@ -62,10 +70,9 @@ def attention_section(folder: RunFolder, legend: Legend, *, publish: bool) -> Se
     return Section(key="attention", title="Attention maps", blocks=tuple(blocks))
 
 
-def _seeds(found: Found) -> str:
-    return ", ".join(
-        str(seed) for seed in sorted({outcome.cell.seed for outcome, _ in found.values()})
-    )
+def seed_of(found: Found) -> int:
+    """The seed that artifacts are of."""
+    return next(iter(found.values()))[0].cell.seed
 
 
 def _titles(found: Found) -> list[str]:
@@ -126,7 +133,7 @@ def _matrix(rows: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
 def samples_section(folder: RunFolder, legend: Legend, *, publish: bool) -> Section:
     """What the variants wrote on the same examples."""
     blocks: list[Block] = []
-    for task, found in first_artifacts(folder).items():
+    for task, found in artifacts_of_one_seed(folder).items():
         if not any(data.get("samples") for _, data in found.values()):
             continue
         if publish and not folder.catalog.is_open(task):

@@ -8,13 +8,18 @@ from reports.contests import Contest
 from reports.folder import RunFolder
 from reports.numbers import with_interval
 from reports.summary import join
-from results.statistics import Interval
 
 NO_FAMILY = "Further tasks"
 HOW_TO_READ = (
-    "One line a task. The best variant is the contender with the best mean; the verdict says from "
-    "which of uniform attention and the baseline the statistics of its task's table tell it. "
-    "Scores of different tasks are not comparable."
+    "One line a comparison. The best variant is the contender with the best mean among those with "
+    "several seeds, where there are some; the verdict says from which of uniform attention and the "
+    "baseline the statistics of its task's table tell it. Scores are means over the seeds of the "
+    "column, with 95% t intervals, and a score from fewer is marked. Scores of different tasks are "
+    "not comparable."
+)
+ALONE = (
+    "What ran in a network of its own, on the same task: the score says what the network does, not "
+    "what its attention does."
 )
 
 
@@ -71,28 +76,67 @@ def families_section(folder: RunFolder) -> Section | None:
     found = families(folder)
     if not found:
         return None
-    rows = [_row(family, contest) for family, here in found.items() for contest in here]
+    pairs = [(family, contest) for family, here in found.items() for contest in here]
+    told = [(family, contest) for family, contest in pairs if len(contest.scores) != 1]
+    alone = [(family, contest) for family, contest in pairs if len(contest.scores) == 1]
     table = Table(
         key="families-table",
         title="Best variant of each task",
         columns=(
             *(Column(title=head) for head in ("Family", "Task", "Best variant")),
-            Column(title="Score", numeric=True),
+            *(Column(title=head, numeric=True) for head in ("Score", "Seeds")),
             Column(title="Verdict"),
             *(Column(title=head, numeric=True) for head in ("Uniform", "Baseline")),
             Column(title="Without a network"),
         ),
-        rows=tuple(rows),
+        rows=tuple(_row(family, contest) for family, contest in told),
     )
     blocks: list[Block] = [Text(HOW_TO_READ), table]
+    if alone:
+        blocks += [Text(ALONE), _alone(alone)]
     return Section(key="families", title="Families at a glance", blocks=tuple(blocks))
 
 
+def _alone(found: list[tuple[str, Contest]]) -> Table:
+    """Scores that stand in no comparison."""
+    return Table(
+        key="families-alone",
+        title="Variants without a competitor in their network",
+        columns=(
+            *(Column(title=head) for head in ("Family", "Task", "Variant")),
+            *(Column(title=head, numeric=True) for head in ("Score", "Seeds")),
+            Column(title="Without a network"),
+        ),
+        rows=tuple(
+            (
+                *_head(family, contest),
+                Entry(text=contest.catalog.label(name)),
+                _score(contest, name),
+                Entry(text=str(contest.most_seeds), sort=contest.most_seeds),
+                _without(contest),
+            )
+            for family, contest in found
+            for name in contest.scores
+        ),
+    )
+
+
 def _row(family: str, contest: Contest) -> tuple[Entry, ...]:
-    known = contest.catalog
     best = best_contender(contest)
-    levels = without_levels(contest)
-    first = next(iter(levels), "")
+    return (
+        *_head(family, contest),
+        Entry(text=contest.catalog.label(best) if best else NO_VALUE),
+        _score(contest, best),
+        Entry(text=str(contest.most_seeds), sort=contest.most_seeds),
+        Entry(text=verdict(contest)),
+        _score(contest, _floor(contest)),
+        _score(contest, contest.baseline or ""),
+        _without(contest),
+    )
+
+
+def _head(family: str, contest: Contest) -> tuple[Entry, Entry]:
+    known = contest.catalog
     return (
         Entry(text=family_title(family), href=f"#{family_key(family)}"),
         Entry(
@@ -102,22 +146,28 @@ def _row(family: str, contest: Contest) -> tuple[Entry, ...]:
                 known.metric(contest.metric).arrow,
             ),
         ),
-        Entry(text=known.label(best) if best else NO_VALUE),
-        _score(contest.means.get(best)),
-        Entry(text=verdict(contest)),
-        _score(contest.means.get(_floor(contest))),
-        _score(contest.means.get(contest.baseline or "")),
-        Entry(
-            text=f"{first} {level_text(levels[first])}" if first else NO_VALUE,
-            sort=levels[first].estimate if first else "",
-        ),
     )
 
 
-def _score(mean: Interval | None) -> Entry:
+def _score(contest: Contest, variant: str) -> Entry:
+    mean = contest.means.get(variant)
     if mean is None:
         return Entry(text=NO_VALUE, sort="")
-    return Entry(text=with_interval(mean.estimate, mean.low, mean.high), sort=mean.estimate)
+    fewer = f"{mean.count} of {contest.most_seeds} seeds"
+    return Entry(
+        text=with_interval(mean.estimate, mean.low, mean.high),
+        sort=mean.estimate,
+        marks=(fewer,) if mean.count < contest.most_seeds else (),
+    )
+
+
+def _without(contest: Contest) -> Entry:
+    levels = without_levels(contest)
+    first = next(iter(levels), "")
+    return Entry(
+        text=f"{first} {level_text(levels[first])}" if first else NO_VALUE,
+        sort=levels[first].estimate if first else "",
+    )
 
 
 def _floor(contest: Contest) -> str:
@@ -125,9 +175,9 @@ def _floor(contest: Contest) -> str:
 
 
 def best_contender(contest: Contest) -> str:
-    """The contender with the best mean, empty without one."""
+    """The contender with the best mean of those that are compared, empty without one."""
     side = 1.0 if contest.better == "lower" else -1.0
-    fair = [name for name in contest.contenders if contest.better != "none"]
+    fair = [name for name in contest.contenders if name in contest.compared]
     return min(fair, key=lambda name: (side * contest.means[name].estimate, name), default="")
 
 
@@ -142,7 +192,7 @@ def verdict(contest: Contest) -> str:
     best, floor, base = best_contender(contest), _floor(contest), contest.baseline
     if not best:
         return "no score"
-    if max(mean.count for mean in contest.means.values()) < 2:
+    if contest.most_seeds < 2:
         return "one seed: nothing can be told"
     ranks = {line.variant: line.rank for line in contest.ranking}
     if contest.ranking[0].variant != best:

@@ -122,9 +122,16 @@ class RunFolder:
         ]
 
     def artifact(self, outcome: Outcome) -> Mapping[str, Any]:
-        """Attention maps and samples of a cell; empty if it left none."""
-        found = self.store.read_artifact(outcome.record.id)
-        return found if isinstance(found, Mapping) else {}
+        """Attention maps and samples of a cell, read once; empty if it left none."""
+        id_ = outcome.record.id
+        if id_ not in self._artifacts:
+            found = self.store.read_artifact(id_)
+            self._artifacts[id_] = found if isinstance(found, Mapping) else {}
+        return self._artifacts[id_]
+
+    @cached_property
+    def _artifacts(self) -> dict[str, Mapping[str, Any]]:
+        return {}
 
 
 def read_folder(path: Path) -> RunFolder:

@@ -8,6 +8,7 @@ from typing import Any
 
 from reports.beside import beside_the_ranking
 from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text
+from reports.catalog import uncapitalized
 from reports.contests import Contest
 from reports.families import families, family_key, family_title, members
 from reports.folder import RunFolder
@@ -32,8 +33,11 @@ HOW_TO_READ = (
     "Scores are means over seeds with 95% t intervals. Variants share a rank (marked =) if the "
     "data cannot tell them from the best of their group, after Holm's correction over all pairs; "
     "so a noisy variant may share a rank with a better one. Differences are to the baseline on the "
-    "same seeds, with Holm-adjusted p values."
+    "same seeds, with Holm-adjusted p values. A variant with fewer seeds is marked, and one "
+    "seed has no interval and no rank. A test with three seeds has little power: an equal rank "
+    "proves no equality."
 )
+ONE_SEED = "One seed each: no interval is known, and nothing is ranked."
 
 
 def ranked_sections(folder: RunFolder) -> list[Section]:
@@ -74,18 +78,19 @@ def _speed_place(folder: RunFolder, contest: Contest) -> str:
 
 
 def _table(folder: RunFolder, contest: Contest, lines: list[dict[Any, Any]]) -> Table:
-    notes = Notes()
+    notes, metric = Notes(), contest.catalog.metric(contest.metric)
     columns = _columns(contest, _speed_place(folder, contest))
     timed = any(outcome.cell.kind == "speed" for outcome in folder.outcomes)
     # a run that timed nothing needs no footnote that says so for each variant
     kept = [timed or column.title not in FROM_SPEED_CELLS for column in columns]
     rows = tuple(_row(folder, contest, line, notes, kept) for line in lines)
+    single = contest.most_seeds == 1
     return Table(
         key=f"ranked-{contest.key.removeprefix('contest-')}",
-        title=f"{contest.title}: {contest.catalog.metric(contest.metric).title.lower()}",
+        title=f"{contest.title}: {uncapitalized(metric.title)}{', one seed' if single else ''}",
         columns=tuple(compress(columns, kept)),
         rows=rows,
-        notes=tuple(notes.sentences),
+        notes=(*notes.sentences, *([ONE_SEED] if single and contest.catalog.ranks else ())),
         dimmed=tuple(line["selector"] in contest.red for line in lines),
     )
 
@@ -115,7 +120,7 @@ def _columns(contest: Contest, where: str) -> tuple[Column, ...]:
             help="All trained numbers of the model, and how many more than the baseline has.",
         ),
         Column(title="FLOPs", unit="forward", numeric=True, help=exact),
-        Column(title="Cells", numeric=True, help="Leads to the commands that reproduce them."),
+        Column(title="Seeds", numeric=True, help="Leads to the commands that reproduce them."),
     )
 
 
@@ -129,7 +134,7 @@ def _row(
     """Entries of the columns that are kept; the others leave no footnote."""
     variant = str(line["selector"])
     why = why_no_score(folder, contest, variant)
-    if line["seeds"] == 1:
+    if line["seeds"] == 1 < contest.most_seeds:
         why = f"{why} {line['variant']} has one seed, so no interval is known.".strip()
     if math.isnan(line["score"]):
         score = notes.hole(why or f"{line['variant']} has no score.")
@@ -155,9 +160,14 @@ def _row(
         *(partial(_cost, folder, contest, line, cost, notes) for cost in COSTS),
         lambda: _parameters(contest, line, notes),
         lambda: _flops(folder, contest, line, notes),
-        lambda: Entry(text=str(len(cells)), sort=len(cells), href=anchor),
+        lambda: Entry(text=_counted(line["seeds"], cells), sort=line["seeds"], href=anchor),
     )
     return tuple(make() for make in compress(made, kept))
+
+
+def _counted(scored: int, cells: Sequence[str]) -> str:
+    """Seeds with a score, and those asked where it is fewer."""
+    return str(scored) if scored == len(cells) else f"{scored} of {len(cells)}"
 
 
 def interval_text(

@@ -100,14 +100,15 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
 def _lead(folder: RunFolder) -> str:
     variants = {outcome.cell.variant for outcome in folder.outcomes}
     tasks = {outcome.cell.task for outcome in folder.outcomes if outcome.cell.kind == "quality"}
+    timed = any(outcome.cell.kind == "speed" for outcome in folder.outcomes)
+    what = "quality, speed and memory" if timed else "quality and the cost of training"
     return (
-        f"{len(variants)} variants on {len(tasks)} tasks, with quality, speed and memory. "
+        f"{len(variants)} variants on {len(tasks)} tasks, with {what}. "
         "The command below computes it all again."
     )
 
 
 def _facts(folder: RunFolder) -> tuple[tuple[str, str], ...]:
-    seeds = {outcome.cell.seed for outcome in folder.of_kind("quality")}
     ends = sorted(outcome.record.finished for outcome in folder.outcomes if outcome.record.finished)
     when = "unknown" if not ends else " to ".join(dict.fromkeys((ends[0][:10], ends[-1][:10])))
     hours = sum(outcome.record.seconds for outcome in folder.outcomes) / 3600
@@ -115,8 +116,16 @@ def _facts(folder: RunFolder) -> tuple[tuple[str, str], ...]:
     return (
         ("Preset", catalog.preset or "none"),
         ("Baseline", catalog.label(catalog.baseline) if catalog.baseline else "none"),
-        ("Seeds", str(len(seeds))),
+        ("Seeds", _seeds(folder)),
         ("Cells", counts(folder)),
         ("Measured (UTC)", when),
         ("Cell time", f"{hours:.2f} h"),
     )
+
+
+def _seeds(folder: RunFolder) -> str:
+    """How many seeds, and in how many comparisons it is fewer."""
+    counts = [contest.most_seeds for contest in folder.contests]
+    seeds = {outcome.cell.seed for outcome in folder.of_kind("quality")}
+    few = sum(count < len(seeds) for count in counts)
+    return f"{len(seeds)}, fewer in {few} of {len(counts)} comparisons" if few else str(len(seeds))

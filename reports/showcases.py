@@ -8,16 +8,18 @@ weights for each output, as figure 2 of Chan et al. (2016).
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Rectangle
 
 from reports.blocks import Figure, clean
-from reports.examples import first_artifacts
-from reports.folder import RunFolder
+from reports.catalog import uncapitalized
+from reports.examples import artifacts_of_one_seed
+from reports.folder import Outcome, RunFolder
 from reports.maps import Map, attention_maps
+from reports.numbers import plain
 from reports.style import COLORS, INK, draw
 
 MOST_EXAMPLES = 3
@@ -26,7 +28,13 @@ MOST_MAPS = 4
 MOST_STEPS = 8
 """Of one picture; the page steps through all."""
 LINE_LETTERS = 78
+HARD = 0.9
+"""Mean largest weight from which on weights are called hard: one place is read at a time."""
 SHADE = COLORS[2]
+KINDS = (
+    "the best variant with soft weights and, where there is one, the best with hard weights (on "
+    f"average {HARD:.0%} or more on one place). The score beside a name is that of this network."
+)
 SHADING = "The shade of a place is the square root of its weight, so that small weights show."
 
 
@@ -49,6 +57,8 @@ class Shown:
 
     variant: str
     title: str
+    query: tuple[str, ...]
+    """Names of what was asked for, one a row of weights."""
     said: tuple[str, ...]
     source: tuple[str, ...]
     weights: tuple[tuple[float, ...], ...]
@@ -56,8 +66,20 @@ class Shown:
     reference: str
     output: str
     picture: Picture | None
+    scored: str = ""
+    """Score of this very network, as `BLEU 16.7`; one that learned nothing looks at nothing."""
     begins: tuple[int, ...] = ()
     """Places of the source at which another sentence begins, where the task has sentences."""
+
+    @property
+    def name(self) -> str:
+        """The variant, and its score where it is known."""
+        return f"{self.variant}, {self.scored}" if self.scored else self.variant
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether nearly all of each row is on one place."""
+        return sum(max(row) for row in self.weights) >= HARD * len(self.weights)
 
 
 Showcase = dict[str, list[Shown]]
@@ -65,15 +87,16 @@ Showcase = dict[str, list[Shown]]
 
 
 def showcases(folder: RunFolder) -> dict[str, Showcase]:
-    """Showcases by task; of each variant those of the first seed that left some."""
+    """Showcases by task, all of one seed."""
     found = {}
-    for task, artifacts in first_artifacts(folder, key="showcase").items():
+    for task, artifacts in artifacts_of_one_seed(folder, key="showcase").items():
         here: Showcase = {}
         for variant in _order(folder, task, artifacts):
-            entries = (artifacts[variant][1].get("showcase") or ())[:MOST_EXAMPLES]
-            label = folder.catalog.label(variant)
-            shown = [_shown(label, one, at) for at, one in enumerate(entries, start=1)]
-            usable = {one.title: one for one in shown if one is not None}
+            outcome, data = artifacts[variant]
+            entries = (data.get("showcase") or ())[:MOST_EXAMPLES]
+            label, score = folder.catalog.label(variant), _score(folder, outcome)
+            shown = [read_shown(label, one, at) for at, one in enumerate(entries, start=1)]
+            usable = {one.title: replace(one, scored=score) for one in shown if one is not None}
             if usable:
                 here[variant] = [*usable.values()]
         if here:
@@ -91,7 +114,18 @@ def _order(folder: RunFolder, task: str, found: Iterable[str]) -> list[str]:
     return [*rest[: MOST_VARIANTS - len(floors)], *floors]
 
 
-def _shown(name: str, entry: Mapping[str, Any], at: int) -> Shown | None:
+def _score(folder: RunFolder, outcome: Outcome) -> str:
+    """Metric and value of the network that an artifact is of."""
+    for contest in folder.contests:
+        if outcome.record.id in contest.seeds(outcome.cell.variant):
+            value = contest.scores.get(outcome.cell.variant, {}).get(outcome.cell.seed)
+            title = uncapitalized(folder.catalog.metric(contest.metric).title)
+            return "" if value is None else f"{title} {plain(value)}"
+    return ""
+
+
+def read_shown(name: str, entry: Mapping[str, Any], at: int) -> Shown | None:
+    """An entry of an artifact, by the name of its variant; None without weights."""
     weights = _matrix(entry.get("weights") or ())
     if not weights or not weights[0]:
         return None
@@ -101,6 +135,7 @@ def _shown(name: str, entry: Mapping[str, Any], at: int) -> Shown | None:
     return Shown(
         variant=name,
         title=clean(entry.get("title") or f"example {at}"),
+        query=tuple(clean(word) for word in entry.get("query") or ()),
         said=tuple(clean(word) for word in said),
         source=source,
         weights=weights,
@@ -176,15 +211,19 @@ def showcase_figure(key: str, task: str, runs: Sequence[Shown]) -> Figure:
 
 
 def two_kinds(runs: Sequence[Shown]) -> list[Shown]:
-    """The first variant, and of the others the one with the most peaked weights: soft and hard."""
-    first, *rest = (one for one in runs if one.picture is not None)
-    return [first, min(rest, key=_entropy)] if rest else [first]
+    """The best variant with soft weights and the best with hard ones; the best two of one kind.
+
+    Runs come best first, so that a variant which learned nothing stands beside another one only
+    where there is no better one of its kind.
+    """
+    pictured = [one for one in runs if one.picture is not None]
+    soft = [one for one in pictured if not one.is_hard]
+    hard = [one for one in pictured if one.is_hard]
+    return [*soft[:1], *hard[:1]] if soft and hard else pictured[:2]
 
 
-def _entropy(one: Shown) -> float:
-    """Mean entropy of the weights of an output (nats)."""
-    total = sum(-w * math.log(w) for row in one.weights for w in row if w > 0)
-    return total / len(one.weights)
+def _kind(one: Shown) -> str:
+    return f"{'hard' if one.is_hard else 'soft'}: {one.name}"
 
 
 def _words(task: str, title: str, form: str) -> dict[str, str]:
@@ -198,7 +237,7 @@ def _words(task: str, title: str, form: str) -> dict[str, str]:
 def _text(key: str, task: str, runs: Sequence[Shown]) -> Figure:
     maps = [
         Map(
-            title=one.variant,
+            title=f"{one.variant}\n{one.scored}" if one.scored else one.variant,
             query=one.said,
             source=one.source,
             weights=one.weights,
@@ -216,7 +255,7 @@ def _shades(weights: Iterable[float]) -> list[float]:
 
 def _overlay(key: str, task: str, runs: Sequence[Shown]) -> Figure:
     steps = min(MOST_STEPS, max(len(one.weights) for one in runs))
-    form = f"One column an output, one row a variant. {SHADING}"
+    form = f"One column an output, one row a variant; {KINDS} {SHADING}"
 
     def paint(figure: Any) -> None:
         grid = figure.subplots(len(runs), steps, squeeze=False)
@@ -226,7 +265,16 @@ def _overlay(key: str, task: str, runs: Sequence[Shown]) -> Figure:
             for at, axes in enumerate(line[: len(one.weights)]):
                 _places(axes, one, at)
                 word = one.said[at] if at < len(one.said) else ""
-                axes.set_title(f"{one.variant}\n{word}" if at == 0 else f"\n{word}", fontsize=8.0)
+                axes.set_title(word, fontsize=8.0)
+            line[0].text(
+                0.0,
+                1.22,
+                _kind(one),
+                transform=line[0].transAxes,
+                fontsize=8.5,
+                weight="bold",
+                parse_math=False,
+            )
 
     size = (max(3.2, 1.45 * steps), 1.95 * len(runs))
     return draw(key, _words(task, runs[0].title, form), paint, size=size)
@@ -266,7 +314,9 @@ def _one_color() -> Any:
 def _sound(key: str, task: str, runs: Sequence[Shown]) -> Figure:
     picture = runs[0].picture
     assert picture is not None
-    form = f"The sound, and below it a row of weights for each output, black is 1. {SHADING}"
+    form = (
+        f"The sound, and below it a row of weights for each output, black is 1; {KINDS} {SHADING}"
+    )
     heights = [1.1, *(0.4 + 0.13 * len(one.weights) for one in runs)]
 
     def paint(figure: Any) -> None:
@@ -277,7 +327,7 @@ def _sound(key: str, task: str, runs: Sequence[Shown]) -> Figure:
             below.grid(visible=False)
             shades = [_shades(row) for row in one.weights]
             below.imshow(shades, cmap="gray_r", vmin=0, vmax=1, aspect="auto", clip_on=False)
-            below.set_title(one.variant, fontsize=8.0)
+            below.set_title(_kind(one), fontsize=8.0)
             below.set_xticks([])
             below.set_yticks(range(len(one.said)), labels=[word[:12] for word in one.said])
             below.tick_params(length=0, labelsize=6.5, pad=2)
@@ -318,7 +368,7 @@ def _shaded(axes: Any, one: Shown, lines: Sequence[Sequence[int]]) -> None:
     axes.set_xlim(0, LINE_LETTERS + 2)
     axes.set_ylim(len(lines), 0)
     says = f": says {one.said[0]}" if one.said else ""
-    axes.set_title(f"{one.variant}{says}", fontsize=8.5)
+    axes.set_title(f"{one.name}{says}", fontsize=8.5)
     shades = _shades(one.weights[0])
     for row, line in enumerate(lines):
         left = 0.0

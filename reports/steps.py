@@ -1,11 +1,11 @@
 """The view that a reader steps through: data of the showcases, small enough to stand in a page.
 
-`data` of a block: `variants` (names), `sources` (lists of words), and `examples`, each with
-`title`, `reference`, `picture` (or null) and `runs`, one a variant (or null): `said`, `source` (a
-place in `sources`), `output`, `begins` (places where a sentence begins), `grid`, `weights`
-(thousandths, one row a word said) and `gold` (places with a link, one list a row, or null). A
-picture is `rows`, `columns` and `gray` (base64 of one byte a pixel); `grid` says how many rows and
-columns of places the weights of a run belong to, and is null where they are words.
+`data` of a block: `variants` (names with scores), `sources` (lists of words), and `examples`, each
+with `title`, `reference`, `picture` (or null) and `runs`, one a variant (or null): `said`,
+`source` (a place in `sources`), `output`, `begins` (places where a sentence begins), `grid`,
+`weights` (thousandths, one row a word said) and `gold` (places with a link, one list a row, or
+null). A picture is `rows`, `columns` and `gray` (base64 of one byte a pixel); `grid` says how many
+rows and columns of places the weights of a run belong to, and is null where they are words.
 """
 
 import base64
@@ -17,10 +17,11 @@ from reports.folder import RunFolder
 from reports.showcases import Picture, Showcase, Shown, showcase_figures, showcases, titles
 
 HOW_TO_READ = (
-    "Examples that each task brings along, answered by the trained networks of the lowest seed. "
-    "In the page, choose a variant and an example and step through the output with the buttons, "
-    "the slider or the arrow keys; ground is shaded by the square root of the weight, and gold "
-    "links have a dashed frame. One example shows how a mechanism looks, not how good it is."
+    "Examples that each task brings along, answered by trained networks of one seed, whose score "
+    "stands beside the name. In the page, choose a variant and an example and step through the "
+    "output with the buttons, the slider, the arrow keys, Home or End; ground is shaded by the "
+    "square root of the weight, and gold links have a dashed frame. One example shows how a "
+    "mechanism looks, not how good it is."
 )
 
 
@@ -33,9 +34,14 @@ def steps_section(folder: RunFolder) -> Section | None:
     blocks: list[Block] = [Text(HOW_TO_READ)]
     for at, (task, showcase) in enumerate(found.items(), start=1):
         title = folder.catalog.task_label(task)
-        blocks.append(Steps(key=f"steps-{at}", title=title, data=steps_data(showcase)))
+        blocks += step_blocks(at, title, showcase)
         blocks += [replace(figure, still=f"steps-{at}") for figure in figures[task]]
     return Section(key="steps", title="Step through the weights", blocks=tuple(blocks))
+
+
+def step_blocks(at: int, title: str, showcase: Showcase) -> tuple[Block, ...]:
+    """The view of one task."""
+    return (Steps(key=f"steps-{at}", title=title, data=steps_data(showcase)),)
 
 
 def steps_data(showcase: Showcase) -> dict[str, Any]:
@@ -53,7 +59,7 @@ def steps_data(showcase: Showcase) -> dict[str, Any]:
                 "runs": [None if run is None else _run(run, sources) for run in runs],
             }
         )
-    names = [shown[0].variant for shown in showcase.values()]
+    names = [shown[0].name for shown in showcase.values()]
     return {"variants": names, "examples": examples, "sources": [list(words) for words in sources]}
 
 

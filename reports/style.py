@@ -17,6 +17,10 @@ from reports.blocks import Figure, clean
 PAPER, INK, RULE, REST = "#ffffff", "#1f2328", "#d0d7de", "#a8b0b8"
 MOST_LINES = 7
 _TAG = re.compile(r"<[^>]+>")
+_ID = re.compile(r' id="([^"]+)"')
+_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_EMPTY = re.compile(r"<g(?: id=\"[^\"]*\")?(?:/>|>\s*</g>)")
+_DRAWN = re.compile(r'(<path[^>]*? d="|transform=")([^"]*)')
 
 # Okabe and Ito (2008) without yellow, which vanishes on paper; ink stands for their black.
 COLORS = (INK, "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -122,7 +126,7 @@ def _finish(svg: str, key: str, title: str, description: str) -> str:
     """Drop the prolog, make ids unique in the page, and add the words."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
-    svg = _TAG.sub(lambda tag: _prefixed(tag.group(), key), svg)
+    svg = _TAG.sub(lambda tag: _prefixed(tag.group(), key), _slim(svg))
     head, rest = svg.split(">", 1)
     names = f'role="img" aria-labelledby="{key}-title {key}-desc"'
     words = (
@@ -130,6 +134,29 @@ def _finish(svg: str, key: str, title: str, description: str) -> str:
         f'<desc id="{key}-desc">{html.escape(description)}</desc>'
     )
     return "\n".join(line.rstrip() for line in f"{head} {names}>{words}{rest}".splitlines()) + "\n"
+
+
+def _slim(svg: str) -> str:
+    """Without ids that nothing points at, groups of nothing, and digits below 1/100 of a point."""
+    used = {*re.findall(r"url\(#([^)]+)\)", svg), *re.findall(r'href="#([^"]+)"', svg)}
+    svg = _TAG.sub(lambda tag: _short(tag.group(), used), svg)
+    smaller = _EMPTY.sub("", svg)
+    while smaller != svg:
+        svg, smaller = smaller, _EMPTY.sub("", smaller)
+    return re.sub(r"\n\s*(?=\n)|(?<=\n) +", "", svg)
+
+
+def _short(tag: str, used: set[str]) -> str:
+    tag = _ID.sub(lambda found: found.group() if found.group(1) in used else "", tag)
+    return _DRAWN.sub(lambda found: found.group(1) + _rounded(found.group(2)), tag)
+
+
+def _rounded(drawn: str) -> str:
+    """Coordinates with two decimals; factors of a scale keep theirs."""
+    if "scale" in drawn or "matrix" in drawn:
+        return drawn
+    shorter = _NUMBER.sub(lambda found: f"{float(found.group()):.2f}", drawn)
+    return re.sub(r"\s*\n\s*", " ", shorter).strip()
 
 
 def _prefixed(tag: str, key: str) -> str:

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from statistics import median
+from statistics import fmean, median
 
 import pandas as pd
 
 from reports.blocks import Block, Bullets, Section, Text
 from reports.contests import Contest
 from reports.folder import RunFolder
-from reports.numbers import percent, with_interval
+from reports.numbers import percent, plain, with_interval
 from results.statistics import Interval, Ranked
 
 MOST_NAMES = 6
@@ -57,7 +57,8 @@ def join(texts: Sequence[str]) -> str:
     """
     shown = [*texts[:MOST_NAMES]]
     if len(texts) > MOST_NAMES:
-        shown.append(f"{len(texts) - MOST_NAMES} others")
+        rest = len(texts) - MOST_NAMES
+        shown.append(f"{rest} other{'s' if rest > 1 else ''}")
     return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
 
 
@@ -100,6 +101,13 @@ def _repeated(contest: Contest) -> bool:
 
 def _task(contest: Contest) -> str:
     leaders = _leading(contest)
+    if len(contest.ranking) == 1:
+        alone = leaders[0]
+        unit = contest.catalog.metric(contest.metric).unit
+        score = with_interval(alone.mean.estimate, alone.mean.low, alone.mean.high)
+        name = contest.catalog.label(alone.variant)
+        only = f"{name} alone, {f'{score} {unit}'.strip()}: there is nothing to compare it with."
+        return " ".join(filter(None, (only, _holes(contest))))
     if not _repeated(contest):
         told = (_leaders(contest, leaders), _learned(contest), _holes(contest))
         return " ".join(filter(None, told))
@@ -109,6 +117,7 @@ def _task(contest: Contest) -> str:
         _against_baseline(contest),
         _controls(contest, leaders),
         _learned(contest),
+        _without(contest),
         _parity(contest, leaders),
         _holes(contest),
     ]
@@ -132,7 +141,7 @@ def _leaders(contest: Contest, leaders: list[Ranked]) -> str:
     if not _repeated(contest):
         return f"One seed each, so nothing can be told apart; the best mean is {score}."
     if len(leaders) == 1:
-        behind = f"ahead of all {others} others" if others else "alone"
+        behind = f"ahead of all {others} others" if others > 1 else "ahead of the other"
         return f"Choose {label(best.variant)}, {score}, {behind}."
     together = join([label(line.variant) for line in leaders])
     lead = f"the best mean has {label(best.variant)} with {score}"
@@ -147,13 +156,9 @@ def _cheapest(contest: Contest, variants: list[str]) -> str:
         return ""
     first, *rest = sorted(known, key=lambda name: known[name].estimate)
     text = _step(known[first])
-    close = [name for name in rest if not known[first].high < known[name].low]
+    if any(known[first].high >= known[name].low for name in rest):
+        return ""
     label = contest.catalog.label
-    if close:
-        return (
-            f"Of these {label(first)} has the shortest mean step, {text}, but its interval "
-            f"overlaps that of {join([label(name) for name in close])}."
-        )
     return f"Of these {label(first)} has the shortest step, {text}; it is the cheap choice."
 
 
@@ -162,7 +167,7 @@ def _step(step: Interval) -> str:
 
 
 def _against_baseline(contest: Contest) -> str:
-    if contest.baseline is None:
+    if contest.baseline is None or contest.baseline not in contest.compared:
         return "The baseline has no score here, so no difference is tested."
     label = contest.catalog.label
     better = [line.variant for line in contest.ranking if line.better_than_baseline]
@@ -204,9 +209,12 @@ def _controls(contest: Contest, leaders: Iterable[Ranked]) -> str:
     if shams:
         parts.append(f"{label(shams[0])} is the baseline under another name, and ties as it must.")
     if lazy:
+        subject = (
+            f"The control {lazy[0]} is" if len(lazy) == 1 else f"The controls {join(lazy)} are"
+        )
         parts.append(
-            f"The control {join(lazy)} is among the best: at this budget the task does not show "
-            "what attention is for."
+            f"{subject} among the best: these seeds and this budget do not show what attention is "
+            "for here."
         )
     return " ".join(parts)
 
@@ -232,6 +240,15 @@ def _learned(contest: Contest) -> str:
     if partly:
         said.append(f"Some seeds are not above uniform attention: {join(partly)}.")
     return " ".join(said) or "Every seed of every contender beats uniform attention on validation."
+
+
+def _without(contest: Contest) -> str:
+    """Say so where no network is needed to do as well."""
+    if not contest.without or not contest.contenders or contest.beats_the_rest:
+        return ""
+    best, by_seed = next(iter(contest.without.items()))
+    level = plain(fmean(by_seed.values()))
+    return f"None is better in every seed than {best}, which needs no network: {level}."
 
 
 def _parity(contest: Contest, leaders: Iterable[Ranked]) -> str:

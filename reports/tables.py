@@ -55,6 +55,7 @@ def _contest_lines(
     contest: Contest, costs: Costs, certificates: Certificates
 ) -> list[dict[str, object]]:
     means, ranked, base = contest.means, contest.compared, contest.catalog.baseline
+    ranks = contest.catalog.ranks and contest.most_seeds > 1
     lines: list[dict[str, Any]] = []
     for variant in contest.variants:
         line = ranked.get(variant)
@@ -63,7 +64,7 @@ def _contest_lines(
             {
                 "contest": contest.key,
                 "task": contest.title,
-                "rank": float(line.rank) if line and contest.catalog.ranks else math.nan,
+                "rank": float(line.rank) if line and ranks else math.nan,
                 "variant": contest.catalog.label(variant),
                 "selector": variant,
                 "marks": ", ".join(marks(contest, variant, certificates)),
@@ -72,7 +73,7 @@ def _contest_lines(
                 **bounds("score", means.get(variant, NOTHING)),
                 "seeds": means.get(variant, NOTHING).count,
                 **bounds("difference", difference or NOTHING),
-                "p_adjusted": line.p_adjusted if line and contest.catalog.ranks else math.nan,
+                "p_adjusted": line.p_adjusted if line and ranks else math.nan,
                 **_costs(contest, variant, costs, base),
             }
         )
@@ -153,6 +154,8 @@ def marks(contest: Contest, variant: str, certificates: Certificates) -> list[st
     }
     if flags["wiring differs"] or flags["search differs"]:
         flags["other backbone"] = False
+    scored, most = len(contest.scores.get(variant, ())), contest.most_seeds
+    flags[f"{scored} of {most} seeds"] = 0 < scored < most
     lost, seeds = contest.lost_seeds(variant)
     flags[f"{lost} of {seeds} seeds lost"] = lost > 0 and not catalog.flag(variant, "control")
     return [text for text, holds in flags.items() if holds]

@@ -129,15 +129,19 @@ class RegressionTask(Task):
         return [
             Sample(
                 ", ".join(f"{number:.2f}" for number in x.tolist()),
-                *(f"{float(y * self.deviation + self.mean):.3f}" for y in (true, answer)),
+                *(f"{float(y):.3f}" for y in (true, answer)),
             )
             for x, true, answer in zip(
                 batch.frames[0] * self.spread + self.center,
-                batch.values[0, :, 0],
-                said[0, :, 0],
+                self.in_units(batch.values[0]),
+                self.in_units(said[0]),
                 strict=True,
             )
         ][:count]
+
+    def in_units(self, values: Float[Tensor, "T K"]) -> Float[Tensor, "T K"]:
+        """Answers in the units of the data."""
+        return values * self.deviation.to(values) + self.mean.to(values)
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
         """The first input of training points; an answer has no name."""

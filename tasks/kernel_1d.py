@@ -7,6 +7,7 @@ learning", https://d2l.ai, section 11.2.
 Deviations: answers are compared with the function itself, without noise, at random points.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +22,8 @@ from tasks._regression import Points, RegressionTask
 
 RANGE = 5.0
 """Inputs lie between zero and this."""
+SHOWN = 51
+"""Points of the curve that is shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,10 +108,19 @@ class Kernel1d(RegressionTask):
 
     def showcase(self) -> Batch:
         """The whole curve, as one example with a point every tenth of a unit."""
-        x = torch.linspace(0, RANGE, 51)
+        x = torch.linspace(0, RANGE, SHOWN)
         batch = self._asked(Points(x.unsqueeze(-1), function(x)))
         truth = " ".join(f"{y:.2f}" for y in function(x).tolist())
-        return replace(batch, names=("2 sin(x) + x at 51 points",), references=(truth,))
+        # outputs are numbers, so that targets are free to name the points
+        targets = torch.arange(1, SHOWN + 1).unsqueeze(0)
+        title = f"2 sin(x) + x at {SHOWN} points"
+        return replace(batch, targets=targets, names=(title,), references=(truth,))
+
+    def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
+        """The input of training points, and of the points of the showcase."""
+        if source or not any(ids):
+            return super().tokens(ids, source=source)
+        return [f"{RANGE * (number - 1) / (SHOWN - 1):.2f}" for number in ids]
 
     @staticmethod
     def _draw(count: int, generator: torch.Generator) -> Points:

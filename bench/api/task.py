@@ -449,6 +449,10 @@ class Task:
         """
         return None
 
+    def in_units(self, values: Float[Tensor, "T K"]) -> Float[Tensor, "T K"]:
+        """Predicted numbers as the data have them, for figures; undoes what standardizes them."""
+        return values
+
     def picture(self, batch: Batch, row: int) -> Picture | None:
         """The first source of one example as a picture, where it is one."""
         return None

@@ -166,7 +166,7 @@ def _said(task: Task, answer: Answer, row: int) -> list[str]:
     """What was said at each scored place of one example: a word, or numbers."""
     mask = answer.batch.mask[row]
     if answer.values is not None:
-        lines = answer.values[row][mask].tolist()
+        lines = task.in_units(answer.values[row][mask]).tolist()
         return [" ".join(f"{value:.3g}" for value in line) for line in lines]
     said = answer.batch.targets if task.decodes or answer.predicted is None else answer.predicted
     return _words(task, answer.batch, row, said[row][mask].tolist(), source=False)

@@ -1,5 +1,6 @@
 // Steps through weights, output by output; without it the page shows still figures.
-// All words go in as text, never as markup.
+// All words go in as text, never as markup. A link such as report.html#step=steps-1:2:1:4 opens
+// the second variant's first example at its fourth output.
 (() => {
   "use strict";
 
@@ -106,15 +107,20 @@
     const where = make("output");
     const stage = make("div", "", "stage");
     stage.tabIndex = 0;
+    stage.setAttribute("role", "group");
+    stage.setAttribute("aria-label", "Source, shaded by weight; arrow keys step");
     const said = make("p", "", "said");
     const told = make("p", "", "told");
     told.setAttribute("aria-live", "polite");
     const reference = make("p", "", "told");
     const tools = make("div", "", "walk");
-    tools.append(variantLabel, exampleLabel, back, slider, next, where);
+    const along = make("span", "", "along");
+    along.append(back, slider, next, where);
+    tools.append(variantLabel, exampleLabel, along);
     root.append(tools, stage, said, told, reference);
 
     function show(step) {
+      const held = document.activeElement;
       const one = data.examples[example.value];
       const run = one.runs[variant.value];
       stage.replaceChildren();
@@ -122,15 +128,20 @@
       reference.textContent = one.reference ? `Reference: ${one.reference}` : "";
       if (!run) {
         told.textContent = "This variant left no weights for this example.";
+        where.textContent = "";
+        for (const control of [slider, back, next]) control.disabled = true;
         return;
       }
       const last = run.weights.length - 1;
       const at = Math.min(Math.max(step, 0), last);
       slider.max = last;
       slider.value = at;
+      slider.setAttribute("aria-valuetext", `${at + 1} of ${last + 1}: ${run.said[at] ?? ""}`);
       slider.disabled = last === 0;
       back.disabled = at === 0;
       next.disabled = at === last;
+      // a button that is switched off would take the keyboard's place in the page with it
+      if (back.disabled && held === back || next.disabled && held === next) stage.focus();
       where.textContent = `${at + 1} of ${last + 1}`;
       const source = data.sources[run.source];
       const drawn = run.grid && one.picture ? paint(one.picture, run, at) : words(source, run, at);
@@ -153,15 +164,27 @@
     back.addEventListener("click", () => show(now() - 1));
     next.addEventListener("click", () => show(now() + 1));
     root.addEventListener("keydown", (event) => {
-      const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (!move || ["SELECT", "INPUT"].includes(event.target.tagName)) return;
+      const move = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
+      const changed = event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
+      if (!move || changed || ["SELECT", "INPUT"].includes(event.target.tagName)) return;
       event.preventDefault();
       show(now() + move);
     });
     root.hidden = false;
     const still = root.parentElement.querySelector(`[data-still="${root.id}"]`);
     if (still) still.open = false;
-    show(0);
+    function follow() {
+      const asked = location.hash.match(/^#step=([\w-]+):(\d+):(\d+):(\d+)$/);
+      if (asked?.[1] !== root.id) return false;
+      const places = asked.slice(2).map((place) => Number(place) - 1);
+      if (!data.variants[places[0]] || !data.examples[places[1]]) return false;
+      [variant.value, example.value] = places;
+      show(places[2]);
+      root.scrollIntoView({ block: "nearest" });
+      return true;
+    }
+    addEventListener("hashchange", follow);
+    if (!follow()) show(0);
   }
 
   document.querySelectorAll(".steps").forEach(prepare);

@@ -51,7 +51,7 @@ def families_catalog() -> dict[str, Any]:
     for beta in BETAS:
         name = f"nadaraya_watson[beta={beta}]"
         names["variants"][name] = {**names["variants"]["scaled_dot"], "short": name}
-    names["metrics"]["first_band"] = {"title": "Weight in the first band", "unit": "fraction"}
+    names["metrics"]["band_width"] = {"title": "Width of the kernel", "unit": "deviations"}
     return names
 
 
@@ -83,8 +83,8 @@ def _scored(task: str, name: str, seed: int) -> Record:
 
 def _banded(beta: int, seed: int) -> Record:
     cell = quality_cell(KERNEL, f"nadaraya_watson[beta={beta}]", seed)
-    band = 1 - math.exp(-beta / 4) + 0.01 * seed
-    values = {"token_accuracy": 0.9 - 0.01 * beta, "first_band": band}
+    band = 2.3 * beta**-0.5 + 0.01 * seed
+    values = {"token_accuracy": 0.9 - 0.01 * beta, "band_width": band}
     rows = [Row(metric=name, value=value, split="test") for name, value in values.items()]
     return record(cell, "ok", rows)
 
@@ -128,12 +128,34 @@ def _shown(
     }
 
 
+def _curve(beta: int) -> dict[str, Any]:
+    """A kernel over points of a line, as tasks of regression store it."""
+    x = [at / 4 for at in range(9)]
+    mass = [[math.exp(-beta * (key - asked) ** 2 / 2) for key in x] for asked in x]
+    weights = [[value / sum(row) for value in row] for row in mass]
+    names = [f"{value:.2f}" for value in x]
+    return {
+        "title": "a whole curve",
+        "query": names,
+        "source": names,
+        "weights": weights,
+        "gold": None,
+        "reference": " ".join(names),
+        "output": "",
+        "said": names,
+        "picture": None,
+    }
+
+
 def write_families(folder: Path, *, seeds: int = 3) -> Path:
     """Write the run folder with the showcases of two seeds, which differ."""
     records = families_records(seeds)
     write_run(folder, records=records, catalog_data=families_catalog(), tasks=[REVERSAL])
     for finished in records:
         name, task = str(finished.cell["variant"]), str(finished.cell["task"])
+        beta = next((beta for beta in BETAS if name == f"nadaraya_watson[beta={beta}]"), None)
+        if beta and finished.cell["seed"] == 0:
+            write_json(folder / "artifacts" / f"{finished.id}.json", {"showcase": [_curve(beta)]})
         if name in VARIANTS and finished.cell["seed"] in (0, 1):
             shown = showcase(task, name)
             if finished.cell["seed"] == 1:

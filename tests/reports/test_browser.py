@@ -159,6 +159,36 @@ def test_buttons_and_arrow_keys_step_through(
     assert current(document, "steps-3") == "the"
 
 
+def test_home_and_end_lead_to_the_ends_and_keep_the_keyboard(
+    families_report: RenderedReport, tmp_path: Path
+) -> None:
+    script = """
+    const root = document.getElementById("steps-4");
+    const [back, next] = ["Previous", "Next"].map((name) =>
+      root.querySelector(`[aria-label="${name} output"]`));
+    const press = (key) => root.querySelector(".stage").dispatchEvent(
+      new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+    press("End"); press("ArrowLeft"); press("Home"); press("ArrowRight");
+    back.focus(); back.click();
+    root.dataset.held = document.activeElement.className;
+    press("End");
+    """
+    document = act(families_report, script, tmp_path)
+    assert "4 of 4" in view(document, "steps-4")
+    # the button at the end of the way is off, and what had the focus would have lost it
+    assert 'data-held="stage"' in document
+    assert 'aria-valuetext="4 of 4: ."' in document
+
+
+def test_a_link_opens_an_output(families_report: RenderedReport, tmp_path: Path) -> None:
+    document, _ = visit(families_report.html, "step=steps-4:2:1:3", tmp_path)
+    assert current(document, "steps-4") == "sits"
+    assert current(document, "steps-3") == "the"
+    for wrong in ("step=steps-4:99:1:1", "step=steps-4:1:1:999", "step=nothing:1:1:1"):
+        document, _ = visit(families_report.html, wrong, tmp_path)
+        assert current(document, "steps-4") in ("the", ".")
+
+
 def test_another_variant_and_example_can_be_chosen(
     families_report: RenderedReport, tmp_path: Path
 ) -> None:

@@ -62,6 +62,32 @@ def test_the_page_decides_about_paper_and_ink() -> None:
     assert "<style" not in text
 
 
+def test_slim_drawings_keep_words_and_the_ids_that_are_used() -> None:
+    token = ' id="x" transform="1.23456" <g></g>'
+    one = Map(title="m", query=(token[:14], "b"), source=("a",), weights=((0.5,), (0.5,)))
+    svg = attention_maps("maps", WORDS, [one]).svg
+    assert ' id="x" trans' in svg.replace("&quot;", '"')
+    assert not re.search(r"<g(/>|>\s*</g>)", svg)
+    assert not re.search(r'<path[^>]* d="[^"]*\.\d{3}', svg)
+    used = set(re.findall(r"url\(#([^)]+)\)", svg)) | set(re.findall(r'href="#([^"]+)"', svg))
+    assert set(re.findall(r'<(?!title|desc)[^>]*\bid="([^"]+)"', svg)) - {"x"} <= used
+
+
+def test_maps_of_the_same_words_name_them_once() -> None:
+    one = Map(title="m", query=("sat", "."), source=("a", "b"), weights=((1.0, 0.0),) * 2)
+    other = Map(title="n", query=("stood", "."), source=("a", "b"), weights=((1.0, 0.0),) * 2)
+    assert attention_maps("maps", WORDS, [one, one]).svg.count(">sat<") == 1
+    assert attention_maps("maps", WORDS, [one, other]).svg.count(">stood<") == 1
+
+
+def test_mere_numbers_of_places_are_named_every_fifth() -> None:
+    places = tuple(str(at) for at in range(1, 31))
+    one = Map(title="m", query=places, source=places, weights=((0.1,) * 30,) * 30)
+    svg = attention_maps("maps", WORDS, [one]).svg
+    assert svg.count(">25<") == 2
+    assert ">24<" not in svg
+
+
 @pytest.mark.parametrize("token", ["$x$", "_a", "</text>", "漢字", "a" * 50])
 def test_maps_print_any_token(token: str) -> None:
     one = Map(title="m", query=(token, "b"), source=(token,), weights=((1.0,), (0.0,)))

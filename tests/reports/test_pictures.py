@@ -1,36 +1,57 @@
 """Figures for documents, under names that documents can rely on."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
-from synthetic_families import BETAS
+from synthetic_families import BETAS, write_families
 
 from bench.shows import report
 from reports.folder import read_folder
-from reports.pictures import option_figures, write_figures
+from reports.kernels import kernel_figures
+from reports.pictures import write_figures
 from results.store import NotARunFolder
+
+SENTENCES = ("reversal", "recall", "translation")
 
 
 def test_every_example_of_every_showcase_is_drawn(families: Path, tmp_path: Path) -> None:
     written = {path.name for path in write_figures(families, tmp_path / "new")}
     assert written == {
         "showcase-digits-1.svg",
-        "option-kernel_line-first_band.svg",
-        *(
-            f"showcase-{task}-{at}.svg"
-            for task in ("reversal", "recall", "translation")
-            for at in (1, 2)
-        ),
+        "showcase-kernel_line-1.svg",
+        "band-kernel_line.svg",
+        "kernels-kernel_line.svg",
+        *(f"showcase-{task}-{at}.svg" for task in SENTENCES for at in (1, 2)),
+        *(f"steps-{task}.html" for task in ("digits", "kernel_line", *SENTENCES)),
     }
     assert {path.name for path in (tmp_path / "new").iterdir()} == written
 
 
-def test_a_metric_of_bands_is_drawn_against_the_option(families: Path) -> None:
-    (figure,) = option_figures(read_folder(families))
-    assert figure.title == "Weight in the first band against beta, kernel_line"
+def test_width_and_errors_are_drawn_against_the_bandwidth(families: Path) -> None:
+    curves, _ = kernel_figures(read_folder(families))
+    assert "kernel_line" in curves.title
     for beta in BETAS:
-        assert f">{beta}<" in figure.svg
-    assert "nadaraya_watson" in figure.svg
+        assert f">{beta**-0.5:g}<" in curves.svg
+    assert ">nadaraya_watson<" in curves.svg
+    assert "Means over 3 seeds" in curves.caption
+
+
+def test_kernels_stand_in_the_order_of_their_bandwidths(families: Path) -> None:
+    _, maps = kernel_figures(read_folder(families))
+    assert re.findall(r">bandwidth ([\d.]+)<", maps.svg) == ["1", "0.5", "0.25"]
+    assert "a whole curve" in maps.title
+
+
+def test_kernels_of_a_red_certificate_are_not_drawn(tmp_path: Path) -> None:
+    run = write_families(tmp_path / "run")
+    name = f"nadaraya_watson[beta={BETAS[0]}]"
+    path = run / "certificates.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    found[name] = {"passed": [], "skipped": {}, "failed": {"oracle": "off"}, "expected": []}
+    path.write_text(json.dumps(found), encoding="utf-8")
+    assert kernel_figures(read_folder(run)) == []
 
 
 def test_runs_without_showcases_have_no_figures(demo: Path, tmp_path: Path) -> None:

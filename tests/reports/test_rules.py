@@ -76,9 +76,36 @@ def test_ties_share_a_rank_and_one_seed_has_no_interval(tmp_path: Path) -> None:
     records = [scored(BASE, 0, 0.5), scored("scaled_dot", 0, 0.6)]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
     text = render(folder).markdown.read_text(encoding="utf-8")
-    assert text.count("| 1= |") == 2
-    assert "has one seed, so no interval is known." in text
+    assert "| 1= |" not in text
+    assert "**0." not in text
+    assert "### reversal: token accuracy, one seed" in text
+    assert "One seed each: no interval is known, and nothing is ranked." in text
     assert "One seed each, so nothing can be told apart" in text
+
+
+def test_a_single_seed_beside_several_has_a_mark_and_no_rank(tmp_path: Path) -> None:
+    low, high = {BASE: 0.5}, {"scaled_dot": 0.8, "shaw_rpr": 0.82}
+    records = [
+        scored(name, seed, level + 0.001 * seed + 1e-4 * seed * seed * (name == BASE))
+        for name, level in (low | high).items()
+        for seed in range(5)
+    ]
+    records.append(scored("lstmn", 0, 0.99))
+    folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
+    text = render(folder).markdown.read_text(encoding="utf-8")
+    (row,) = [line for line in text.splitlines() if line.startswith("| — |") and "lstmn" in line]
+    assert "*(1 of 5 seeds)*" in row
+    assert "**" not in row
+    # the best of one seed opens no rank that the others would join
+    assert ranked_table(load(folder), catalog(), {}).set_index("selector").loc[BASE, "rank"] == 3
+    assert "Choose shaw_rpr" in text
+
+
+def test_a_variant_alone_is_not_chosen(tmp_path: Path) -> None:
+    records = [scored(BASE, seed, 0.5 + 0.01 * seed) for seed in range(3)]
+    folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
+    text = render(folder).markdown.read_text(encoding="utf-8")
+    assert "there is nothing to compare it with." in text
 
 
 def test_a_clear_winner_is_chosen(tmp_path: Path) -> None:
@@ -186,3 +213,5 @@ def test_contests_of_one_task_are_told_apart_by_what_differs():
     assert _differing(birnn, {"pool[encoder=embed,width=8]"}) == "encoder=birnn"
     assert _differing(birnn, others) == "encoder=birnn, width=8"
     assert _differing("rnn[width=4]", {birnn}) == "rnn"
+    lstm = birnn.replace("gru", "lstm")
+    assert _differing(birnn, {lstm, "pool[encoder=embed,width=8]"}) == "encoder=birnn[cell=gru]"

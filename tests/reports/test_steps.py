@@ -37,6 +37,7 @@ def shown(**changes: Any) -> Shown:
     one = Shown(
         variant="v",
         title="t",
+        query=("a", "b"),
         said=("a", "b"),
         source=("x", "y", "z", "w"),
         weights=((0.1, 0.2, 0.3, 0.4), (1.0, 0.0, 0.0, 0.0)),
@@ -61,8 +62,8 @@ def test_weights_have_three_digits_and_sources_are_stored_once(folder: RunFolder
 
 def test_the_best_variant_comes_first_and_the_floor_is_there(folder: RunFolder) -> None:
     names = steps_data(showcases(folder)[TRANSLATION])["variants"]
-    assert names[0] == "shaw_rpr"
-    assert names[-1] == "no_attention"
+    assert names[0].startswith("shaw_rpr, BLEU ")
+    assert names[-1].startswith("no_attention, BLEU ")
     assert len(names) <= MOST_VARIANTS
 
 
@@ -136,12 +137,22 @@ def test_each_kind_of_source_has_its_figure(one: Shown, form: str) -> None:
     assert "other" in figure.svg
 
 
-def test_of_many_variants_a_picture_shows_the_best_and_the_most_different() -> None:
-    flat = ((0.25,) * 4,) * 2
-    soft = shown(variant="soft", picture=PICTURE, weights=flat)
-    hard = shown(variant="hard", picture=PICTURE, weights=((1.0, 0.0, 0.0, 0.0),) * 2)
-    between = shown(variant="between", picture=PICTURE)
-    assert [one.variant for one in two_kinds([soft, between, hard])] == ["soft", "hard"]
+def test_a_picture_shows_the_best_soft_and_the_best_hard_weights() -> None:
+    hard = ((1.0, 0.0, 0.0, 0.0), (0.0, 0.95, 0.05, 0.0))
+    soft, other = (shown(variant=name, picture=PICTURE) for name in ("soft", "other"))
+    best, failed = (shown(variant=name, picture=PICTURE, weights=hard) for name in ("best", "bad"))
+    assert [one.variant for one in two_kinds([soft, other, best, failed])] == ["soft", "best"]
+    # what reads one place at a time is hard wherever it stands
+    assert [one.variant for one in two_kinds([best, soft, failed])] == ["soft", "best"]
+    assert [one.variant for one in two_kinds([soft, other])] == ["soft", "other"]
+
+
+def test_a_score_stands_beside_each_picture() -> None:
+    hard = shown(variant="h", picture=PICTURE, weights=((1.0, 0.0, 0.0, 0.0),) * 2)
+    runs = [shown(picture=PICTURE, scored="exact match 0.79"), hard]
+    figure = showcase_figure("showcase-x-1", "x", runs)
+    assert ">soft: v, exact match 0.79<" in figure.svg
+    assert ">hard: h<" in figure.svg
 
 
 def test_names_of_files_are_plain() -> None:

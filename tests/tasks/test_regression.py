@@ -12,6 +12,7 @@ from bench.api.resolve import resolve
 from bench.api.trace import Mode
 from bench.plan import Request, quality_cell
 from bench.train.assemble import assemble
+from bench.train.evaluate import showcase_maps
 from tasks._regression import Points, band_width
 from tasks.kernel_1d import Kernel1d, Kernel1dConfig, function
 from tasks.kernel_diabetes import KernelDiabetes, KernelDiabetesConfig
@@ -58,6 +59,18 @@ def test_a_point_that_is_left_out_never_answers_itself():
     np.testing.assert_allclose(itself, task.points.y.numpy(), rtol=1e-4, atol=1e-4)
     weights = backbone(left_out, Mode()).weights[:, 0]
     assert not weights.diagonal().any()
+
+
+def test_the_showcase_names_its_points_and_is_answered_in_units_of_the_data():
+    task, backbone = built("nadaraya_watson[beta=100,learn=false]")
+    (shown,) = showcase_maps(task, backbone, torch.device("cpu"))
+    assert shown["query"][:2] == ["0.00", "0.10"]
+    assert shown["query"][-1] == "5.00"
+    said = [float(word) for word in shown["said"]]
+    truth = [float(word) for word in shown["reference"].split()]
+    # standardized answers would be zero on average, and the curve is 2.8
+    assert np.mean(said) == pytest.approx(np.mean(truth), abs=0.6)
+    assert task.tokens([0, 0], source=False) == ["y", "y"]
 
 
 def test_only_training_points_are_read_and_scaled_by():

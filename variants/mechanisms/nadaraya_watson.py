@@ -215,7 +215,9 @@ class NadarayaWatson(Variant):
         return not (self.config.leave_one_out and key == place)
 
     def _oracle_weights(self, distances: dict[int, Tensor]) -> dict[int, Tensor]:
-        masses = {s: _oracle_kernel(self.kernel, distances[s]) for s in distances}
+        # K(u) / sum K(u) is the same for masses relative to the largest, which never vanish all
+        least = min((float(u.detach()) for u in distances.values()), default=0.0)
+        masses = {s: _oracle_kernel(self.kernel, distances[s], least) for s in distances}
         total = sum(masses.values(), torch.zeros(()))
         if total > 0:
             return {s: masses[s] / total for s in masses}
@@ -245,12 +247,13 @@ def _oracle_distance(query: Tensor, key: Tensor, beta: Tensor) -> Tensor:
     return torch.sqrt(total)
 
 
-def _oracle_kernel(kernel: Kernel, u: Tensor) -> Tensor:
+def _oracle_kernel(kernel: Kernel, u: Tensor, least: float) -> Tensor:
+    """K(u); of kernels without an edge K(u) / K(least), since far tails are zero as numbers."""
     inside = float(u.detach()) <= 1
     if kernel == "gaussian":
-        return torch.exp(-u * u / 2)
+        return torch.exp((least * least - u * u) / 2)
     if kernel == "laplace":
-        return torch.exp(-u)
+        return torch.exp(least - u)
     if kernel == "epanechnikov":
         return 1 - u * u if inside else torch.zeros_like(u)
     if kernel == "triangular":

@@ -32,6 +32,11 @@ def test_every_kernel_equals_the_loops(kernel, regime, equals_oracle):
     equals_oracle(f"nadaraya_watson[kernel={kernel},empty=nearest]", regime)
 
 
+@pytest.mark.parametrize("options", ["beta=1e4,learn=false", "kernel=laplace,beta=1e8,learn=false"])
+def test_a_narrow_kernel_equals_the_loops_though_its_masses_vanish(options, equals_oracle):
+    equals_oracle(f"nadaraya_watson[{options}]", "cross")
+
+
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "triangular", "epanechnikov"])
 def test_a_precision_a_dimension_equals_the_loops_and_matters(kernel, beneath, answer, draw):
     drawn = draw(2, 2, 3, 5, lengths=())
