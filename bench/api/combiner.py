@@ -1,7 +1,7 @@
 """How a decoder reads several sources: combiners, shared by recurrent and transformer decoders."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -38,6 +38,7 @@ States = tuple[Float[Tensor, "B S De"], Bool[Tensor, "B S"] | None]
 """Encoded states of one source, and which of them are real; None says that all are."""
 
 
+@runtime_checkable
 class Residual(Protocol):
     """Norm and residual connection around a sublayer of a transformer block."""
 

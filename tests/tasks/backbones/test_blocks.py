@@ -218,7 +218,7 @@ def test_positions_of_later_blocks_go_on_where_decoding_stopped(build, near):
     whole, _, _, _ = block(x, None, (), LayerPath(), MODES)
     path, parts = LayerPath(), []
     for piece in x.split([1, 3, 2], 1):
-        out, path, _, _ = block(piece, None, None, path, MODES)
+        out, path, _, _ = block(piece, None, (), path, MODES)
         parts.append(out)
     near(torch.cat(parts, 1), whole)
 
