@@ -34,8 +34,13 @@ AttachSlot = Callable[[int, int], Slot]
 Answers = tuple[Float[Tensor, "B L Dv"], tuple[Attended, ...]]
 """One context, and what was attended to in each source."""
 
-States = tuple[Float[Tensor, "B S De"], Bool[Tensor, "B S"] | None]
-"""Encoded states of one source, and which of them are real; None says that all are."""
+
+class States(NamedTuple):
+    """One source behind its encoder."""
+
+    found: Float[Tensor, "B S De"]
+    mask: Bool[Tensor, "B S"] | None
+    """Which states are real; None says that all are."""
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bench.api.call import Attended
-from bench.api.combiner import AttachSlot, Combiner, CombinerSizes
+from bench.api.combiner import AttachSlot, Combiner, CombinerSizes, States
 from bench.api.config import Config
 from bench.api.encoder import Encoded
 from bench.api.facts import Fact
@@ -84,7 +84,7 @@ class Wiring(Claiming):
         """Let every slot prepare its source."""
         if self.combiner is None:
             return ()
-        read = tuple((source.states, source.mask) for source in sources)
+        read = tuple(States(source.states, source.mask) for source in sources)
         return self.combiner.prepare(read, batch.extended)
 
     @property

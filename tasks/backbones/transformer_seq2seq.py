@@ -165,7 +165,7 @@ class TransformerSeq2Seq(Backbone):
             modes = (mode.layer(layer), mode.layer(layer))
             x, _, attended, _ = block(x, text.mask, (), LayerPath(), modes)
             answers.append(attended)
-        return (self.encoder_norms[index](x), text.mask), answers
+        return States(self.encoder_norms[index](x), text.mask), answers
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Run under teacher forcing."""
