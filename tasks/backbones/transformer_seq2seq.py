@@ -36,6 +36,7 @@ from tasks.backbones._decoding import repeated_rows
 from tasks.backbones._sources import embed_source
 
 PLAIN = Mode(want_weights=False)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,9 +303,6 @@ def _source_map(sizes: Sizes, source: int, width: int) -> nn.Module:
     return (
         nn.Linear(frames, width) if frames else embedding_table(sizes.source_vocabs[source], width)
     )
-
-
-T = TypeVar("T")
 
 
 def last_first(layers: Sequence[Sequence[T]]) -> tuple[T, ...]:

@@ -229,15 +229,15 @@ def test_sources_may_change_places_with_their_encoders_and_slots(combiner, netwo
         for part in ("source_embeddings", "encoders", "encoder_norms", "slot_list"):
             if combiner == "flat" and part == "slot_list":
                 continue
-            for one, two in (("0", "1"), ("1", "0")):
+            for one, two in ("01", "10"):
                 if f"{part}.{one}." in name:
-                    swapped[name.replace(f"{part}.{one}.", f"{part}.{two}.", 1)] = value
+                    swapped[name.replace(f"{part}.{one}.", f"{part}.{two}.", 1)] = value.clone()
                     break
             else:
                 continue
             break
         else:
-            swapped[name] = value
+            swapped[name] = value.clone()
     backbone.load_state_dict(swapped)
     turned = replace(batch, sources=batch.sources[::-1])
     near(backbone(turned, Mode()).states, expected)
