@@ -5,6 +5,7 @@ used: projections, scores, softmax, sums, norms and residual connections are wri
 example, one word and one head at a time.
 """
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -224,20 +225,14 @@ def test_rows_may_stand_in_another_order(combiner, network, near):
 def test_sources_may_change_places_with_their_encoders_and_slots(combiner, network, near):
     backbone, batch = network(combiner, (9, 9)), examples()
     expected = backbone(batch, Mode()).states
-    swapped = {}
-    for name, value in backbone.state_dict().items():
-        for part in ("source_embeddings", "encoders", "encoder_norms", "slot_list"):
-            if combiner == "flat" and part == "slot_list":
-                continue
-            for one, two in ("01", "10"):
-                if f"{part}.{one}." in name:
-                    swapped[name.replace(f"{part}.{one}.", f"{part}.{two}.", 1)] = value.clone()
-                    break
-            else:
-                continue
-            break
-        else:
-            swapped[name] = value.clone()
+    # the one slot of `flat` belongs to both
+    parts = "source_embeddings|encoders|encoder_norms" + ("|slot_list" * (combiner != "flat"))
+    swapped = {
+        re.sub(rf"({parts})\.([01])\.", lambda m: f"{m[1]}.{1 - int(m[2])}.", name, count=1): (
+            value.clone()
+        )
+        for name, value in backbone.state_dict().items()
+    }
     backbone.load_state_dict(swapped)
     turned = replace(batch, sources=batch.sources[::-1])
     near(backbone(turned, Mode()).states, expected)
