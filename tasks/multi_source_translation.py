@@ -1,7 +1,8 @@
 """Translation from two languages at once: a German and a French caption into an English one.
 
 Zoph & Knight, 2016, "Multi-source neural translation", https://arxiv.org/abs/1601.00710; Libovický
-& Helcl, 2017, https://arxiv.org/abs/1704.06567. Captions are those of Multi30k (Elliott et al.,
+& Helcl, 2017, https://arxiv.org/abs/1704.06567; in transformers Libovický, Helcl & Mareček, 2018,
+https://arxiv.org/abs/1811.04716. Captions are those of Multi30k (Elliott et al.,
 2016, https://aclanthology.org/W16-3210). `read` leaves one source out, for the best single source;
 `shuffle` gives every example the second source of another one, in training and test, which keeps
 the parameters of two sources and takes away what the second one knows.
@@ -82,6 +83,15 @@ class MultiSourceTranslation(Captions):
         Entrant(variant="scaled_dot", task="multi_source_translation[read=first]"),
         Entrant(variant="scaled_dot", task="multi_source_translation[read=second]"),
         Entrant(variant="scaled_dot", task="multi_source_translation[shuffle=true]"),
+        Entrant(
+            variant="scaled_dot",
+            backbone="transformer_seq2seq[width=96,layers=1,heads=4,combiner=serial]",
+        ),
+        Entrant(
+            variant="scaled_dot",
+            backbone="transformer_seq2seq[width=96,layers=1,heads=4]",
+            task="multi_source_translation[read=second]",
+        ),
     )
     anchors = (
         Anchor(

@@ -106,6 +106,15 @@ class TwoSource(Task):
         Entrant(variant="none_state"),
         Entrant(variant="scaled_dot", task="two_source[read=first]"),
         Entrant(variant="scaled_dot", task="two_source[shuffle=true]"),
+        Entrant(
+            variant="scaled_dot",
+            backbone="transformer_seq2seq[width=64,layers=1,heads=4,combiner=serial]",
+        ),
+        Entrant(
+            variant="scaled_dot",
+            backbone="transformer_seq2seq[width=64,layers=1,heads=4]",
+            task="two_source[read=first]",
+        ),
     )
     facts = frozenset({"gold_alignment", "two_sources"})
     presets = {

@@ -1,14 +1,14 @@
-"""Where attention stands in a recurrent decoder: wirings, and combiners of several sources."""
+"""Where attention stands in a recurrent decoder: wirings."""
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from bench.api.call import Attended
+from bench.api.combiner import AttachSlot, Combiner, CombinerSizes, States
 from bench.api.config import Config
 from bench.api.encoder import Encoded
 from bench.api.facts import Fact
@@ -57,83 +57,6 @@ class WiringSizes(NamedTuple):
     """Units of the summary that came from reading backwards."""
 
 
-AttachSlot = Callable[[int, int], Slot]
-"""(query width, source width) -> slot; what is called for each source that is attended to."""
-
-Answers = tuple[Float[Tensor, "B L Dv"], tuple[Attended, ...]]
-"""One context, and what was attended to in each source."""
-
-
-class Combiner(Claiming):
-    """How a decoder reads its sources: one slot a source, contexts side by side.
-
-    A subclass may join sources before they are read, or their contexts after; memories, states and
-    answers stay one a source.
-    """
-
-    slots: tuple[Slot, ...]
-    context_width: int
-
-    def __init__(self, config: Config, sizes: WiringSizes, attach: AttachSlot) -> None:
-        super().__init__()
-        self.slots = self.make_slots(sizes, attach)
-        # a module list registers the parameters; the tuple above keeps the types
-        self.slot_list = nn.ModuleList(self.slots)
-        self.context_width = sum(slot.output_width for slot in self.slots)
-
-    def make_slots(self, sizes: WiringSizes, attach: AttachSlot) -> tuple[Slot, ...]:
-        """One for each source."""
-        return tuple(attach(sizes.hidden, width) for width in sizes.sources)
-
-    def prepare(
-        self, sources: tuple[Encoded, ...], tokens: Int[Tensor, "B S"] | None
-    ) -> tuple[Memory, ...]:
-        """Let every slot prepare its source; ids belong to the first one."""
-        ids = (tokens, *[None] * (len(sources) - 1))
-        return tuple(
-            slot.prepare(source.states, source.mask, own)
-            for slot, source, own in zip(self.slots, sources, ids, strict=True)
-        )
-
-    def start(
-        self, hidden: Float[Tensor, "B D"], memories: tuple[Memory, ...]
-    ) -> tuple[State, ...]:
-        """Start every slot."""
-        like = hidden.unsqueeze(1)
-        return tuple(
-            slot.start(memory, like) for slot, memory in zip(self.slots, memories, strict=True)
-        )
-
-    def arrange(self, batch: Batch) -> Batch:
-        """Gold and extended ids of a batch as they line up with the weights."""
-        return batch
-
-    def attend(
-        self,
-        query: Float[Tensor, "B L D"],
-        memories: tuple[Memory, ...],
-        states: tuple[State, ...],
-        call: dict[str, Any],
-    ) -> Answers:
-        """Ask every slot and concatenate the contexts; `call` are keywords of `Slot.attend`."""
-        contexts, attended = self.ask(query, memories, states, call)
-        return contexts[0] if len(contexts) == 1 else torch.cat(contexts, -1), attended
-
-    def ask(
-        self,
-        query: Float[Tensor, "B L D"],
-        memories: tuple[Memory, ...],
-        states: tuple[State, ...],
-        call: dict[str, Any],
-    ) -> tuple[list[Tensor], tuple[Attended, ...]]:
-        """The context of every source by itself."""
-        answers = [
-            slot.attend(query, memory, state, **call)
-            for slot, memory, state in zip(self.slots, memories, states, strict=True)
-        ]
-        return [context for context, _ in answers], tuple(attended for _, attended in answers)
-
-
 class Wiring(Claiming):
     """Where attention stands in a recurrent decoder; a combiner holds its slots."""
 
@@ -148,7 +71,8 @@ class Wiring(Claiming):
         self.combiner: Combiner | None = None
         self.context_width = 0
         if self.attends:
-            self.combiner = make("combiner", sizes.combiner, sizes, attach)
+            read = CombinerSizes(sizes.hidden, sizes.sources)
+            self.combiner = make("combiner", sizes.combiner, read, attach)
             self.context_width = self.combiner.context_width
 
     @classmethod
@@ -158,7 +82,10 @@ class Wiring(Claiming):
 
     def prepare(self, sources: tuple[Encoded, ...], batch: Batch) -> tuple[Memory, ...]:
         """Let every slot prepare its source."""
-        return () if self.combiner is None else self.combiner.prepare(sources, batch.extended)
+        if self.combiner is None:
+            return ()
+        read = tuple(States(source.states, source.mask) for source in sources)
+        return self.combiner.prepare(read, batch.extended)
 
     @property
     def slots(self) -> tuple[Slot, ...]:

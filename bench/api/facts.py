@@ -31,6 +31,7 @@ FACTS: Mapping[Fact, str] = MappingProxyType(
         "no_feedback": "no memory of earlier weights",
         "takes_features": "a score that accepts per-key features",
         "open_loop": "decoder states that do not depend on the context",
+        "residual_sublayers": "residual sublayers around attention",
         "source_tokens": "the token ids of the source",
         "grid": "a source that is a picture",
         "source_states": "one state for each source token, in the order of the source",

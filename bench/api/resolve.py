@@ -229,12 +229,12 @@ def canonical_backbone(selector: Selector | str, fixes: Mapping[str, Selector]) 
     """
     asked = parse(selector) if isinstance(selector, str) else selector
     written = registry.canonical("backbone", asked)
-    options = dict(written.options)
+    known = {field.name for field in fields(registry.entry("backbone", asked.name).config)}
     for axis, fixed in fixes.items():
-        if axis not in options:
+        if axis not in known:
             raise Refused(f"the variant fixes {axis}={fixed}, and {asked.name} has no such axis.")
-        options[axis] = (fixed,)
-    return Selector(asked.name, options)
+        written = registry.canonical("backbone", written.with_options(**{axis: (fixed,)}))
+    return written
 
 
 def build_variant(

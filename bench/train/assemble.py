@@ -1,6 +1,6 @@
 """From a cell to a task and a system, with every refusal computed before anything is trained."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from bench.api.loss import JointLoss, Loss, LossSizes
 from bench.api.output import Output, OutputSizes
 from bench.api.registry import DEFAULTS
 from bench.api.resolve import SlotPlace, VariantSpec, build_slot, resolve
-from bench.api.selector import Selector, parse, show_value
+from bench.api.selector import Selector, parse
 from bench.api.task import Sizes, Task
 from bench.api.variant import Impl, Slot
 from bench.train.system import System
@@ -83,9 +83,9 @@ def _encoders(backbone: Selector) -> list[tuple[str, type[Claims]]]:
 
 def cell_refusal(spec: VariantSpec, task: type[Task], backbone: Selector, slot: str) -> str | None:
     """Say why this variant cannot be trained there, or None; needs no data and no device."""
-    for axis, fixed in spec.fixes.items():
-        if show_value(backbone.options.get(axis, ())) != fixed.show():
-            return f"{spec.name} is {axis}={fixed}, and {backbone.name} has no such axis."
+    reason = _fixes_refusal(spec, backbone)
+    if reason is not None:
+        return reason
     # widths are known only once something is built; the slot refuses what does not fit
     facts = _offered(task, backbone) | {slot, "equal_width", "equal_heads"}
     if _feed_width(spec, 1):
@@ -104,6 +104,22 @@ def cell_refusal(spec: VariantSpec, task: type[Task], backbone: Selector, slot: 
     reason = reason or _weights_refusal(parts, wanted, backbone, slot)
     asked = [*_asked(parts, backbone), *_encoders(backbone)]
     return reason or refusal(asked, facts, wanted)
+
+
+def _fixes_refusal(spec: VariantSpec, backbone: Selector) -> str | None:
+    """Say which axis that the variant fixes stands otherwise in the backbone, or None."""
+    config = build_config(
+        registry.entry("backbone", backbone.name).config, backbone.options, backbone.name
+    )
+    has = {field.name: getattr(config, field.name) for field in fields(config)}
+    for axis, fixed in spec.fixes.items():
+        if axis not in has:
+            return f"{spec.name} is {axis}={fixed}, and {backbone.name} has no such axis."
+    for axis, fixed in spec.fixes.items():
+        found = registry.canonical(axis, has[axis])
+        if found.show() != fixed.show():
+            return f"{spec.name} is {axis}={fixed}, and this backbone has {axis}={found}."
+    return None
 
 
 def _output_refusal(spec: VariantSpec, task: type[Task], backbone: Selector) -> str | None:

@@ -127,8 +127,14 @@ def _layers(network: nn.Module) -> list[nn.Module]:
     """Blocks that read the words one above the other, or else the encoder as a whole."""
     encoders = [module for module in network.modules() if isinstance(module, Encoder)]
     root = encoders[0] if encoders else network
-    blocks = [m for m in root.modules() if isinstance(m, Block) and m.cross is None]
-    return list(blocks) or list(encoders[:1])
+    stacks = [m for m in root.modules() if isinstance(m, nn.ModuleList) and _reads_words(m)]
+    # of several sources, the first one is looked at
+    return list(stacks[0]) if stacks else list(encoders[:1])
+
+
+def _reads_words(stack: nn.ModuleList) -> bool:
+    """Whether these are blocks without a source to look at."""
+    return len(stack) > 0 and all(isinstance(m, Block) and m.cross is None for m in stack)
 
 
 def _run(subject: Subject, batch: Batch) -> tuple[Tensor, list[Tensor]]:

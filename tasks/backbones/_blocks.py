@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.api.call import Attended
+from bench.api.combiner import Answers, Combiner
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.source import Memory, State
@@ -133,7 +134,8 @@ class LayerPath(NamedTuple):
     """What one block remembers between steps."""
 
     own: State | None = None
-    cross: State | None = None
+    cross: tuple[State, ...] | None = None
+    """One state a slot of the cross attention."""
     convolution: Tensor | None = None
 
     def select(self, rows: Int[Tensor, " N"]) -> "LayerPath":
@@ -141,23 +143,24 @@ class LayerPath(NamedTuple):
         convolution = self.convolution
         return LayerPath(
             None if self.own is None else self.own.select(rows),
-            None if self.cross is None else self.cross.select(rows),
+            None if self.cross is None else tuple(state.select(rows) for state in self.cross),
             None if convolution is None else convolution.index_select(0, rows),
         )
 
 
 class Block(nn.Module):
-    """Self-attention, optional cross attention, feed-forward."""
+    """Self-attention, optional cross attention to one or several sources, feed-forward."""
 
     def __init__(
-        self, config: BlockConfig, own: Slot, cross: Slot | None = None, *, first: bool = True
+        self, config: BlockConfig, own: Slot, cross: Combiner | None = None, *, first: bool = True
     ) -> None:
         super().__init__()
         width = config.width
         self.adds_positions = config.positions_each_layer and not first
         self.own, self.cross = own, cross
         self.own_around = Sublayer(config)
-        self.cross_around = Sublayer(config) if cross is not None else None
+        sublayers = 0 if cross is None else cross.num_sublayers
+        self.cross_around = nn.ModuleList(Sublayer(config) for _ in range(sublayers))
         self.convolution = (
             ShortConvolution(width, config.short_convolution) if config.short_convolution else None
         )
@@ -168,10 +171,10 @@ class Block(nn.Module):
         self,
         x: Float[Tensor, "B L D"],
         mask: Tensor | None,
-        memory: Memory | None,
+        memories: tuple[Memory, ...],
         path: LayerPath,
         modes: tuple[Mode, Mode],
-    ) -> tuple[Tensor, LayerPath, Attended, tuple[Tensor, Attended] | None]:
+    ) -> tuple[Tensor, LayerPath, Attended, Answers | None]:
         """Run some tokens; returns them, the next path, and what the slots answered."""
         convolved = path.convolution
         if self.adds_positions:
@@ -185,14 +188,14 @@ class Block(nn.Module):
         )
         x = self.own_around.after(x, context)
         crossed = None
-        if self.cross is not None and self.cross_around is not None:
-            asked = self.cross_around.before(x)
-            start = path.cross if path.cross is not None else self.cross.start(memory, asked)
-            crossed = self.cross.attend(asked, memory, start, **modes[1].call())
-            x = self.cross_around.after(x, crossed[0])
+        if self.cross is not None:
+            start = path.cross if path.cross is not None else self.cross.start(x[:, 0], memories)
+            around = [one for one in self.cross_around if isinstance(one, Sublayer)]
+            x, crossed = self.cross.pass_through(x, around, memories, start, modes[1].call())
         if self.around is not None and self.feed is not None:
             x = self.around.after(x, self.feed(self.around.before(x)))
-        after = LayerPath(attended.state, crossed[1].state if crossed else None, convolved)
+        states = tuple(answer.state for answer in crossed[1]) if crossed else None
+        after = LayerPath(attended.state, states, convolved)
         return x, after, attended, crossed
 
 

@@ -72,7 +72,7 @@ class TransformerDecoder(Backbone):
         answers = []
         for index, block in enumerate(self.blocks):
             asked = (mode if index == len(self.blocks) - 1 else quiet).layer(index)
-            x, _, attended, _ = block(x, None, None, LayerPath(), (asked, asked))
+            x, _, attended, _ = block(x, None, (), LayerPath(), (asked, asked))
             answers.append(attended)
         states = self.norm(x)
         return Trace(

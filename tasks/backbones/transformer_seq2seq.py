@@ -1,13 +1,16 @@
 """Transformer encoder-decoder: bidirectional, causal and cross attention.
 
-Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.
+Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3. Several sources have an encoder
+each, and a combiner in every decoder layer: Libovický, Helcl & Mareček, 2018, "Input combination
+strategies for multi-source Transformer decoder", https://arxiv.org/abs/1811.04716, section 3.
 
-Deviations: pre-norm and GELU by default. One slot holds the variant; the others hold
-scaled dot-product attention with sinusoidal positions.
+Deviations: pre-norm and GELU by default. One regime holds the variant, in the slots of all sources
+and layers; the others hold scaled dot-product attention with sinusoidal positions.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Int
@@ -16,13 +19,16 @@ from torch import Tensor, nn
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts, Generated
 from bench.api.call import Attended, Regime
+from bench.api.combiner import Combiner, CombinerSizes, States
+from bench.api.config import AddedLater
+from bench.api.errors import Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace
 from bench.api.search import Said, Search
 from bench.api.selector import Selector
 from bench.api.source import Memory, Tree, tree_map
-from bench.api.task import Batch
+from bench.api.task import Batch, Sizes
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 from tasks.backbones._blocks import Block, BlockConfig, LayerPath, embedding_table, last_norm
@@ -30,6 +36,7 @@ from tasks.backbones._decoding import repeated_rows
 from tasks.backbones._sources import embed_source
 
 PLAIN = Mode(want_weights=False)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +45,16 @@ class TransformerSeq2SeqConfig(BlockConfig):
 
     search: Selector = Selector("greedy")
     """How words are chosen when decoding."""
+    combiner: Annotated[Selector, AddedLater()] = Selector("concat")
+    """How several sources are read; with one source all do the same."""
+
+
+class Layer(NamedTuple):
+    """What one decoder layer answered."""
+
+    own: Attended
+    crossed: tuple[Attended, ...]
+    """One for each slot of the cross attention."""
 
 
 @register(
@@ -55,7 +72,7 @@ class TransformerSeq2Seq(Backbone):
 
     slots = ("cross", "causal", "self")
     reads_frames = True
-    gives = frozenset({"source_states"})
+    gives = frozenset({"source_states", "residual_sublayers"})
 
     def __init__(self, config: TransformerSeq2SeqConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)
@@ -65,10 +82,8 @@ class TransformerSeq2Seq(Backbone):
         self.search: Search = registry.make("search", config.search, sizes)
         self.variant_regime = parts.slot or "cross"
         self.parts_given = parts.facts
-        frames = sizes.frames_of(0)
-        self.source_embedding = (
-            nn.Linear(frames, width) if frames else embedding_table(sizes.source_vocabs[0], width)
-        )
+        sources = range(len(sizes.source_vocabs))
+        self.source_embeddings = nn.ModuleList(_source_map(sizes, n, width) for n in sources)
         self.target_embedding = embedding_table(sizes.target_vocab, width)
 
         def slot(regime: Regime) -> Slot:
@@ -84,12 +99,28 @@ class TransformerSeq2Seq(Backbone):
                 return parts.attach(place)
             return parts.attach_default(place)
 
+        def combiner() -> Combiner:
+            read = CombinerSizes(width, (width,) * len(sources), residual=True)
+            made: Combiner = registry.make(
+                "combiner", config.combiner, read, lambda *widths: slot("cross")
+            )
+            if len(sources) > 1 and made.context_width != width:
+                raise Refused(
+                    f"{config.combiner.name} hands on contexts of width {made.context_width}, and "
+                    f"a residual block adds {width}; use combiner=serial, parallel or flat."
+                )
+            return made
+
         layers = range(config.layers)
-        self.encoder = nn.ModuleList(Block(config, slot("self"), first=n == 0) for n in layers)
-        self.decoder = nn.ModuleList(
-            Block(config, slot("causal"), slot("cross"), first=n == 0) for n in layers
+        self.encoders = nn.ModuleList(
+            nn.ModuleList(Block(config, slot("self"), first=n == 0) for n in layers)
+            for _ in sources
         )
-        self.encoder_norm, self.decoder_norm = last_norm(config), last_norm(config)
+        self.decoder = nn.ModuleList(
+            Block(config, slot("causal"), combiner(), first=n == 0) for n in layers
+        )
+        self.encoder_norms = nn.ModuleList(last_norm(config) for _ in sources)
+        self.decoder_norm = last_norm(config)
         self.project = nn.Linear(width, sizes.target_vocab)
         self.output = parts.output(
             OutputSizes(
@@ -105,31 +136,46 @@ class TransformerSeq2Seq(Backbone):
             )
         )
 
-    def encode(self, batch: Batch, mode: Mode) -> tuple[tuple[Memory, ...], tuple[Attended, ...]]:
-        """Encode the source and let every decoder layer prepare it."""
-        text = batch.sources[0]
-        embedded = embed_source(self.source_embedding, text) * self.scale
-        x = self._blocks(self.encoder)[0].own.variant.embed(embedded, 0)
+    def arrange(self, batch: Batch) -> Batch:
+        """Gold and extended ids as the combiner lines the sources up."""
+        if batch.arranged:
+            return batch
+        return replace(self._combiners()[0].arrange(batch), arranged=True)
+
+    def encode(
+        self, batch: Batch, mode: Mode
+    ) -> tuple[tuple[tuple[Memory, ...], ...], tuple[Attended, ...]]:
+        """Encode every source of an arranged batch and let every decoder layer prepare them.
+
+        Returns:
+            Memories of each layer, and what the slots of the encoders answered, layer by layer.
+        """
+        read = [self._encode_source(index, batch, mode) for index in range(len(batch.sources))]
+        states = tuple(states for states, _ in read)
+        memories = tuple(one.prepare(states, batch.extended) for one in self._combiners())
+        layers = zip(*(answers for _, answers in read), strict=True)
+        return memories, tuple(answer for layer in layers for answer in layer)
+
+    def _encode_source(self, index: int, batch: Batch, mode: Mode) -> tuple[States, list[Attended]]:
+        """States of one source, and what the slots of its encoder answered."""
+        text, blocks = batch.sources[index], self._blocks(self.encoders[index])
+        embedded = embed_source(self.source_embeddings[index], text) * self.scale
+        x = blocks[0].own.variant.embed(embedded, 0)
         answers = []
-        for index, block in enumerate(self._blocks(self.encoder)):
-            modes = (mode.layer(index), mode.layer(index))
-            x, _, attended, _ = block(x, text.mask, None, LayerPath(), modes)
+        for layer, block in enumerate(blocks):
+            modes = (mode.layer(layer), mode.layer(layer))
+            x, _, attended, _ = block(x, text.mask, (), LayerPath(), modes)
             answers.append(attended)
-        x = self.encoder_norm(x)
-        memories = tuple(
-            block.cross.prepare(x, text.mask, batch.extended)
-            for block in self._blocks(self.decoder)
-            if block.cross is not None
-        )
-        return memories, tuple(answers)
+        return States(self.encoder_norms[index](x), text.mask), answers
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Run under teacher forcing."""
+        batch = self.arrange(batch)
         memories, encoded = self.encode(batch, self._mode("self", mode))
         embedded = self.target_embedding(batch.inputs) * self.scale
-        states, context, attended, _ = self.advance(embedded, memories, (), 0, mode)
-        answers = self.variant_answers(encoded, attended)
-        return Trace(states, context, embedded, answers, memories[::-1])
+        states, context, layers, _ = self.advance(embedded, memories, (), 0, mode)
+        answers = self.variant_answers(encoded, layers)
+        return Trace(states, context, embedded, answers, last_first(memories))
 
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Vocabulary projection."""
@@ -137,20 +183,21 @@ class TransformerSeq2Seq(Backbone):
 
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
         """Decode with a cache, by the search that was chosen."""
+        batch = self.arrange(batch)
         memories, encoded = self.encode(batch, self._mode("self", mode))
         walk = TransformerWalk(
-            self, batch, mode, memories, encoded, self.output.begin(batch, (memories[-1],))
+            self, batch, mode, memories, encoded, self.output.begin(batch, last_first(memories))
         )
         return self.search.decode(walk, batch, max_length)
 
     def advance(
         self,
         embedded: Tensor,
-        memories: tuple[Memory, ...],
+        memories: tuple[tuple[Memory, ...], ...],
         paths: Sequence[LayerPath],
         offset: int,
         mode: Mode,
-    ) -> tuple[Tensor, Tensor, list[tuple[Attended, Attended]], list[LayerPath]]:
+    ) -> tuple[Tensor, Tensor, list[Layer], list[LayerPath]]:
         """Read some words: states, context, what the slots of each layer answered, the paths."""
         blocks = self._blocks(self.decoder)
         x = blocks[0].own.variant.embed(embedded, offset)
@@ -161,37 +208,45 @@ class TransformerSeq2Seq(Backbone):
             asked = (modes[0].layer(index), modes[1].layer(index))
             x, path, own, crossed = block(x, None, memories[index], path, asked)
             assert crossed is not None, "decoder blocks have cross attention"
+            context, found = crossed
             after.append(path)
-            answers.append((own, crossed[1]))
-        return self.decoder_norm(x), crossed[0], answers, after
+            answers.append(Layer(own, found))
+        return self.decoder_norm(x), context, answers, after
 
     def variant_answers(
-        self, encoded: Sequence[Attended], decoded: Sequence[tuple[Attended, Attended]]
+        self, encoded: Sequence[Attended], decoded: Sequence[Layer]
     ) -> tuple[Attended, ...]:
-        """What the slots that hold the variant answered, the last layer first."""
-        answers = {
-            "self": list(encoded),
-            "causal": [own for own, _ in decoded],
-            "cross": [crossed for _, crossed in decoded],
-        }
-        return tuple(answers[self.variant_regime][::-1])
+        """What the slots that hold the variant answered, the last layer first.
+
+        Slots of one layer stand in the order of the sources.
+        """
+        if self.variant_regime == "causal":
+            return tuple(layer.own for layer in reversed(decoded))
+        if self.variant_regime == "cross":
+            return last_first([layer.crossed for layer in decoded])
+        each = len(self.encoders)
+        return last_first([encoded[at : at + each] for at in range(0, len(encoded), each)])
 
     def _mode(self, regime: str, mode: Mode) -> Mode:
         """The variant's own mode in its slot, a plain one elsewhere."""
         return mode if regime == self.variant_regime else PLAIN
 
     @staticmethod
-    def _blocks(blocks: nn.ModuleList) -> list[Block]:
-        return [block for block in blocks if isinstance(block, Block)]
+    def _blocks(blocks: nn.Module) -> list[Block]:
+        return [block for block in blocks.children() if isinstance(block, Block)]
+
+    def _combiners(self) -> list[Combiner]:
+        """What reads the sources, layer by layer."""
+        return [block.cross for block in self._blocks(self.decoder) if block.cross is not None]
 
     def variant_slots(self) -> tuple[Slot, ...]:
-        """The slots of the chosen regime."""
+        """The slots of the chosen regime, layer by layer, in the order of the sources."""
         if self.variant_regime == "self":
-            return tuple(block.own for block in self._blocks(self.encoder))
-        chosen = self._blocks(self.decoder)
+            stacks = [self._blocks(blocks) for blocks in self.encoders]
+            return tuple(block.own for layer in zip(*stacks, strict=True) for block in layer)
         if self.variant_regime == "causal":
-            return tuple(block.own for block in chosen)
-        return tuple(block.cross for block in chosen if block.cross is not None)
+            return tuple(block.own for block in self._blocks(self.decoder))
+        return tuple(slot for combiner in self._combiners() for slot in combiner.slots)
 
 
 @dataclass(frozen=True)
@@ -201,7 +256,8 @@ class TransformerWalk:
     network: TransformerSeq2Seq
     batch: Batch
     mode: Mode
-    memories: tuple[Memory, ...]
+    memories: tuple[tuple[Memory, ...], ...]
+    """Of each layer, one for each slot of the cross attention."""
     encoded: tuple[Attended, ...]
     carried: Tree
     paths: tuple[LayerPath, ...] = ()
@@ -212,11 +268,11 @@ class TransformerWalk:
         network, sizes = self.network, self.network.sizes
         known = torch.where(words < sizes.target_vocab, words, sizes.unk)
         embedded = network.target_embedding(known) * network.scale
-        states, context, attended, paths = network.advance(
+        states, context, layers, paths = network.advance(
             embedded, self.memories, self.paths, self.place, self.mode
         )
-        own = network.variant_answers(self.encoded, attended)
-        trace = Trace(states, context, embedded, own, self.memories[::-1])
+        own = network.variant_answers(self.encoded, layers)
+        trace = Trace(states, context, embedded, own, last_first(self.memories))
         found, carried = network.output.step(trace, network.emit, self.batch, words, self.carried)
         after = replace(self, carried=carried, paths=tuple(paths), place=self.place + 1)
         return Said(found.squeeze(1), trace, after)
@@ -227,7 +283,9 @@ class TransformerWalk:
         copied = replace(
             self,
             batch=self.batch.select(rows),
-            memories=tuple(memory.select(rows) for memory in self.memories),
+            memories=tuple(
+                tuple(memory.select(rows) for memory in layer) for layer in self.memories
+            ),
             encoded=tuple(select_answer(answer, rows) for answer in self.encoded),
         )
         return copied.reorder(rows)
@@ -237,6 +295,19 @@ class TransformerWalk:
         carried = tree_map(lambda leaf: leaf.index_select(0, rows), self.carried)
         paths = tuple(path.select(rows) for path in self.paths)
         return replace(self, carried=carried, paths=paths)
+
+
+def _source_map(sizes: Sizes, source: int, width: int) -> nn.Module:
+    """Word embeddings of one source, or a linear map of its frames."""
+    frames = sizes.frames_of(source)
+    return (
+        nn.Linear(frames, width) if frames else embedding_table(sizes.source_vocabs[source], width)
+    )
+
+
+def last_first(layers: Sequence[Sequence[T]]) -> tuple[T, ...]:
+    """What layers hold, the last layer first, each in its own order."""
+    return tuple(one for layer in reversed(layers) for one in layer)
 
 
 def select_answer(answer: Attended, rows: Int[Tensor, " N"]) -> Attended:

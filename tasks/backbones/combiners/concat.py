@@ -6,7 +6,7 @@ Zoph & Knight, 2016, "Multi-source neural translation", https://arxiv.org/abs/16
 Deviations: none; what the wiring makes of the joined context is the wiring's business.
 """
 
-from bench.api.decoder import Combiner
+from bench.api.combiner import Combiner
 from bench.api.registry import Citation, register
 
 

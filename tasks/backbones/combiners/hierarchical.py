@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from bench.api.combiner import Answers, AttachSlot, Combiner, CombinerSizes
 from bench.api.config import Config, IntRange
-from bench.api.decoder import Answers, AttachSlot, Combiner, WiringSizes
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, State
@@ -46,14 +46,16 @@ class HierarchicalConfig(Config):
 class HierarchicalCombiner(Combiner):
     """c = sum_k b_k U_k c_k, where b = softmax_k v . tanh(W s + V_k c_k)."""
 
-    def __init__(self, config: HierarchicalConfig, sizes: WiringSizes, attach: AttachSlot) -> None:
+    def __init__(
+        self, config: HierarchicalConfig, sizes: CombinerSizes, attach: AttachSlot
+    ) -> None:
         super().__init__(config, sizes, attach)
         widths = [slot.output_width for slot in self.slots]
-        self.of_query = nn.Linear(sizes.hidden, config.width)
+        self.of_query = nn.Linear(sizes.query, config.width)
         self.of_context = nn.ModuleList(nn.Linear(w, config.width, bias=False) for w in widths)
-        self.value = nn.ModuleList(nn.Linear(w, sizes.hidden, bias=False) for w in widths)
+        self.value = nn.ModuleList(nn.Linear(w, sizes.query, bias=False) for w in widths)
         self.v = nn.Linear(config.width, 1, bias=False)
-        self.context_width = sizes.hidden
+        self.context_width = sizes.query
 
     def attend(
         self,

@@ -87,6 +87,6 @@ class TransformerEncoder(Encoder):
         if self.positions is not None:
             states = self.positions.embed(states, 0)
         for block in self.blocks:
-            states, _, _, _ = block(states, mask, None, LayerPath(), (PLAIN, PLAIN))
+            states, _, _, _ = block(states, mask, (), LayerPath(), (PLAIN, PLAIN))
         states = kept(self.norm(states), mask)
         return Encoded(states, mask, mean(states, mask))

@@ -15,8 +15,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from bench.api.combiner import AttachSlot
 from bench.api.config import FloatRange, IntRange
-from bench.api.decoder import AttachSlot, Path, Steps, Wiring, WiringSizes
+from bench.api.decoder import Path, Steps, Wiring, WiringSizes
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, leaf

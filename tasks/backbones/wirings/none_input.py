@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.decoder import AttachSlot, Path, Steps, Wiring, WiringSizes
+from bench.api.combiner import AttachSlot
+from bench.api.decoder import Path, Steps, Wiring, WiringSizes
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, leaf
 from bench.api.trace import Mode

@@ -11,8 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from bench.api.combiner import AttachSlot
 from bench.api.config import NoOptions
-from bench.api.decoder import AttachSlot, Path, Steps, Wiring, WiringSizes
+from bench.api.decoder import Path, Steps, Wiring, WiringSizes
 from bench.api.encoder import Encoded
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, Source

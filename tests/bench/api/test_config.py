@@ -7,6 +7,7 @@ import pytest
 
 from bench.api import registry
 from bench.api.config import (
+    AddedLater,
     Choices,
     Config,
     FloatRange,
@@ -51,6 +52,23 @@ def test_every_kind_of_value_is_read():
         limit=7,
     )
     assert isinstance(found.real, float)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grown(Config):
+    old: int = 1
+    new: Annotated[int, AddedLater(), IntRange(1, 9)] = 2
+    part: Annotated[Selector, AddedLater()] = Selector("inner")
+
+
+def test_options_added_later_are_written_only_where_they_are_set():
+    assert config_options(Grown()) == {"old": 1}
+    assert config_options(Grown(new=2, part=Selector("inner"))) == {"old": 1}
+    assert config_options(Grown(new=3, old=1)) == {"old": 1, "new": 3}
+    changed = Grown(part=Selector("inner", {"width": 2}))
+    assert config_options(changed)["part"] == (Selector("inner", {"width": 2}),)
+    assert build_config(Grown, config_options(changed), "thing") == changed
+    assert search_ranges(Grown)["new"] == IntRange(1, 9)
 
 
 def test_nothing_given_is_the_defaults_and_none_is_none():

@@ -23,12 +23,7 @@ def test_norms_equal_finite_differences(backbone, subject):
     places = torch.multinomial(_real(batch).double(), 1)[:, 0]
     norms = _norms(layers[-1], places, words)
     rows = torch.arange(len(places))
-    network = seen.backbone
-    table = (
-        network.source_embeddings[0]
-        if hasattr(network, "source_embeddings")
-        else network.source_embedding
-    )
+    table = seen.backbone.source_embeddings[0]
     for word in range(min(3, words.shape[1])):
         squares = torch.zeros(len(places), dtype=torch.float64)
         for unit in range(words.shape[2]):
@@ -51,7 +46,8 @@ def test_norms_equal_finite_differences(backbone, subject):
 def _run_plain(seen, batch):
     """States of the last layer without anything that the instrument does to the embeddings."""
     network, kept = seen.backbone, []
-    encoder = network.encoders[0] if hasattr(network, "encoders") else network.encoder[-1]
+    encoder = network.encoders[0]
+    encoder = encoder[-1] if isinstance(encoder, torch.nn.ModuleList) else encoder
     hook = encoder.register_forward_hook(lambda m, given, out: kept.append(out[0]))
     network(batch, Mode())
     hook.remove()

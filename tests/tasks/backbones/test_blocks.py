@@ -8,7 +8,10 @@ import pytest
 import torch
 from torch import nn
 
+from bench.api import registry
+from bench.api.combiner import Combiner, CombinerSizes
 from bench.api.resolve import SlotPlace, build_slot, resolve
+from bench.api.selector import parse
 from bench.api.trace import Mode
 from bench.api.variant import Slot
 from tasks.backbones._blocks import Block, BlockConfig, LayerPath, UnbiasedNorm, embedding_table
@@ -28,6 +31,11 @@ def slot(regime: str, selector: str = "scaled_dot") -> Slot:
     return build_slot(resolve(selector), place)
 
 
+def one_source() -> Combiner:
+    sizes = CombinerSizes(WIDTH, (WIDTH,), residual=True)
+    return registry.make("combiner", parse("concat"), sizes, lambda *widths: slot("cross"))
+
+
 @pytest.fixture
 def build(draw):
     def make(*, cross: bool = True, selector: str = "scaled_dot", first: bool = True, **options):
@@ -37,7 +45,7 @@ def build(draw):
             made = Block(
                 config,
                 slot("causal", selector),
-                slot("cross") if cross else None,
+                one_source() if cross else None,
                 first=first,
             )
         made = made.double()
@@ -82,8 +90,9 @@ def test_a_block_is_its_sublayers_with_norm_and_residual_where_asked(
         activation=activation,
     )
     x, source = drawn(2, 4, WIDTH), drawn(2, 5, WIDTH)
-    memory = block.cross.prepare(source)
-    found, _, _, _ = block(x, None, memory, LayerPath(), MODES)
+    (reader,) = block.cross.slots
+    memory = reader.prepare(source)
+    found, _, _, _ = block(x, None, (memory,), LayerPath(), MODES)
 
     def around(sublayer, x, function):
         given = everywhere(lambda w: normalized(sublayer.norm, w), x) if norm == "pre" else x
@@ -99,7 +108,7 @@ def test_a_block_is_its_sublayers_with_norm_and_residual_where_asked(
         ]
 
     def attend_source(given):
-        return block.cross.attend(given, memory, block.cross.start(memory, given))[0]
+        return reader.attend(given, memory, reader.start(memory, given))[0]
 
     def feed(given):
         one, two = block.feed[0], block.feed[2]
@@ -111,7 +120,7 @@ def test_a_block_is_its_sublayers_with_norm_and_residual_where_asked(
         return hidden @ two.weight.T + two.bias
 
     x = around(block.own_around, x, attend_own)
-    x = around(block.cross_around, x, attend_source)
+    x = around(block.cross_around[0], x, attend_source)
     if feed_forward:
         x = around(block.around, x, feed)
     near(found, x)
@@ -120,7 +129,7 @@ def test_a_block_is_its_sublayers_with_norm_and_residual_where_asked(
 TRANSFORMERS = (
     ("transformer_decoder", "offset", "embedding", "norm"),
     ("transformer_seq2seq", "transduction", "target_embedding", "decoder_norm"),
-    ("transformer_seq2seq", "transduction", "source_embedding", "encoder_norm"),
+    ("transformer_seq2seq", "transduction", "source_embeddings.0", "encoder_norms.0"),
 )
 
 
@@ -132,9 +141,10 @@ def test_a_last_norm_stands_behind_a_stack_of_pre_norm_blocks_and_no_other(
         name = f"{backbone}[width=16,heads=2,layers=2,norm={norm}]"
         network, _, batch = built("scaled_dot", task=task, backbone=name)
         seen = {}
-        norm_module = getattr(network, last)
+        norm_module = network.get_submodule(last)
         norm_module.register_forward_hook(lambda m, given, out, s=seen: s.update(x=given[0], y=out))
-        blocks = getattr(network, "blocks", None) or getattr(network, last.partition("_")[0])
+        stacks = {"norm": "blocks", "decoder_norm": "decoder", "encoder_norms.0": "encoders.0"}
+        blocks = network.get_submodule(stacks[last])
         blocks[-1].register_forward_hook(lambda m, given, out, s=seen: s.update(top=out[0]))
         trace = network(batch, Mode())
         assert torch.equal(seen["x"], seen["top"]), "nothing stands between"
@@ -143,7 +153,7 @@ def test_a_last_norm_stands_behind_a_stack_of_pre_norm_blocks_and_no_other(
             assert (seen["y"] - seen["x"]).abs().max() > 0.1
         else:
             assert torch.equal(seen["y"], seen["x"])
-        if last != "encoder_norm":
+        if last != "encoder_norms.0":
             assert torch.equal(trace.states, seen["y"]), "it is what the vocabulary is read off"
 
 
@@ -151,14 +161,14 @@ def test_a_last_norm_stands_behind_a_stack_of_pre_norm_blocks_and_no_other(
 def test_embeddings_are_multiplied_by_the_root_of_the_width(backbone, task, table, _, built, near):
     name = f"{backbone}[width=16,heads=2,layers=1]"
     network, _, batch = built("scaled_dot", task=task, backbone=name)
-    blocks = network.encoder if table == "source_embedding" else None
-    blocks = getattr(network, "blocks", None) or blocks or network.decoder
+    stacks = {"embedding": "blocks", "target_embedding": "decoder"}
+    blocks = network.get_submodule(stacks.get(table, "encoders.0"))
     seen = []
     blocks[0].register_forward_pre_hook(lambda m, given: seen.append(given[0]))
     trace = network(batch, Mode())
-    tokens = batch.sources[0].tokens if table == "source_embedding" else batch.inputs
-    words = 4 * getattr(network, table).weight[tokens]
-    if table != "source_embedding":
+    tokens = batch.sources[0].tokens if table == "source_embeddings.0" else batch.inputs
+    words = 4 * network.get_submodule(table).weight[tokens]
+    if table != "source_embeddings.0":
         near(trace.embedded, words)
     near(seen[0], blocks[0].own.variant.embed(words, 0))
 
@@ -189,13 +199,11 @@ def test_positions_are_added_again_in_front_of_later_blocks(position, build, nea
     x = drawn(2, 5, WIDTH)
     moved = again.own.variant.embed(x, 0)
     assert (moved - x).abs().max() > 0.1
-    near(
-        again(x, None, None, LayerPath(), MODES)[0], never(moved, None, None, LayerPath(), MODES)[0]
-    )
+    near(again(x, None, (), LayerPath(), MODES)[0], never(moved, None, (), LayerPath(), MODES)[0])
     first = build(first=True, positions_each_layer=True, **options)
     first.load_state_dict(again.state_dict())
     assert torch.equal(
-        first(x, None, None, LayerPath(), MODES)[0], never(x, None, None, LayerPath(), MODES)[0]
+        first(x, None, (), LayerPath(), MODES)[0], never(x, None, (), LayerPath(), MODES)[0]
     )
 
 
@@ -207,10 +215,10 @@ def test_positions_of_later_blocks_go_on_where_decoding_stopped(build, near):
         positions_each_layer=True,
     )
     x = drawn(2, 6, WIDTH)
-    whole, _, _, _ = block(x, None, None, LayerPath(), MODES)
+    whole, _, _, _ = block(x, None, (), LayerPath(), MODES)
     path, parts = LayerPath(), []
     for piece in x.split([1, 3, 2], 1):
-        out, path, _, _ = block(piece, None, None, path, MODES)
+        out, path, _, _ = block(piece, None, (), path, MODES)
         parts.append(out)
     near(torch.cat(parts, 1), whole)
 

@@ -33,11 +33,11 @@ def test_a_block_of_a_transformer_begins_as_the_identity():
     x = torch.randn(2, 9, 16)
     from bench.api.trace import Mode
 
-    y = block(x, None, None, LayerPath(), (Mode(), Mode()))[0]
+    y = block(x, None, (), LayerPath(), (Mode(), Mode()))[0]
     assert torch.equal(x, y)
     with torch.no_grad():
         block.own.heads.gamma.fill_(0.5)
-    y = block(x, None, None, LayerPath(), (Mode(), Mode()))[0]
+    y = block(x, None, (), LayerPath(), (Mode(), Mode()))[0]
     assert (x - y).abs().max() > 1e-3
 
 
