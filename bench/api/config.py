@@ -41,6 +41,15 @@ class OfAxis:
     axis: str
 
 
+@dataclass(frozen=True)
+class AddedLater:
+    """An option that came after results were published; it is written out only where it is set.
+
+    Ids hash what is written out, so cells from before it keep theirs. Its default is what was
+    there before and must stay so; another default would be another option.
+    """
+
+
 Range = IntRange | FloatRange | Choices
 
 
@@ -75,10 +84,13 @@ def build_config(cls: type[ConfigT], options: Mapping[str, Value], owner: str) -
 
 
 def config_options(config: Config) -> dict[str, Value]:
-    """Write every field out as selector options, defaults included."""
+    """Write fields out as selector options, defaults too; those `AddedLater` only where set."""
     found: dict[str, Value] = {}
+    later = _added_later(type(config))
     for field in fields(config):
         value = getattr(config, field.name)
+        if field.name in later and value == field.default:
+            continue
         if value is None:
             found[field.name] = (Selector("none"),)
         elif isinstance(value, str):
@@ -108,6 +120,15 @@ def declared_axes(cls: type[Config]) -> dict[str, str]:
             if isinstance(extra, OfAxis):
                 found[name] = extra.axis
     return found
+
+
+def _added_later(cls: type[Config]) -> set[str]:
+    hints = get_type_hints(cls, include_extras=True)
+    return {
+        name
+        for name, hint in hints.items()
+        if any(isinstance(extra, AddedLater) for extra in getattr(hint, "__metadata__", ()))
+    }
 
 
 def default_of(cls: type[Config], name: str) -> Any:

@@ -57,7 +57,7 @@ def _from_hub(copy: HubCopy) -> Mapping[str, Rows]:
 
 def _parts(found: Mapping[str, Rows]) -> Mapping[str, Rows]:
     """Texts without codes, and a part for validation."""
-    parts = {
+    parts: dict[str, Rows] = {
         part: tuple({**row, "text": plain(row["text"])} for row in rows)
         for part, rows in found.items()
     }

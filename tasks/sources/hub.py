@@ -322,7 +322,7 @@ def read_copy(
         stored, revision = dict(source["files"]), str(source["revision"])
         absent = [split for split in wanted if f"{split}.jsonl" not in stored]
         if absent:
-            raise DataDamaged(f"{folder} has no {absent[0]}.jsonl; {remedy}.")
+            raise DataDamaged(f"{folder / 'source.json'} names no {absent[0]}.jsonl; {remedy}.")
         contents = {split: (folder / f"{split}.jsonl").read_bytes() for split in wanted}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataDamaged(f"{folder / 'source.json'}: {error!r}; {remedy}.") from error
@@ -450,7 +450,7 @@ def _kept(entry: HubDataset, name: str, row: Row) -> Any:
         return _sound(name, value)
     if not isinstance(value, (int, float) if kind is float else kind):
         found = type(value).__name__
-        raise _NotAsExpected(f"has a {found} in {name!r} where {kind.__name__} is expected")
+        raise _NotAsExpected(f"has {found} in {name!r} where {kind.__name__} is expected")
     return value
 
 
