@@ -235,10 +235,10 @@ def test_every_task_on_such_data_runs_from_the_hub_copy_alone(name):
     cell = quality_cell(Request(preset="smoke"), resolve(variant), Home(task=name), 0).cell
     if name in MORE_LANGUAGES:
         with pytest.raises(DataUnavailable, match="has no 'fr'"):
-            assemble(cell)
+            assemble(cell, None)
         return
     with torch.random.fork_rng():
-        built = assemble(cell)
+        built = assemble(cell, None)
     assert "from the hub at" in built.task.notes["data"]
     differs = hub.FETCHABLE[registry.entry("task", name).target.data_sets[0]].differs
     assert differs in built.task.notes["data"]

@@ -229,10 +229,10 @@ def local(tmp_path, monkeypatch):
             pq.write_table(rows, folder / config / f"{split}-00000-of-00001.parquet")
     (folder / "input.txt").write_text("First line\u2028 of two\n\nlast\n", encoding="utf-8")
     (folder / "sound").mkdir()
-    features = datasets.Features({"audio": datasets.Audio(decode=False)})
-    recordings = [{"audio": {"bytes": b"RIFF, not decoded", "path": "some/7_ann_3.wav"}}]
-    sound = datasets.Dataset.from_list(recordings, features=features)
-    sound.cast_column("audio", datasets.Audio()).to_parquet(folder / "sound" / "train.parquet")
+    sound = pa.table({"audio": [{"bytes": b"RIFF, not decoded", "path": "some/7_ann_3.wav"}]})
+    features = {"info": {"features": {"audio": {"_type": "Audio"}}}}
+    sound = sound.replace_schema_metadata({"huggingface": json.dumps(features)})
+    pq.write_table(sound, folder / "sound" / "train.parquet")
     lines = ["---", "configs:"]
     for config in ("one", "two"):
         lines += [f"- config_name: {config}", "  data_files:"]
