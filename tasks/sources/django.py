@@ -5,7 +5,7 @@ translation", https://doi.org/10.1109/ASE.2015.36. License: MIT.
 
 The mirror has the lines in their order, which the parts of the literature follow. The hub's
 `AhmedSSoliman/DJANGO` has the same lines as `nl` and `code`, and parts of the same sizes that were
-drawn at random: neighbors of a line of its test may be in its training part, so numbers are not comparable.
+drawn at random: neighbors of a line of its test may be in training. Numbers are not comparable.
 """
 
 from collections.abc import Mapping
