@@ -73,9 +73,8 @@ def _data(entry: Entry) -> str:
         if known is None:
             parts.append(f"{code_span(name)} of the local mirror")
             continue
-        sizes = ", ".join(f"{count:,} {split}" for split, count in known.splits.items())
         fetched = f"hub {code_span(known.dataset)}" + ("" if known.pinned else ", unpinned")
-        parts.append(f"{code_span(name)} ({fetched}; rows: {sizes})")
+        parts.append(f"{code_span(name)} ({fetched}; rows: {known.size}{_beside(known.differs)})")
     where = ", ".join(parts) or ("downloaded" if target.needs_download else "no download")
     offline = [
         code_span(other.name)
@@ -87,6 +86,11 @@ def _data(entry: Entry) -> str:
     if target.needs_download and offline:
         beside = f" Offline beside it: {', '.join(sorted(offline))}."
     return f"{where}. Terms: {escape(target.data_license)}.{beside}"
+
+
+def _beside(differs: str) -> str:
+    """How the copy differs from the mirror, of which the published numbers are."""
+    return f"; beside the mirror: {escape(differs)}" if differs else ""
 
 
 def _entrant(one: Entrant) -> str:

@@ -3,7 +3,7 @@
 Weston et al., 2015, "Towards AI-complete question answering: a set of prerequisite toy tasks",
 https://arxiv.org/abs/1502.05698; the network is that of Sukhbaatar et al., 2015, "End-to-end memory
 networks", https://arxiv.org/abs/1503.08895, section 4. Answers of several words (tasks 8 and 19)
-are one label each, as there.
+are one label each, as there. A mirror may lack a training part; the hub copy has all twenty.
 """
 
 from collections.abc import Iterator, Sequence
@@ -146,10 +146,11 @@ class Babi(Reading):
         absent = [number for number in numbers if number not in there]
         if not there:
             raise DataUnavailable(
-                f"babi: the mirror has no training questions of {absent}; choose another number."
+                f"babi: there are no training questions of {absent}; choose another number, or "
+                f"leave the mirror out and run `python -m bench data fetch babi`."
             )
         if absent:
-            self.notes["left out"] = f"tasks without a training part in the mirror: {absent}"
+            self.notes["left out"] = f"tasks without a training part here: {absent}"
         self.joined = config.joined
         told: dict[str, list[str]] = {}
         for row in table.parts["train"]:

@@ -8,7 +8,8 @@ Deviations: words are runs of letters and digits, and single marks, in both lang
 stands inside strings can be copied word by word; pairs that are longer than the options say are
 left out of all parts (the notes tell how many), and training pairs that stand in validation or
 test too are left out of training; smoke and quick evaluate on as many lines as their options say,
-spread evenly. The vocabulary is small on purpose.
+spread evenly. The vocabulary is small on purpose. The hub copy has other parts, drawn at random, so
+its numbers are neither the mirror's nor the literature's.
 """
 
 import re

@@ -4,7 +4,8 @@ Maas et al., 2011, "Learning word vectors for sentiment analysis",
 https://aclanthology.org/P11-1015; read in two levels as by Yang et al., 2016, "Hierarchical
 attention networks for document classification", https://aclanthology.org/N16-1174.
 
-Deviations: a third of the training part and a fifth of the test; a document is the first words of
+Deviations: a third of the training part and a fifth of the test, from the hub copy all of them (the
+first ones after a fixed shuffle, where options ask for some); a document is the first words of
 each of its first sentences (the options `sentences` and `words`), for time. Nothing of the rest is
 read. Reviews that validation or test hold too are not trained on.
 """

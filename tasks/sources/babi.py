@@ -3,17 +3,27 @@
 Weston et al., 2015, "Towards AI-complete question answering: a set of prerequisite toy tasks",
 https://arxiv.org/abs/1502.05698. The files are those of `en-10k`; a mirror without the training
 part of a task (`qa3` is one that is often left out for its size) has only its test.
+
+The hub's `facebook/babi_qa` is a script, so its conversion to Parquet is fetched, a file a task and
+part. A row there is a whole story: columns of line numbers, of kinds (0 told, 1 asked), of texts,
+answers and numbers of supporting lines.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from bench.api.errors import DataDamaged, DataUnavailable
+from tasks.sources.hub import REPORT_IT, HubCopy
 from tasks.sources.mirror import TextFile, read_text
 from tasks.sources.tables import Row, Rows, Table, load_table
 
 FOLDER = "en-10k"
+PARTS = ("train", "test")
+ASKED = 1
+"""Kind of a line of the hub's stories that is a question."""
+_COLUMNS = ("id", "type", "text", "answer", "supporting_ids")
 _REMEDY = "copy the file again from its source"
 
 
@@ -29,14 +39,14 @@ def load_babi(numbers: Sequence[int], data_dir: Path | None = None, *, train: in
         train: First training questions of each task; 0 for all.
 
     Raises:
-        DataUnavailable: There is no mirror with `babi`, or no test file of a task.
+        DataUnavailable: It is neither in the mirror nor fetched, or a test file is missing.
         DataDamaged: A file is not what it should be; the sentence names file and line.
     """
 
     def read(folder: Path) -> tuple[Mapping[str, Rows], Sequence[TextFile]]:
         files: list[TextFile] = []
-        parts: dict[str, list[Row]] = {"train": [], "test": []}
-        for part, number in ((part, number) for part in parts for number in numbers):
+        parts: dict[str, list[Row]] = {part: [] for part in PARTS}
+        for part, number in ((part, number) for part in PARTS for number in numbers):
             path = _path(folder / FOLDER, number, part)
             if path is None and part == "train":
                 continue
@@ -46,13 +56,57 @@ def load_babi(numbers: Sequence[int], data_dir: Path | None = None, *, train: in
                 )
             file = read_text(path)
             files.append(file)
-            for at, row in enumerate(read_stories(file, number)):
-                if part == "train" and train and at == train:
-                    break
-                parts[part].append(row)
+            parts[part] += _first(read_stories(file, number), part)
         return {part: tuple(rows) for part, rows in parts.items()}, files
 
-    return load_table("babi", read, data_dir)
+    def from_hub(copy: HubCopy) -> Mapping[str, Rows]:
+        return {
+            part: tuple(
+                row for number in numbers for row in _first(_from_hub(copy, number, part), part)
+            )
+            for part in PARTS
+        }
+
+    def _first(rows: Iterator[Row], part: str) -> Iterator[Row]:
+        return islice(rows, train if part == "train" and train else None)
+
+    splits = [_split(number, part) for number in numbers for part in PARTS]
+    return load_table("babi", read, data_dir, from_hub=from_hub, splits=splits)
+
+
+def _split(number: int, part: str) -> str:
+    """What the hub copy calls a part of a task."""
+    return f"qa{number}_{part}"
+
+
+def _from_hub(copy: HubCopy, number: int, part: str) -> Iterator[Row]:
+    """Questions of the hub's stories in their order, as those of `read_stories`."""
+    path = copy.path(_split(number, part))
+    for at, row in enumerate(copy.splits[_split(number, part)], start=1):
+        story: list[str] = []
+        places: dict[str, int] = {}
+        columns = [row["story"].get(name, ()) for name in _COLUMNS]
+        if len({len(column) for column in columns}) > 1 or not columns[0]:
+            raise DataDamaged(
+                f"{path}: line {at} is no story with {', '.join(_COLUMNS)} of as many lines; "
+                f"{REPORT_IT}."
+            )
+        for line, kind, text, answer, facts in zip(*columns, strict=True):
+            if kind != ASKED:
+                places[line] = len(story)
+                story.append(text.strip())
+                continue
+            if any(fact not in places for fact in facts):
+                raise DataDamaged(
+                    f"{path}: line {at} names a supporting fact that was not told; {REPORT_IT}."
+                )
+            yield {
+                "number": number,
+                "story": tuple(story),
+                "question": text.strip(),
+                "answer": answer.strip(),
+                "supporting": tuple(places[fact] for fact in facts),
+            }
 
 
 class _Line(NamedTuple):

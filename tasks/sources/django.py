@@ -1,13 +1,18 @@
-"""Lines of Django's code and what they do in English, from the local mirror.
+"""Lines of Django's code and what they do in English.
 
 Oda et al., 2015, "Learning to generate pseudo-code from source code using statistical machine
 translation", https://doi.org/10.1109/ASE.2015.36. License: MIT.
+
+The mirror has the lines in their order, which the parts of the literature follow. The hub's
+`AhmedSSoliman/DJANGO` has the same lines as `nl` and `code`, and parts of the same sizes that were
+drawn at random: neighbors of a line of its test may be in training. Numbers are not comparable.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 
 from bench.api.errors import DataDamaged
+from tasks.sources.hub import HubCopy
 from tasks.sources.mirror import TextFile, read_parallel
 from tasks.sources.tables import Rows, Table, load_table
 
@@ -18,13 +23,20 @@ TRAIN, VALIDATION = 0.851, 0.0532
 def load_django(data_dir: Path | None = None) -> Table:
     """Load rows with `anno`, an English line, and `code`, a Python line.
 
-    The parts are those of the literature: 16000, 1000 and 1805 lines, in their order.
+    The parts have 16000, 1000 and 1805 lines: of the mirror those of the literature.
 
     Raises:
         DataUnavailable: It is not on this machine; the message says how to get it.
         DataDamaged: A file is there and is not whole.
     """
-    return load_table("django", _read, data_dir)
+    return load_table("django", _read, data_dir, from_hub=_from_hub)
+
+
+def _from_hub(copy: HubCopy) -> Mapping[str, Rows]:
+    return {
+        part: tuple({"anno": row["nl"].strip(), "code": row["code"].strip()} for row in rows)
+        for part, rows in copy.splits.items()
+    }
 
 
 def _read(folder: Path) -> tuple[Mapping[str, Rows], list[TextFile]]:

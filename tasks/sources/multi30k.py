@@ -7,7 +7,7 @@ sentences may be used for research and are never committed with a report.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench.api.errors import DataDamaged, DataUnavailable, InvalidConfig, UnknownName
+from bench.api.errors import DataUnavailable, InvalidConfig, UnknownName
 from tasks.sources.corpus import Lines, Origin, ParallelCorpus, Part
 from tasks.sources.hub import FETCHABLE, copy_folder, fetch_command, read_copy
 from tasks.sources.mirror import DATA_VARIABLE, data_folder, read_parallel
@@ -79,12 +79,6 @@ def _from_hub_copy(languages: tuple[str, ...], cache_dir: Path | None) -> Parall
         raise DataUnavailable(
             f"{entry.dataset} has no {absent[0]!r}, only {', '.join(entry.fields)}; name a mirror "
             f"with --data-dir or {DATA_VARIABLE}."
-        )
-    missing = [part for part in _MIRROR_FILES if part not in copy.splits]
-    if missing:
-        raise DataDamaged(
-            f"{copy.folder} has no {missing[0]}.jsonl; delete the folder and run "
-            f"`{fetch_command('multi30k')}`."
         )
 
     def lines(part: str, language: str) -> Lines:

@@ -5,16 +5,23 @@ https://aclanthology.org/D15-1075. Kaushik et al., 2020, "Learning the differenc
 difference with counterfactually-augmented data", https://arxiv.org/abs/1909.12434: crowd workers
 revised one side of a pair by as little as makes another label true.
 
-Only a mirror has both; the parts of the mirror are named in `_read`. Rows have the fields of the
-hub's `stanfordnlp/snli`, their texts tokenized and lower-cased, because the official parts of the
-mirror come tokenized and the others do not.
+Only a mirror has both; its parts are named in `_read`. Rows have the fields of the hub's
+`stanfordnlp/snli`, their texts tokenized and lower-cased, because the official parts of the mirror
+come tokenized and the others do not. The hub has the three official parts of SNLI, raw, with pairs
+whose annotators did not agree (label -1); these are dropped, and so are pairs with a text without a
+word. What is left of validation and test are the mirror's pairs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from bench.api.errors import DataDamaged
+from tasks.sources.hub import REPORT_IT, HubCopy
+from tasks.sources.kept import kept_arrays
 from tasks.sources.mirror import TextFile, read_parallel
 from tasks.sources.tables import Row, Rows, Table, load_table, read_table
 from tasks.sources.words import tokenize
@@ -25,21 +32,25 @@ CAT_LABELS = {"1": "neutral", "2": "contradiction", "3": "entailment"}
 CAT_FIELDS = ("number", "label", "premise", "hypothesis")
 CAD_FIELDS = ("sentence1", "sentence2", "gold_label")
 REVISIONS = ("revised_premise", "revised_hypothesis")
+NO_LABEL = -1
+"""Label of the hub's pairs whose annotators did not agree."""
+TEXTS = ("premise", "hypothesis")
 
 
 def load_snli(data_dir: Path | None = None) -> Table:
     """Load the parts: nothing of `train` is in any other part, and nothing is in it twice.
 
-    `train`: 18000 pairs of SNLI's training part, less those dropped. `validation` and `test`: the
-    official ones. `counterfactual_validation` and `counterfactual_test`: revised pairs.
-    `same_source` (2000 pairs of SNLI's training part) and `revised_from` (the pairs that were
-    revised, rows of the official parts) are there to keep `train` clear of them.
+    `train`: 18000 pairs of SNLI's training part, or all of the hub copy, less those dropped.
+    `validation` and `test`: the official ones. A mirror alone has `counterfactual_validation` and
+    `counterfactual_test`, revised pairs; `same_source` (2000 pairs of SNLI's training part) and
+    `revised_from` (the pairs that were revised, rows of the official parts) are there to keep
+    `train` clear of them.
 
     Raises:
-        DataUnavailable: There is no mirror with `snli`.
+        DataUnavailable: It is neither in the mirror nor fetched.
         DataDamaged: A file is not what it should be; the sentence names file and line.
     """
-    return load_table("snli", _read, data_dir)
+    return load_table("snli", _read, data_dir, from_hub=_from_hub)
 
 
 def words_of(text: str) -> list[str]:
@@ -62,12 +73,51 @@ def _read(folder: Path) -> tuple[Mapping[str, Rows], Sequence[TextFile]]:
         "counterfactual_test": _revised(folder / "cad", REVISIONS, ("test",), files),
         "revised_from": _revised(folder / "cad", ("original",), ("dev", "test"), files),
     }
+    return _clear(parts), files
+
+
+def _from_hub(copy: HubCopy) -> Mapping[str, Rows]:
+    # half a million pairs take a minute to tokenize
+    arrays = kept_arrays("snli", {"files": dict(copy.files), "revision": 1}, lambda: _words(copy))
+    parts = {}
+    for part in copy.splits:
+        columns = (arrays[f"{part}_{name}"].tobytes().decode().split("\n") for name in TEXTS)
+        triples = zip(*columns, arrays[f"{part}_label"].tolist(), strict=True)
+        parts[part] = tuple(dict(zip((*TEXTS, "label"), row, strict=True)) for row in triples)
+    return _clear(parts)
+
+
+def _words(copy: HubCopy) -> Mapping[str, npt.NDArray[np.generic]]:
+    """Labels of the pairs that are kept, and their texts as words, a line each."""
+    arrays: dict[str, npt.NDArray[np.generic]] = {}
+    for part, rows in copy.splits.items():
+        kept = []
+        for number, row in enumerate(rows, start=1):
+            if row["label"] not in (NO_LABEL, *range(len(RELATIONS))):
+                raise DataDamaged(
+                    f"{copy.path(part)}: line {number} has label {row['label']}, which is neither "
+                    f"{NO_LABEL} nor one of {len(RELATIONS)} relations; {REPORT_IT}."
+                )
+            texts = [" ".join(words_of(row[name])) for name in TEXTS]
+            if row["label"] != NO_LABEL and all(texts):
+                kept.append((*texts, row["label"]))
+        if not kept:
+            raise DataDamaged(f"{copy.path(part)}: no line has a label and words; {REPORT_IT}.")
+        *columns, labels = zip(*kept, strict=True)
+        for name, column in zip(TEXTS, columns, strict=True):
+            arrays[f"{part}_{name}"] = np.frombuffer("\n".join(column).encode(), np.uint8)
+        arrays[f"{part}_label"] = np.asarray(labels, np.int8)
+    return arrays
+
+
+def _clear(parts: Mapping[str, Rows]) -> Mapping[str, Rows]:
+    """The parts, without training pairs that occur twice or in another part."""
     held_out = {_key(row) for part in parts if part != "train" for row in parts[part]}
     clear: dict[tuple[str, str], Row] = {}
     for row in parts["train"]:
         if _key(row) not in held_out:
             clear.setdefault(_key(row), row)
-    return {**parts, "train": tuple(clear.values())}, files
+    return {**parts, "train": tuple(clear.values())}
 
 
 def _key(row: Row) -> tuple[str, str]:
@@ -120,6 +170,6 @@ def _rows(path: Path, triples: Iterable[tuple[str, str, str]], first: int) -> Ro
                 f"{path}: line {number} has a text without a word; copy the file again from its "
                 f"source."
             )
-        row = dict(zip(("premise", "hypothesis"), texts, strict=True))
+        row = dict(zip(TEXTS, texts, strict=True))
         rows.append({**row, "label": RELATIONS.index(label)})
     return tuple(rows)

@@ -2,14 +2,14 @@
 
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.api.errors import DataDamaged, DataUnavailable
 from tasks.sources.corpus import Origin, origin_note
-from tasks.sources.hub import FETCHABLE, copy_folder, fetch_command, read_copy
+from tasks.sources.hub import FETCHABLE, HubCopy, copy_folder, fetch_command, read_copy
 from tasks.sources.mirror import DATA_VARIABLE, TextFile, data_folder, read_text
 
 Row = Mapping[str, Any]
@@ -30,11 +30,19 @@ class Table:
     """File name -> SHA-256 of the bytes that were read."""
     revision: str = ""
     """Commit of the source, where it is known."""
+    differs: str = ""
+    """How the rows are others than those of the mirror, where they came from the hub."""
 
     @property
     def note(self) -> str:
         """Where the rows came from, for a report."""
-        return origin_note(self.name, self.origin, self.files, self.revision)
+        note = origin_note(self.name, self.origin, self.files, self.revision)
+        return f"{note}; beside the mirror: {self.differs}" if self.differs else note
+
+
+def as_fetched(copy: HubCopy) -> Mapping[str, Rows]:
+    """The rows of a hub copy whose fields and values are those of the mirror already."""
+    return copy.splits
 
 
 def load_table(
@@ -42,16 +50,20 @@ def load_table(
     read: Callable[[Path], tuple[Mapping[str, Rows], Sequence[TextFile]]],
     data_dir: Path | None = None,
     *,
-    folder: str = "",
+    from_hub: Callable[[HubCopy], Mapping[str, Rows]] = as_fetched,
+    splits: Collection[str] = (),
+    needs: str = "",
     cache_dir: Path | None = None,
 ) -> Table:
     """Load a data set from the mirror, or else from the fetched hub copy; nothing is downloaded.
 
     Args:
-        name: Of the data set; what `bench data fetch` calls it, where the hub has it.
+        name: Of the data set: of the folder in the mirror, and for `bench data fetch`.
         read: Reads the folder of the mirror: parts, and the files that were read.
         data_dir: The mirror, as of `--data-dir`; None looks into `BENCH_DATA_DIR`.
-        folder: Of the mirror; empty for the name.
+        from_hub: Makes of a fetched copy the parts that the mirror would have.
+        splits: Of the copy, those that are read; all where none is named.
+        needs: File without which the folder of the mirror does not count.
         cache_dir: Replaces the cache folder.
 
     Raises:
@@ -59,17 +71,24 @@ def load_table(
         DataDamaged: A file is there and is not whole.
     """
     mirror = data_folder(data_dir)
-    place = folder or name
-    if mirror is not None and (mirror / place).is_dir():
-        parts, files = read(mirror / place)
+    place = mirror / name if mirror is not None else None
+    if place is not None and place.is_dir() and (place / needs).exists():
+        parts, files = read(place)
         hashes = {file.path.name: file.sha256 for file in files}
         return Table(name=name, parts=parts, origin="mirror", files=hashes)
-    copy = read_copy(name, cache_dir) if name in FETCHABLE else None
+    copy = read_copy(name, cache_dir, splits=splits) if name in FETCHABLE else None
     if copy is not None:
         return Table(
-            name=name, parts=copy.splits, origin="hub", files=copy.files, revision=copy.revision
+            name=name,
+            parts=from_hub(copy),
+            origin="hub",
+            files=copy.files,
+            revision=copy.revision,
+            differs=FETCHABLE[name].differs,
         )
-    looked = f"{mirror} has no folder {place}" if mirror else "no local mirror is named"
+    looked = f"{mirror} has no folder {name}" if mirror else "no local mirror is named"
+    if place is not None and place.is_dir():
+        looked = f"{place} has no {needs}"
     fetch = f"run `{fetch_command(name)}` or " if name in FETCHABLE else ""
     nothing = f", nothing at {copy_folder(name, cache_dir)}" if fetch else ""
     raise DataUnavailable(
@@ -137,7 +156,13 @@ def read_json_lines(path: Path, fields: Sequence[str]) -> tuple[Rows, TextFile]:
 
 
 def numbered(
-    rows: Rows, field: str, values: Mapping[Any, int], path: Path, *, first: int = 1
+    rows: Rows,
+    field: str,
+    values: Mapping[Any, int],
+    path: Path,
+    *,
+    first: int = 1,
+    remedy: str = _REMEDY,
 ) -> Rows:
     """Turn what stands in a field into its number.
 
@@ -147,6 +172,7 @@ def numbered(
         values: What may stand there -> its number.
         path: The file, for the message.
         first: Line of the first row.
+        remedy: What to do about other values, for the message.
 
     Raises:
         DataDamaged: Something else stands in a line.
@@ -156,7 +182,7 @@ def numbered(
         if not isinstance(row[field], str | int) or row[field] not in values:
             raise DataDamaged(
                 f"{path}: line {number} has {field} {row[field]!r}, none of {list(values)}; "
-                f"{_REMEDY}."
+                f"{remedy}."
             )
         found.append({**row, field: values[row[field]]})
     return tuple(found)

@@ -18,7 +18,7 @@ def fetch_small(monkeypatch):
     rows = [{"de": de, "en": en} for de, en in zip(PART["de"], PART["en"], strict=True)]
     hub.fetch(
         "multi30k",
-        load=lambda dataset, revision: dict.fromkeys(SPLITS, rows),
+        load=lambda entry, commit: dict.fromkeys(SPLITS, rows),
         resolve=lambda dataset, revision: revision,
     )
 

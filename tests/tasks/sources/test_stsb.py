@@ -42,7 +42,7 @@ def test_the_fetched_copy_has_the_same_fields(monkeypatch):
     monkeypatch.setitem(hub.FETCHABLE, "stsb", small)
     hub.fetch(
         "stsb",
-        load=lambda dataset, revision: {key: [ROW, OTHER] for key in PARTS},
+        load=lambda entry, commit: {key: [ROW, OTHER] for key in PARTS},
         resolve=lambda dataset, revision: revision,
     )
     table = load_stsb()
