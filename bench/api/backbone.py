@@ -27,7 +27,7 @@ class Generated:
     scores: tuple[float, ...] = ()
     """What the search maximized, where it compares sentences."""
     read_shares: tuple[tuple[float, ...], ...] | None = None
-    """Share of the source read before each word of a row, EOS included, where the search streams."""
+    """Share of the source read before each word of a row, EOS too, where the search streams."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,9 +1,9 @@
 """Streaming: greedy decoding that reads the source no further than its attention goes.
 
 Raffel et al., 2017, "Online and linear-time attention by enforcing monotonic alignments",
-https://arxiv.org/abs/1704.00784, section 2.2 (the hard walk); for keys before a stop, Chiu & Raffel,
-2018, https://arxiv.org/abs/1712.05382, section 2.2. The delay of a word is g(t) in equation 9 of Ma
-et al., 2019, "STACL", https://arxiv.org/abs/1810.08398.
+https://arxiv.org/abs/1704.00784, section 2.2 (the hard walk); keys before a stop are read as in
+Chiu & Raffel, 2018, https://arxiv.org/abs/1712.05382, section 2.2. The delay of a word is g(t) in
+equation 9 of Ma et al., 2019, "STACL", https://arxiv.org/abs/1810.08398.
 
 Deviations: states of the encoder are computed ahead, all at once, which an online encoder cannot
 tell from reading; what a walk does not reach changes nothing. Rows are decoded together.
