@@ -160,7 +160,7 @@ def test_states_that_were_not_read_may_be_anything(variant, options, drawn, monk
         said = decode(network, batch)
         read = delays(said, batch)
         unread += sum(max(row) < n for row, n in zip(read, lengths(batch), strict=True))
-        for t in range(LONGEST):
+        for t in (0, 1, 2, LONGEST - 1):
             # up to word t, a row has read as much as its delay there says, and not a key more
             limit = [row[min(t, len(row) - 1)] for row in read]
             again = spoiled(network, batch, monkeypatch, limit)
