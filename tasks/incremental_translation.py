@@ -11,7 +11,8 @@ of `transduction` (`copy`, `dict`) show the same mechanisms on generated strings
 whose product of all places with the vocabulary is too slow for captions.
 
 Deviations: the summary of the source, which starts the decoder, knows the whole sentence, for every
-mechanism alike; delays count what attention reads.
+mechanism alike, and delays count what attention reads. The entrant that streams has no summary: it
+says each word from what it has read by then, and from nothing else.
 """
 
 from collections.abc import Sequence
@@ -24,6 +25,9 @@ from bench.api.registry import Citation, register
 from bench.api.task import AVERAGE_LAGGING, Answer, Entrant, Scored, Split, TaskPreset
 from tasks._captions import QUICK, Captions, OneWayConfig
 from tasks._text_scores import BLEU
+
+STREAMING = f"rnn_seq2seq[{QUICK},summaries=none,search=streaming]"
+"""The network of the quick size, but its decoder is told nothing of what it has not read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +54,7 @@ class IncrementalTranslation(Captions):
         Entrant(variant="raffel_monotonic"),
         Entrant(variant="mocha"),
         Entrant(variant="milk"),
+        Entrant(variant="raffel_monotonic", backbone=STREAMING),
     )
     presets = {
         "smoke": TaskPreset(

@@ -21,6 +21,8 @@ from tasks.sources.fsdd import DIGITS, RATE, load_fsdd
 
 ONLINE = "rnn_seq2seq[encoder=uni_rnn,hidden=96,embedding=48]"
 """An encoder that hears from left to right, so that reading part of the sound means something."""
+STREAMING = f"{ONLINE[:-1]},summaries=none,search=streaming]"
+"""The same, and a decoder that is told nothing of sound that it has not heard yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +68,7 @@ class SpokenDigits(SpeechTask):
         Entrant(variant="raffel_monotonic", backbone=ONLINE),
         Entrant(variant="mocha", backbone=ONLINE),
         Entrant(variant="milk", backbone=ONLINE),
+        Entrant(variant="raffel_monotonic", backbone=STREAMING),
         Entrant(variant="none_state"),
     )
     data_license = "CC BY-SA 4.0 (FSDD)"

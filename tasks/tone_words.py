@@ -34,6 +34,8 @@ SPELLING = tuple(permutations(range(len(TONES)), 2))[: len(WORDS)]
 VOICES = ("alto", "bass", "tenor")
 PITCH = {"alto": 1.15, "bass": 0.85, "tenor": 1.0}
 ONLINE = "rnn_seq2seq[encoder=uni_rnn,hidden=64,embedding=32]"
+STREAMING = f"{ONLINE[:-1]},summaries=none,search=streaming]"
+"""An online encoder, and a decoder that is told nothing of sound that it has not heard yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +98,7 @@ class ToneWords(SpeechTask):
         Entrant(variant="raffel_monotonic", backbone=ONLINE),
         Entrant(variant="mocha", backbone=ONLINE),
         Entrant(variant="milk", backbone=ONLINE),
+        Entrant(variant="raffel_monotonic", backbone=STREAMING),
         Entrant(variant="none_state"),
     )
     words = WORDS

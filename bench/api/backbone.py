@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -26,6 +26,8 @@ class Generated:
     """Decoder steps taken."""
     scores: tuple[float, ...] = ()
     """What the search maximized, where it compares sentences."""
+    read_shares: tuple[tuple[float, ...], ...] | None = None
+    """Share of the source read before each word of a row, EOS too, where the search streams."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +60,11 @@ class Backbone(Claiming):
 
     def __init__(self, config: Config, parts: BackboneParts) -> None:
         super().__init__()
+
+    @classmethod
+    def given(cls, config: Any) -> frozenset[Fact]:
+        """Facts that this backbone gives under these options."""
+        return cls.gives
 
     @abstractmethod
     def forward(self, batch: Batch, mode: Mode) -> Trace:

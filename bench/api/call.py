@@ -12,10 +12,11 @@ from bench.api.noise import Noise
 from bench.api.shapes import Mixed, Query, Weights
 from bench.api.source import Memory, State, Tree, tree_map
 
-Read = Literal["train", "expected", "hard", "sample"]
+Read = Literal["train", "expected", "hard", "sample", "stream"]
 """`train` samples where the mechanism samples, `expected` averages, `hard` takes the best key.
 
-`sample` draws as a trained model would; mechanisms that cannot are read as expected.
+`sample` draws as a trained model would; mechanisms that cannot are read as expected. `stream` is
+`hard` key by key: nothing beyond the last key that is needed is read, and there are no weights.
 """
 
 Regime = Literal["cross", "causal", "self", "pool"]

@@ -282,6 +282,8 @@ class Feedback(Component):
     """What goes back from the weights into the next step's score."""
 
     branch = "feedback0"
+    # what is carried is about every key, and a walk that streams has not seen them all
+    takes = frozenset({"stream"})
     feeds_back: ClassVar[bool] = True
     num_features: int = 0
     """Per-key features handed to the score."""

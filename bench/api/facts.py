@@ -19,6 +19,8 @@ FACTS: Mapping[Fact, str] = MappingProxyType(
         "padding": "padded keys",
         "stepwise": "queries that come one at a time",
         "stream": "hard decoding in linear time",
+        "online": "an online encoder, whose states know nothing of what comes after them",
+        "unread_start": "a decoder that starts without a summary of its source (summaries=none)",
         "draws": "an alignment that draws a key",
         "weights": "explicit attention weights",
         "simplex": "weights that sum to one",

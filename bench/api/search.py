@@ -1,12 +1,13 @@
 """Search: which words are said, given what a decoder thinks of each."""
 
 from abc import abstractmethod
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from bench.api.backbone import Generated
+from bench.api.call import Read
 from bench.api.component import NOTHING
 from bench.api.config import Config
 from bench.api.facts import Fact
@@ -31,6 +32,15 @@ class Walk(Protocol):
         ...
 
 
+@runtime_checkable
+class StreamingWalk(Walk, Protocol):
+    """A walk that rows can leave once they have ended, so that they read no further."""
+
+    def select(self, rows: Int[Tensor, " n"]) -> "StreamingWalk":
+        """Go on with these rows alone; their sources come with them."""
+        ...
+
+
 class Said(NamedTuple):
     """What a decoder thinks of the next word."""
 
@@ -47,6 +57,9 @@ class Said(NamedTuple):
 
 class Search(Claiming):
     """Turns what a decoder thinks into what it says."""
+
+    read: ClassVar[Read | None] = None
+    """How attention is read meanwhile; None for each mechanism's own way of being scored."""
 
     def __init__(self, config: Config, sizes: Sizes) -> None:
         super().__init__()

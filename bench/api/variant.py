@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -14,10 +15,13 @@ from bench.api.errors import Refused
 from bench.api.facts import Fact, check_facts
 from bench.api.noise import Noise
 from bench.api.shapes import Query
-from bench.api.source import Memory, Source, State, Tree
+from bench.api.source import Memory, Source, State, Tree, leaf
 
 Impl = Literal["auto", "reference", "eager", "sdpa", "flex", "triton", "compiled"]
 IMPLS: tuple[Impl, ...] = ("auto", "reference", "eager", "sdpa", "flex", "triton", "compiled")
+
+POINTER = "pointer"
+"""Branch of a state under `read="stream"`: where each head goes on reading."""
 
 
 class Variant(nn.Module, ABC):
@@ -87,10 +91,14 @@ class Variant(nn.Module, ABC):
             Output, weights (None where the mechanism has none or none were wanted), next state.
 
         Raises:
-            Refused: The weights were to be edited, and this mechanism has none that could be.
+            Refused: The weights were to be edited, and this mechanism has none that could be; or it
+                was to stream and cannot.
         """
-        if edit is not None and not self.editable:
+        if edit is not None and (read == "stream" or not self.editable):
             raise Refused("this mechanism has no weights that could be edited.")
+        if read == "stream":
+            assert memory is not None, "only cross attention streams"
+            return self._attend_streaming(query, memory, state)
         causal = self.dims.regime == "causal"
         cache = state.cache
         if new is not None:
@@ -126,6 +134,26 @@ class Variant(nn.Module, ABC):
         The pointer is the first key not yet passed; S where the search ran off the end.
         """
         raise Refused(f"{type(self).__name__} has no streaming form.")
+
+    def _attend_streaming(self, query: Query, memory: Memory, state: State) -> Attended:
+        """Stream query after query; each head of each row carries its own pointer.
+
+        `touched` is what the pointers say was read: up to the one that is furthest, or all of it.
+        """
+        pointer = torch.zeros(query.shape[:2], dtype=torch.long, device=query.device)
+        if state.offset > 0:
+            pointer = leaf(state.carried, POINTER)
+        num_keys, length = memory.source.key.shape[2], memory.source.length.unsqueeze(1)
+        found: list[Tensor] = []
+        touched: list[Tensor] = []
+        for one in query.split(1, 2):
+            output, pointer, _ = self.stream(one, memory, pointer)
+            found.append(output)
+            over = (pointer == num_keys) | (length == 0)
+            touched.append(torch.where(over, length, pointer + 1).amax(1))
+        terms = {"touched": torch.stack(touched, 1).to(query.dtype)}
+        after = State(offset=state.offset + len(found), carried={POINTER: pointer})
+        return Attended(torch.cat(found, 2), None, after, terms)
 
     def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
         """Add positions to the input of a stack of self-attention layers."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from bench.api.call import Attended
 from bench.api.chain import Chain
 from bench.api.source import Memory, tree_map
 from bench.certify.certificate import CheckFailed
@@ -15,6 +16,7 @@ from bench.certify.question import LENGTHS, Mode, Question, answer, ask
 
 TRIES = 40
 HARD = Mode("hard")
+STREAM = Mode("stream", weights=False)
 
 
 def stream(subject: Subject) -> None:
@@ -24,9 +26,10 @@ def stream(subject: Subject) -> None:
         shake(slot, attempt, bold=True)
         drawn = replace(subject, slot=slot)
         question = ask(drawn, seed=27 + attempt, lengths=LENGTHS)
-        wanted = answer(drawn, question, HARD).output
-        if bool(wanted.any()) and _shows_something(drawn, question):
-            _equals_hard(drawn, question, wanted)
+        wanted = answer(drawn, question, HARD)
+        if bool(wanted.output.any()) and _shows_something(drawn, question):
+            _equals_hard(drawn, question, wanted.output)
+            _is_a_read(drawn, question, wanted)
             return
     raise CheckFailed(
         f"in {TRIES} draws never both a search that stops and one that runs off the end, "
@@ -71,6 +74,17 @@ def _equals_hard(subject: Subject, question: Question, wanted: Tensor) -> None:
         same = torch.equal(again, output)
         expect(same, f"NaN beyond the pointer reaches the output at query {t}")
         pointer = after
+
+
+def _is_a_read(subject: Subject, question: Question, wanted: Attended) -> None:
+    """What keeps its pointers in the state says the same, and says how far it has read."""
+    for split in ((QUERIES,), (1,) * QUERIES) if subject.regime == "cross" else ((1,),):
+        found = answer(subject, question, STREAM, split=split)
+        sentence = "read=stream differs from read=hard"
+        expect_near(found.output, wanted.output, _tolerance(subject), sentence)
+        if "touched" in wanted.terms:
+            same = torch.equal(found.terms["touched"], wanted.terms["touched"])
+            expect(same, "read=stream and read=hard have not read equally far")
 
 
 def _poisoned(memory: Memory, pointer: Tensor) -> Memory:

@@ -57,8 +57,8 @@ def place_facts(task: type[Task], backbone: Selector) -> frozenset[Fact]:
 def _offered(task: type[Task], backbone: Selector) -> frozenset[Fact]:
     """Facts of a place before any part of the backbone takes some away."""
     entry = registry.entry("backbone", backbone.name)
-    facts = {*task.facts, *entry.target.gives, "padding", "stepwise", "source_order"}
     config: Any = build_config(entry.config, backbone.options, backbone.name)
+    facts = {*task.facts, *entry.target.given(config), "padding", "stepwise", "source_order"}
     if "wiring" in backbone.options:
         wiring = registry.entry("wiring", config.wiring.name)
         options = build_config(wiring.config, config.wiring.options, config.wiring.name)
@@ -102,6 +102,7 @@ def cell_refusal(spec: VariantSpec, task: type[Task], backbone: Selector, slot: 
         parts.append((joint.name, registry.entry("joint", joint.name).target))
     reason = _output_refusal(spec, task, backbone)
     reason = reason or _weights_refusal(parts, wanted, backbone, slot)
+    reason = reason or _streaming_refusal(parts, backbone)
     asked = [*_asked(parts, backbone), *_encoders(backbone)]
     return reason or refusal(asked, facts, wanted)
 
@@ -144,7 +145,7 @@ def _weights_refusal(
 ) -> str | None:
     """Say why there are no weights over the source for those parts that look at them, or None."""
     beyond = [name for name, part in parts if issubclass(part, BEYOND) and "weights" in part.needs]
-    beyond += [name for name, needs in wanted if "weights" in needs]
+    beyond += [name for name, needs in wanted if needs & {"weights", "stream"}]
     if not beyond:
         return None
     wiring = _wiring(backbone)
@@ -153,6 +154,21 @@ def _weights_refusal(
     slots = registry.entry("backbone", backbone.name).target.slots
     if "cross" in slots and slot != "cross":
         return f"{beyond[0]} needs weights over the source, and the {slot} slot has none."
+    return None
+
+
+def _streaming_refusal(parts: list[Part], backbone: Selector) -> str | None:
+    """Say why what an output looks at is not there while a search streams, or None."""
+    chosen = backbone.options.get("search")
+    if not isinstance(chosen, tuple):
+        return None
+    search = registry.entry("search", chosen[0].name)
+    if search.target.read != "stream":
+        return None
+    for name, part in parts:
+        whole = "weights" in part.needs or "reads_source" in part.gives
+        if issubclass(part, Output) and whole:
+            return f"{search.name} reads the source key by key, and {name} looks at all of it."
     return None
 
 

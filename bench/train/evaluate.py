@@ -57,7 +57,9 @@ def evaluate(
                 seconds += clock() - start
                 tokens += sum(len(row) + 1 for row in said.tokens)
                 answer = replace(answer, generated=said.tokens)
-                if answer.read_shares is not None:
+                if said.read_shares is not None:
+                    answer = replace(answer, read_shares=said.read_shares)
+                elif answer.read_shares is not None:
                     shares = _read_for(backbone, here, said.tokens, task.sizes)
                     answer = replace(answer, read_shares=shares)
             answers.append(answer)

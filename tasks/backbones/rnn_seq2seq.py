@@ -18,6 +18,7 @@ from bench.api.backbone import Backbone, BackboneParts, Generated
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.decoder import Path, Steps, Wiring, WiringSizes, join_steps
 from bench.api.encoder import Encoded, Encoder, SourceOrder
+from bench.api.facts import Fact
 from bench.api.output import OutputSizes
 from bench.api.registry import register
 from bench.api.resolve import SlotPlace
@@ -50,8 +51,9 @@ class RnnSeq2SeqConfig(Config):
     """Where attention stands in the decoder."""
     combiner: Selector = Selector("concat")
     """How several sources are read."""
-    summaries: Literal["basic", "child_sum"] = "basic"
-    """How the summaries of several sources start the decoder: side by side, or gated."""
+    summaries: Literal["basic", "child_sum", "none"] = "basic"
+    """How the summaries of the sources start the decoder: side by side, gated, or not at all, so
+    that its first state is learned and the same for every source."""
     direction: Selector = Selector("single")
     """One direction, or two trained jointly."""
     search: Selector = Selector("greedy")
@@ -87,6 +89,7 @@ class RnnSeq2Seq(Backbone):
             "source_order", config.source_order, sizes.eos
         )
         widths = tuple(encoder.summary_width for encoder in encoders)
+        self.starts_unread = config.summaries == "none"
         self.child_sum: ChildSum | None = None
         if config.summaries == "child_sum":
             self.child_sum = ChildSum(widths, config.hidden)
@@ -110,10 +113,10 @@ class RnnSeq2Seq(Backbone):
         wired = WiringSizes(
             embedded,
             config.hidden,
-            sum(widths) if self.child_sum is None else config.hidden,
+            {"basic": sum(widths), "child_sum": config.hidden, "none": 1}[config.summaries],
             tuple(encoder.output_width for encoder in encoders),
             config.combiner,
-            _backward_units(encoders) if self.child_sum is None else (),
+            _backward_units(encoders) if config.summaries == "basic" else (),
         )
         self.search: Search = registry.make("search", config.search, sizes)
         self.wiring: Wiring = registry.make("wiring", config.wiring, wired, attach)
@@ -131,6 +134,11 @@ class RnnSeq2Seq(Backbone):
                 eos=sizes.eos,
             )
         )
+
+    @classmethod
+    def given(cls, config: RnnSeq2SeqConfig) -> frozenset[Fact]:
+        """Whether the decoder starts before anything is read."""
+        return cls.gives | ({"unread_start"} if config.summaries == "none" else frozenset())
 
     def arrange(self, batch: Batch) -> Batch:
         """Turn the source, then fold or pad the gold as encoder and combiner do their states."""
@@ -249,6 +257,7 @@ class RnnSeq2Seq(Backbone):
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
         """Decode by the search that was chosen."""
         batch = self.arrange(batch)
+        mode = replace(mode, read=self.search.read or mode.read)
         _, memories, path = self._begin(batch, mode)
         walk = RnnWalk(self, batch, mode, memories, path, self.output.begin(batch, memories))
         return self.search.decode(walk, batch, max_length)
@@ -259,9 +268,14 @@ class RnnSeq2Seq(Backbone):
         """Read the sources and stand before the first word."""
         encoded = self.encode(batch, mode)
         memories = self.wiring.prepare(encoded, batch)
+        return encoded, memories, self.wiring.begin(self._summary(encoded), memories)
+
+    def _summary(self, encoded: tuple[Encoded, ...]) -> Float[Tensor, "B Ds"]:
+        """What the decoder starts from; one zero where it starts unread."""
         summaries = [source.summary for source in encoded]
-        joined = torch.cat(summaries, -1) if self.child_sum is None else self.child_sum(summaries)
-        return encoded, memories, self.wiring.begin(joined, memories)
+        if self.starts_unread:
+            return torch.zeros_like(summaries[0][:, :1])
+        return torch.cat(summaries, -1) if self.child_sum is None else self.child_sum(summaries)
 
     def variant_slots(self) -> tuple[Slot, ...]:
         """One slot a source, or one for all."""
@@ -310,7 +324,10 @@ class RnnWalk:
 
     def repeat(self, times: int) -> "RnnWalk":
         """Copy every row beside itself, its source too."""
-        rows = repeated_rows(self.batch, times)
+        return self.select(repeated_rows(self.batch, times))
+
+    def select(self, rows: Int[Tensor, " N"]) -> "RnnWalk":
+        """Take other rows, their sources too."""
         memories = tuple(memory.select(rows) for memory in self.memories)
         return replace(self, batch=self.batch.select(rows), memories=memories).reorder(rows)
 

@@ -28,6 +28,7 @@ class LastKeyPattern(Pattern):
     """The last real key, and under causal self-attention the last that has come; time O(L S)."""
 
     kind = "window"
+    takes = frozenset({"stream"})
     cannot = {"draws": "one key is left, so there is nothing to draw"}
 
     def window(self, call: Call) -> tuple[Bool[Tensor, "#B 1 #L S"], None]:

@@ -61,6 +61,7 @@ class LocalMonotonicPattern(Pattern):
     """
 
     kind = "window"
+    takes = frozenset({"stream"})
     cannot: ClassVar[Mapping[Fact, str]] = {
         "pool": "the center moves on with the queries, and pooling has only one"
     }

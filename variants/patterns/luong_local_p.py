@@ -57,7 +57,7 @@ class LocalPredictedPattern(Pattern):
     """
 
     kind = "window"
-    takes = frozenset({"simplex"})
+    takes = frozenset({"simplex", "stream"})
     cannot: ClassVar[Mapping[Fact, str]] = {
         "causal": "the center is a share of the source's length, which is not yet known",
         "pool": "the center is predicted from the query, and pooling has only one",

@@ -53,6 +53,7 @@ class CohnPosition(Position):
     """Features log(1 + s), log(1 + S), log(1 + t) of key s, query t and true length S."""
 
     needs = frozenset({"takes_features"})
+    takes = frozenset({"stream"})
     cannot: ClassVar[Mapping[Fact, str]] = {
         "causal": "it needs the length of the source, which grows under causal self-attention",
     }

@@ -27,6 +27,8 @@ class EmbedConfig(Config):
 class EmbedEncoder(Encoder):
     """States are the embedded tokens; the summary is their mean."""
 
+    gives = frozenset({"online"})
+
     def __init__(self, config: EmbedConfig, embedding_width: int, hidden: int) -> None:
         super().__init__(config, embedding_width, hidden)
         self.positions = positions(config.positions, embedding_width)

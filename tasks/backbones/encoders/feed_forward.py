@@ -46,6 +46,8 @@ class FeedForwardConfig(Config):
 class FeedForwardEncoder(Encoder):
     """h_t = LReLU(W x_t + b); no state knows its neighbors or its place."""
 
+    gives = frozenset({"online"})
+
     def __init__(self, config: FeedForwardConfig, embedding_width: int, hidden: int) -> None:
         super().__init__(config, embedding_width, hidden)
         self.output_width = hidden

@@ -27,6 +27,8 @@ class UniRnnConfig(RecurrentConfig):
 class UniRnnEncoder(Encoder):
     """From left to right; right padding cannot reach real states."""
 
+    gives = frozenset({"online"})
+
     def __init__(self, config: UniRnnConfig, embedding_width: int, hidden: int) -> None:
         super().__init__(config, embedding_width, hidden)
         self.output_width = hidden

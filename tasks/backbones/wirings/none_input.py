@@ -28,6 +28,7 @@ class NoneInputWiring(Wiring):
     """A recurrent decoder that reads the summary beside every word."""
 
     gives = frozenset({"open_loop"})
+    cannot = {"unread_start": "without attention a decoder knows nothing but the summary."}
     attends = False
 
     def __init__(self, config: RecurrentConfig, sizes: WiringSizes, attach: AttachSlot) -> None:

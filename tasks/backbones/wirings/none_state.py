@@ -29,6 +29,7 @@ class NoneStateWiring(Wiring):
     """A recurrent decoder that starts from the summary of the source."""
 
     gives = frozenset({"open_loop"})
+    cannot = {"unread_start": "without attention a decoder knows nothing but the summary."}
     attends = False
 
     def __init__(self, config: RecurrentConfig, sizes: WiringSizes, attach: AttachSlot) -> None:

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from bench.api import registry
+from bench.api.selector import parse
 from bench.api.task import AVERAGE_LAGGING, AVERAGE_PROPORTION, SELECTIONS
 from bench.api.trace import Mode
 from bench.catalog import metric_facts
@@ -87,6 +89,28 @@ def test_the_delay_of_a_decoding_task_is_that_of_what_was_said(backbone, smoke, 
         with torch.no_grad():
             wanted = there(forced, Mode()).read_share[0]
         assert answer.read_shares[row] == pytest.approx(wanted.tolist())
+
+
+def test_a_search_that_streams_tells_its_delays_itself(smoke, monkeypatch):
+    """They are those that the weights of greedy search give, when they are asked again."""
+    small = "rnn_seq2seq[hidden=16,embedding=8,encoder=uni_rnn,summaries=none,search=streaming]"
+    built = network(smoke, "mocha", backbone=small)
+    task, there = built.task, built.system.there
+    task.decodes = True
+    there.project.bias.data[task.sizes.eos] += 1
+
+    def answers():
+        return evaluate(task, there, "validation", torch.device("cpu"), lambda: 0.0).answers
+
+    with monkeypatch.context() as patch:
+        patch.delattr("bench.train.evaluate._read_for")
+        streamed = answers()
+    there.search = registry.make("search", parse("greedy"), task.sizes)
+    cut = task.sizes.max_length
+    for one, other in zip(streamed, answers(), strict=True):
+        assert one.generated == other.generated
+        for shares, wanted in zip(one.read_shares, other.read_shares, strict=True):
+            assert shares == pytest.approx(wanted[:cut])
 
 
 def test_a_rationale_has_rows_of_its_selection_and_other_encoders_have_none(smoke):

@@ -23,6 +23,8 @@ REFUSED = [
     ("none_state[output=pointer_generator]", "transduction", "", "", "none_state has none"),
     ("none_state[loss=supervised]", "transduction", "", "", "none_state has none"),
     ("none_state", "recall", "", "", "wiring=none_state.*, and transformer_decoder has no such"),
+    ("none_state", "transduction", "rnn_seq2seq[summaries=none]", "", "nothing but the summary"),
+    ("none_input", "transduction", "rnn_seq2seq[summaries=none]", "", "nothing but the summary"),
     ("bahdanau", "recall", "", "", "no such axis"),
     ("luong_global", "after_marker", "", "", "pooling has no such axis"),
     ("shaw_rpr", "transduction", "", "", "cross attention has two"),
