@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.source import Tree, leaf
+from tasks.backbones._packed import read_packed, torch_would_slice
 
 Kept = dict[str, Tensor | Tree]
 """What stands beside a decoder's top state; a wiring adds its own."""
@@ -47,7 +48,7 @@ def recurrent(
 
 
 def encode(
-    rnn: nn.Module, x: Float[Tensor, "B S E"], mask: Bool[Tensor, "B S"] | None
+    rnn: nn.GRU | nn.LSTM, x: Float[Tensor, "B S E"], mask: Bool[Tensor, "B S"] | None
 ) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "n B D2"]]:
     """Run over the real tokens; padded states are zero. Returns states, and last ones a layer."""
     if mask is None:
@@ -55,7 +56,8 @@ def encode(
     else:
         lengths = mask.sum(1).clamp(min=1).cpu()
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-        run, last = rnn(packed)
+        slices = torch_would_slice(rnn, packed)
+        run, last = read_packed(rnn, packed) if slices else rnn(packed)
         states, _ = pad_packed_sequence(run, batch_first=True, total_length=x.shape[1])
     return states, last[0] if isinstance(last, tuple) else last
 
