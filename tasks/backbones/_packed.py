@@ -33,7 +33,8 @@ def read_packed(
     rnn: nn.GRU | nn.LSTM, packed: PackedSequence
 ) -> tuple[PackedSequence, Float[Tensor, "n B D"]]:
     """Run all layers; returns the top layer's states, and last ones a layer and direction."""
-    data, last = packed.data, []
+    data: Tensor = packed.data
+    last: list[Tensor] = []
     rows = packed.batch_sizes.tolist()
     ways = 2 if rnn.bidirectional else 1
     for layer in range(rnn.num_layers):
@@ -60,7 +61,7 @@ def _read(
     carried = tuple(x[: rows[-1]] for x in first) if back else first
     states: list[Tensor] = []
     ended: list[Tensor] = []
-    for step in reversed(given) if back else given:
+    for step in given[::-1] if back else given:
         before, now = len(carried[0]), len(step)
         if now < before:
             ended.append(carried[0][now:])

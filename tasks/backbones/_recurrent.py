@@ -48,7 +48,7 @@ def recurrent(
 
 
 def encode(
-    rnn: nn.GRU | nn.LSTM, x: Float[Tensor, "B S E"], mask: Bool[Tensor, "B S"] | None
+    rnn: nn.Module, x: Float[Tensor, "B S E"], mask: Bool[Tensor, "B S"] | None
 ) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "n B D2"]]:
     """Run over the real tokens; padded states are zero. Returns states, and last ones a layer."""
     if mask is None:
@@ -56,6 +56,7 @@ def encode(
     else:
         lengths = mask.sum(1).clamp(min=1).cpu()
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        assert isinstance(rnn, nn.GRU | nn.LSTM), "`recurrent` makes nothing else"
         slices = torch_would_slice(rnn, packed)
         run, last = read_packed(rnn, packed) if slices else rnn(packed)
         states, _ = pad_packed_sequence(run, batch_first=True, total_length=x.shape[1])
