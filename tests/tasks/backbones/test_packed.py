@@ -55,6 +55,17 @@ def test_states_and_gradients_are_those_of_torch_bit_for_bit(
 
 
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_states_are_the_same_bits_without_gradients(cell):
+    torch.manual_seed(0)
+    rnn, x = recurrent(cell, INPUTS, HIDDEN, both_ways=True), drawn(ROWS, 9, INPUTS)
+    given = packed(x, [4, 9, 1, 9, 2, 6])
+    with torch.no_grad():
+        ours, theirs = read_packed(rnn, given), rnn(given)
+    assert torch.equal(ours[0].data, theirs[0].data)
+    assert torch.equal(ours[1], theirs[1][0] if cell == "lstm" else theirs[1])
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
 def test_rows_of_a_batch_are_read_as_if_alone(cell, near):
     torch.manual_seed(0)
     rnn = recurrent(cell, INPUTS, HIDDEN, both_ways=True).double()
