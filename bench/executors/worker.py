@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 
 from bench.api.registry import load_package, load_plugin
+from bench.executors.allocator import keep_freed_memory
 from bench.runner import Job, run_job
 
 load_package("variants")
@@ -58,8 +59,9 @@ def work(connection: Connection, job: Job, settings: WorkerSettings) -> None:
 
 
 def prepare_process(settings: WorkerSettings) -> None:
-    """Set threads and load plug-ins."""
+    """Set threads, keep freed memory, and load plug-ins."""
     torch.set_num_threads(settings.threads)
+    keep_freed_memory()
     load_plugins(settings.plugins)
 
 

@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.source import Tree, leaf
+from tasks.backbones._packed import read_packed, torch_would_slice
 
 Kept = dict[str, Tensor | Tree]
 """What stands beside a decoder's top state; a wiring adds its own."""
@@ -55,7 +56,9 @@ def encode(
     else:
         lengths = mask.sum(1).clamp(min=1).cpu()
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-        run, last = rnn(packed)
+        assert isinstance(rnn, nn.GRU | nn.LSTM), "`recurrent` makes nothing else"
+        slices = torch_would_slice(rnn, packed)
+        run, last = read_packed(rnn, packed) if slices else rnn(packed)
         states, _ = pad_packed_sequence(run, batch_first=True, total_length=x.shape[1])
     return states, last[0] if isinstance(last, tuple) else last
 

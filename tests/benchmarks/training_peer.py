@@ -5,6 +5,7 @@
 
 The sides are two processes of one thread that take turns in random order, some steps each, on the
 same batches. Tokens are target words with the end of the sentence, counted here; time is CPU time.
+Ours keeps freed memory, as the workers of a run do; `--hand-back` leaves that out.
 Both are GRU networks with Bahdanau's attention, or transformers, of the same widths, layers and
 heads; wirings differ in detail (JoeyNMT feeds the attentional vector, ours the context).
 """
@@ -23,6 +24,7 @@ from bench.api import registry
 from bench.api.registry import Home
 from bench.api.resolve import resolve
 from bench.api.task import Batch
+from bench.executors.allocator import keep_freed_memory
 from bench.plan import Request, quality_cell
 from bench.train.assemble import assemble
 from bench.train.protocol import read_protocol
@@ -133,8 +135,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--more", default="", help="Further options of our backbone, ',a=b'.")
+    parser.add_argument(
+        "--hand-back", action="store_true", help="Leave our allocator as it is, like the peer's."
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if not options.hand_back:
+        keep_freed_memory()
     registry.load_package("variants")
     registry.load_package("tasks")
     ours = Harness(options.model, options.more, options.rounds * options.steps)
