@@ -130,6 +130,18 @@ class RunFolder:
         return self._artifacts[id_]
 
     @cached_property
+    def notes(self) -> Mapping[str, Mapping[str, list[str]]]:
+        """What cells told of data and metrics beside their rows: by task and subject, each once."""
+        found: dict[str, dict[str, list[str]]] = {}
+        for outcome in self.of_kind("quality"):
+            told = self.artifact(outcome).get("notes")
+            for about, value in sorted(told.items()) if isinstance(told, Mapping) else ():
+                values = found.setdefault(outcome.cell.task, {}).setdefault(str(about), [])
+                if str(value) not in values:
+                    values.append(str(value))
+        return dict(sorted(found.items()))
+
+    @cached_property
     def _artifacts(self) -> dict[str, Mapping[str, Any]]:
         return {}
 

@@ -10,6 +10,7 @@ from reports.beside import beside_the_ranking
 from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text
 from reports.catalog import uncapitalized
 from reports.contests import Contest
+from reports.data import mixed_data
 from reports.families import families, family_key, family_title, members
 from reports.folder import RunFolder
 from reports.notes import Notes, why_no_score, why_no_speed
@@ -62,9 +63,11 @@ def ranked_sections(folder: RunFolder) -> list[Section]:
 
 def _tables(folder: RunFolder, found: list[Contest]) -> list[Block]:
     """Each table, followed by what its scores are read by."""
-    table, blocks = folder.ranked_lines, list[Block]()
+    table, blocks, mixed = folder.ranked_lines, list[Block](), mixed_data(folder)
     for contest in found:
         lines = table[table["contest"] == contest.key].to_dict("records")
+        if contest.task in mixed:
+            blocks.append(Text(mixed[contest.task], "warning"))
         blocks.append(_table(folder, contest, [dict(line) for line in lines]))
         first = next(one for one in found if one.task == contest.task)
         blocks += beside_the_ranking(contest, anchors=contest is first)

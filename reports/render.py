@@ -13,6 +13,7 @@ from reports.accounts import (
 from reports.agreement import agreement_section
 from reports.blocks import Document, Figure, Section, clean
 from reports.curves import learning_section, legend_of, length_section, pareto_section
+from reports.data import data_section
 from reports.examples import attention_section, samples_section
 from reports.families import families_section
 from reports.folder import RunFolder, read_folder
@@ -84,6 +85,7 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         certificates_section(folder),
         holes_section(folder),
         samples_section(folder, legend, publish=publish),
+        data_section(folder),
         names_section(folder),
         environment_section(folder),
         commands_section(folder),

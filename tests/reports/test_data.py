@@ -1,0 +1,46 @@
+"""What reports say of data and of signatures of metrics."""
+
+from pathlib import Path
+
+from synthetic import BASE, VARIANTS, quality_cell, quality_rows, record
+from synthetic_run import write_json, write_run
+
+from reports.render import render
+
+TASK = "translation[pair=de-en]"
+MIRROR = "multi30k from the mirror: train.de.gz 1f2e3d"
+HUB = "multi30k from the hub, revision 37e118 (unpinned)"
+SIGNATURE = "nrefs:1|case:mixed|tok:13a|version:2.6.0"
+
+
+def run_with_notes(folder: Path, data: dict[str, str]) -> str:
+    """Render a run of two variants; `data` says what each has read."""
+    records = [
+        record(quality_cell(TASK, name, seed), "ok", quality_rows(TASK, VARIANTS[name], seed))
+        for name in data
+        for seed in range(2)
+    ]
+    write_run(folder, records=records, tasks=[TASK])
+    for one in records:
+        notes = {"data": data[str(one.cell["variant"])], "bleu": SIGNATURE}
+        write_json(folder / "artifacts" / f"{one.id}.json", {"notes": notes})
+    return render(folder).markdown.read_text(encoding="utf-8")
+
+
+def test_a_report_names_data_and_signatures(tmp_path: Path) -> None:
+    text = run_with_notes(tmp_path / "run", {BASE: MIRROR, "scaled_dot": MIRROR})
+    assert MIRROR in text
+    assert SIGNATURE.replace("|", "\\|") in text
+    assert "read different data" not in text
+
+
+def test_cells_of_two_sources_are_warned_of_where_they_are_ranked(tmp_path: Path) -> None:
+    text = run_with_notes(tmp_path / "run", {BASE: MIRROR, "scaled_dot": HUB})
+    _, after = text.split("read different data", 1)
+    assert after.index(HUB) < after.index("| Rank")
+    assert "differs between cells, 2 values" in text
+
+
+def test_a_run_without_notes_has_no_section_of_data(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", tasks=[TASK])
+    assert "Data and signatures" not in render(folder).markdown.read_text(encoding="utf-8")
