@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.task import Answer, Batch, Metric, Sample, Scored, Sizes, Split, Task, Text
+from bench.api.task import Answer, Batch, Entrant, Metric, Sample, Scored, Sizes, Split, Task, Text
 from tasks._scores import ALIGNMENT_MATCH
 from tasks.sources.bucketing import bucketed_batches, pad_rows
 from tasks.sources.tables import Row
@@ -52,11 +52,29 @@ RECALL = Metric(
 )
 LINK_METRICS = (AER, PRECISION, RECALL, ALIGNMENT_MATCH, SHIFTED_AER)
 
+ALIGNERS = tuple(
+    Entrant(variant=name)
+    for name in ("additive", "bahdanau", "luong_local_p", "cohn_structural", "agreement_trace")
+)
+"""What tasks of alignment compare; a transformer stands beside."""
+
 OFF_BY = range(4)
 """Distances of the curve (source words)."""
 
 Links = set[tuple[int, int]]
 """Places of source and target words that belong together."""
+
+
+def teachers(task: str) -> tuple[Entrant, ...]:
+    """Attention that is not taught, that is by three weights of the term, and by links that lie."""
+    return (
+        Entrant(variant="additive"),
+        Entrant(variant="supervised_attention"),
+        Entrant(variant="supervised_attention[weight=0.1]"),
+        Entrant(variant="supervised_attention[weight=10.0]"),
+        Entrant(variant="supervised_attention", task=f"{task}[noise=0.3]"),
+        Entrant(variant="agreement_trace"),
+    )
 
 
 class AlignmentOptions(Protocol):
@@ -134,20 +152,7 @@ class AlignedText(Task):
         found = [links for answer in answers for links in hard_links(answer, 0)]
         later = [links for answer in answers for links in hard_links(answer, 1)]
         gold = [(set(row["sure"]), set(row["possible"])) for row in self._gold(split, answers)]
-        error, precision, recall = error_rate(found, gold)
-        shifted, *_ = error_rate(later, gold)
-        near = off_by(found, [sure for sure, _ in gold])
-        return [
-            Scored(metric=AER.name, value=error),
-            Scored(metric=PRECISION.name, value=precision),
-            Scored(metric=RECALL.name, value=recall),
-            Scored(metric=ALIGNMENT_MATCH.name, value=near[0]),
-            Scored(metric=SHIFTED_AER.name, value=shifted),
-            *(
-                Scored(metric=ALIGNMENT_MATCH.name, value=value, axis="off_by", x=float(far))
-                for far, value in zip(OFF_BY, near, strict=True)
-            ),
-        ]
+        return link_metrics(found, later, gold)
 
     def baselines(self) -> Mapping[str, float]:
         """Error rate of the diagonal, and of IBM model 1 where there are pairs to count."""
@@ -244,6 +249,42 @@ def aligned_batch(
         references=references,
         names=names,
     )
+
+
+def link_metrics(
+    found: Sequence[Links], later: Sequence[Links], gold: Sequence[tuple[Links, Links]]
+) -> list[Scored]:
+    """Values of `LINK_METRICS`, and the share of links by how far off they are.
+
+    Args:
+        found: Of each sentence.
+        later: The same, of the weights one step later.
+        gold: Sure links, and possible ones.
+    """
+    error, precision, recall = error_rate(found, gold)
+    shifted, *_ = error_rate(later, gold)
+    near = off_by(found, [sure for sure, _ in gold])
+    return [
+        Scored(metric=AER.name, value=error),
+        Scored(metric=PRECISION.name, value=precision),
+        Scored(metric=RECALL.name, value=recall),
+        Scored(metric=ALIGNMENT_MATCH.name, value=near[0]),
+        Scored(metric=SHIFTED_AER.name, value=shifted),
+        *(
+            Scored(metric=ALIGNMENT_MATCH.name, value=value, axis="off_by", x=float(far))
+            for far, value in zip(OFF_BY, near, strict=True)
+        ),
+    ]
+
+
+def gold_links(batch: Batch) -> list[Links]:
+    """Gold links of each row, but for that of EOS."""
+    assert batch.gold is not None, "the task has gold alignments"
+    ends = (batch.mask.sum(1) - 1).tolist()
+    return [
+        {(i, j) for i, j in _linked(row) if j < end}
+        for row, end in zip(batch.gold, ends, strict=True)
+    ]
 
 
 def hard_links(answer: Answer, later: int) -> list[Links]:

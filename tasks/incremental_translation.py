@@ -54,7 +54,7 @@ class IncrementalTranslation(Captions):
         Entrant(variant="raffel_monotonic"),
         Entrant(variant="mocha"),
         Entrant(variant="milk"),
-        Entrant(variant="raffel_monotonic", backbone=STREAMING),
+        Entrant(variant="mocha", backbone=STREAMING),
     )
     presets = {
         "smoke": TaskPreset(

@@ -68,7 +68,7 @@ class SpokenDigits(SpeechTask):
         Entrant(variant="raffel_monotonic", backbone=ONLINE),
         Entrant(variant="mocha", backbone=ONLINE),
         Entrant(variant="milk", backbone=ONLINE),
-        Entrant(variant="raffel_monotonic", backbone=STREAMING),
+        Entrant(variant="mocha", backbone=STREAMING),
         Entrant(variant="none_state"),
     )
     data_license = "CC BY-SA 4.0 (FSDD)"

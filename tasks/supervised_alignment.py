@@ -21,8 +21,8 @@ import torch
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, Entrant, Scored, Split, TaskPreset
-from tasks._alignments import LINK_METRICS, AlignedText
+from bench.api.task import Answer, Batch, Scored, Split, TaskPreset
+from tasks._alignments import LINK_METRICS, AlignedText, teachers
 from tasks._captions import CHRF, NLL, likelihood
 from tasks._text_scores import BLEU
 from tasks.sources.word_alignment import LICENSES
@@ -67,14 +67,7 @@ class SupervisedAlignment(AlignedText):
 
     metrics = (*LINK_METRICS, BLEU, CHRF, NLL)
     family = "supervised attention"
-    contest = (
-        Entrant(variant="additive"),
-        Entrant(variant="supervised_attention"),
-        Entrant(variant="supervised_attention[weight=0.1]"),
-        Entrant(variant="supervised_attention[weight=10.0]"),
-        Entrant(variant="supervised_attention", task="supervised_alignment[noise=0.3]"),
-        Entrant(variant="agreement_trace"),
-    )
+    contest = teachers("supervised_alignment")
     decodes = True
     data_license = LICENSES["en_cs"]
     needs_predictions = False

@@ -98,7 +98,7 @@ class ToneWords(SpeechTask):
         Entrant(variant="raffel_monotonic", backbone=ONLINE),
         Entrant(variant="mocha", backbone=ONLINE),
         Entrant(variant="milk", backbone=ONLINE),
-        Entrant(variant="raffel_monotonic", backbone=STREAMING),
+        Entrant(variant="mocha", backbone=STREAMING),
         Entrant(variant="none_state"),
     )
     words = WORDS

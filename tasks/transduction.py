@@ -7,7 +7,7 @@ alignment and generalization beyond the training lengths can all be scored exact
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from jaxtyping import Int
@@ -20,6 +20,7 @@ from bench.api.task import (
     Answer,
     Batch,
     Entrant,
+    Metric,
     Sample,
     Scored,
     Sizes,
@@ -98,7 +99,12 @@ class Transduction(Task):
     True
     """
 
-    metrics = (SEQUENCE_ACCURACY, TOKEN_ACCURACY, ALIGNMENT_MATCH, ALIGNMENT_ENTROPY)
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        SEQUENCE_ACCURACY,
+        TOKEN_ACCURACY,
+        ALIGNMENT_MATCH,
+        ALIGNMENT_ENTROPY,
+    )
     family = "translation"
     contest = (
         Entrant(variant="additive"),

@@ -22,7 +22,7 @@ from typing import Annotated
 from bench.api.config import Config, IntRange
 from bench.api.registry import Citation, register
 from bench.api.task import Anchor, Answer, Batch, Entrant, Scored, Split, TaskPreset
-from tasks._alignments import AER, LINK_METRICS, AlignedText
+from tasks._alignments import AER, ALIGNERS, LINK_METRICS, AlignedText
 from tasks._captions import NLL, likelihood
 from tasks._scores import ALIGNMENT_ENTROPY, alignment_scores
 from tasks.sources.word_alignment import LICENSES, Pair
@@ -66,11 +66,7 @@ class WordAlignment(AlignedText):
     data_sets = ("word_alignment", "multi30k")
     family = "alignment"
     contest = (
-        Entrant(variant="additive"),
-        Entrant(variant="bahdanau"),
-        Entrant(variant="luong_local_p"),
-        Entrant(variant="cohn_structural"),
-        Entrant(variant="agreement_trace"),
+        *ALIGNERS,
         Entrant(variant="scaled_dot", backbone="transformer_seq2seq[width=96,layers=1,heads=1]"),
     )
     anchors = (
