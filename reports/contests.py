@@ -24,6 +24,9 @@ SPLITS = ["backbone", "protocol", "impl", "revisions"]
 """Cells that differ here are compared (a recipe may bring its wiring, a study its learning rate)
 and marked, unless one variant has several; then the contest splits."""
 
+CLOCKED = ("_ms", "_per_s", "_cpu_s")
+"""Ends of the names of metrics that a clock measured."""
+
 NOTHING = Interval(estimate=math.nan, low=-math.inf, high=math.inf, count=0)
 """What is known about a quantity without data."""
 
@@ -160,14 +163,31 @@ class Contest:
     @cached_property
     def _unscored(self) -> dict[tuple[str, str], Interval]:
         rows = self.frame[self.frame["split"].isin(["", "train"]) & (self.frame["axis"] == "")]
-        single = rows[rows["status"] == "ok"].groupby(["variant", "metric", "cell"])["value"]
+        clocked = rows["metric"].str.endswith(CLOCKED) & (rows["processor"] != self.processor)
+        kept = rows[(rows["status"] == "ok") & ~clocked]
+        single = kept.groupby(["variant", "metric", "cell"])["value"]
         return {
             (str(name), str(metric)): t_interval(values.to_numpy(dtype=np.float64))
             for (name, metric), values in single.median().groupby(["variant", "metric"])
         }
 
+    @cached_property
+    def processor(self) -> str:
+        """What most cells ran on; times of another one are no comparison and are left out."""
+        single = self.frame.drop_duplicates("cell")
+        return str(single["processor"].mode().min()) if len(single) else ""
+
+    def elsewhere(self, variant: str) -> list[str]:
+        """Other processors that cells of a variant ran on."""
+        cells = self.cells.get(variant)
+        found = set() if cells is None else {str(name) for name in cells["processor"]}
+        return sorted(found - {self.processor})
+
     def trained(self, variant: str, metric: str) -> Interval:
-        """Mean of a metric that scores no data, over the seeds of a variant."""
+        """Mean of a metric that scores no data, over the seeds of a variant.
+
+        Times are those of `processor` alone.
+        """
         return self._unscored.get((variant, metric), NOTHING)
 
     def setting(self, variant: str, column: str) -> str:

@@ -93,9 +93,28 @@ def _table(folder: RunFolder, contest: Contest, lines: list[dict[Any, Any]]) -> 
         title=f"{contest.title}: {uncapitalized(metric.title)}{', one seed' if single else ''}",
         columns=tuple(compress(columns, kept)),
         rows=rows,
-        notes=(*notes.sentences, *([ONE_SEED] if single and contest.catalog.ranks else ())),
+        notes=(
+            *notes.sentences,
+            *([ONE_SEED] if single and contest.catalog.ranks else ()),
+            *_of_one_processor(contest),
+        ),
         dimmed=tuple(line["selector"] in contest.red for line in lines),
     )
+
+
+def _of_one_processor(contest: Contest) -> list[str]:
+    """Say whose times are shown where cells ran on several processors."""
+    others = sorted({name for v in contest.variants for name in contest.elsewhere(v)})
+    if not others:
+        return []
+    here, there = (
+        " and ".join(name or "an unknown processor" for name in names)
+        for names in ([contest.processor], others)
+    )
+    return [
+        f"Times of training are of the cells that ran on {here}; others ran on {there}. Scores are "
+        "of all."
+    ]
 
 
 def _columns(contest: Contest, where: str) -> tuple[Column, ...]:
@@ -226,6 +245,9 @@ def _cost_hole(
     variant = str(line["selector"])
     if name.startswith("train_") and variant not in contest.red:
         why = why_no_score(folder, contest, variant)
+        if not why and contest.elsewhere(variant):
+            where = " and ".join(contest.elsewhere(variant))
+            why = f"{line['variant']} ran on {where}, the others on {contest.processor}."
         return notes.hole(why or f"{line['variant']}: its cells stored no {name}.")
     return notes.hole(why_no_speed(folder, contest, variant))
 

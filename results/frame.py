@@ -52,6 +52,7 @@ COLUMNS = {
     "status": "ok, or why the cell has no result",
     "detail": "one sentence, empty for ok",
     "environment": "id of the machine record",
+    "processor": "what the cell ran on, by that record; empty if unknown",
     "attempt": "how often the cell was run",
     "seconds": "wall time of the cell (s)",
 }
@@ -84,7 +85,8 @@ def load(folders: Path | str | Iterable[Path | str]) -> pd.DataFrame:
     stores = [Store(path) for path in paths]
     names = _short_names(stores)
     records = newest_by_id(record for store in stores for record in store.records())
-    lines = [line for record in records.values() for line in _lines(record, names)]
+    machines = {name: facts for store in stores for name, facts in store.environments().items()}
+    lines = [line for record in records.values() for line in _lines(record, names, machines)]
     kinds = {name: _NUMBERS.get(name, "str") for name in COLUMNS}
     return pd.DataFrame(lines, columns=list(COLUMNS)).astype(kinds)
 
@@ -100,8 +102,11 @@ def _short_names(stores: Iterable[Store]) -> dict[str, str]:
     return found
 
 
-def _lines(record: Record, names: Mapping[str, str]) -> Iterator[dict[str, object]]:
+def _lines(
+    record: Record, names: Mapping[str, str], machines: Mapping[str, Mapping[str, Any]]
+) -> Iterator[dict[str, object]]:
     task, variant = str(record.cell.get("task", "")), str(record.cell.get("variant", ""))
+    chip = "gpu" if str(record.cell.get("device", "")).startswith("cuda") else "cpu"
     common = {
         **record.cell,
         "cell": record.id,
@@ -110,6 +115,7 @@ def _lines(record: Record, names: Mapping[str, str]) -> Iterator[dict[str, objec
         "status": record.status,
         "detail": record.detail,
         "environment": record.environment,
+        "processor": str(machines.get(record.environment, {}).get(chip) or ""),
         "attempt": record.attempt,
         "seconds": record.seconds,
     }

@@ -1,5 +1,6 @@
 """What a report may claim, publish and leave out."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,40 @@ def test_a_single_seed_beside_several_has_a_mark_and_no_rank(tmp_path: Path) -> 
     # the best of one seed opens no rank that the others would join
     assert ranked_table(load(folder), catalog(), {}).set_index("selector").loc[BASE, "rank"] == 3
     assert "Choose shaw_rpr" in text
+
+
+def test_times_of_two_processors_are_never_averaged(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", records=some(TASK, 3), tasks=[TASK])
+    frame = load(folder)
+    frame["processor"] = "EPYC"
+    moved = (frame["variant"] == BASE) & (frame["seed"] == 0)
+    frame.loc[moved, "processor"] = "Xeon"
+    slow = moved & (frame["metric"] == "train_step_time_ms")
+    assert slow.any()
+    frame.loc[slow, "value"] = 1e6
+    lines = ranked_table(frame, catalog(), {}).set_index("selector")
+    assert lines.loc[BASE, "train_step_time_ms"] < 1000
+    assert lines.loc[BASE, "seeds"] == 3
+    # nothing is left of one that ran elsewhere alone, and its scores stay
+    frame.loc[frame["variant"] == BASE, "processor"] = "Xeon"
+    frame.loc[frame["variant"] == "scaled_dot", "processor"] = "EPYC"
+    (contest,) = contests(frame, Catalog.of(catalog()))
+    gone = {"EPYC": BASE, "Xeon": "scaled_dot"}[contest.processor]
+    lines = ranked_table(frame, catalog(), {}).set_index("selector")
+    assert pd.isna(lines.loc[gone, "train_step_time_ms"])
+    assert lines["score"].notna().all()
+
+
+def test_a_table_says_whose_times_it_shows(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", records=some(TASK, 3), tasks=[TASK])
+    ledger = next((folder / "ledger").glob("*.jsonl"))
+    first, *rest = ledger.read_text(encoding="utf-8").splitlines(keepends=True)
+    known = json.loads(first)["environment"]
+    ledger.write_text(first.replace(known, "other") + "".join(rest), encoding="utf-8")
+    for name, cpu in ((known, "EPYC"), ("other", "Xeon")):
+        write_json(folder / "environments" / f"{name}.json", {"id": name, "cpu": cpu})
+    text = render(folder).markdown.read_text(encoding="utf-8")
+    assert "of the cells that ran on EPYC; others ran on Xeon. Scores are of all." in text
 
 
 def test_a_variant_alone_is_not_chosen(tmp_path: Path) -> None:
