@@ -75,7 +75,7 @@ class StringAlignment(Transduction):
         ),
         "quick": TaskPreset(
             options="string_alignment[max_length=8,beyond=16]",
-            backbone="rnn_seq2seq[hidden=64,embedding=32,encoder=embed[positions=learned]]",
+            backbone="rnn_seq2seq[hidden=64,embedding=64,encoder=embed[positions=learned]]",
             protocol="adam[steps=600,batch=32,evaluate_every=300]",
             seconds=6.0,
         ),
