@@ -13,6 +13,8 @@ MOST_TOKENS = 40
 MOST_LETTERS = 14
 WIDEST = 27
 """Letters of a title's line, and columns that can all be named."""
+MOST_LINES = 4
+"""Lines of a title."""
 _GOLD = "#d55e00"
 
 
@@ -35,7 +37,9 @@ def attention_maps(key: str, words: Mapping[str, str], maps: Sequence[Map]) -> F
     """
     columns = min(COLUMNS, len(maps))
     rows = -(-len(maps) // columns)
-    height = 0.5 + rows * (1.1 + 0.13 * min(MOST_TOKENS, max(len(one.query) for one in maps)))
+    named = max(_titled(one.title).count("\n") for one in maps)
+    answered = min(MOST_TOKENS, max(len(one.query) for one in maps))
+    height = 0.5 + rows * (1.1 + 0.13 * (answered + named))
 
     def paint(figure: Any) -> None:
         grid = figure.subplots(rows, columns, squeeze=False)
@@ -84,8 +88,9 @@ def _map(axes: Any, one: Map, *, rows: bool) -> None:
 
 
 def _titled(title: str) -> str:
-    """Lines that are no wider than a map."""
-    return "\n".join(line for part in title.splitlines() for line in wrap(clean(part), WIDEST))
+    """Lines that are no wider than a map, and not many."""
+    lines = [line for part in title.splitlines() for line in wrap(clean(part), WIDEST)]
+    return "\n".join(lines[:MOST_LINES]) + ("…" if len(lines) > MOST_LINES else "")
 
 
 def _named(tokens: Sequence[str], every: int = 1) -> tuple[list[int], list[str]]:

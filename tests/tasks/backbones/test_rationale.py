@@ -159,7 +159,8 @@ def test_the_encoder_needs_its_loss_and_the_recipe_brings_both():
     assert spec.axes["loss"][0].options["sparsity"] == 0.05
     assert spec.fixes["encoder"].options["encoder"][0].name == "birnn"
     plain = registry.canonical("backbone", parse("pooling"))
-    assert "has no such axis" in cell_refusal(resolve("rationale"), task, plain, "pool")
+    refused = cell_refusal(resolve("rationale"), task, plain, "pool")
+    assert refused.endswith("and this backbone has encoder=embed[positions=off].")
 
 
 def test_a_decoder_without_attention_needs_the_loss_too():
