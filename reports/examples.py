@@ -1,5 +1,6 @@
 """Attention maps and sample outputs from the artifacts of the run."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -21,10 +22,17 @@ def artifacts_of_one_seed(folder: RunFolder, key: str = "") -> dict[str, Found]:
     """Artifacts by task and variant, or those with something under a key.
 
     Examples of a task may differ between seeds, so all are of one: the seed of which most variants
-    left some, the lowest of several.
+    left some, the lowest of several. Of a variant that ran in several networks they are of the one
+    in which most of the task's cells ran.
     """
     stored: dict[str, dict[int, dict[str, tuple[Outcome, Mapping[str, Any]]]]] = {}
-    for outcome in sorted(folder.of_kind("quality"), key=lambda outcome: outcome.cell.seed):
+    outcomes = folder.of_kind("quality")
+    shared = Counter((outcome.cell.task, outcome.cell.backbone) for outcome in outcomes)
+
+    def order(outcome: Outcome) -> tuple[int, int]:
+        return outcome.cell.seed, -shared[outcome.cell.task, outcome.cell.backbone]
+
+    for outcome in sorted(outcomes, key=order):
         data = folder.artifact(outcome)
         if data.get(key) if key else data:
             here = stored.setdefault(outcome.cell.task, {}).setdefault(outcome.cell.seed, {})

@@ -72,6 +72,7 @@ def panels(
     legend: Legend,
     *,
     columns: int = COLUMNS,
+    names: int = 4,
 ) -> Figure:
     """Draw panels in a grid under one legend.
 
@@ -81,6 +82,7 @@ def panels(
         content: The panels, row by row.
         legend: Looks and labels of the variants; unnamed ones are gray.
         columns: Panels side by side.
+        names: Entries of the legend side by side; fewer where they are long.
 
     """
     columns = min(columns, len(content))
@@ -94,7 +96,7 @@ def panels(
                 _panel(axes, content[at], legend)
             else:
                 axes.set_axis_off()
-        _legend(figure, content, legend)
+        _legend(figure, content, legend, names)
 
     return draw(key, words, paint, size=(width, 2.75 * rows + 0.75))
 
@@ -187,7 +189,7 @@ def _arms(triple: tuple[float, float, float]) -> list[list[float]] | None:
     return [[max(0.0, middle - low)], [max(0.0, high - middle)]]
 
 
-def _legend(figure: Any, content: Sequence[Panel], legend: Legend) -> None:
+def _legend(figure: Any, content: Sequence[Panel], legend: Legend, most: int) -> None:
     """One legend above all panels, with a last entry that counts the gray ones."""
     drawn = {line.name for panel in content for line in panel.lines}
     drawn |= {point.name for panel in content for point in panel.points}
@@ -208,7 +210,7 @@ def _legend(figure: Any, content: Sequence[Panel], legend: Legend) -> None:
             handles,
             labels,
             loc="outside upper left",
-            ncols=min(4, len(handles)),
+            ncols=min(most, len(handles)),
             handlelength=3.2,
             columnspacing=1.6,
         )

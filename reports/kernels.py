@@ -103,7 +103,8 @@ def _curves(contest: Contest, swept: dict[str, Sweep]) -> Figure:
         "bands are 95% t intervals.",
     }
     legend = Legend(looks([line.name for line in (*width, *wrong)]), {})
-    return panels(f"band-{slug(known.task_label(contest.task))}", words, shown, legend, columns=2)
+    key = f"band-{slug(known.task_label(contest.task))}"
+    return panels(key, words, shown, legend, columns=2, names=2)
 
 
 def _counted(seeds: Sequence[int]) -> str:

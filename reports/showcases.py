@@ -265,15 +265,17 @@ def _overlay(key: str, task: str, runs: Sequence[Shown]) -> Figure:
             for at, axes in enumerate(line[: len(one.weights)]):
                 _places(axes, one, at)
                 word = one.said[at] if at < len(one.said) else ""
-                axes.set_title(word, fontsize=8.0)
+                # the empty line is room for the name of the variant, which must not widen a panel
+                axes.set_title(f"\n{word}", fontsize=8.0)
             line[0].text(
                 0.0,
-                1.22,
+                1.15,
                 _kind(one),
                 transform=line[0].transAxes,
                 fontsize=8.5,
                 weight="bold",
                 parse_math=False,
+                in_layout=False,
             )
 
     size = (max(3.2, 1.45 * steps), 1.95 * len(runs))

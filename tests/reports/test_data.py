@@ -1,10 +1,13 @@
 """What reports say of data and of signatures of metrics."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from synthetic import BASE, VARIANTS, quality_cell, quality_rows, record
 from synthetic_run import write_json, write_run
 
+from reports.examples import artifacts_of_one_seed
+from reports.folder import read_folder
 from reports.render import render
 
 TASK = "translation[pair=de-en]"
@@ -44,3 +47,15 @@ def test_cells_of_two_sources_are_warned_of_where_they_are_ranked(tmp_path: Path
 def test_a_run_without_notes_has_no_section_of_data(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", tasks=[TASK])
     assert "Data and signatures" not in render(folder).markdown.read_text(encoding="utf-8")
+
+
+def test_examples_are_of_the_network_that_most_cells_share(tmp_path: Path) -> None:
+    lonely, shared = quality_cell(TASK, BASE, 0), quality_cell(TASK, BASE, 0)
+    lonely = replace(lonely, backbone="another[width=8]")
+    cells = [lonely, shared, quality_cell(TASK, "scaled_dot", 0)]
+    records = [record(cell, "ok", quality_rows(TASK, VARIANTS[BASE], 0)) for cell in cells]
+    folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
+    for one in records:
+        write_json(folder / "artifacts" / f"{one.id}.json", {"notes": {"data": MIRROR}})
+    (found,) = artifacts_of_one_seed(read_folder(folder)).values()
+    assert found[BASE][0].record.id == records[1].id
