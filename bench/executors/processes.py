@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
@@ -91,6 +92,7 @@ class ProcessExecutor:
     def _start(self, job: Job) -> Running:
         ours, theirs = self.context.Pipe()
         process = self.context.Process(target=work, args=(theirs, job, self.settings), daemon=True)
+        _start_deaf_forkserver()
         process.start()
         theirs.close()
         return Running(job, process, ours, time.monotonic())
@@ -132,3 +134,18 @@ def _death(exitcode: int | None) -> Reason:
             )
         return Reason("failed", f"the process died of {name}.")
     return Reason("failed", f"the process ended with exit code {exitcode} and no result.")
+
+
+def _start_deaf_forkserver() -> None:
+    """Start the process that forks workers, if there is none, so that no worker hears an interrupt.
+
+    A worker that is interrupted before its first line, where it would ignore the signal, ends with
+    a traceback on the user's screen. Signals that are blocked stay so in all descendants.
+    """
+    # started first, because starting it lets interrupts through again
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

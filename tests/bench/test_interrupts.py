@@ -117,3 +117,32 @@ def test_two_runs_into_one_folder_share_the_cells(tmp_path, drive, cells_of):
     assert len(list((tmp_path / "run" / "ledger").glob("*.jsonl"))) == 2, "one did everything"
     for text, _ in said:
         assert "report: " in text
+
+
+def test_workers_are_born_deaf_to_interrupts(tmp_path):
+    """One that arrives before a worker's first line would print a traceback."""
+    script = """
+import multiprocessing, signal
+from bench.executors.processes import _start_deaf_forkserver
+
+def blocked(end):
+    end.send(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("forkserver")
+    ours, theirs = context.Pipe()
+    _start_deaf_forkserver()
+    context.Process(target=blocked, args=(theirs,)).start()
+    print(ours.recv(), signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+"""
+    file = tmp_path / "deaf.py"
+    file.write_text(script, encoding="utf-8")
+    said = subprocess.run(
+        [sys.executable, str(file)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.split() == ["True", "False"]
