@@ -104,6 +104,7 @@ def run(**options: Any) -> None:
 @_selection
 @click.option("--quality/--no-quality", default=True, help="Train and score.")
 @click.option("--speed/--no-speed", default=True, help="Time the variants.")
+@click.option("--data-dir", default="", help="Local data mirror (BENCH_DATA_DIR).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON alone on stdout.")
 def plan(**options: Any) -> None:
     """Show what a run would do, without doing it."""

@@ -46,16 +46,21 @@ def run(options: RunOptions) -> int:
         # beside a finished run and not in it, so that a cell of it is run again
         options = replace(options, out=options.out or "runs/cells")
         return execute(options, cell_plan(options))
-    missing = missing_data(options.request, Path(options.data_dir) if options.data_dir else None)
+    missing = _missing(options)
     for task, reason in missing.items():
         click.echo(f"left out: {task}: {reason}", err=True)
     return execute(options, plan(options.request, missing))
 
 
+def _missing(options: RunOptions) -> dict[str, str]:
+    """Tasks without data in the mirror that was named."""
+    return missing_data(options.request, Path(options.data_dir) if options.data_dir else None)
+
+
 def show_plan(options: RunOptions) -> None:
     """Print what a run would do."""
     load_everything(options.plugin)
-    made = plan(options.request, missing_data(options.request))
+    made = plan(options.request, _missing(options))
     if options.as_json:
         click.echo(
             json.dumps(

@@ -53,10 +53,15 @@ def _sweeps(contest: Contest) -> dict[str, Sweep]:
         for bandwidth, rest in _bandwidth(variant):
             if variant not in contest.red:
                 groups.setdefault(rest.show(), []).append((bandwidth, variant))
-    return {
-        parse(rest).name: sorted(points)
+    swept = {
+        rest: sorted(points)
         for rest, points in groups.items()
         if len({bandwidth for bandwidth, _ in points}) >= LEAST_POINTS
+    }
+    names = [parse(rest).name for rest in swept]
+    return {
+        name if names.count(name) == 1 else rest: points
+        for name, (rest, points) in zip(names, swept.items(), strict=True)
     }
 
 
@@ -85,10 +90,11 @@ def _curves(contest: Contest, swept: dict[str, Sweep]) -> Figure:
     straight = tuple(FULL_WIDTH * x for x in ends)
     width.append(Line(name=gaussian, x=ends, y=straight, low=straight, high=straight))
     kernel, points = next(iter(swept.items()))
+    found = [(name, _means(contest, name)) for name in errors]
     wrong = [
-        _line(known.metric(name).title, points, _means(contest, name))
-        for name in errors
-        if all(variant in _means(contest, name) for _, variant in points)
+        _line(known.metric(name).title, points, means)
+        for name, means in found
+        if all(variant in means for _, variant in points)
     ]
     shown = [
         _panel("Width", known.metric(WIDTH).axis, width, log_y=True),

@@ -19,8 +19,7 @@ from bench.api.config import FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Batch, TaskPreset
-from tasks._alignments import LINK_METRICS, teachers
-from tasks._scores import ALIGNMENT_ENTROPY, SEQUENCE_ACCURACY, TOKEN_ACCURACY
+from tasks._alignments import teachers
 from tasks.string_alignment import StringAlignment, StringAlignmentConfig
 
 
@@ -57,7 +56,6 @@ class TaughtStrings(StringAlignment):
     (True, False)
     """
 
-    metrics = (*LINK_METRICS, SEQUENCE_ACCURACY, TOKEN_ACCURACY, ALIGNMENT_ENTROPY)
     family = "supervised attention"
     contest = teachers("taught_strings")
     presets = {

@@ -3,6 +3,7 @@
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from bench.api.errors import InvalidConfig, UnknownName
@@ -86,7 +87,8 @@ def build_config(cls: type[ConfigT], options: Mapping[str, Value], owner: str) -
 def config_options(config: Config) -> dict[str, Value]:
     """Write fields out as selector options, defaults too; those `AddedLater` only where set."""
     found: dict[str, Value] = {}
-    later = _added_later(type(config))
+    # mypy takes the hash of instances for that of the class
+    later = _added_later(type(config))  # type: ignore[arg-type]
     for field in fields(config):
         value = getattr(config, field.name)
         if field.name in later and value == field.default:
@@ -122,13 +124,14 @@ def declared_axes(cls: type[Config]) -> dict[str, str]:
     return found
 
 
-def _added_later(cls: type[Config]) -> set[str]:
+@cache
+def _added_later(cls: type[Config]) -> frozenset[str]:
     hints = get_type_hints(cls, include_extras=True)
-    return {
+    return frozenset(
         name
         for name, hint in hints.items()
         if any(isinstance(extra, AddedLater) for extra in getattr(hint, "__metadata__", ()))
-    }
+    )
 
 
 def default_of(cls: type[Config], name: str) -> Any:

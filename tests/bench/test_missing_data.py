@@ -122,3 +122,18 @@ def test_a_run_without_the_data_says_so_and_succeeds(tmp_path, monkeypatch, caps
     facts = json.loads((tmp_path / "out" / "plan.json").read_text(encoding="utf-8"))
     assert [left["label"] for left in facts["left_out"]] == ["training on stsb"]
     assert "training on stsb" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_plan_looks_into_the_mirror_that_is_named(tmp_path, monkeypatch, capsys, fresh_registry):
+    from bench import cli
+
+    few = [[Selector("stsb"), Selector("tinyshakespeare"), Selector("sorting")]]
+    for module in (planner, finder):
+        monkeypatch.setattr(module, "contested_tasks", lambda: few)
+    (tmp_path / "tinyshakespeare").mkdir()
+    arguments = ["plan", "--preset", "families", "--data-dir", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", ["bench", *arguments])
+    cli.main()
+    said = capsys.readouterr().out
+    assert "training on stsb" in said
+    assert "training on tinyshakespeare" not in said
