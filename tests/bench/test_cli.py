@@ -26,7 +26,7 @@ SELECTION = (
 PLACE = "--out --data-dir --keep-models --retry --inline --json --spec"
 OPTIONS = {
     "run": f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell --instruments",
-    "plan": f"--variants {SELECTION} --quality --speed --json",
+    "plan": f"--variants {SELECTION} --quality --speed --data-dir --json",
     "ablate": f"--base --axis {SELECTION} {PLACE} --instruments",
     "study": (
         f"--variants {SELECTION} {PLACE} --trials --trial-seconds --sampler --storage --final-seeds"
