@@ -1,7 +1,7 @@
 """What a report must know about names, written beside the rows so that it outlives the code."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -136,6 +136,7 @@ def catalog_of(
     command: str,
     preset: str,
     ranks: bool,
+    plugins: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Describe everything that a run names.
 
@@ -146,6 +147,7 @@ def catalog_of(
         command: The command line of the run.
         preset: Name of the preset.
         ranks: Whether the report may rank.
+        plugins: Files that registered names beside the bench's own, as typed.
     """
     targets = [registry.entry("task", parse(task).name).target for task in tasks]
     return {
@@ -156,6 +158,7 @@ def catalog_of(
         "command": command,
         "preset": preset,
         "ranks": ranks,
+        "plugins": list(plugins),
     }
 
 
@@ -168,6 +171,8 @@ def merge_catalogs(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dic
         joined = {**(old.get(key) or {}), **(new.get(key) or {})}
         if joined:
             merged[key] = joined
+    plugins = [*(old.get("plugins") or ()), *(new.get("plugins") or ())]
+    merged["plugins"] = list(dict.fromkeys(plugins))
     return merged
 
 

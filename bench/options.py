@@ -68,6 +68,7 @@ class RunOptions:
             jobs=self.jobs_at_once,
             speed=self.speed,
             quality=self.quality,
+            plugins=self.plugin,
         )
 
     @property

@@ -1,5 +1,6 @@
 """From a request to cells: pure, without clock, device or disk."""
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -57,6 +58,8 @@ class Request:
     """Whether to train them."""
     minutes: float = 0.0
     """Wall time to fill (min); 0 for the preset's."""
+    plugins: tuple[str, ...] = ()
+    """Files that registered names beside the bench's own, for the commands that a plan prints."""
 
     def __post_init__(self) -> None:
         """Check the closed choices."""
@@ -151,7 +154,9 @@ def plan(request: Request, missing: Mapping[str, str] | None = None) -> Plan:
     elif request.quality:
         wanted = list(_unique(_quality(request, preset, specs, baseline, made.names)))
         if not request.tasks:
-            made.left_out += [_homeless(name) for name, spec in specs if home_of(spec) is None]
+            made.left_out += [
+                _homeless(request, name) for name, spec in specs if home_of(spec) is None
+            ]
     seconds = _seconds_to_fill(request, preset)
     if request.speed and preset.lengths:
         _add_speed(made, specs, baseline, wanted)
@@ -186,15 +191,21 @@ def budget_seconds(request: Request, preset: Preset) -> float:
 
 
 def _no_data(request: Request, task: str, reason: str) -> LeftOut:
-    command = f"python -m bench run --preset {request.preset} --tasks {task}"
+    command = _command(request, "--preset", request.preset, "--tasks", task)
     return LeftOut(f"training on {task}", reason, command)
 
 
-def _homeless(name: str) -> LeftOut:
+def _command(request: Request, *words: str) -> str:
+    """A command to paste into a shell."""
+    plugins = [word for path in request.plugins for word in ("--plugin", path)]
+    return shlex.join(["python", "-m", "bench", "run", *words, *plugins])
+
+
+def _homeless(request: Request, name: str) -> LeftOut:
     return LeftOut(
         f"training of {name}",
         "no task here shows what it is for yet; it is certified and timed",
-        f"python -m bench run --variants '{name}' --tasks recall",
+        _command(request, "--variants", name, "--tasks", "recall"),
     )
 
 
@@ -207,7 +218,7 @@ def _fill(made: Plan, wanted: Sequence[PlannedCell], room: float) -> None:
             shown = made.names.get(planned.cell.variant, "")
             made.quality.append(replace(planned, shown_variant=shown))
             continue
-        command = f"python -m bench run --cell '{planned.cell.label}'"
+        command = _command(made.request, "--cell", planned.cell.label)
         made.left_out.append(LeftOut(planned.cell.label, _no_room(made), command))
 
 
@@ -227,7 +238,7 @@ def _fit_speed(made: Plan, seconds: float) -> None:
             spent += mine
             continue
         name = made.names[variant]
-        command = f"python -m bench run --variants '{name}' --no-quality"
+        command = _command(made.request, "--variants", name, "--no-quality")
         made.left_out.append(LeftOut(f"speed of {name}", _no_room(made), command))
     made.speed = [planned for planned in made.speed if planned.cell.variant in kept]
 
@@ -437,7 +448,7 @@ def _add_speed(
                 LeftOut(
                     f"speed of {made.names[variant]}",
                     "it has no attention of its own that could be timed beneath a backbone",
-                    f"python -m bench run --variants '{made.names[variant]}'",
+                    _command(made.request, "--variants", made.names[variant]),
                 )
             )
             continue

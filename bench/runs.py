@@ -336,6 +336,7 @@ def write_catalog(
         command=command_line(),
         preset=options.preset,
         ranks=find_preset(options.preset).ranks,
+        plugins=options.plugin,
     )
     for variant, change in extra.get("ablation", {}).items():
         if variant in found["variants"]:

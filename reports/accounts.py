@@ -8,7 +8,7 @@ from bench.api.cell import Cell, parse_label
 from bench.api.errors import InvalidSelector
 from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text, clean
 from reports.catalog import certificate_of, red_reasons
-from reports.folder import RunFolder, command_of
+from reports.folder import RunFolder
 
 STATUS_TEXT = {
     "refused": "refused",
@@ -71,7 +71,7 @@ def _cells_table(
                 Entry(text=status),
                 *_place(folder, *cells),
                 Entry(text=clean(reason) or NO_VALUE),
-                Entry(text=clean(command_of(label)), code=True),
+                Entry(text=clean(folder.command(label)), code=True),
             )
         )
     columns = ("status", "kind", "task", "variant", "seed", "reason", "command")
@@ -220,7 +220,7 @@ def commands_section(folder: RunFolder) -> Section:
             Entry(text=outcome.record.status.replace("_", " ")),
             *_place(folder, outcome.cell),
             Entry(text=f"{outcome.record.seconds:.1f}", sort=round(outcome.record.seconds, 3)),
-            Entry(text=clean(command_of(outcome.cell.label)), code=True),
+            Entry(text=clean(folder.command(outcome.cell.label)), code=True),
         )
         for outcome in folder.outcomes
     ]

@@ -57,6 +57,8 @@ class Catalog:
         self.command = clean(data.get("command") or "")
         self.preset = clean(data.get("preset") or "")
         self.ranks = bool(data.get("ranks", True))
+        self.plugins: tuple[str, ...] = tuple(map(str, data.get("plugins") or ()))
+        """Files that registered names beside the bench's own."""
         self._labels = _unique_labels(self.variants)
         self._task_labels = _unique_labels(self.tasks)
 

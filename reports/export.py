@@ -11,7 +11,7 @@ from reports.ablation import ablation_table
 from reports.beside import anchors_table, baselines_table
 from reports.blocks import clean
 from reports.catalog import Catalog
-from reports.folder import RunFolder, command_of, read_folder
+from reports.folder import RunFolder, read_folder
 from reports.numbers import between, percent, plain, probability, scaled, with_interval
 
 Line = dict[Any, Any]
@@ -97,7 +97,7 @@ def _cells(run: RunFolder) -> pd.DataFrame:
             "status": outcome.record.status,
             "detail": outcome.record.detail,
             "seconds": outcome.record.seconds,
-            "command": command_of(outcome.cell.label),
+            "command": run.command(outcome.cell.label),
         }
         for outcome in run.outcomes
     )

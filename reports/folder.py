@@ -1,7 +1,7 @@
 """A run folder as a report reads it."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,13 +21,14 @@ PLACE = ("variant", "slot", "dtype", "device", "impl", "protocol")
 """What the lengths of one line of a speed table have in common."""
 
 
-def command_of(label: str) -> str:
+def command_of(label: str, plugins: Sequence[str] = ()) -> str:
     """The command that runs one cell, quoted for a shell.
 
-    >>> command_of("quality copying @ lm @ rope / causal")
-    "python -m bench run --cell 'quality copying @ lm @ rope / causal'"
+    >>> command_of("quality copying @ lm @ rope / causal", ["mine.py"])
+    "python -m bench run --cell 'quality copying @ lm @ rope / causal' --plugin mine.py"
     """
-    return f"python -m bench run --cell {shlex.quote(label)}"
+    files = [word for path in plugins for word in ("--plugin", path)]
+    return shlex.join(["python", "-m", "bench", "run", "--cell", label, *files])
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,10 @@ class RunFolder:
     def name(self) -> str:
         """Name of the run."""
         return self.path.resolve().name
+
+    def command(self, label: str) -> str:
+        """The command that runs one cell of this run again."""
+        return command_of(label, self.catalog.plugins)
 
     @cached_property
     def frame(self) -> pd.DataFrame:

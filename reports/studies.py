@@ -14,7 +14,7 @@ from reports.blocks import NO_VALUE, Block, Bullets, Column, Entry, Section, Tab
 from reports.catalog import Catalog
 from reports.contests import Contest
 from reports.figures import Legend, Line, Panel, panels
-from reports.folder import Outcome, RunFolder, command_of
+from reports.folder import Outcome, RunFolder
 from reports.notes import Notes, why_no_score
 from reports.numbers import plain, probability
 from reports.ranked import interval_text
@@ -193,7 +193,7 @@ def _study_table(folder: RunFolder, key: str, task: str, found: Mapping[str, lis
                 Entry(text=plain(best.value), sort=best.value),
                 Entry(text=str(best.number), sort=best.number),
                 Entry(text=clean(f"{cell.variant}, {cell.protocol}"), code=True),
-                Entry(text=clean(command_of(cell.label)), code=True),
+                Entry(text=clean(folder.command(cell.label)), code=True),
             )
         )
     return Table(

@@ -1,6 +1,7 @@
 """The command line: names, exit codes, and what stands on standard output."""
 
 import json
+import shlex
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from bench.api.cell import cell_from_dict, parse_label
 from bench.api.registry import AXES
 from bench.plan import Request, plan
 from bench.presets import PRESETS
+from reports.folder import read_folder
 from results.store import Store
 
 ROOT = Path(__file__).parents[2]
@@ -560,6 +562,12 @@ def test_a_plug_in_is_listed_planned_verified_and_run(call, window_plugin, tmp_p
     assert json.loads((tmp_path / "run" / "spec.json").read_text())["plugin"] == [
         str(window_plugin)
     ]
+    again = read_folder(tmp_path / "run")
+    trained, *_ = again.of_kind("quality")
+    command = shlex.split(again.command(trained.cell.label))
+    assert f"--plugin {window_plugin}" in (tmp_path / "run" / "report.md").read_text()
+    code, _, err = call(*command[3:], "--out", tmp_path / "again", "--inline", "--no-verify")
+    assert code == 0, err
 
 
 @pytest.mark.parametrize("name", PRESETS)

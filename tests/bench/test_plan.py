@@ -203,9 +203,17 @@ def test_a_variant_that_no_task_shows_is_timed_and_not_trained(monkeypatch):
     assert not made.quality
     assert {cell.slot for cell in made.cells} == {"cross", "causal"}
     (left,) = made.left_out
+    assert left.command == "python -m bench run --variants additive --tasks recall"
     assert left.label == "training of additive"
     assert "no task here" in left.reason
     assert plan(Request(variants="additive", tasks="recall", preset="smoke")).quality
+
+
+def test_commands_of_what_was_left_out_name_the_plug_ins_that_they_need():
+    plugins = ("my file.py", "b.py")
+    made = plan(Request(variants="none_state", preset="smoke", plugins=plugins))
+    (left,) = made.left_out
+    assert left.command.endswith("--variants none_state --plugin 'my file.py' --plugin b.py")
 
 
 def test_named_tasks_have_no_budget():
