@@ -41,6 +41,9 @@ class Variant(nn.Module, ABC):
     reads: tuple[Read, ...] = ("expected",)
     editable: bool = False
     """Whether `mix` applies `Call.edit` to its weights."""
+    spread: float = 1.0
+    """Deviation of queries and keys that the conformance suite draws; less than 1 where attention
+    ends at a distance, or else most questions would have no key in reach and show nothing."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

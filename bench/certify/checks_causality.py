@@ -98,7 +98,8 @@ def _own_places(subject: Subject, seed: int) -> set[int]:
     """Places that reach their own outputs in one draw; none reaches an earlier one."""
     rng = torch.Generator().manual_seed(seed)
     width = subject.slot.heads.dims.model_width
-    x = torch.randn(ROWS, KEYS, width, generator=rng, dtype=torch.float64).requires_grad_()
+    x = torch.randn(ROWS, KEYS, width, generator=rng, dtype=torch.float64)
+    x = (subject.variant.spread * x).requires_grad_()
     tokens = torch.randint(1, VOCAB, (ROWS, KEYS), generator=rng)
     words = torch.randn(ROWS, KEYS, WORD_WIDTH, generator=rng, dtype=torch.float64)
     state = subject.slot.start(None, x)

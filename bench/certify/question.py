@@ -90,7 +90,7 @@ def ask(
     keys: int = KEYS,
     lengths: Sequence[int] | None = None,
 ) -> Question:
-    """Draw a question in float64; `lengths` pads on the right."""
+    """Draw a question in float64 with the variant's `spread`; `lengths` pads on the right."""
     dims = subject.slot.heads.dims
     queries = keys if subject.own else 1 if subject.regime == "pool" else queries
     rng = torch.Generator().manual_seed(seed)
@@ -98,8 +98,9 @@ def ask(
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=rng, dtype=torch.float64)
 
-    query = normal(rows, dims.heads, queries, dims.query_width)
-    key = normal(rows, dims.kv_heads, keys, dims.key_width)
+    spread = subject.variant.spread
+    query = spread * normal(rows, dims.heads, queries, dims.query_width)
+    key = spread * normal(rows, dims.kv_heads, keys, dims.key_width)
     value = normal(rows, dims.kv_heads, keys, dims.value_width)
     tokens = torch.randint(1, VOCAB, (rows, keys), generator=rng)
     mask = None if lengths is None else padding(lengths, keys)

@@ -110,6 +110,9 @@ class NadarayaWatson(Variant):
         self.config = config
         self.kernel: Kernel = config.kernel
         self.start_beta = _default_beta(config, dims.key_width)
+        if config.kernel in COMPACT and self.start_beta > 0:
+            # as far apart, counted in bandwidths, as keys of unit variance are at the default
+            self.spread = min(1.0, (_edged_beta(dims.key_width) / self.start_beta) ** 0.5)
         self.raw_beta: nn.Parameter | None = None
         if config.learn and config.kernel not in FLAT:
             width = dims.key_width if config.ard else 1
@@ -230,7 +233,11 @@ class NadarayaWatson(Variant):
 def _default_beta(config: NadarayaWatsonConfig, width: int) -> float:
     if config.beta is not None:
         return config.beta
-    return 1 / (4 * width) if config.kernel in COMPACT else width**-0.5
+    return _edged_beta(width) if config.kernel in COMPACT else width**-0.5
+
+
+def _edged_beta(width: int) -> float:
+    return 1 / (4 * width)
 
 
 def _nearest(distance: Weights, allowed: Allowed | None) -> Weights:

@@ -259,6 +259,15 @@ def test_learning_starts_at_the_precision_that_was_asked_for(beneath):
     assert beneath("nadaraya_watson[kernel=boxcar]").start_beta == 1 / 20
 
 
+@pytest.mark.parametrize("kernel", EDGED)
+def test_questions_are_drawn_within_reach_of_a_kernel_with_an_edge(beneath, kernel):
+    default = beneath(f"nadaraya_watson[kernel={kernel}]")
+    assert default.spread == 1.0
+    narrow = beneath(f"nadaraya_watson[kernel={kernel},beta={100 * default.start_beta}]")
+    assert narrow.spread == pytest.approx(0.1)
+    assert beneath("nadaraya_watson[beta=1000]").spread == 1.0
+
+
 @pytest.mark.parametrize("options", ["learn=false", "kernel=boxcar", "kernel=constant"])
 def test_without_a_gradient_there_is_nothing_to_learn(options, beneath):
     assert not list(beneath(f"nadaraya_watson[{options}]").parameters())
