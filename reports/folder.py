@@ -135,15 +135,14 @@ class RunFolder:
         return self._artifacts[id_]
 
     @cached_property
-    def notes(self) -> Mapping[str, Mapping[str, list[str]]]:
-        """What cells told of data and metrics beside their rows: by task and subject, each once."""
-        found: dict[str, dict[str, list[str]]] = {}
+    def notes(self) -> Mapping[str, Mapping[str, Mapping[str, list[Outcome]]]]:
+        """What cells told beside their rows: by task, subject and text, with those that told it."""
+        found: dict[str, dict[str, dict[str, list[Outcome]]]] = {}
         for outcome in self.of_kind("quality"):
             told = self.artifact(outcome).get("notes")
             for about, value in sorted(told.items()) if isinstance(told, Mapping) else ():
-                values = found.setdefault(outcome.cell.task, {}).setdefault(str(about), [])
-                if str(value) not in values:
-                    values.append(str(value))
+                values = found.setdefault(outcome.cell.task, {}).setdefault(str(about), {})
+                values.setdefault(str(value), []).append(outcome)
         return dict(sorted(found.items()))
 
     @cached_property

@@ -12,7 +12,13 @@ from reports.accounts import (
 )
 from reports.agreement import agreement_section
 from reports.blocks import Document, Figure, Section, clean
-from reports.curves import learning_section, legend_of, length_section, pareto_section
+from reports.curves import (
+    delay_section,
+    learning_section,
+    legend_of,
+    length_section,
+    pareto_section,
+)
 from reports.data import data_section
 from reports.examples import attention_section, samples_section
 from reports.families import families_section
@@ -75,6 +81,7 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         agreement_section(folder),
         pareto_section(folder, legend),
         length_section(folder, legend),
+        delay_section(folder, legend),
         learning_section(folder, legend),
         speed_section(folder, legend),
         steps_section(folder),

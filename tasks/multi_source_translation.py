@@ -102,13 +102,14 @@ class MultiSourceTranslation(Captions):
             url="https://github.com/bentrevett/pytorch-seq2seq",
             where="notebook 3",
             differs=(
-                "Reads no French. 512 units in each direction, 10 epochs. Words of spaCy that "
+                "512 units in each direction, 10 epochs. Words of spaCy that "
                 "occur twice, not subwords, and BLEU on such words; lower-cased, as ours; all "
                 "1000 sentences of the same test."
             ),
-            about="multi_source_translation[first=de,lowercase=true,target=en]",
+            about="multi_source_translation[first=de,lowercase=true,read=first,target=en]",
         ),
     )
+    withholds = ("read", "shuffle")
     facts = frozenset({"two_sources"})
     presets = {
         "smoke": TaskPreset(
