@@ -1,5 +1,6 @@
 """Render a run folder: one HTML page, its Markdown twin, and the figures beside it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,19 +44,26 @@ class RenderedReport:
     markdown: Path
 
 
-def render(folder: Path, *, publish: bool = False, out: Path | None = None) -> RenderedReport:
+def render(
+    folder: Path,
+    *,
+    publish: bool = False,
+    out: Path | None = None,
+    tasks: Sequence[str] = (),
+) -> RenderedReport:
     """Write `report.html`, `report.md` and `figures/` from the stored files of a run.
 
     Args:
         folder: A run folder.
         publish: Leave out sentences of data that must not be passed on.
         out: Folder to write to; the run folder if None.
+        tasks: Names of the tasks to report alone; none for the whole run.
 
     Raises:
         NotARunFolder: The folder has no ledger.
-
+        UnknownName: The run has no such task.
     """
-    report = document(read_folder(folder), publish=publish)
+    report = document(read_folder(folder, tasks), publish=publish)
     target = folder if out is None else out
     figures = target / FIGURES
     figures.mkdir(parents=True, exist_ok=True)
@@ -109,6 +117,9 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
 def _lead(folder: RunFolder) -> str:
     variants = {outcome.cell.variant for outcome in folder.outcomes}
     tasks = {outcome.cell.task for outcome in folder.outcomes if outcome.cell.kind == "quality"}
+    if folder.tasks:
+        names = ", ".join(folder.tasks)
+        return f"{len(variants)} variants on {names} alone; the whole run has a report of its own."
     timed = any(outcome.cell.kind == "speed" for outcome in folder.outcomes)
     what = "quality, speed and memory" if timed else "quality and the cost of training"
     return (
