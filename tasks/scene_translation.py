@@ -139,8 +139,8 @@ class SceneTranslation(Task):
 
     >>> task = SceneTranslation(SceneTranslationConfig(evaluate=1), seed=0)
     >>> batch = task.evaluation("validation")[0]
-    >>> batch.names[0], batch.references[0]
-    ('', '')
+    >>> print(batch.names[0], "|", batch.references[0])
+    eine Sieben über einer Ziffer | a seven above a nine
     """
 
     family = "multimodal translation"
@@ -237,7 +237,7 @@ class SceneTranslation(Task):
         return found + [scored for scored in about if scored.metric == ALIGNMENT_ENTROPY.name]
 
     def baselines(self) -> Mapping[str, float]:
-        """The most frequent digit, and the digit whose training picture is nearest to the region."""
+        """The most frequent digit, and that of the training picture nearest to the region."""
         digits = load_digits("train")
         ((most, _),) = Counter(digits.labels.tolist()).most_common(1)
         asked, shown = [], []
