@@ -184,7 +184,7 @@ class SceneTranslation(Task):
             options="scene_translation[cells=4,most=4]",
             backbone="rnn_seq2seq[hidden=128,embedding=64,encoder=multimodal]",
             protocol="adam[lr=0.002,steps=4000,batch=64,evaluate_every=400]",
-            seconds=300.0,
+            seconds=180.0,
         ),
     }
 

@@ -231,6 +231,13 @@ def test_the_reference_scores_full_marks_and_weights_on_regions_point():
     assert "tok:none" in task.notes["bleu"]
     off = [replace(a, weights=a.weights.roll(1, 2)) for a in answers]
     assert values(task, off)["region_pointing_accuracy"] == 0.0
+    named = [
+        replace(
+            a, weights=torch.where(a.batch.features_gold.sum(-1, keepdim=True) > 0, a.weights, 0)
+        )
+        for a in answers
+    ]
+    assert values(task, named)["region_pointing_accuracy"] == 1.0, "only ambiguous words count"
     curve = [s.x for s in task.score("test", answers) if s.axis == "digits"]
     assert sorted(set(curve)) == [2.0, 3.0]
 
