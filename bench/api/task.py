@@ -15,6 +15,8 @@ from bench.api.facts import Fact
 from bench.api.selector import Selector, parse
 
 Split = Literal["train", "validation", "test"]
+NOT_A_WORD = "▣"
+"""Stands for a state that belongs to a picture or the like."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,9 @@ class Batch:
     """Words of each row's ids beyond the vocabulary: id V + i is word i of its row."""
     features: Float[Tensor, "B R F"] | None = None
     """What an example has beside its words: R vectors, such as regions of an image."""
+    features_gold: Float[Tensor, "B T R"] | None = None
+    """Gold alignment with the features; a row of it and the same row of `gold` sum to one together,
+    or to zero. A backbone's `arrange` puts it into `gold`, where features are attended to."""
     beside: tuple[int, int] = (0, 0)
     """Columns of `gold` before and behind those of the words; a backbone's `arrange` sets it."""
     stride: int = 1
@@ -138,6 +143,7 @@ class Batch:
             extended=maybe(self.extended),
             gold=maybe(self.gold),
             features=maybe(self.features),
+            features_gold=maybe(self.features_gold),
             values=maybe(self.values),
             frames=maybe(self.frames),
         )
@@ -173,6 +179,8 @@ class Sizes(NamedTuple):
     """F of each source that has frames, 0 for one of words; empty where all have words."""
     input_frames: int = 0
     """F of the frames beside decoder inputs; 0 where there are none."""
+    features: int = 0
+    """F of the features beside the words; 0 where there are none."""
 
     def frames_of(self, source: int) -> int:
         """F of one source; 0 where it has words."""
@@ -459,6 +467,10 @@ class Task:
     def picture(self, batch: Batch, row: int) -> Picture | None:
         """The first source of one example as a picture, where it is one."""
         return None
+
+    def feature_names(self, batch: Batch, row: int) -> list[str]:
+        """Names of what one example has beside its words, for figures."""
+        return [] if batch.features is None else [NOT_A_WORD] * batch.features.shape[1]
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
         """Names of token ids, for figures."""

@@ -55,6 +55,7 @@ def everything(batch) -> list[torch.Tensor]:
     tensors += [batch.inputs, batch.targets, batch.mask.long()]
     maybe = [text.frames for text in batch.sources]
     maybe += [batch.extended, batch.gold, batch.values, batch.frames]
+    maybe += [batch.features, batch.features_gold]
     return tensors + [t for t in maybe if t is not None]
 
 
