@@ -54,6 +54,8 @@ class IncrementalTranslation(Captions):
         Entrant(variant="raffel_monotonic"),
         Entrant(variant="mocha"),
         Entrant(variant="milk"),
+        Entrant(variant="none_state"),
+        Entrant(variant="raffel_monotonic", backbone=STREAMING),
         Entrant(variant="mocha", backbone=STREAMING),
     )
     presets = {

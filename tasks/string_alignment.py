@@ -64,7 +64,10 @@ class StringAlignment(Transduction):
     family = "alignment"
     contest = (
         *ALIGNERS,
-        Entrant(variant="scaled_dot", backbone="transformer_seq2seq[width=64,layers=1,heads=1]"),
+        *(
+            Entrant(variant=name, backbone="transformer_seq2seq[width=64,layers=1,heads=1]")
+            for name in ("scaled_dot", "uniform")
+        ),
     )
     presets = {
         "smoke": TaskPreset(

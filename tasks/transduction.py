@@ -119,7 +119,7 @@ class Transduction(Task):
                 backbone="rnn_seq2seq[hidden=64,embedding=32,encoder=uni_rnn]",
                 task="transduction[rule=dict]",
             )
-            for name in ("additive", "raffel_monotonic", "mocha", "ssnt")
+            for name in ("uniform", "additive", "raffel_monotonic", "mocha", "ssnt")
         ),
     )
     facts = frozenset({"gold_alignment", "reversible_pairs", "source_tokens"})
