@@ -64,7 +64,7 @@ CONTEST = (
     Entrant(variant="last_state", backbone=AN_LSTM),
     *(replace(copying, backbone=AN_LSTM) for copying in COPYING),
 )
-"""The roster, outputs that copy, and an LSTM: with attention to its past, with the mean of its past,
+"""The roster, outputs that copy, and an LSTM: with attention to its past, with the mean of it,
 without, and copying."""
 Ids = npt.NDArray[np.int64]
 
