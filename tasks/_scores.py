@@ -37,6 +37,12 @@ ALIGNMENT_ENTROPY = Metric(
     group="diagnostic",
 )
 
+HEARD_BEFORE = (
+    "Delays count what attention has read. Only search=streaming says a word from nothing else; "
+    "under search=greedy the decoder starts from a summary of the whole source."
+)
+"""Caveat of tasks that compare delays of both kinds of network."""
+
 WHOLE = 1 - 1e-6
 """Above this share the source has been read, rounding aside."""
 

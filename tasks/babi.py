@@ -16,7 +16,7 @@ import torch
 from bench.api.config import Choices, Config
 from bench.api.errors import DataUnavailable, InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Anchor, Batch, Sizes, Split, TaskPreset
+from bench.api.task import Anchor, Batch, Entrant, Sizes, Split, TaskPreset
 from tasks._reading import ERROR, Asked, Reading, question_epochs, readers
 from tasks.sources.babi import load_babi
 from tasks.sources.tables import Row
@@ -84,7 +84,15 @@ class Babi(Reading):
             seconds=900.0,
         ),
     }
-    contest = readers("babi")
+    contest = (
+        *readers("babi"),
+        # the recurrent network without attention that memory is held against since Weston et al.
+        Entrant(
+            variant="last_state",
+            task="babi[joined=true]",
+            backbone="pooling[embedding=32,encoder=uni_rnn[cell=lstm]]",
+        ),
+    )
     anchors = (
         Anchor(
             what=(

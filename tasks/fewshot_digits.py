@@ -104,6 +104,7 @@ class FewshotDigits(Task):
         Entrant(variant="cosine"),
         Entrant(variant="gaussian_kernel"),
         Entrant(variant="linear_attention"),
+        Entrant(variant="last_state"),
         Entrant(variant="snail", backbone=SNAIL),
         Entrant(variant="uniform", backbone=SNAIL),
     )

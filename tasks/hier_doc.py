@@ -88,6 +88,7 @@ class HierDoc(DrawnTextTask):
         Entrant(variant="han", slot="sentence"),
         Entrant(variant="feed_forward"),
         Entrant(variant="max_pooling"),
+        Entrant(variant="last_state"),
         Entrant(variant="context_vector", backbone=FLAT),
     )
     presets = {

@@ -96,6 +96,7 @@ class MultiSourceTranslation(Captions):
         Entrant(variant="multi_source"),
         Entrant(variant="multi_source_flat"),
         Entrant(variant="multi_source_hierarchical"),
+        Entrant(variant="none_state"),
         Entrant(variant="scaled_dot", task="multi_source_translation[read=first]"),
         Entrant(variant="scaled_dot", task="multi_source_translation[read=second]"),
         Entrant(variant="scaled_dot", task="multi_source_translation[shuffle=true]"),

@@ -71,7 +71,13 @@ class Nesting(Diagnostic):
     """
 
     axis = "difficulty"
-    contest = (*ROSTER, Entrant(variant="scaled_dot", backbone="rnn_decoder[hidden=64]"))
+    contest = (
+        *ROSTER,
+        *(
+            Entrant(variant=name, backbone="rnn_decoder[hidden=64]")
+            for name in ("scaled_dot", "uniform")
+        ),
+    )
     presets = {
         "smoke": TaskPreset(
             options="nesting[depth=2,deeper=3,evaluate=32]",

@@ -113,9 +113,10 @@ class NliSyn(Inference):
         ),
         Entrant(variant="dot"),
         Entrant(variant="additive"),
-        Entrant(
-            variant="decomposable",
-            backbone="pair[embedding=64,hidden=64,encoder=birnn[cell=lstm]]",
+        # two sentences that are read apart and meet in their means: no word looks for another
+        *(
+            Entrant(variant=name, backbone="pair[embedding=64,hidden=64,encoder=birnn[cell=lstm]]")
+            for name in ("decomposable", "uniform")
         ),
         Entrant(variant="scaled_dot", backbone="pair[embedding=64,hidden=64,encoder=transformer]"),
     )

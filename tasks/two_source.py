@@ -106,9 +106,12 @@ class TwoSource(Task):
         Entrant(variant="none_state"),
         Entrant(variant="scaled_dot", task="two_source[read=first]"),
         Entrant(variant="scaled_dot", task="two_source[shuffle=true]"),
-        Entrant(
-            variant="scaled_dot",
-            backbone="transformer_seq2seq[width=64,layers=1,heads=4,combiner=serial]",
+        *(
+            Entrant(
+                variant=name,
+                backbone="transformer_seq2seq[width=64,layers=1,heads=4,combiner=serial]",
+            )
+            for name in ("scaled_dot", "uniform")
         ),
         Entrant(
             variant="scaled_dot",
