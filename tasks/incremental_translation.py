@@ -24,7 +24,7 @@ from typing import Annotated
 from bench.api.config import IntRange
 from bench.api.registry import Citation, register
 from bench.api.task import AVERAGE_LAGGING, Answer, Entrant, Scored, Split, TaskPreset
-from tasks._captions import QUICK, Captions, OneWayConfig
+from tasks._captions import QUICK, SCALED, Captions, OneWayConfig
 from tasks._scores import HEARD_BEFORE
 from tasks._text_scores import BLEU
 
@@ -52,7 +52,7 @@ class IncrementalTranslation(Captions):
     family = "incremental translation"
     contest = (
         Entrant(variant="additive"),
-        Entrant(variant="luong_local_m"),
+        Entrant(variant=f"luong_local_m[{SCALED}]"),
         Entrant(variant="raffel_monotonic"),
         Entrant(variant="mocha"),
         Entrant(variant="milk"),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.api.registry import Citation, register
 from bench.api.task import Anchor, Entrant, TaskPreset
-from tasks._captions import QUICK, Captions, OneWayConfig
+from tasks._captions import QUICK, SCALED, Captions, OneWayConfig
 from tasks._text_scores import BLEU
 
 LSTM = (
@@ -22,13 +22,6 @@ LSTM = (
 )
 """Recurrent in source and target, both with cells of memory."""
 TRANSFORMER = "transformer_seq2seq[width=128,layers=1,heads=4]"
-SCALED = "alignment=softmax[temperature=11.3]"
-"""Energies divided by the root of the width, as by `scaled_dot`.
-
-Embeddings begin with a variance of 1 in every unit. The bilinear score of such keys is so large at
-the first step that the softmax gives one word most of the weight, and it never lets go: with a
-temperature of 1 attention ends at an entropy of 0.02 nats, below what no attention reaches.
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
