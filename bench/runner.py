@@ -56,6 +56,8 @@ class Outcome:
     rows: tuple[Row, ...] = ()
     artifact: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    lacks_data: bool = False
+    """Whether data are missing or damaged."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,10 @@ def failed_result(job: Job, reason: Reason, seconds: float, trace: str = "") -> 
             certificate={**certificate, "failed": {"suite": reason.detail}}, trace=trace
         )
     outcomes = tuple(
-        Outcome(cell, reason.status, reason.detail, seconds=seconds) for cell in job.cells
+        Outcome(
+            cell, reason.status, reason.detail, seconds=seconds, lacks_data=reason.lacks_data
+        )
+        for cell in job.cells
     )
     return JobResult(outcomes, trace=trace)
 
@@ -103,7 +108,9 @@ def failed_result(job: Job, reason: Reason, seconds: float, trace: str = "") -> 
 def reason_of(error: Exception) -> Reason:
     """Status and one sentence for whatever a cell raised."""
     text = " ".join(str(error).split()) or type(error).__name__
-    if isinstance(error, Refused | DataUnavailable | DataDamaged):
+    if isinstance(error, DataUnavailable | DataDamaged):
+        return Reason("refused", text, lacks_data=True)
+    if isinstance(error, Refused):
         return Reason("refused", text)
     if isinstance(error, Diverged):
         return Reason("diverged", text)
