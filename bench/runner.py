@@ -18,6 +18,8 @@ from bench.train.analysis import analyze_cell, model_path
 from bench.train.quality import train_cell
 from results.row import Row, Status
 
+NO_CUDA = "this machine has no CUDA device; choose --device cpu."
+
 ShareDone = Callable[[float], None]
 
 
@@ -97,9 +99,7 @@ def failed_result(job: Job, reason: Reason, seconds: float, trace: str = "") -> 
             certificate={**certificate, "failed": {"suite": reason.detail}}, trace=trace
         )
     outcomes = tuple(
-        Outcome(
-            cell, reason.status, reason.detail, seconds=seconds, lacks_data=reason.lacks_data
-        )
+        Outcome(cell, reason.status, reason.detail, seconds=seconds, lacks_data=reason.lacks_data)
         for cell in job.cells
     )
     return JobResult(outcomes, trace=trace)
@@ -124,7 +124,7 @@ def reason_of(error: Exception) -> Reason:
 def _train(job: Job, data_dir: Path | None, share_done: ShareDone, start: float) -> JobResult:
     (cell,) = job.cells
     if cell.device == "cuda" and not torch.cuda.is_available():
-        raise Refused("this machine has no CUDA device; choose --device cpu.")
+        raise Refused(NO_CUDA)
     result = train_cell(cell, data_dir=data_dir, progress=share_done)
     if job.keep_models and result.system is not None:
         _save(result.system, model_path(Path(job.keep_models), cell))

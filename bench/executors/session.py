@@ -18,6 +18,7 @@ from typing import Any, TextIO
 from bench.api.cell import Cell
 from bench.api.resolve import resolve
 from bench.api.selector import parse
+from bench.certify.place import stands_nowhere
 from bench.executors.inline import InlineExecutor
 from bench.executors.processes import Executor, ProcessExecutor
 from bench.executors.progress import Display
@@ -95,11 +96,18 @@ class Session:
         self._queue: deque[Job] = deque()
 
     def certify(self, variants: Iterable[str], impl: str) -> dict[str, Any]:
-        """Certify variants whose code has not been certified before; returns all certificates."""
+        """Certify variants whose code has not been certified before; returns all certificates.
+
+        What every place refuses has none: that is a refusal, which its cells tell, and no proof
+        that failed.
+        """
         known = self.store.read_json("certificates.json") or {}
         cache = CertificateCache(self.settings.plugins)
         missing = []
         for variant in dict.fromkeys(variants):
+            if stands_nowhere(resolve(variant)):
+                known.pop(variant, None)
+                continue
             stored = cache.read(variant, impl)
             if stored is None:
                 missing.append(variant)
