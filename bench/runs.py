@@ -356,7 +356,7 @@ def finish(options: RunOptions, session: Session, *, ranking: bool = True) -> in
                     "already_finished": tally.already,
                     "reasons": [
                         {"status": status, "reason": reason, "cells": count}
-                        for (status, reason), count in tally.reasons.most_common()
+                        for (status, reason), count in sorted(tally.reasons.items())
                     ],
                     "warnings": warnings,
                     "table": json.loads(table.to_json(orient="records")),
@@ -379,7 +379,7 @@ def finish(options: RunOptions, session: Session, *, ranking: bool = True) -> in
 
 def _why_without(tally: Tally) -> list[str]:
     """Each reason once, the one of most cells first."""
-    every = tally.reasons.most_common()
+    every = sorted(tally.reasons.items(), key=lambda item: (-item[1], item[0]))
     lines = [
         f"{status.replace('_', ' ')}, {count} {'cell' if count == 1 else 'cells'}: {reason}"
         for (status, reason), count in every[:MOST_REASONS]
