@@ -112,6 +112,7 @@ class AlignedText(Task):
             for row in table.parts["train"]
             if max(len(row["source"]), len(row["target"])) <= config.longest
         ]
+        self.note_fewer("train", config.train, len(short))
         self.rows = {**table.parts, "train": tuple(short[: config.train or None])}
         self.source_words, self.target_words = (
             Vocabulary.count((row[side] for row in self.rows["train"]), config.vocab, least=2)

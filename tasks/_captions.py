@@ -183,6 +183,9 @@ class Captions(Task):
         *read, said = (words.size for words in self.vocabularies)
         self.sizes = Sizes(tuple(read), said, min(80, longest + 10))
         self.notes["data"] = self.corpus.note
+        asked = {"train": config.train, "validation": config.validate, "test": config.test}
+        for part, rows in asked.items():
+            self.note_fewer(part, rows, len(getattr(self.corpus, part)[target]))
         self._evaluation: dict[str, list[Batch]] = {}
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:

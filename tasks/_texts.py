@@ -237,6 +237,8 @@ class ReadRows(TextTask):
 class ReadTextConfig(Config):
     """Options of texts that are read."""
 
+    named: ClassVar[str]
+    """The task, for sentences about its options."""
     vocab: Annotated[int, IntRange(500, 50000, log=True)] = 8000
     """Words at most, the most frequent ones of the training part."""
     least: int = 2
@@ -252,13 +254,18 @@ class ReadTextConfig(Config):
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        if self.vocab <= len(SPECIAL_WORDS) or min(self.train, self.validate, self.test) < 0:
+        if self.vocab <= len(SPECIAL_WORDS):
             raise InvalidConfig(
-                f"texts: vocab must be above {len(SPECIAL_WORDS)} and train, validate and test at "
-                f"least 0, got {self.vocab}, {self.train}, {self.validate} and {self.test}."
+                f"{self.named}: vocab must be above {len(SPECIAL_WORDS)}, got {self.vocab}."
             )
+        for name in ("train", "validate", "test"):
+            if getattr(self, name) < 0:
+                found = getattr(self, name)
+                raise InvalidConfig(
+                    f"{self.named}: {name} must be >= 0, and 0 is all; got {found}."
+                )
         if not 0 <= self.hidden < 1:
-            raise InvalidConfig(f"texts: hidden must be in [0, 1), got {self.hidden}.")
+            raise InvalidConfig(f"{self.named}: hidden must be in [0, 1), got {self.hidden}.")
 
 
 Cut = Callable[[str], list[list[str]]]
@@ -287,6 +294,8 @@ class ReadTextTask(ReadRows):
         held = rows["validation"] + rows["test"]
         rows["train"] = without_repeats(rows["train"], held)
         dropped = len(table.parts["train"]) - len(rows["train"])
+        for part, count in counts.items():
+            self.note_fewer(part, count, len(rows[part]))
         rows = {part: rows[part][: count or None] for part, count in counts.items()}
         # the labels do not go through the cache, so its ids must be those of these very texts
         depends = {**kept_under, "options": asdict(config), "texts": _digest(rows), "revision": 2}

@@ -10,6 +10,7 @@ compared with those of the mirror. Texts that validation or test hold too are no
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from bench.api.registry import Citation, register
 from bench.api.task import Anchor, Entrant, TaskPreset
@@ -24,6 +25,7 @@ from tasks.sources.words import tokenize
 class AgNewsConfig(ReadTextConfig):
     """Options of news topics."""
 
+    named: ClassVar[str] = "ag_news"
     vocab: int = 10000
     """Words at most, the most frequent ones of the training part."""
     words: int = 60

@@ -122,6 +122,7 @@ class Stsb(Similarity):
         super().__init__(config, seed, data_dir)
         table = load_stsb(data_dir)
         self.notes["data"] = table.note
+        self.note_fewer("train", config.train, len(table.parts["train"]))
         train = table.parts["train"][: config.train or None]
         self.words = Vocabulary.count(
             (tokenize(row[field]) for row in train for field in ("sentence1", "sentence2")),

@@ -362,6 +362,8 @@ class TaskPreset:
 
 GENERATED = "open (generated)"
 """Terms of data that are drawn here, by rule."""
+FEWER = "fewer rows"
+"""Note that says which parts have fewer rows than the options ask for."""
 
 
 class Task:
@@ -415,6 +417,18 @@ class Task:
         self.seed = seed
         self.notes: dict[str, str] = {}
         """Facts a report prints beside the numbers: metric signatures, data hashes."""
+
+    def note_fewer(self, part: str, asked: int, found: int) -> None:
+        """Note a part that has fewer rows than its option asks for, as a file cut short has.
+
+        Args:
+            part: `train`, `validation` or `test`.
+            asked: Rows that the option asks for; 0 asks for all, which are never too few.
+            found: Rows that there are.
+        """
+        if found < asked:
+            before = f"{self.notes[FEWER]}, " if FEWER in self.notes else ""
+            self.notes[FEWER] = f"{before}{found} of {asked} in {part}"
 
     def seeded(self, use: Split | int) -> torch.Generator:
         """Random numbers for one use of this task under its seed; the same at every call.

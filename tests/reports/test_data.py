@@ -6,6 +6,7 @@ from pathlib import Path
 from synthetic import BASE, VARIANTS, quality_cell, quality_rows, record
 from synthetic_run import write_json, write_run
 
+from reports.data import FEWER, short_data
 from reports.examples import artifacts_of_one_seed
 from reports.folder import read_folder
 from reports.render import render
@@ -35,6 +36,15 @@ def test_a_report_names_data_and_signatures(tmp_path: Path) -> None:
     assert MIRROR in text
     assert SIGNATURE.replace("|", "\\|") in text
     assert "read different data" not in text
+
+
+def test_fewer_rows_than_were_asked_for_are_a_warning(tmp_path: Path) -> None:
+    run_with_notes(tmp_path / "run", {BASE: MIRROR})
+    for path in (tmp_path / "run" / "artifacts").iterdir():
+        write_json(path, {"notes": {"data": MIRROR, FEWER: "5 of 200 in train"}})
+    (told,) = short_data(read_folder(tmp_path / "run"))
+    assert "fewer rows than were asked for (5 of 200 in train)" in told
+    assert told in render(tmp_path / "run").markdown.read_text(encoding="utf-8")
 
 
 def test_cells_of_two_sources_are_warned_of_where_they_are_ranked(tmp_path: Path) -> None:

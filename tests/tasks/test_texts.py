@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench.api import registry
 from bench.api.errors import InvalidConfig
 from bench.api.instrument import Subject
 from bench.api.registry import Home, entries, make
@@ -67,6 +68,18 @@ def test_words_of_the_test_alone_are_unknown(sst2):
     (batch,) = task.evaluation("test")
     assert sorted(shown(task, batch)) == [["<unk>", "a", "film"], ["a"]]
     assert batch.names == ("a", "zyzzyva a film")
+
+
+def test_a_part_with_fewer_texts_than_asked_for_is_noted(sst2):
+    asked = sst2("sst2[least=1,train=200,validate=1,test=3]")
+    assert asked.notes["fewer rows"] == "2 of 200 in train, 2 of 3 in test"
+    assert "fewer rows" not in sst2("sst2[least=1,train=2]").notes
+
+
+@pytest.mark.parametrize("name", ["sst2", "imdb", "ag_news"])
+def test_a_wrong_number_is_told_in_the_name_of_its_task_and_option(name):
+    with pytest.raises(InvalidConfig, match=f"^{name}: train must be >= 0, and 0 is all; got -5"):
+        registry.canonical("task", parse(f"{name}[train=-5]"))
 
 
 def test_texts_that_occur_elsewhere_are_not_trained_on(sst2):
