@@ -133,10 +133,10 @@ def _scores(folder: RunFolder, variant: str, home: str) -> str:
         means, base = contest.means, folder.catalog.baseline
         if variant in means and folder.catalog.task_label(contest.task) == home:
             metric = folder.catalog.metric(contest.metric)
-            text = f"{code_span(home)}: {_interval(means[variant])} {metric.unit}"
+            text = f"{code_span(home)}: {contest.score_text(variant)} {metric.unit}"
             if base in means and base != variant:
                 name = code_span(folder.catalog.label(base))
-                text += f", where {name} has {_interval(means[base])}"
+                text += f", where {name} has {contest.score_text(base)}"
             return f"{text} ({metric.title.lower()})."
     return f"{code_span(home)}."
 
