@@ -40,8 +40,8 @@ class Seen(NamedTuple):
 
     low: float
     high: float
-    count: int
-    """Seeds behind them."""
+    seeds: int
+    """How many values there were."""
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Self:
@@ -145,7 +145,7 @@ def _of_seeds(value: float, seen: Seen, *, signed: bool) -> str:
         f"{'+' if signed and one > 0 else ''}{plain(one, digits)}"
         for one in (value, seen.low, seen.high)
     )
-    return f"{mean} ({low} to {high} of {seen.count} seeds)"
+    return f"{mean} ({low} to {high} of {seen.seeds} seeds)"
 
 
 def between(value: float, low: float, high: float) -> str:

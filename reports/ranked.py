@@ -64,6 +64,8 @@ def ranked_sections(folder: RunFolder) -> list[Section]:
         blocks.append(Text("No quality cell has finished, so there is nothing to compare."))
         return [Section(key="ranked", title="Ranking", blocks=tuple(blocks))]
     told = HOW_TO_READ | {"Marks": legend_of_marks(folder.contests, folder.certificates)}
+    if not folder.catalog.ranks:
+        del told["Ranks"]
     told = {head: text for head, text in told.items() if text}
     blocks.append(Bullets(tuple(told.values()), tuple(told)))
     groups = families(folder)

@@ -235,14 +235,16 @@ def _controls(contest: Contest) -> list[str]:
         f"{label(name)} is the baseline under another name, and ties as it must."
         for name in shams[:1]
     ]
+    first = {line.variant for line in contest.leading}
     groups: dict[str, list[str]] = {}
     for name in level:
         if name not in shams:
-            groups.setdefault(_beaten(contest, name), []).append(label(name))
-    for beaten, lazy in groups.items():
+            place = "among the best" if name in first else "not told from the best"
+            groups.setdefault(f"{place}{_beaten(contest, name)}", []).append(label(name))
+    for said, lazy in groups.items():
         many = len(lazy) > 1
         subject = f"The control{'s' if many else ''} {join(lazy)} {'are' if many else 'is'}"
-        told.append(f"{subject} not told from the best{beaten.format('each' if many else 'it')}.")
+        told.append(f"{subject} {said.format('each' if many else 'it')}.")
     return told
 
 

@@ -266,7 +266,7 @@ def bounds(name: str, interval: Interval) -> dict[str, float | int]:
 def seen(name: str, values: Iterable[float]) -> dict[str, float | int]:
     """Three columns of a quantity: the extremes of its seeds, and how many these are."""
     found = Seen.of(values)
-    return {f"{name}_min": found.low, f"{name}_max": found.high, f"{name}_seeds": found.count}
+    return {f"{name}_min": found.low, f"{name}_max": found.high, f"{name}_seeds": found.seeds}
 
 
 def interval_text(
