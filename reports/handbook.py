@@ -13,8 +13,7 @@ from reports.examples import first_map
 from reports.folder import RunFolder, read_folder
 from reports.maps import attention_maps
 from reports.markdown import code_span, escape
-from reports.numbers import plain, with_interval
-from results.statistics import Interval
+from reports.numbers import plain
 
 PICTURES = "weights"
 METRICS = {
@@ -139,10 +138,6 @@ def _scores(folder: RunFolder, variant: str, home: str) -> str:
                 text += f", where {name} has {contest.score_text(base)}"
             return f"{text} ({metric.title.lower()})."
     return f"{code_span(home)}."
-
-
-def _interval(value: Interval) -> str:
-    return with_interval(value.estimate, value.low, value.high)
 
 
 def _costs(folder: RunFolder, variant: str) -> str:
