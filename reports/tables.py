@@ -35,9 +35,7 @@ MARKS = {
         "not above {floor} in 2 of 3 seeds: these seeds are no better on validation than the mean "
         "of {floor}, which does not look, and have failed to learn; their scores are in the mean"
     ),
-    "not told from the best": (
-        "a mean below lines that are told from the best, and too wide to be told from it"
-    ),
+    "not told from the best": "on a later rank, and still not told from the first line",
 }
 """What each mark beside a name means."""
 BY_EXAMPLE = ("fewer seeds", "not above")
