@@ -17,7 +17,7 @@ from reports.figures import Legend, Line, Panel, panels
 from reports.folder import Outcome, RunFolder
 from reports.notes import Notes, why_no_score
 from reports.numbers import plain, probability
-from reports.ranked import interval_text
+from reports.tables import interval_text
 
 
 def ablation_section(folder: RunFolder) -> Section | None:

@@ -171,7 +171,7 @@ def test_a_clear_winner_is_chosen(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
     text = render(folder).markdown.read_text(encoding="utf-8")
     assert "Choose scaled_dot: no other variant is among the best" in text
-    assert "Better than bahdanau: scaled_dot." in text
+    assert "On the test, better than bahdanau: scaled_dot." in text
 
 
 def test_a_leading_control_is_called_out(tmp_path: Path) -> None:
