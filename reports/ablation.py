@@ -21,7 +21,8 @@ def ablation_table(
 
     Returns:
         Columns `task`, `base`, `axis`, `value`, `variant`, `score` and `difference` with
-        bounds, `p_adjusted` (Holm over the lines of one task and base), `red`.
+        bounds, `p_adjusted` (Holm over the lines of one task and base), `without_spread` (seeds
+        say nothing about the error of the difference), `red`.
 
     """
     known = Catalog.of(catalog)
@@ -54,6 +55,7 @@ def _ablation_lines(
             "variant": base,
             **bounds("score", means.get(base, NOTHING)),
             **bounds("difference", NOTHING),
+            "without_spread": False,
             "red": base in contest.red,
         }
     ]
@@ -67,6 +69,7 @@ def _ablation_lines(
                 "variant": name,
                 **bounds("score", means.get(name, NOTHING)),
                 **bounds("difference", differences[name]),
+                "without_spread": differences[name].without_spread,
                 "red": name in contest.red,
             }
         )

@@ -14,8 +14,8 @@ HOW_TO_READ = (
     "One line a comparison. The best variant is the contender with the best mean among those with "
     "several seeds, where there are some; the verdict says from which of uniform attention and the "
     "baseline the statistics of its task's table tell it. Scores are means over the seeds of the "
-    "column, with 95% t intervals, and a score from fewer is marked. Scores of different tasks are "
-    "not comparable."
+    "column, with 95% t intervals where seeds differ, and a score from fewer is marked. Scores of "
+    "different tasks are not comparable."
 )
 ALONE = (
     "What ran in a network of its own, on the same task: the score says what the network does, not "
