@@ -10,7 +10,8 @@ from reports.folder import Outcome, RunFolder
 
 NO_SPREAD = (
     "The same in every seed but for rounding, which is no measure of its error: it has no "
-    "interval, and the p of such a difference is that of the sign test (0.25 for three seeds)."
+    "interval, and the p of such a difference is that of the sign test (0.25 for three seeds, "
+    "before Holm's correction)."
 )
 
 

@@ -205,21 +205,23 @@ def curve(frame: pd.DataFrame, metric: str, axis: str) -> pd.DataFrame:
 
 def _points(group: pd.DataFrame, axis: str) -> Iterator[tuple[float, NDArray[np.float64]]]:
     """Each x of one setting, with the values that its cells have there."""
+    cells = group.groupby("cell", sort=False)
+    columns = [part[["x", "value"]].to_numpy(dtype=np.float64).T for _, part in cells]
     if axis == "cpu_s":
-        group = group.assign(order=group.groupby("cell").cumcount() + 1)
-        places = group.pivot(index="order", columns="cell", values="x")
-        values = group.pivot(index="order", columns="cell", values="value").ffill()
+        count = np.arange(1, 1 + max(x.size for x, _ in columns))
         # where a cell that has ended would be, had it gone on at its pace: the mean over those
         # that go on could jump back
-        pace = places.div(places.index.to_numpy(), axis="index").ffill()
-        x = pace.mul(places.index.to_numpy(), axis="index").mean(axis="columns").to_numpy()
+        x = np.mean([np.append(x, x[-1] / x.size * count[x.size :]) for x, _ in columns], axis=0)
+        table = [np.append(y, np.full(count.size - y.size, y[-1])) for _, y in columns]
     else:
-        values = group.pivot(index="x", columns="cell", values="value")
-        x = values.index.to_numpy()
-    if axis == "step":
-        # the clock may have ended a cell between two points of the others
-        values = values.interpolate(method="index", limit_area="inside").ffill()
-    for place, line in zip(x, values.to_numpy(dtype=np.float64), strict=True):
+        x = np.unique(np.concatenate([x for x, _ in columns]))
+        # beyond its end a cell keeps its value; the clock may have ended it between two points of
+        # the others
+        table = [np.interp(x, mine, y, left=np.nan) for mine, y in columns]
+    if axis == "length":
+        known = zip(columns, table, strict=True)
+        table = [np.where(np.isin(x, mine), values, np.nan) for (mine, _), values in known]
+    for place, line in zip(x, np.transpose(table), strict=True):
         yield float(place), line[np.isfinite(line)]
 
 

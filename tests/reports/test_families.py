@@ -207,7 +207,7 @@ def test_the_answer_is_that_of_the_table(text: str) -> None:
     ]
     rows = [line.split(" | ") for line in part.splitlines() if " | translation | " in line]
     for name, _, _, _, p, *_ in rows:
-        small = p.startswith("<") or float(p.strip(" |")) < 0.05
+        small = p.startswith("&lt;") or float(p.strip(" |")) < 0.05
         answer = part.strip().splitlines()[0]
         assert (f"{name.removeprefix('| ')} for translation" in answer) == small, (answer, p)
 
