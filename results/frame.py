@@ -218,7 +218,7 @@ def _points(group: pd.DataFrame, axis: str) -> Iterator[tuple[float, NDArray[np.
         # beyond its end a cell keeps its value; the clock may have ended it between two points of
         # the others
         table = [np.interp(x, mine, y, left=np.nan) for mine, y in columns]
-    if axis == "length":
+    if axis not in ("step", "cpu_s"):
         known = zip(columns, table, strict=True)
         table = [np.where(np.isin(x, mine), values, np.nan) for (mine, _), values in known]
     for place, line in zip(x, np.transpose(table), strict=True):

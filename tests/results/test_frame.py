@@ -218,15 +218,16 @@ def test_a_seed_that_the_clock_ended_between_two_points_is_no_point_of_its_own(t
     assert curve["seeds"].tolist() == [2, 2, 2, 2]
 
 
-def test_a_length_that_a_seed_did_not_see_is_not_made_up(tmp_path):
-    def by_length(values: Iterable[float]) -> list[Row]:
+@pytest.mark.parametrize("axis", ["length", "hops"])
+def test_a_part_of_the_test_that_a_seed_did_not_see_is_not_made_up(tmp_path, axis):
+    def by_part(values: Iterable[float]) -> list[Row]:
         return [
-            Row(metric="accuracy", value=value, axis="length", x=8.0 * at, split="test")
+            Row(metric="accuracy", value=value, axis=axis, x=8.0 * at, split="test")
             for at, value in enumerate(values, start=1)
         ]
 
-    runs = [record("dot", 0, by_length([0.9, 0.8])), record("dot", 1, by_length([0.7]))]
-    curve = frames.curve(frames.load(write(tmp_path / "lengths", runs)), "accuracy", "length")
+    runs = [record("dot", 0, by_part([0.9, 0.8])), record("dot", 1, by_part([0.7]))]
+    curve = frames.curve(frames.load(write(tmp_path / "parts", runs)), "accuracy", axis)
     assert curve["seeds"].tolist() == [2, 1]
     assert curve["mean"].tolist() == pytest.approx([0.8, 0.8])
 
