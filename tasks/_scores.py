@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
 
 from bench.api.task import (
     AVERAGE_LAGGING,
@@ -115,7 +117,10 @@ def _accuracies(rows: list[Right], axis: str, x: float | None) -> list[Scored]:
 
 
 def alignment_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:
-    """Share of gold-aligned tokens whose strongest key is the gold one, and the mean entropy."""
+    """Share of gold-aligned tokens whose strongest key is the gold one, and the mean entropy.
+
+    A token without a single strongest key has missed the gold one.
+    """
     matched = total = 0
     entropy = 0.0
     count = 0
@@ -130,8 +135,9 @@ def alignment_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:
         if gold is None:
             continue
         linked = scored & (gold.sum(-1) > 0)
-        hit = gold.gather(-1, weights.argmax(-1, keepdim=True)).squeeze(-1) > 0
-        matched += int((hit & linked).sum())
+        best, points = strongest(weights)
+        hit = gold.gather(-1, best.unsqueeze(-1)).squeeze(-1) > 0
+        matched += int((hit & points & linked).sum())
         total += int(linked.sum())
     found = []
     if total:
@@ -139,6 +145,19 @@ def alignment_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:
     if count:
         found.append(Scored(metric=ALIGNMENT_ENTROPY.name, value=entropy / count))
     return found
+
+
+def strongest(weights: Float[Tensor, "*B S"]) -> tuple[Int[Tensor, "*B"], Bool[Tensor, "*B"]]:
+    """The key of the largest weight, and whether there is one such key.
+
+    A row of zeros and a row whose largest weight stands at several keys point nowhere: their first
+    key is the largest by its place alone.
+
+    >>> strongest(torch.tensor([[0.2, 0.8, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 0.0]]))[1]
+    tensor([ True, False, False])
+    """
+    top, best = weights.max(-1, keepdim=True)
+    return best.squeeze(-1), ((weights == top).sum(-1) == 1) & (top.squeeze(-1) != 0)
 
 
 def delay_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:

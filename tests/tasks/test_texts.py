@@ -135,6 +135,9 @@ def test_the_heaviest_sentence_is_that_of_the_largest_sum():
     weights = 0.4 * inside / inside.sum() + 0.6 * one_word
     assert heaviest_segment([replace(answer, weights=weights[:, None])]) == 0.0
     assert heaviest_segment([replace(answer, weights=None)]) is None
+    starts = torch.zeros_like(others).scatter(1, inside.argmax(1, keepdim=True), 1.0)
+    assert heaviest_segment([replace(answer, weights=(starts + one_word)[:, None])]) == 0.0
+    assert heaviest_segment([replace(answer, weights=torch.zeros_like(weights)[:, None])]) == 0.0
 
 
 def test_one_topic_is_meant_and_the_others_are_denied():
