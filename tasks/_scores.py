@@ -78,6 +78,21 @@ def scores_by_length(answers: Sequence[Answer], inside: int, *, curve: bool = Tr
     return scores
 
 
+def best_word(vocab: int, lengths: Sequence[int]) -> float:
+    """Token accuracy of the best word for every place of strings that end in EOS.
+
+    EOS is right once a string, and a symbol wherever it stands, which is 1 in `vocab` places.
+
+    Args:
+        vocab: Symbols, equally frequent.
+        lengths: Symbols of a string; strings of each of these lengths are equally many.
+
+    >>> best_word(12, [8]), best_word(2, [8])
+    (0.1111111111111111, 0.4444444444444444)
+    """
+    return max(len(lengths), sum(lengths) / vocab) / sum(length + 1 for length in lengths)
+
+
 def _right(answer: Answer) -> list[Right]:
     """What is right of every row."""
     batch, predicted = answer.batch, answer.predicted

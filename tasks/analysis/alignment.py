@@ -31,6 +31,7 @@ CPU = torch.device("cpu")
 @register(
     "instrument",
     "alignment",
+    revision=2,
     citation=Citation(
         text="Koehn & Knowles, 2017", url="https://arxiv.org/abs/1706.03872", where="section 3.6"
     ),

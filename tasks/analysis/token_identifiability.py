@@ -28,6 +28,7 @@ RIDGE = 1e-3
 @register(
     "instrument",
     "token_identifiability",
+    revision=2,
     citation=Citation(
         text="Brunner et al., 2020", url="https://arxiv.org/abs/1908.04211", where="section 5.1"
     ),
