@@ -13,6 +13,7 @@ from torch import Tensor
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.task import Answer, Batch, Entrant, Sample, Scored, Sizes, Split, Task, Text
+from tasks._drawing import seen_in_training
 from tasks._labels import label_scores, majority
 from tasks._scores import alignment_scores, strongest
 from tasks.sources.bucketing import bucketed_batches, pad_rows
@@ -384,11 +385,12 @@ class DrawnTextTask(TextTask):
         return accuracy_baselines(*self.counted())
 
     def counted(self) -> tuple[list[Labelled], list[Labelled], int]:
-        """Twice as many training texts as the test has, the test, and the size of the vocabulary.
+        """As many training texts as a network sees, the test, and the size of the vocabulary.
 
         For baselines, which count words.
         """
-        train = self.draw(2 * self.evaluate, torch.Generator().manual_seed(self.seed))
+        count = seen_in_training(type(self))
+        train = self.draw(count, torch.Generator().manual_seed(self.seed))
         return train, self._fixed("test"), self.sizes.source_vocabs[0]
 
     def showcase(self) -> Batch:
