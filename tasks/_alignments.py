@@ -3,10 +3,10 @@
 The alignment error rate is that of Och & Ney, 2003, "A systematic comparison of various statistical
 alignment models", https://aclanthology.org/J03-1002, section 3. A hard alignment links every target
 word with the source word of its largest weight under teacher forcing, and with none where that is
-the end of the sentence or where no single word has the largest weight. Weights may belong to the word that comes next: the weights with which a
-word was read as input are scored beside those with which it was predicted (Chen et al., 2020,
-"Accurate word alignment induction from neural machine translation",
-https://arxiv.org/abs/2004.14837).
+the end of the sentence or where no single word has the largest weight. Weights may belong to the
+word that comes next: the weights with which a word was read as input are scored beside those with
+which it was predicted (Chen et al., 2020, "Accurate word alignment induction from neural machine
+translation", https://arxiv.org/abs/2004.14837).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

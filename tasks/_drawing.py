@@ -16,14 +16,15 @@ def drawing(generator: torch.Generator) -> random.Random:
     return random.Random(int(torch.randint(2**62, (), generator=generator)))
 
 
-def seen_in_training(task: type[Task], most: int = MOST) -> int:
+def shown_to_networks(task: type[Task], most: int = MOST) -> int:
     """Examples that a network sees under the preset `quick`; a baseline counts as many.
 
     Where data are drawn there are as many as one likes, and a baseline of fewer would look weak.
 
     Args:
         task: Whose preset it is.
-        most: A smaller bound where examples take long to draw.
+        most: A smaller bound where examples take long to draw; the answer, too, where the protocol
+            leaves steps or the size of batches to their defaults.
 
     >>> from bench.api.task import TaskPreset
     >>> class Drawn(Task):
@@ -32,8 +33,11 @@ def seen_in_training(task: type[Task], most: int = MOST) -> int:
     ...             options="", backbone="", protocol="adam[steps=500,batch=16]", seconds=1.0
     ...         )
     ...     }
-    >>> seen_in_training(Drawn), seen_in_training(Drawn, most=2000)
+    >>> shown_to_networks(Drawn), shown_to_networks(Drawn, most=2000)
     (8000, 2000)
     """
     protocol = parse(task.presets["quick"].protocol).options
-    return min(most, int(protocol["steps"]) * int(protocol["batch"]))
+    steps, batch = protocol.get("steps"), protocol.get("batch")
+    if not isinstance(steps, int) or not isinstance(batch, int):
+        return most
+    return min(most, steps * batch)

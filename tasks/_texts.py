@@ -13,7 +13,7 @@ from torch import Tensor
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.task import Answer, Batch, Entrant, Sample, Scored, Sizes, Split, Task, Text
-from tasks._drawing import seen_in_training
+from tasks._drawing import shown_to_networks
 from tasks._labels import label_scores, majority
 from tasks._scores import alignment_scores, strongest
 from tasks.sources.bucketing import bucketed_batches, pad_rows
@@ -389,7 +389,7 @@ class DrawnTextTask(TextTask):
 
         For baselines, which count words.
         """
-        count = seen_in_training(type(self))
+        count = shown_to_networks(type(self))
         train = self.draw(count, torch.Generator().manual_seed(self.seed))
         return train, self._fixed("test"), self.sizes.source_vocabs[0]
 

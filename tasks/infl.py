@@ -17,7 +17,7 @@ from bench.api.config import Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Batch, Split, TaskPreset
-from tasks._drawing import seen_in_training
+from tasks._drawing import shown_to_networks
 from tasks._inflection import Inflected, Inflection, rule_baselines, spelled
 from tasks._word_pairs import Pair
 from tasks.sources.words import Vocabulary
@@ -136,7 +136,7 @@ class RuleInflection(Inflection):
 
     def baselines(self) -> dict[str, float]:
         """Copying, and rules counted on as many words as a network sees."""
-        seen = self._drawn(seen_in_training(type(self)), self.seeded(4))
+        seen = self._drawn(shown_to_networks(type(self)), self.seeded(4))
         return dict(rule_baselines(seen, self.rows("test")))
 
     def showcase(self) -> Batch:

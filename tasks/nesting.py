@@ -96,6 +96,7 @@ class Nesting(Diagnostic):
             seconds=600.0,
         ),
     }
+
     def __init__(self, config: NestingConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config

@@ -19,7 +19,7 @@ from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Batch, Entrant, Sizes, Split, TaskPreset
-from tasks._drawing import drawing, seen_in_training
+from tasks._drawing import drawing, shown_to_networks
 from tasks._inference import Inference, Labeled, label_batch
 from tasks.sources.scenes import Scene, draw, edit, relation, rephrased, vocabulary
 from tasks.sources.snli import RELATIONS
@@ -162,7 +162,7 @@ class NliSyn(Inference):
         )
 
     def _make(self, split: Split) -> None:
-        seen = seen_in_training(type(self), COUNTED)
+        seen = shown_to_networks(type(self), COUNTED)
         count = {"validation": self.config.validate, "test": self.config.test}.get(split, seen)
         generator = self.seeded(split)
         rng = drawing(generator)

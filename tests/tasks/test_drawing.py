@@ -4,11 +4,13 @@ import pytest
 
 from bench.api import registry
 from bench.api.selector import parse
-from tasks._drawing import seen_in_training
+from tasks._drawing import shown_to_networks
 
 
 def quick(name: str):
-    return registry.make("task", parse(registry.entry("task", name).target.presets["quick"].options), 0)
+    return registry.make(
+        "task", parse(registry.entry("task", name).target.presets["quick"].options), 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -17,16 +19,16 @@ def quick(name: str):
 def test_naive_bayes_counts_as_many_texts_as_networks_read(name, count):
     task = quick(name)
     train, test, _ = task.counted()
-    assert len(train) == seen_in_training(type(task)) == count > 4 * len(test)
+    assert len(train) == shown_to_networks(type(task)) == count > 4 * len(test)
 
 
 def test_pairs_that_take_long_to_draw_are_bounded():
     task = quick("nli_syn")
-    assert len(task.rows("train")) == 20_000 < seen_in_training(type(task))
+    assert len(task.rows("train")) == 20_000 < shown_to_networks(type(task))
 
 
 def test_rules_from_many_words_are_better_than_those_from_few(monkeypatch):
     task = quick("infl")
     many = task.baselines()["suffix rules"]
-    monkeypatch.setattr("tasks.infl.seen_in_training", lambda task: 2000)
+    monkeypatch.setattr("tasks.infl.shown_to_networks", lambda task: 2000)
     assert many > task.baselines()["suffix rules"] + 0.02

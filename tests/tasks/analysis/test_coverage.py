@@ -3,7 +3,7 @@ import pytest
 from bench.api.registry import make
 from bench.api.selector import parse
 from tasks.analysis._weights import looks
-from tasks.analysis.coverage import dropped, repeated
+from tasks._text_scores import dropped, repeated
 
 
 def measured(seen):
