@@ -9,7 +9,7 @@ from bench.api import registry
 from bench.api.config import build_config
 from bench.api.registry import Entry, Recipe
 from bench.api.resolve import VariantSpec, resolve
-from bench.api.selector import parse
+from bench.api.selector import Selector, parse
 from bench.api.task import DELAYS, SELECTIONS, Metric, Task
 
 COMMON_METRICS = (
@@ -214,12 +214,21 @@ def task_facts(canonical: str, asked: str) -> dict[str, Any]:
         "url": cited.url if cited else "",
         "primary": target.metrics[0].name,
         "family": target.family,
+        "whole": _whole(chosen, target.withholds),
         "anchors": [asdict(one) for one in target.anchors if one.holds_for(chosen)],
         "needs_download": target.needs_download,
         "data_license": target.data_license,
         "chance": target.chance_of(build_config(entry.config, chosen.options, chosen.name)),
         "ceiling": target.ceiling,
     }
+
+
+def _whole(task: Selector, withholds: Sequence[str]) -> str:
+    """The same task with nothing withheld, empty where it has no such options."""
+    if not withholds:
+        return ""
+    rest = {key: value for key, value in task.options.items() if key not in withholds}
+    return registry.canonical("task", Selector(task.name, rest)).show()
 
 
 def metric_facts(tasks: Iterable[type[Task]]) -> dict[str, Any]:

@@ -231,9 +231,11 @@ def verify(
     "--figures", type=click.Path(path_type=Path), help="Draw every showcase into this folder too."
 )
 @click.option("--merge", multiple=True, type=click.Path(path_type=Path), help="Add other runs.")
+@click.option("--tasks", default="", help="Report these tasks alone, into --out; by name.")
 def report(
     folder: Path,
     out: Path | None,
+    tasks: str,
     publish: bool,
     export: bool,
     handbook: Path | None,
@@ -251,6 +253,7 @@ def report(
         handbook=handbook,
         figures=figures,
         merge=merge,
+        tasks=tasks,
     )
     click.echo(written)
 

@@ -12,9 +12,10 @@ from tabulate import tabulate
 from bench.api import registry
 from bench.api.call import REGIMES
 from bench.api.config import Config, search_ranges
-from bench.api.errors import UnknownName
+from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.registry import AXES, Entry, Recipe
 from bench.api.resolve import resolve
+from bench.api.selector import parse_list
 from bench.api.task import Task
 from bench.options import RunOptions
 from bench.presets import PRESETS
@@ -212,17 +213,27 @@ def report(
     handbook: Path | None,
     figures: Path | None,
     merge: tuple[Path, ...],
+    tasks: str,
 ) -> str:
-    """Write the report of a run folder, after adding other runs to it if asked."""
+    """Write the report of a run folder, after adding other runs to it if asked.
+
+    Raises:
+        InvalidConfig: A report of some tasks would overwrite that of the whole run.
+    """
     from reports.export import export_tables
     from reports.handbook import write_handbook
     from reports.pictures import write_figures
     from reports.render import render
     from results import store
 
+    alone = [one.name for one in parse_list(tasks)] if tasks else []
+    if alone and out is None:
+        raise InvalidConfig(
+            "report: --tasks would overwrite the report of the whole run; give --out."
+        )
     if merge:
         store.merge(folder, merge)
-    written = render(folder, publish=publish, out=out)
+    written = render(folder, publish=publish, out=out, tasks=alone)
     lines = [f"report: {written.html}", f"Markdown: {written.markdown}"]
     if export:
         tables = export_tables(folder, (out or folder) / "tables")

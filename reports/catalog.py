@@ -109,6 +109,10 @@ class Catalog:
         """The use of attention that a task stands for, empty if unknown."""
         return clean(self.tasks.get(task, {}).get("family") or "")
 
+    def whole(self, task: str) -> str:
+        """The same task with nothing withheld, empty where its options withhold nothing."""
+        return str(self.tasks.get(task, {}).get("whole") or "")
+
     def anchors(self, task: str) -> list[Mapping[str, Any]]:
         """Published numbers beside which the scores of a task are read."""
         return [*(self.tasks.get(task, {}).get("anchors") or ())]

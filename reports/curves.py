@@ -2,17 +2,20 @@
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import pandas as pd
 
 from reports.blocks import Block, Figure, Section, Text
+from reports.catalog import uncapitalized
 from reports.contests import Contest
 from reports.figures import Legend, Line, Panel, Point, panels
 from reports.folder import RunFolder
+from reports.measures import DELAY, NUMBERED, part_title, parts
 from reports.style import MOST_LINES, looks
 from reports.tables import timed
-from results.frame import curve
-from results.statistics import Interval, pareto_front
+from results.frame import curve, final_values, scores
+from results.statistics import Interval, pareto_front, t_interval
 
 BANDS = "Bands are 95% t intervals over seeds; a line without a band has one seed."
 MOST_PANELS = 12
@@ -61,19 +64,44 @@ def learning_section(folder: RunFolder, legend: Legend) -> Section:
 
 
 def length_section(folder: RunFolder, legend: Legend) -> Section:
-    """Test score against the length of the input."""
+    """Test score against the length or the difficulty of the input."""
     content = [
-        panel
+        _curve_panel(contest, axis, part_title(axis), "test", metric)
         for contest in folder.contests
-        if (panel := _curve_panel(contest, "length", "length (tokens)", "test")).lines
+        for metric, axis in parts(contest)
+        if axis not in NUMBERED
     ]
     words = {
-        "title": "Quality against length",
-        "description": "Test score of each variant in groups of inputs of equal length.",
-        "caption": f"Test score of inputs of one length. {BANDS}",
+        "title": "Quality against length and difficulty",
+        "description": "Test score of each variant in parts of the test, by length or difficulty.",
+        "caption": f"Test score of the inputs of one length or difficulty. {BANDS}",
     }
-    none = "No task of this run scores by length."
-    return _figures("length", "Quality against length", words, content, legend, none=none)
+    none = "No task of this run divides its test."
+    return _figures("length", words["title"], words, content, legend, none=none)
+
+
+def delay_section(folder: RunFolder, legend: Legend) -> Section | None:
+    """Quality against how far a reader lags behind; None where nothing reads while it writes."""
+    content = []
+    for contest in folder.contests:
+        delays = scores(final_values(contest.frame, DELAY))
+        lags = {name: t_interval([*by_seed.values()]) for name, by_seed in delays.items()}
+        known = {name: lag for name, lag in lags.items() if name in contest.means}
+        panel = _pareto_panel(
+            contest, known, 1.0, uncapitalized(contest.catalog.metric(DELAY).axis)
+        )
+        if panel.points:
+            content.append(panel)
+    if not content:
+        return None
+    words = {
+        "title": "Quality against delay",
+        "description": "Test score of each variant against its average lagging.",
+        "caption": "Filled marks are on the front: no variant has a better mean with less delay. "
+        "A delay that the network has beside its attention (an encoder that reads both ways, a "
+        "summary of the whole source) is not in the number. Crosses are 95% t intervals.",
+    }
+    return _figures("delay", words["title"], words, content, legend, none="")
 
 
 def pareto_section(folder: RunFolder, legend: Legend) -> Section:
@@ -147,19 +175,21 @@ def _figures(
     return Section(key=key, title=title, blocks=tuple(blocks or [Text(none)]))
 
 
-def _curve_panel(contest: Contest, axis: str, x_label: str, split: str) -> Panel:
-    table = curve(contest.frame, contest.metric, axis)
+def _curve_panel(contest: Contest, axis: str, x_label: str, split: str, metric: str = "") -> Panel:
+    metric = metric or contest.metric
+    table = curve(contest.frame, metric, axis)
     table = table[table["split"] == split]
     known = contest.catalog
+    levels: tuple[Literal["chance", "ceiling"], ...] = ()
+    if metric == contest.metric:
+        levels = ("chance", "ceiling")
     return Panel(
         title=contest.title,
         x_label=x_label,
-        y_label=known.metric(contest.metric).axis,
+        y_label=known.metric(metric).axis,
         lines=tuple(_line(str(name), group) for name, group in table.groupby("variant")),
         levels=tuple(
-            (value, key)
-            for key in ("chance", "ceiling")
-            if (value := known.level(contest.task, key)) is not None
+            (value, key) for key in levels if (value := known.level(contest.task, key)) is not None
         ),
     )
 

@@ -5,7 +5,7 @@ from reports.folder import RunFolder
 
 DATA = "data"
 """Note that says which files, of which source."""
-VARIES = "differs between cells, {count} values"
+VARIES = "differs between cells, {count} values, which stand below their ranking"
 
 
 def data_section(folder: RunFolder) -> Section | None:
@@ -16,7 +16,7 @@ def data_section(folder: RunFolder) -> Section | None:
         (
             Entry(text=folder.catalog.task_label(task)),
             Entry(text=clean(about)),
-            Entry(text=clean(values[0]) if len(values) == 1 else VARIES.format(count=len(values))),
+            Entry(text=clean(*values) if len(values) == 1 else VARIES.format(count=len(values))),
         )
         for task, notes in folder.notes.items()
         for about, values in notes.items()

@@ -10,6 +10,8 @@ from typing import Any
 import pandas as pd
 
 from bench.api.cell import Cell, cell_from_dict
+from bench.api.errors import UnknownName
+from bench.api.selector import parse
 from reports.catalog import Catalog
 from reports.contests import Contest, contests
 from reports.tables import Costs, costs_at_one_length, ranked_table, speed_table
@@ -58,6 +60,8 @@ class RunFolder:
     damage: tuple[str, ...]
     """One sentence for each kind of damage in the ledger."""
     store: Store
+    tasks: tuple[str, ...] = ()
+    """Names of the tasks that are reported alone; none for the whole run."""
 
     @property
     def name(self) -> str:
@@ -71,7 +75,9 @@ class RunFolder:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """Every row of the run, as `results.frame.load` gives it."""
-        return load(self.path)
+        whole = load(self.path)
+        kept = {outcome.record.id for outcome in self.outcomes}
+        return whole[whole["cell"].isin(kept)] if self.tasks else whole
 
     @cached_property
     def contests(self) -> list[Contest]:
@@ -135,15 +141,14 @@ class RunFolder:
         return self._artifacts[id_]
 
     @cached_property
-    def notes(self) -> Mapping[str, Mapping[str, list[str]]]:
-        """What cells told of data and metrics beside their rows: by task and subject, each once."""
-        found: dict[str, dict[str, list[str]]] = {}
+    def notes(self) -> Mapping[str, Mapping[str, Mapping[str, list[Outcome]]]]:
+        """What cells told beside their rows: by task, subject and text, with those that told it."""
+        found: dict[str, dict[str, dict[str, list[Outcome]]]] = {}
         for outcome in self.of_kind("quality"):
             told = self.artifact(outcome).get("notes")
             for about, value in sorted(told.items()) if isinstance(told, Mapping) else ():
-                values = found.setdefault(outcome.cell.task, {}).setdefault(str(about), [])
-                if str(value) not in values:
-                    values.append(str(value))
+                values = found.setdefault(outcome.cell.task, {}).setdefault(str(about), {})
+                values.setdefault(str(value), []).append(outcome)
         return dict(sorted(found.items()))
 
     @cached_property
@@ -151,16 +156,23 @@ class RunFolder:
         return {}
 
 
-def read_folder(path: Path) -> RunFolder:
+def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:
     """Read a run folder.
+
+    Args:
+        path: The folder.
+        tasks: Names of the tasks whose cells are read, without plan and timings; none for all.
 
     Raises:
         NotARunFolder: The folder has no ledger.
-
+        UnknownName: No cell of the run is of such a task.
     """
     store = Store(path)
     ledger = store.ledger()
     outcomes = [Outcome(cell_from_dict(dict(r.cell)), r) for r in ledger.newest().values()]
+    if tasks:
+        outcomes = _of_tasks(outcomes, tasks)
+    names = store.read_json("catalog.json") or {}
     damage = []
     if ledger.torn_tails:
         damage.append(
@@ -175,10 +187,33 @@ def read_folder(path: Path) -> RunFolder:
     return RunFolder(
         path=Path(path),
         outcomes=tuple(sorted(outcomes, key=lambda outcome: outcome.cell.label)),
-        catalog=Catalog(store.read_json("catalog.json")),
-        plan=store.read_json("plan.json") or {},
+        catalog=Catalog(_used(names, outcomes) if tasks else names),
+        plan=({} if tasks else store.read_json("plan.json")) or {},
         certificates=store.read_json("certificates.json") or {},
         environments=store.environments(),
         damage=tuple(damage),
         store=store,
+        tasks=tuple(tasks),
     )
+
+
+def _used(names: Mapping[str, Any], outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The catalog without variants and tasks that no cell is of."""
+    variants = {one.cell.variant for one in outcomes} | {str(names.get("baseline"))}
+    kept = {"variants": variants, "tasks": {one.cell.task for one in outcomes}}
+    return {
+        **names,
+        **{
+            key: {name: facts for name, facts in (names.get(key) or {}).items() if name in used}
+            for key, used in kept.items()
+        },
+    }
+
+
+def _of_tasks(outcomes: Sequence[Outcome], tasks: Sequence[str]) -> list[Outcome]:
+    named = [(parse(one.cell.task).name, one) for one in outcomes if one.cell.kind != "speed"]
+    known = sorted({name for name, _ in named})
+    for name in tasks:
+        if name not in known:
+            raise UnknownName.among("task of this run", name, known)
+    return [one for name, one in named if name in tasks]

@@ -116,7 +116,7 @@ def _table(table: Table) -> str:
     if len(shown) < len(table.rows):
         inside += f"\n\n{len(table.rows) - len(shown)} more rows are in report.html."
     if table.folded:
-        summary = f"{escape(table.title)} ({len(table.rows)} rows)"
+        summary = f"{escape(table.title)} ({len(table.rows)} row{'s'[: len(table.rows) != 1]})"
         return f"<details><summary>{summary}</summary>\n\n{inside}\n\n</details>"
     return f"### {escape(table.title)}\n\n{inside}"
 

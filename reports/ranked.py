@@ -13,8 +13,10 @@ from reports.contests import Contest
 from reports.data import mixed_data
 from reports.families import families, family_key, family_title, members
 from reports.folder import RunFolder
+from reports.measures import NOT_RANKED, measures, other_metrics, parts
 from reports.notes import Notes, why_no_score, why_no_speed
 from reports.numbers import between, percent, probability, scaled, with_interval
+from reports.withheld import withheld_tables
 
 COSTS = (
     ("train_tokens_per_s", 1.0),
@@ -50,13 +52,15 @@ def ranked_sections(folder: RunFolder) -> list[Section]:
         blocks.append(Text("No quality cell has finished, so there is nothing to compare."))
         return [Section(key="ranked", title="Ranking", blocks=tuple(blocks))]
     blocks.append(Text(HOW_TO_READ))
+    if any(other_metrics(contest) or parts(contest) for contest in folder.contests):
+        blocks.append(Text(NOT_RANKED))
     groups = families(folder)
     if not groups:
         blocks += _tables(folder, folder.contests)
     title = "Ranking" if folder.catalog.ranks else "Scores, without ranks"
     sections = [Section(key="ranked", title=title, blocks=tuple(blocks))]
     for family, found in groups.items():
-        inside = (members(folder, found), *_tables(folder, found))
+        inside = (members(folder, found), *_tables(folder, found), *withheld_tables(found))
         sections.append(Section(key=family_key(family), title=family_title(family), blocks=inside))
     return sections
 
@@ -65,10 +69,11 @@ def _tables(folder: RunFolder, found: list[Contest]) -> list[Block]:
     """Each table, followed by what its scores are read by."""
     table, blocks, mixed = folder.ranked_lines, list[Block](), mixed_data(folder)
     for contest in found:
-        lines = table[table["contest"] == contest.key].to_dict("records")
+        lines = [dict(line) for line in table[table["contest"] == contest.key].to_dict("records")]
         if contest.task in mixed:
             blocks.append(Text(mixed[contest.task], "warning"))
-        blocks.append(_table(folder, contest, [dict(line) for line in lines]))
+        blocks.append(_table(folder, contest, lines))
+        blocks += measures(folder, contest, [str(line["selector"]) for line in lines])
         first = next(one for one in found if one.task == contest.task)
         blocks += beside_the_ranking(contest, anchors=contest is first)
     return blocks

@@ -1,5 +1,6 @@
 """Render a run folder: one HTML page, its Markdown twin, and the figures beside it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,13 @@ from reports.accounts import (
 )
 from reports.agreement import agreement_section
 from reports.blocks import Document, Figure, Section, clean
-from reports.curves import learning_section, legend_of, length_section, pareto_section
+from reports.curves import (
+    delay_section,
+    learning_section,
+    legend_of,
+    length_section,
+    pareto_section,
+)
 from reports.data import data_section
 from reports.examples import attention_section, samples_section
 from reports.families import families_section
@@ -37,19 +44,26 @@ class RenderedReport:
     markdown: Path
 
 
-def render(folder: Path, *, publish: bool = False, out: Path | None = None) -> RenderedReport:
+def render(
+    folder: Path,
+    *,
+    publish: bool = False,
+    out: Path | None = None,
+    tasks: Sequence[str] = (),
+) -> RenderedReport:
     """Write `report.html`, `report.md` and `figures/` from the stored files of a run.
 
     Args:
         folder: A run folder.
         publish: Leave out sentences of data that must not be passed on.
         out: Folder to write to; the run folder if None.
+        tasks: Names of the tasks to report alone; none for the whole run.
 
     Raises:
         NotARunFolder: The folder has no ledger.
-
+        UnknownName: The run has no such task.
     """
-    report = document(read_folder(folder), publish=publish)
+    report = document(read_folder(folder, tasks), publish=publish)
     target = folder if out is None else out
     figures = target / FIGURES
     figures.mkdir(parents=True, exist_ok=True)
@@ -75,6 +89,7 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         agreement_section(folder),
         pareto_section(folder, legend),
         length_section(folder, legend),
+        delay_section(folder, legend),
         learning_section(folder, legend),
         speed_section(folder, legend),
         steps_section(folder),
@@ -102,6 +117,9 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
 def _lead(folder: RunFolder) -> str:
     variants = {outcome.cell.variant for outcome in folder.outcomes}
     tasks = {outcome.cell.task for outcome in folder.outcomes if outcome.cell.kind == "quality"}
+    if folder.tasks:
+        names = ", ".join(folder.tasks)
+        return f"{len(variants)} variants on {names} alone; the whole run has a report of its own."
     timed = any(outcome.cell.kind == "speed" for outcome in folder.outcomes)
     what = "quality, speed and memory" if timed else "quality and the cost of training"
     return (

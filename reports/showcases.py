@@ -28,12 +28,14 @@ MOST_MAPS = 4
 MOST_STEPS = 8
 """Of one picture; the page steps through all."""
 LINE_LETTERS = 78
-HARD = 0.9
-"""Mean largest weight from which on weights are called hard: one place is read at a time."""
+ONE_PLACE = 0.9
+"""Mean largest weight from which on one place is read at a time, whether the mechanism is hard or
+a soft one that has become so."""
 SHADE = COLORS[2]
 KINDS = (
-    "the best variant with soft weights and, where there is one, the best with hard weights (on "
-    f"average {HARD:.0%} or more on one place). The score beside a name is that of this network."
+    "the best variant that spreads its weights and, where there is one, the best with them on one "
+    f"place ({ONE_PLACE:.0%} or more on average; a hard mechanism, or a soft one that became so). "
+    "The score beside a name is that of this network."
 )
 SHADING = "The shade of a place is the square root of its weight, so that small weights show."
 
@@ -77,9 +79,9 @@ class Shown:
         return f"{self.variant}, {self.scored}" if self.scored else self.variant
 
     @property
-    def is_hard(self) -> bool:
+    def on_one_place(self) -> bool:
         """Whether nearly all of each row is on one place."""
-        return sum(max(row) for row in self.weights) >= HARD * len(self.weights)
+        return sum(max(row) for row in self.weights) >= ONE_PLACE * len(self.weights)
 
 
 Showcase = dict[str, list[Shown]]
@@ -211,19 +213,19 @@ def showcase_figure(key: str, task: str, runs: Sequence[Shown]) -> Figure:
 
 
 def two_kinds(runs: Sequence[Shown]) -> list[Shown]:
-    """The best variant with soft weights and the best with hard ones; the best two of one kind.
+    """The best with weights spread and the best with them on one place; else the best two.
 
     Runs come best first, so that a variant which learned nothing stands beside another one only
     where there is no better one of its kind.
     """
     pictured = [one for one in runs if one.picture is not None]
-    soft = [one for one in pictured if not one.is_hard]
-    hard = [one for one in pictured if one.is_hard]
-    return [*soft[:1], *hard[:1]] if soft and hard else pictured[:2]
+    spread = [one for one in pictured if not one.on_one_place]
+    single = [one for one in pictured if one.on_one_place]
+    return [*spread[:1], *single[:1]] if spread and single else pictured[:2]
 
 
 def _kind(one: Shown) -> str:
-    return f"{'hard' if one.is_hard else 'soft'}: {one.name}"
+    return f"{'one place' if one.on_one_place else 'spread'}: {one.name}"
 
 
 def _words(task: str, title: str, form: str) -> dict[str, str]:

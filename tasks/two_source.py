@@ -117,6 +117,7 @@ class TwoSource(Task):
             task="two_source[read=first]",
         ),
     )
+    withholds = ("read", "shuffle")
     facts = frozenset({"gold_alignment", "two_sources"})
     presets = {
         "smoke": TaskPreset(

@@ -376,6 +376,9 @@ class Task:
     contest: ClassVar[tuple[Entrant, ...]] = ()
     """Mechanisms that are worth comparing here; the planner adds controls and baseline."""
     anchors: ClassVar[tuple[Anchor, ...]] = ()
+    withholds: ClassVar[tuple[str, ...]] = ()
+    """Options that take away from what a network is given and leave the question as it is, so that
+    scores compare across them: `read` and `shuffle` of tasks with two sources."""
     regresses: ClassVar[bool] = False
     """Whether `Batch.values` are predicted, not words."""
     data_sets: ClassVar[tuple[str, ...]] = ()

@@ -37,7 +37,7 @@ OPTIONS = {
     "list": "kind --plugin --matrix --json",
     "show": "name --plugin --json --markdown --data-dir",
     "verify": "names --impl --plugin --jobs --json",
-    "report": "folder --out --publish --export --handbook --figures --merge",
+    "report": "folder --out --publish --export --handbook --figures --merge --tasks",
     "data list": "--data-dir",
     "data fetch": "name",
     "env": "--json",
@@ -460,6 +460,24 @@ def test_runs_are_merged_into_a_report(call, finished, tmp_path):
     names = {r.cell["variant"].partition("[")[0] for r in Store(folder).records()}
     assert names == {"general", "scaled_dot", "dot"}
     assert "dot" in (folder / "report.md").read_text()
+
+
+def test_a_report_of_some_tasks_alone_goes_elsewhere_and_holds_nothing_else(call, tmp_path):
+    folder, alone = tmp_path / "run", tmp_path / "alone"
+    asked = ["run", "--variants", "dot", "--tasks", "recall,offset", "--preset", "smoke"]
+    trained = ["--training", "adam[steps=2]", "--inline", "--no-verify", "--out", folder]
+    assert call(*asked, *trained)[0] == 0
+    whole = (folder / "report.md").read_bytes()
+    assert call("report", folder, "--tasks", "recall", "--out", alone)[0] == 0
+    text = (alone / "report.md").read_text()
+    assert "### recall" in text
+    assert "offset" not in text.partition("\n## ")[2]
+    assert (folder / "report.md").read_bytes() == whole
+    code, _, err = call("report", folder, "--tasks", "recall")
+    assert (code, "give --out" in err) == (2, True)
+    code, _, err = call("report", folder, "--tasks", "recal", "--out", alone)
+    assert code == 2
+    assert "did you mean 'recall'" in err
 
 
 def test_an_ablation_writes_a_row_for_each_value_and_refuses_what_has_no_meaning(call, tmp_path):

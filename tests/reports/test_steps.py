@@ -142,7 +142,7 @@ def test_a_picture_shows_the_best_soft_and_the_best_hard_weights() -> None:
     soft, other = (shown(variant=name, picture=PICTURE) for name in ("soft", "other"))
     best, failed = (shown(variant=name, picture=PICTURE, weights=hard) for name in ("best", "bad"))
     assert [one.variant for one in two_kinds([soft, other, best, failed])] == ["soft", "best"]
-    # what reads one place at a time is hard wherever it stands
+    # what reads one place at a time is of its kind wherever it stands
     assert [one.variant for one in two_kinds([best, soft, failed])] == ["soft", "best"]
     assert [one.variant for one in two_kinds([soft, other])] == ["soft", "other"]
 
@@ -151,8 +151,8 @@ def test_a_score_stands_beside_each_picture() -> None:
     hard = shown(variant="h", picture=PICTURE, weights=((1.0, 0.0, 0.0, 0.0),) * 2)
     runs = [shown(picture=PICTURE, scored="exact match 0.79"), hard]
     figure = showcase_figure("showcase-x-1", "x", runs)
-    assert ">soft: v, exact match 0.79<" in figure.svg
-    assert ">hard: h<" in figure.svg
+    assert ">spread: v, exact match 0.79<" in figure.svg
+    assert ">one place: h<" in figure.svg
 
 
 def test_names_of_files_are_plain() -> None:

@@ -4,7 +4,10 @@ import pytest
 import torch
 
 from bench.api.errors import InvalidConfig
+from bench.api.registry import canonical
+from bench.api.selector import parse
 from bench.api.task import Answer
+from bench.catalog import task_facts
 from tasks.two_source import EOS, HIDDEN, TwoSource, TwoSourceConfig
 
 
@@ -74,3 +77,11 @@ def test_the_right_answer_has_accuracy_one():
 def test_options_that_make_no_sense_raise(options, says):
     with pytest.raises(InvalidConfig, match=says):
         TwoSourceConfig(**options)
+
+
+def test_tasks_with_something_withheld_name_the_whole_one():
+    less = canonical("task", parse("two_source[read=first,shuffle=false]"))
+    whole = canonical("task", parse("two_source"))
+    assert task_facts(less.show(), "less")["whole"] == whole.show()
+    assert task_facts(whole.show(), "whole")["whole"] == whole.show()
+    assert task_facts(canonical("task", parse("recall")).show(), "recall")["whole"] == ""

@@ -1,0 +1,185 @@
+"""What a comparison measured beside the metric that ranks it; all of it is shown, none ranked.
+
+Which metric ranks a task is written down before a run. The others are there to be read, so they
+have intervals and no p values, and the order of lines is that of the ranking.
+"""
+
+from collections.abc import Sequence
+
+from reports.blocks import NO_VALUE, Block, Column, Entry, Table, clean
+from reports.catalog import uncapitalized
+from reports.contests import Contest
+from reports.folder import RunFolder
+from reports.numbers import with_interval
+from results.frame import curve, final_values, scores
+from results.row import BASELINE_AXIS
+from results.statistics import t_interval
+
+PARTS = {
+    "length": "length (tokens)",
+    "source_length": "shortest source (words)",
+    "difficulty": "difficulty",
+    "shots": "examples a class",
+    "digits": "digits in a scene",
+    "facts": "facts to join",
+    "task": "task of the set",
+    "off_by": "places that a link may be off",
+}
+"""Axes along which tasks divide a test, as heads; another axis is printed by its name."""
+NUMBERED = frozenset({"task"})
+"""Parts that are no sizes, so that no line joins them."""
+DELAY = "average_lagging"
+"""Axis on which a value stands at what a cell itself measured, another place for each cell."""
+MOST_PARTS = 24
+"""Parts beyond which a table says less than the figure."""
+NOT_RANKED = (
+    "Folded tables below a ranking hold the other metrics of its test and the parts that the test "
+    "divides into. One metric was chosen to rank by before the run; these have no p values, and "
+    "their lines are in the order of the ranking."
+)
+
+
+def measures(folder: RunFolder, contest: Contest, order: Sequence[str]) -> list[Block]:
+    """Folded tables of other metrics, of parts of the test, and of what single cells noted.
+
+    Args:
+        folder: The run.
+        contest: The comparison.
+        order: Its variants, best first.
+    """
+    found: list[Block] = []
+    others = _others(contest, order)
+    if others is not None:
+        found.append(others)
+    found += [_parts(contest, metric, axis, order) for metric, axis in parts(contest)]
+    told = _told(folder, contest, order)
+    return [*found, *([told] if told is not None else [])]
+
+
+def other_metrics(contest: Contest) -> list[str]:
+    """Names of the metrics of the test that do not rank it, in the order of the task."""
+    frame = contest.frame
+    rows = frame[(frame["split"] == "test") & (frame["axis"] == "") & (frame["status"] == "ok")]
+    return [str(name) for name in rows["metric"].unique() if name != contest.metric]
+
+
+def parts(contest: Contest) -> list[tuple[str, str]]:
+    """Pairs of metric and axis: the ranking metric where it is divided so, else all that are."""
+    frame = contest.frame
+    rows = frame[(frame["split"] == "test") & (frame["axis"] != "") & (frame["status"] == "ok")]
+    rows = rows[~rows["axis"].str.startswith(BASELINE_AXIS) & (rows["axis"] != DELAY)]
+    found: list[tuple[str, str]] = []
+    for axis, group in rows.groupby("axis", sort=True):
+        names = [str(name) for name in group["metric"].unique()]
+        chosen = [contest.metric] if contest.metric in names else names
+        found += [(name, str(axis)) for name in chosen]
+    return found
+
+
+def part_title(axis: str) -> str:
+    """Head of an axis.
+
+    >>> part_title("shots"), part_title("bars_played")
+    ('examples a class', 'bars played')
+    """
+    return PARTS.get(axis, clean(axis).replace("_", " "))
+
+
+def _others(contest: Contest, order: Sequence[str]) -> Table | None:
+    names = other_metrics(contest)
+    if not names:
+        return None
+    known = [contest.catalog.metric(name) for name in names]
+    values = [scores(final_values(contest.frame, name)) for name in names]
+    return Table(
+        key=f"measures-{contest.key.removeprefix('contest-')}",
+        title=f"Other metrics: {contest.title}",
+        columns=(
+            Column(title="Variant"),
+            *(
+                Column(title=one.arrow, unit=one.unit, numeric=True, better=one.better)
+                for one in known
+            ),
+        ),
+        rows=tuple(
+            (
+                Entry(text=contest.catalog.label(name)),
+                *(_mean([*found.get(name, {}).values()]) for found in values),
+            )
+            for name in order
+        ),
+        dimmed=tuple(name in contest.red for name in order),
+        folded=True,
+    )
+
+
+def _mean(values: Sequence[float]) -> Entry:
+    if not values:
+        return Entry(text=NO_VALUE, sort="")
+    mean = t_interval(values)
+    return Entry(text=with_interval(mean.estimate, mean.low, mean.high), sort=mean.estimate)
+
+
+def _parts(contest: Contest, metric: str, axis: str, order: Sequence[str]) -> Table:
+    table = curve(contest.frame, metric, axis)
+    table = table[table["split"] == "test"]
+    places = sorted(float(x) for x in table["x"].unique())[:MOST_PARTS]
+    found = {(str(line["variant"]), float(line["x"])): line for line in table.to_dict("records")}
+    known = contest.catalog.metric(metric)
+
+    def entry(name: str, x: float) -> Entry:
+        line = found.get((name, x))
+        if line is None:
+            return Entry(text=NO_VALUE, sort="")
+        return Entry(text=with_interval(line["mean"], line["low"], line["high"]), sort=line["mean"])
+
+    return Table(
+        key=f"parts-{contest.key.removeprefix('contest-')}-{axis}-{metric}".replace("_", "-"),
+        title=f"{contest.title}: {uncapitalized(known.axis)} by {part_title(axis)}",
+        columns=(
+            Column(title="Variant"),
+            *(Column(title=f"{x:g}", numeric=True, better=known.better) for x in places),
+        ),
+        rows=tuple(
+            (Entry(text=contest.catalog.label(name)), *(entry(name, x) for x in places))
+            for name in order
+        ),
+        dimmed=tuple(name in contest.red for name in order),
+        folded=True,
+    )
+
+
+def _told(folder: RunFolder, contest: Contest, order: Sequence[str]) -> Table | None:
+    """What cells noted of themselves, where it differs between them."""
+    notes = folder.notes.get(contest.task, {})
+    here = {cell for name in order for cell in contest.seeds(name)}
+    lines = [
+        (order.index(outcome.cell.variant), outcome.cell.seed, about, value)
+        for about, values in notes.items()
+        if len(values) > 1
+        for value, outcomes in values.items()
+        for outcome in outcomes
+        if outcome.record.id in here
+    ]
+    if not lines:
+        return None
+    return Table(
+        key=f"told-{contest.key.removeprefix('contest-')}",
+        title=f"What single cells noted: {contest.title}",
+        columns=(
+            Column(title="Variant"),
+            Column(title="Seed", numeric=True),
+            Column(title="About"),
+            Column(title="Note"),
+        ),
+        rows=tuple(
+            (
+                Entry(text=contest.catalog.label(order[at])),
+                Entry(text=str(seed), sort=seed),
+                Entry(text=clean(about)),
+                Entry(text=clean(value)),
+            )
+            for at, seed, about, value in sorted(lines)
+        ),
+        folded=True,
+    )

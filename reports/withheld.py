@@ -1,0 +1,135 @@
+"""What a network gains from all that it is given, against the best that is given less.
+
+Zoph & Knight, 2016, compare several sources with the best single one, and a shuffled source tells
+more knowledge from more parameters. Both are other options of one task, hence other comparisons;
+here their scores meet, seed by seed.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from bench.api.selector import parse
+from reports.blocks import NO_VALUE, Column, Entry, Table
+from reports.contests import Contest
+from reports.numbers import with_interval
+from results.frame import final_values, scores
+from results.statistics import paired_difference, t_interval
+
+NOTE = (
+    "The reference is the line with the best validation mean among those of its network that are "
+    "given less. Differences are paired by seed, with 95% t intervals; they are not adjusted for "
+    "their number."
+)
+
+
+class Line(NamedTuple):
+    """Scores of a variant in one of the comparisons."""
+
+    contest: Contest
+    variant: str
+    network: str
+
+    @property
+    def by_seed(self) -> dict[int, float]:
+        """Test score of each seed."""
+        return self.contest.scores[self.variant]
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is withheld."""
+        return self.contest.task == self.contest.catalog.whole(self.contest.task)
+
+
+def withheld_tables(found: Sequence[Contest]) -> Iterator[Table]:
+    """A table for each task of which a run has comparisons with something withheld."""
+    wholes = dict.fromkeys(one.catalog.whole(one.task) for one in found)
+    for whole in wholes:
+        mine = [one for one in found if whole and one.catalog.whole(one.task) == whole]
+        lines = [
+            Line(contest, variant, _network(contest, variant))
+            for contest in mine
+            for variant in contest.scores
+            if variant not in contest.red
+        ]
+        references = {line.network: _reference(lines, line.network) for line in lines}
+        kept = [line for line in lines if references[line.network] is not None]
+        if any(line.whole for line in kept):
+            yield _table(whole, kept, references)
+
+
+def _network(contest: Contest, variant: str) -> str:
+    return parse(contest.setting(variant, "backbone")).name
+
+
+def _reference(lines: Sequence[Line], network: str) -> Line | None:
+    """The best by validation of those that are given less."""
+    less = [line for line in lines if line.network == network and not line.whole]
+    side = 1.0 if less and less[0].contest.better == "lower" else -1.0
+
+    def order(line: Line) -> tuple[float, str, str]:
+        contest = line.contest
+        values = scores(final_values(contest.frame, contest.metric, split="validation"))
+        mean = t_interval([*values.get(line.variant, line.by_seed).values()]).estimate
+        return side * mean, contest.task, line.variant
+
+    return min(less, key=order, default=None)
+
+
+def _table(whole: str, lines: Sequence[Line], references: dict[str, Line | None]) -> Table:
+    first = lines[0].contest
+    known, metric = first.catalog, first.catalog.metric(first.metric)
+    side = 1.0 if first.better == "lower" else -1.0
+
+    def order(line: Line) -> tuple[str, float]:
+        return line.network, side * line.contest.means[line.variant].estimate
+
+    return Table(
+        key=f"withheld-{first.key.removeprefix('contest-')}",
+        title=f"All that is given against the best of less: {known.task_label(whole)}",
+        columns=(
+            Column(title="Network"),
+            Column(title="Given"),
+            Column(title="Variant"),
+            Column(title=metric.arrow, unit=metric.unit, numeric=True, better=metric.better),
+            Column(title="To the best of less", unit=metric.unit, numeric=True),
+        ),
+        rows=tuple(_row(line, references[line.network]) for line in sorted(lines, key=order)),
+        notes=(NOTE,),
+    )
+
+
+def _row(line: Line, reference: Line | None) -> tuple[Entry, ...]:
+    mean = line.contest.means[line.variant]
+    return (
+        Entry(text=line.network),
+        Entry(text=_given(line.contest)),
+        Entry(text=line.contest.catalog.label(line.variant)),
+        Entry(text=with_interval(mean.estimate, mean.low, mean.high), sort=mean.estimate),
+        _difference(line, reference),
+    )
+
+
+def _given(contest: Contest) -> str:
+    """Options that withhold something, `everything` where none does."""
+    here = parse(contest.task).options
+    there = parse(contest.catalog.whole(contest.task)).options
+    changed = [f"{key}={_text(value)}" for key, value in here.items() if there.get(key) != value]
+    return ", ".join(changed) or "everything"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return "+".join(one.show() for one in value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _difference(line: Line, reference: Line | None) -> Entry:
+    if reference is None:
+        return Entry(text=NO_VALUE, sort="")
+    if line == reference:
+        return Entry(text="reference", sort=0.0)
+    seeds = sorted(line.by_seed.keys() & reference.by_seed.keys())
+    pairs = [(line.by_seed[seed], reference.by_seed[seed]) for seed in seeds]
+    found = paired_difference([mine for mine, _ in pairs], [other for _, other in pairs])
+    text = with_interval(found.estimate, found.low, found.high, signed=True)
+    return Entry(text=text, sort=found.estimate if seeds else "")
