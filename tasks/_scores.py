@@ -134,7 +134,7 @@ def _accuracies(rows: list[Right], axis: str, x: float | None) -> list[Scored]:
 def alignment_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:
     """Share of gold-aligned tokens whose strongest key is the gold one, and the mean entropy.
 
-    A token without a single strongest key has missed the gold one.
+    Weights that are zero, or largest at a key that is not gold too, have missed it.
     """
     matched = total = 0
     entropy = 0.0
@@ -150,9 +150,7 @@ def alignment_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:
         if gold is None:
             continue
         linked = scored & (gold.sum(-1) > 0)
-        best, points = strongest(weights)
-        hit = gold.gather(-1, best.unsqueeze(-1)).squeeze(-1) > 0
-        matched += int((hit & points & linked).sum())
+        matched += int((points_into(weights, gold > 0) & linked).sum())
         total += int(linked.sum())
     found = []
     if total:
@@ -165,14 +163,25 @@ def alignment_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:
 def strongest(weights: Float[Tensor, "*B S"]) -> tuple[Int[Tensor, "*B"], Bool[Tensor, "*B"]]:
     """The key of the largest weight, and whether there is one such key.
 
-    A row of zeros and a row whose largest weight stands at several keys point nowhere: their first
-    key is the largest by its place alone.
+    In a row of zeros, and in one whose largest weight stands at several keys, the first key is the
+    largest by its place alone.
 
     >>> strongest(torch.tensor([[0.2, 0.8, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 0.0]]))[1]
     tensor([ True, False, False])
     """
     top, best = weights.max(-1, keepdim=True)
     return best.squeeze(-1), ((weights == top).sum(-1) == 1) & (top.squeeze(-1) != 0)
+
+
+def points_into(weights: Float[Tensor, "*B S"], wanted: Bool[Tensor, "*B S"]) -> Bool[Tensor, "*B"]:
+    """Whether the strongest key is one of those wanted; of several that tie, whether all are.
+
+    >>> rows = torch.tensor([[0.2, 0.8, 0.0], [0.5, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 0.0]])
+    >>> points_into(rows, torch.tensor([True, True, False]).expand(4, 3))
+    tensor([ True,  True, False, False])
+    """
+    top = weights.amax(-1, keepdim=True)
+    return ((weights < top) | wanted).all(-1) & (top.squeeze(-1) != 0)
 
 
 def delay_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:

@@ -20,7 +20,7 @@ from bench.api.instrument import Instrument, Subject
 from bench.api.registry import Citation, register
 from bench.api.task import Answer, Metric, Scored
 from tasks._alignments import error_rate, hard_links, known_links
-from tasks._scores import strongest
+from tasks._scores import points_into
 from tasks.analysis._metrics import diagnostic
 from tasks.analysis._weights import Look, looks
 
@@ -65,11 +65,9 @@ class Alignment(Instrument):
             links += float(gold.sum())
             mass.append((seen.weights * gold).sum(-1)[linked])
             answers.append(Answer(seen.batch.to(CPU), weights=seen.weights.cpu()))
-            best, points = strongest(seen.weights)
             for offset in OFFSETS:
                 there, known = _shifted(gold, seen.batch.mask, offset)
-                hit = there.gather(-1, best.unsqueeze(-1)).squeeze(-1)
-                hits[offset] += float((hit & points & known).sum())
+                hits[offset] += float((points_into(seen.weights, there) & known).sum())
                 tries[offset] += float(known.sum())
         told = [row for answer in answers for row in hard_links(answer, 0)]
         error, *_ = error_rate(told, known_links(subject.task, answers))

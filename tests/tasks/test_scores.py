@@ -99,6 +99,13 @@ def test_a_step_with_several_gold_keys_may_look_at_any_of_them():
     assert found["alignment_match"] == pytest.approx(3 / 4)
 
 
+def test_two_gold_keys_that_share_the_weight_evenly_are_found():
+    gold = torch.tensor([[[0.5, 0.0, 0.5, 0.0]] * 4])
+    weights = torch.tensor([[[0.5, 0.0, 0.5, 0.0]] * 3 + [[0.4, 0.4, 0.2, 0.0]]])
+    found = plain(alignment_scores([answer([3], [[1] * 4], weights=weights, gold=gold)], 8))
+    assert found["alignment_match"] == 3 / 4
+
+
 def test_a_row_of_zeros_and_a_row_of_ties_look_at_nothing():
     weights = torch.tensor([[[0.0] * 4, [0.25] * 4, [0.5, 0.0, 0.5, 0.0], [0.5, 0.2, 0.2, 0.1]]])
     gold = gold_of([0, 0, 0, 0])
