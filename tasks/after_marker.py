@@ -116,7 +116,11 @@ class AfterMarker(Task):
         self.config = config
         words = FIRST + config.vocab
         self.sizes = Sizes((words,), words, config.beyond)
-        self.chance = 1 / config.vocab
+
+    @classmethod
+    def chance_of(cls, config: AfterMarkerConfig) -> float:
+        """Any one symbol."""
+        return 1 / config.vocab
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh sequences of the training length."""

@@ -98,7 +98,11 @@ class Offset(Task):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.sizes = Sizes((), FIRST + config.vocab, config.beyond)
-        self.chance = 1 / config.vocab
+
+    @classmethod
+    def chance_of(cls, config: OffsetConfig) -> float:
+        """Any one symbol."""
+        return 1 / config.vocab
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh sequences of the training length."""

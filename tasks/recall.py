@@ -102,7 +102,11 @@ class Recall(Task):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.sizes = Sizes((), FIRST + config.vocab, self._length(config.more_pairs))
-        self.chance = 2 / config.vocab
+
+    @classmethod
+    def chance_of(cls, config: RecallConfig) -> float:
+        """Any one value; the other half of the symbols are keys."""
+        return 1 / (config.vocab // 2)
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh sequences."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -399,7 +399,7 @@ class Task:
     """Whether the data do not ship with the bench or a library."""
     sizes: Sizes
     chance: float | None = None
-    """Value of the first metric without learning."""
+    """Value of the first metric without learning; no constant answer has a better one."""
     ceiling: float | None = None
     """Value of the first metric at which nothing more can be learned."""
 
@@ -415,6 +415,7 @@ class Task:
             DataUnavailable: The data are not on this machine; the message says how to get them.
         """
         self.seed = seed
+        self.chance = self.chance_of(config)
         self.notes: dict[str, str] = {}
         """Facts a report prints beside the numbers: metric signatures, data hashes."""
 
@@ -438,6 +439,15 @@ class Task:
         """
         number = use if isinstance(use, int) else {"train": 5, "validation": 2, "test": 3}[use]
         return torch.Generator().manual_seed(self.seed * 7919 + number)
+
+    @classmethod
+    def chance_of(cls, config: Any) -> float | None:
+        """`chance` under these options, for reports too, which make no task.
+
+        Args:
+            config: Options of this very task.
+        """
+        return cls.chance
 
     @classmethod
     def is_generated(cls) -> bool:
