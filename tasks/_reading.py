@@ -55,6 +55,8 @@ class Asked(NamedTuple):
     """Places of sentences that the answer follows from."""
     number: int
     """Of the task, or of the facts that the answer takes."""
+    seen: bool = False
+    """Whether training has the same question about the same story, word for word."""
 
 
 class Reading(Task):
@@ -79,12 +81,16 @@ class Reading(Task):
 
     def evaluation(self, split: Split) -> Sequence[Batch]:
         """Task by task, so that each batch belongs to one."""
+        return [question_batch(rows, self.joined) for rows in self.in_batches(split)]
+
+    def in_batches(self, split: Split) -> list[list[Asked]]:
+        """Questions of each evaluation batch, in the order of its rows."""
         batches = []
         for number in sorted({row.number for row in self.rows(split)}):
             rows = [row for row in self.rows(split) if row.number == number]
             rows.sort(key=_length)
             for at in range(0, len(rows), EVALUATION_ROWS):
-                batches.append(question_batch(rows[at : at + EVALUATION_ROWS], self.joined))
+                batches.append(rows[at : at + EVALUATION_ROWS])
         return batches
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:

@@ -47,7 +47,7 @@ from tasks._scores import (
 )
 from tasks._text_scores import BLEU
 from tasks.sources.bucketing import pad_rows
-from tasks.sources.digits import DIGITS_LICENSE, DIGITS_NOTE, SIDE, load_digits
+from tasks.sources.digits import DIGITS_LICENSE, DIGITS_NOTE, SIDE, digits_parts, load_digits
 
 BOS, EOS = 1, 2
 WORDS = ("", "", "", "", *NAMES, "a", "an", "left", "of", "above")
@@ -168,6 +168,7 @@ class DigitScenes(Task):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.notes["data"] = DIGITS_NOTE
+        self.notes["parts"] = digits_parts()
         self.canvas = config.cells * SIDE
         self.places = (self.canvas // config.patch) ** 2
         self.sizes = Sizes(

@@ -54,6 +54,8 @@ class StringAlignmentConfig(TransductionConfig):
 class StringAlignment(Transduction):
     """Gold links of a rule against the weights of a network that learns the rule.
 
+    Training has seen the shortest strings of the test, as in `transduction`; links are never told.
+
     >>> task = StringAlignment(StringAlignmentConfig(rule="swap", evaluate=1), seed=0)
     >>> batch = task.evaluation("test")[0]
     >>> sorted(gold_links(batch)[0])

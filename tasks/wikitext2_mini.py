@@ -27,6 +27,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Split, TaskPreset
 from tasks._language import PERPLEXITY, RARE_PERPLEXITY, Ids, LanguageConfig, LanguageModelling
+from tasks.sources.corpus import parts_note
 from tasks.sources.wikitext2 import load_wikitext2
 from tasks.sources.words import EOS, SPECIAL_WORDS, Vocabulary
 
@@ -103,6 +104,7 @@ class WikiText2Mini(LanguageModelling):
             train = [_words(row["text"]) for row in table.parts["train"]]
         else:
             train, rest = rest[: len(rest) * 9 // 10], rest[len(rest) * 9 // 10 :]
+        self.notes["parts"] = parts_note({"train": train, "validation": rest, "test": test})
         self.words = Vocabulary.count(train, config.vocab)
         counted = Counter(word for line in train for word in line)
         if config.full:

@@ -352,6 +352,9 @@ class TaskPreset:
     """CPU seconds of one cell of an ordinary variant on the reference machine."""
 
 
+SEEN = "seen in training"
+"""Note on examples of the test that training has seen."""
+
 GENERATED = "open (generated)"
 """Terms of data that are drawn here, by rule."""
 
@@ -382,6 +385,12 @@ class Task:
     """What it reads, by the names of the mirror's folders; nothing where it generates its data or
     takes them from a library."""
     data_license: ClassVar[str] = GENERATED
+    seen_in_training: ClassVar[str] = ""
+    """What of its test training has seen too, and what tells learning from memory all the same;
+    a sentence for the page of tasks and the report, empty where there is nothing to say."""
+    written_example: ClassVar[tuple[str, str]] = ("", "")
+    """Source and target of the first example of `showcase`, for pages that are made where the data
+    are not; empty where the data are in every mirror."""
     needs_download: ClassVar[bool] = False
     """Whether the data do not ship with the bench or a library."""
     sizes: Sizes
@@ -404,6 +413,8 @@ class Task:
         self.seed = seed
         self.notes: dict[str, str] = {}
         """Facts a report prints beside the numbers: metric signatures, data hashes."""
+        if self.seen_in_training:
+            self.notes[SEEN] = self.seen_in_training
 
     def seeded(self, use: Split | int) -> torch.Generator:
         """Random numbers for one use of this task under its seed; the same at every call.
