@@ -141,7 +141,7 @@ def _example(task: Task) -> str:
     if not source.strip():
         # places that hold numbers or pictures: as the task shows its examples itself
         right = Answer(batch, predicted=batch.targets, values=batch.values)
-        source, target = next(((one.source, one.reference) for one in task.samples([right], 1)))
+        source, target = next((one.source, one.reference) for one in task.samples([right], 1))
     return _told(source, target)
 
 
