@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 
@@ -66,7 +66,7 @@ class Reading(Task):
     spread evenly over their words.
     """
 
-    metrics = (LABEL_ACCURACY, ERROR, SOLVED, ALIGNMENT_MATCH)
+    metrics: ClassVar[tuple[Metric, ...]] = (LABEL_ACCURACY, ERROR, SOLVED, ALIGNMENT_MATCH)
     facts = frozenset({"gold_alignment", "source_tokens"})
     family = "question answering over memory"
 
