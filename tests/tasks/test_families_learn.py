@@ -23,7 +23,7 @@ LEARNS = [
     ("incremental_translation[test=100]", "additive", "", 400, "copy the source", 5.0),
     ("multi_source_translation[test=100]", "scaled_dot", "", 300, "copy the source", 5.0),
     # on real sentences no network of this size beats the diagonal: test_word_alignment.py
-    ("string_alignment", "cohn_structural", "", 400, "diagonal", 0.3),
+    ("string_alignment", "scaled_dot", "", 400, "diagonal", 0.3),
     ("taught_strings", "supervised_attention", "", 400, "IBM model 1", 0.05),
     ("sst2[test=600]", "context_vector", "", 300, "majority", 0.15),
     # copying the first words of the body is reached and not clearly beaten
