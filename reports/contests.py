@@ -43,6 +43,8 @@ class Contest:
     metric: str
     frame: pd.DataFrame
     """Rows of the quality cells of this contest."""
+    aside: pd.DataFrame
+    """Test rows of what needs no network, of all cells of the task, oldest first."""
     catalog: Catalog
     red: Mapping[str, list[str]]
     """Why each variant with a red certificate has one."""
@@ -172,14 +174,15 @@ class Contest:
 
     @cached_property
     def without(self) -> dict[str, dict[int, float]]:
-        """Test score by seed of what needs no network, best mean first."""
-        rows = self.frame[self.frame["axis"].str.startswith(BASELINE_AXIS)]
-        rows = rows[(rows["metric"] == self.metric) & (rows["split"] == "test")]
-        rows = rows[rows["status"] == "ok"]
+        """Test score by seed of what needs no network, best mean first.
+
+        It is the same in every cell of a task and seed, so the newest cell speaks for all.
+        """
+        rows = self.aside[self.aside["metric"] == self.metric]
         found: dict[str, dict[int, float]] = {}
         for (axis, seed), values in rows.groupby(["axis", "seed"])["value"]:
             name = clean(str(axis).removeprefix(BASELINE_AXIS))
-            found.setdefault(name, {})[int(str(seed))] = float(values.median())
+            found.setdefault(name, {})[int(str(seed))] = float(values.iloc[-1])
         side = 1.0 if self.better == "lower" else -1.0
         return dict(sorted(found.items(), key=lambda item: side * fmean(item[1].values())))
 
@@ -264,6 +267,8 @@ def contests(
     cells = frame[frame["kind"] == "quality"]
     red = {str(name): red_reasons(certificates, str(name)) for name in cells["variant"].unique()}
     groups = list(_groups(cells))
+    aside = cells[cells["axis"].str.startswith(BASELINE_AXIS) & (cells["split"] == "test")]
+    aside = aside[aside["status"] == "ok"].sort_values("finished", kind="stable")
     shared = [column for column in (*SAME[1:], *SPLITS) if cells[column].nunique() > 1]
     tasks = [str(group["task"].iloc[0]) for group in groups]
     found: list[Contest] = []
@@ -282,6 +287,7 @@ def contests(
                 task=task,
                 metric=catalog.primary(task) or _only_metric(group),
                 frame=group,
+                aside=aside[aside["task"] == task],
                 catalog=catalog,
                 red={name: reasons for name, reasons in red.items() if reasons},
             )

@@ -11,7 +11,7 @@ from reports.catalog import uncapitalized
 from reports.contests import Contest
 from reports.folder import RunFolder
 from reports.numbers import Seen, with_interval
-from results.frame import curve, final_values, scores
+from results.frame import final_values, scores
 from results.row import BASELINE_AXIS
 from results.statistics import t_interval
 
@@ -125,18 +125,15 @@ def _mean(values: Sequence[float], unit: str) -> Entry:
 
 
 def _parts(contest: Contest, metric: str, axis: str, order: Sequence[str]) -> Table:
-    table = curve(contest.frame, metric, axis)
-    table = table[table["split"] == "test"]
-    places = sorted(float(x) for x in table["x"].unique())[:MOST_PARTS]
-    found = {(str(line["variant"]), float(line["x"])): line for line in table.to_dict("records")}
+    rows = contest.frame[(contest.frame["metric"] == metric) & (contest.frame["axis"] == axis)]
+    rows = rows[(rows["split"] == "test") & (rows["status"] == "ok")]
+    by_cell = rows.groupby(["variant", "x", "cell"])["value"].median()
+    found = {
+        (str(name), float(str(x))): values.to_list()
+        for (name, x), values in by_cell.groupby(["variant", "x"])
+    }
+    places = sorted({x for _, x in found})[:MOST_PARTS]
     known = contest.catalog.metric(metric)
-
-    def entry(name: str, x: float) -> Entry:
-        line = found.get((name, x))
-        if line is None:
-            return Entry(text=NO_VALUE, sort="")
-        return Entry(text=with_interval(line["mean"], line["low"], line["high"]), sort=line["mean"])
-
     return Table(
         key=f"parts-{contest.key.removeprefix('contest-')}-{axis}-{metric}".replace("_", "-"),
         title=f"{contest.title}: {uncapitalized(known.axis)} by {part_title(axis)}",
@@ -145,7 +142,10 @@ def _parts(contest: Contest, metric: str, axis: str, order: Sequence[str]) -> Ta
             *(Column(title=f"{x:g}", numeric=True, better=known.better) for x in places),
         ),
         rows=tuple(
-            (Entry(text=contest.catalog.label(name)), *(entry(name, x) for x in places))
+            (
+                Entry(text=contest.catalog.label(name)),
+                *(_mean(found.get((name, x), ()), known.unit) for x in places),
+            )
             for name in order
         ),
         dimmed=tuple(name in contest.red for name in order),

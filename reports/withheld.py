@@ -99,12 +99,12 @@ def _table(whole: str, lines: Sequence[Line], references: dict[str, Line | None]
 
 
 def _row(line: Line, reference: Line | None) -> tuple[Entry, ...]:
-    mean = line.contest.means[line.variant]
+    mean = line.contest.means[line.variant].estimate
     return (
         Entry(text=line.network),
         Entry(text=_given(line.contest)),
         Entry(text=line.contest.catalog.label(line.variant)),
-        Entry(text=line.contest.score_text(line.variant), sort=mean.estimate),
+        Entry(text=line.contest.score_text(line.variant), sort=mean),
         _difference(line, reference),
     )
 

@@ -53,6 +53,7 @@ COLUMNS = {
     "processor": "what the cell ran on, by that record; empty if unknown",
     "attempt": "how often the cell was run",
     "seconds": "wall time of the cell (s)",
+    "finished": "when the cell ended (UTC), empty if unknown",
 }
 """Every column of `load`, with its meaning; numbers as numbers, all else as `str`."""
 
@@ -116,6 +117,7 @@ def _lines(
         "processor": str(machines.get(record.environment, {}).get(chip) or ""),
         "attempt": record.attempt,
         "seconds": record.seconds,
+        "finished": record.finished,
     }
     for row in record.rows:
         yield {**common, **vars(row)}
