@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bench.api import registry
+from bench.api.config import build_config
 from bench.api.registry import Entry, Recipe
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse
@@ -229,7 +230,7 @@ def task_facts(canonical: str, asked: str) -> dict[str, Any]:
         "anchors": [asdict(one) for one in target.anchors if one.holds_for(chosen)],
         "needs_download": target.needs_download,
         "data_license": target.data_license,
-        "chance": target.chance,
+        "chance": target.chance_of(build_config(entry.config, chosen.options, chosen.name)),
         "ceiling": target.ceiling,
     }
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from reports.catalog import Catalog
 from reports.contests import NOTHING, Contest, contests
-from reports.tables import Certificates, bounds
+from reports.tables import Certificates, bounds, seen
 from results.statistics import holm, paired_difference
 
 
@@ -20,8 +20,10 @@ def ablation_table(
     """One changed axis per line, and what the change did to the score on common seeds.
 
     Returns:
-        Columns `task`, `base`, `axis`, `value`, `variant`, `score` and `difference` with
-        bounds, `p_adjusted` (Holm over the lines of one task and base), `red`.
+        Columns `task`, `base`, `unit`, `axis`, `value`, `variant`, `score` and `difference` with
+        bounds and the extremes of their seeds (`score_min` and so on), `p_adjusted` (Holm over the
+        lines of one task and base), `without_spread` (seeds say nothing about the error of the
+        difference), `red`.
 
     """
     known = Catalog.of(catalog)
@@ -46,14 +48,18 @@ def _ablation_lines(
         differences[name] = paired_difference(left, right)
     adjusted = dict(zip(changes, holm([d.p for d in differences.values()]), strict=True))
     first = {"axis": "(base)", "value": "", "p_adjusted": math.nan}
-    common = {"contest": contest.key, "task": contest.title, "base": base}
+    unit = contest.catalog.metric(contest.metric).unit
+    common = {"contest": contest.key, "task": contest.title, "base": base, "unit": unit}
     lines: list[dict[str, object]] = [
         {
             **common,
             **first,
+            **seen("score", found.get(base, {}).values()),
+            **seen("difference", ()),
             "variant": base,
             **bounds("score", means.get(base, NOTHING)),
             **bounds("difference", NOTHING),
+            "without_spread": False,
             "red": base in contest.red,
         }
     ]
@@ -61,12 +67,15 @@ def _ablation_lines(
         lines.append(
             {
                 **common,
+                **seen("score", found.get(name, {}).values()),
+                **seen("difference", contest.differences(name, base)),
                 "axis": change["axis"],
                 "value": change["value"],
                 "p_adjusted": adjusted[name],
                 "variant": name,
                 **bounds("score", means.get(name, NOTHING)),
                 **bounds("difference", differences[name]),
+                "without_spread": differences[name].without_spread,
                 "red": name in contest.red,
             }
         )

@@ -13,6 +13,7 @@ import pandas as pd
 from bench.api.selector import Selector, parse
 from reports.blocks import clean
 from reports.catalog import Better, Catalog, red_reasons
+from reports.numbers import Seen, with_interval
 from results.frame import final_values, scores
 from results.row import BASELINE_AXIS
 from results.statistics import Interval, Ranked, rank, t_interval
@@ -99,21 +100,75 @@ class Contest:
         if self.better == "none" or not fair:
             return {}
         base = self.baseline if self.baseline in fair else None
+        fair = {name: fair[name] for name in sorted(fair, key=self._simplicity)}
         return {line.variant: line for line in rank(fair, self.better, baseline=base)}
+
+    def _simplicity(self, variant: str) -> tuple[bool, float, str]:
+        """Order of equal means: the baseline, then what has fewer parameters, then by name."""
+        count = self.trained(variant, "parameters_count").estimate
+        known = count if math.isfinite(count) else math.inf
+        return variant != self.catalog.baseline, known, variant
+
+    @property
+    def leading(self) -> list[Ranked]:
+        """Lines of rank 1 of which a seed, at least, has learned; no two of them are told apart.
+
+        What a report calls the best, wherever it does; empty where each has one seed.
+        """
+        if self.most_seeds < 2:
+            return []
+        first = [line for line in self.ranking if line.rank == 1]
+        return [line for line in first if not self.lost_every_seed(line.variant)]
+
+    @property
+    def floor(self) -> str | None:
+        """The variant that does not look, beside which the others have learned or not."""
+        return next((name for name in self.scores if self.catalog.flag(name, "floor")), None)
+
+    def lost_every_seed(self, variant: str) -> bool:
+        """Whether no seed of a contender is better than not looking."""
+        lost, seeds = self.lost_seeds(variant)
+        return 0 < seeds == lost and not self.catalog.flag(variant, "control")
+
+    def above_every_seed(self, variant: str) -> list[str]:
+        """Contenders of which each seed is better than each of a variant, on the test."""
+        sign = -1.0 if self.better == "lower" else 1.0
+        level = max(sign * value for value in self.scores[variant].values())
+        return [
+            name
+            for name in self.contenders
+            if name in self.compared
+            and min(sign * value for value in self.scores[name].values()) > level
+        ]
+
+    def score_text(self, variant: str) -> str:
+        """Mean score with its interval, or the extremes of its seeds where that cannot be."""
+        mean = self.means.get(variant, NOTHING)
+        seen = Seen.of(self.scores.get(variant, {}).values())
+        unit = self.catalog.metric(self.metric).unit
+        return with_interval(mean.estimate, mean.low, mean.high, unit=unit, seen=seen)
+
+    def differences(self, variant: str, other: str | None) -> list[float]:
+        """Score minus that of another variant on each common seed."""
+        mine, theirs = self.scores.get(variant, {}), self.scores.get(other or "", {})
+        return [mine[seed] - theirs[seed] for seed in sorted(mine.keys() & theirs.keys())]
 
     def lost_seeds(self, variant: str) -> tuple[int, int]:
         """Seeds that are no better than not looking, and all seeds; (0, 0) where none can tell.
 
         A seed is lost if it does not beat the floor's mean on validation.
         """
-        floors = [name for name in self.scores if self.catalog.flag(name, "floor")]
-        found = scores(final_values(self.frame, self.metric, split="validation"))
-        if not floors or floors[0] not in found or variant not in found or self.better == "none":
+        found = self._validation
+        if self.floor not in found or variant not in found or self.better == "none":
             return 0, 0
-        level = t_interval([*found[floors[0]].values()]).estimate
+        level = fmean(found[self.floor].values())
         sign = -1.0 if self.better == "lower" else 1.0
         mine = found[variant].values()
         return sum(sign * value <= sign * level for value in mine), len(mine)
+
+    @cached_property
+    def _validation(self) -> dict[str, dict[int, float]]:
+        return scores(final_values(self.frame, self.metric, split="validation"))
 
     @cached_property
     def without(self) -> dict[str, dict[int, float]]:

@@ -5,6 +5,8 @@ from reports.folder import RunFolder
 
 DATA = "data"
 """Note that says which files, of which source."""
+CAVEAT = "caveat"
+"""Note that stands beneath every table of its task, too."""
 FEWER = "fewer rows"
 """Note that says which parts have fewer rows than the options of the task ask for."""
 VARIES = "differs between cells, {count} values, which stand below their ranking"
@@ -33,6 +35,12 @@ def data_section(folder: RunFolder) -> Section | None:
     told = (*mixed_data(folder).values(), *short_data(folder))
     warnings = (Text(sentence, "warning") for sentence in told)
     return Section(key="data", title="Data", blocks=(*warnings, table))
+
+
+def caveats(folder: RunFolder, task: str) -> list[Text]:
+    """What a task asks to be remembered when its scores are read."""
+    told = folder.notes.get(task, {}).get(CAVEAT, ())
+    return [Text(clean(sentence)) for sentence in told]
 
 
 def mixed_data(folder: RunFolder) -> dict[str, str]:

@@ -13,7 +13,8 @@ from reports.beside import anchors_table, baselines_table
 from reports.blocks import clean
 from reports.catalog import Catalog
 from reports.folder import RunFolder, read_folder
-from reports.numbers import between, percent, plain, probability, scaled, with_interval
+from reports.numbers import between, percent, plain, probability, scaled
+from reports.tables import interval_text
 
 Line = dict[Any, Any]
 Column = tuple[str, Callable[[Line], str]]
@@ -143,11 +144,7 @@ def _text(name: str) -> Callable[[Line], str]:
 
 
 def _interval(name: str, unit: float = 1.0, *, signed: bool = False) -> Callable[[Line], str]:
-    def show(line: Line) -> str:
-        value, low, high = (line[f"{name}{end}"] / unit for end in ("", "_low", "_high"))
-        return with_interval(value, low, high, signed=signed)
-
-    return show
+    return lambda line: interval_text(line, name, unit, signed=signed)
 
 
 def _rank(line: Line) -> str:

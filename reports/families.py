@@ -6,16 +6,16 @@ from reports.beside import level_text, without_levels
 from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text
 from reports.contests import Contest
 from reports.folder import RunFolder
-from reports.numbers import with_interval
 from reports.summary import join
 
 NO_FAMILY = "Further tasks"
 HOW_TO_READ = (
-    "One line a comparison. The best variant is the contender with the best mean among those with "
-    "several seeds, where there are some; the verdict says from which of uniform attention and the "
-    "baseline the statistics of its task's table tell it. Scores are means over the seeds of the "
-    "column, with 95% t intervals, and a score from fewer is marked. Scores of different tasks are "
-    "not comparable."
+    "One line a comparison. The best mean is that of the contenders with several seeds, where "
+    "there are some; of equal means the baseline is first, then what has fewer parameters. The "
+    "verdict says from which of uniform attention and the baseline the statistics of its task's "
+    "table tell it. Scores are means over the seeds of the column, with 95% t intervals where "
+    "seeds differ, or the least and the greatest seed where such an interval leaves the range of "
+    "the metric; a score from fewer is marked. Scores of different tasks are not comparable."
 )
 ALONE = (
     "What ran in a network of its own, on the same task: the score says what the network does, not "
@@ -79,11 +79,13 @@ def families_section(folder: RunFolder) -> Section | None:
     pairs = [(family, contest) for family, here in found.items() for contest in here]
     told = [(family, contest) for family, contest in pairs if len(contest.scores) != 1]
     alone = [(family, contest) for family, contest in pairs if len(contest.scores) == 1]
+    ranks = folder.catalog.ranks
+    best = "Best variant" if ranks else "Best mean, not ranked"
     table = Table(
         key="families-table",
-        title="Best variant of each task",
+        title=f"Best mean of each task{'' if ranks else ', not ranked'}",
         columns=(
-            *(Column(title=head) for head in ("Family", "Task", "Best variant")),
+            *(Column(title=head) for head in ("Family", "Task", best)),
             *(Column(title=head, numeric=True) for head in ("Score", "Seeds")),
             Column(title="Verdict"),
             *(Column(title=head, numeric=True) for head in ("Uniform", "Baseline")),
@@ -129,7 +131,7 @@ def _row(family: str, contest: Contest) -> tuple[Entry, ...]:
         _score(contest, best),
         Entry(text=str(contest.most_seeds), sort=contest.most_seeds),
         Entry(text=verdict(contest)),
-        _score(contest, _floor(contest)),
+        _score(contest, contest.floor or ""),
         _score(contest, contest.baseline or ""),
         _without(contest),
     )
@@ -155,7 +157,7 @@ def _score(contest: Contest, variant: str) -> Entry:
         return Entry(text=NO_VALUE, sort="")
     fewer = f"{mean.count} of {contest.most_seeds} seeds"
     return Entry(
-        text=with_interval(mean.estimate, mean.low, mean.high),
+        text=contest.score_text(variant),
         sort=mean.estimate,
         marks=(fewer,) if mean.count < contest.most_seeds else (),
     )
@@ -170,36 +172,40 @@ def _without(contest: Contest) -> Entry:
     )
 
 
-def _floor(contest: Contest) -> str:
-    return next((name for name in contest.scores if contest.catalog.flag(name, "floor")), "")
-
-
 def best_contender(contest: Contest) -> str:
-    """The contender with the best mean of those that are compared, empty without one."""
-    side = 1.0 if contest.better == "lower" else -1.0
-    fair = [name for name in contest.contenders if name in contest.compared]
-    return min(fair, key=lambda name: (side * contest.means[name].estimate, name), default="")
+    """The first contender of those that are compared, empty without one."""
+    return next((name for name in contest.compared if name in contest.contenders), "")
 
 
 def verdict(contest: Contest) -> str:
-    """What the ranking of a task tells apart; a pair is separable if the leader's rank is 1 alone.
+    """What the ranking of a task tells the best variant from: uniform attention and the baseline.
 
-    The rank 1 is opened by the best mean and joined by all that are not separable from it, so
-    whatever stands on a later rank is separable from the best variant.
+    The statistics are those of the marks of its table and of the sentences of the summary.
     """
     if not contest.catalog.ranks:
         return "nothing is ranked"
-    best, floor, base = best_contender(contest), _floor(contest), contest.baseline
+    best, base, known = best_contender(contest), contest.baseline, contest.compared
     if not best:
         return "no score"
     if contest.most_seeds < 2:
         return "one seed: nothing can be told"
-    ranks = {line.variant: line.rank for line in contest.ranking}
     if contest.ranking[0].variant != best:
         return "a control leads"
-    others = [name for name in (floor, base) if name and name != best and name in ranks]
-    behind = [contest.catalog.label(name) for name in others if ranks[name] > 1]
-    level = [contest.catalog.label(name) for name in others if ranks[name] == 1]
+    others = [name for name in (contest.floor, base) if name and name != best and name in known]
+    behind = [contest.catalog.label(name) for name in others if known[name].told_from_best]
+    level = [_level(contest, best, name) for name in others if not known[name].told_from_best]
     parts = [f"better than {join(behind)}"] if behind else []
     parts += [f"not told from {join(level)}"] if level else []
+    if contest.lost_every_seed(best) and contest.floor:
+        parts.append(f"no seed above {contest.catalog.label(contest.floor)} on validation")
     return "; ".join(parts) or "nothing to compare with"
+
+
+def _level(contest: Contest, best: str, name: str) -> str:
+    """One from which the best is not told, and what else of its table speaks of that."""
+    label = contest.catalog.label
+    if contest.compared[name].worse_than_baseline and contest.baseline:
+        return f"{label(name)} (which is worse than {label(contest.baseline)})"
+    if best in contest.above_every_seed(name):
+        return f"{label(name)} (though better in every seed)"
+    return label(name)

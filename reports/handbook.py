@@ -13,8 +13,7 @@ from reports.examples import first_map
 from reports.folder import RunFolder, read_folder
 from reports.maps import attention_maps
 from reports.markdown import code_span, escape
-from reports.numbers import plain, with_interval
-from results.statistics import Interval
+from reports.numbers import plain
 
 PICTURES = "weights"
 METRICS = {
@@ -133,16 +132,12 @@ def _scores(folder: RunFolder, variant: str, home: str) -> str:
         means, base = contest.means, folder.catalog.baseline
         if variant in means and folder.catalog.task_label(contest.task) == home:
             metric = folder.catalog.metric(contest.metric)
-            text = f"{code_span(home)}: {_interval(means[variant])} {metric.unit}"
+            text = f"{code_span(home)}: {contest.score_text(variant)} {metric.unit}"
             if base in means and base != variant:
                 name = code_span(folder.catalog.label(base))
-                text += f", where {name} has {_interval(means[base])}"
+                text += f", where {name} has {contest.score_text(base)}"
             return f"{text} ({metric.title.lower()})."
     return f"{code_span(home)}."
-
-
-def _interval(value: Interval) -> str:
-    return with_interval(value.estimate, value.low, value.high)
 
 
 def _costs(folder: RunFolder, variant: str) -> str:

@@ -10,7 +10,7 @@ from reports.blocks import NO_VALUE, Block, Column, Entry, Table, clean
 from reports.catalog import uncapitalized
 from reports.contests import Contest
 from reports.folder import RunFolder
-from reports.numbers import with_interval
+from reports.numbers import Seen, with_interval
 from results.frame import curve, final_values, scores
 from results.row import BASELINE_AXIS
 from results.statistics import t_interval
@@ -104,7 +104,10 @@ def _others(contest: Contest, order: Sequence[str]) -> Table | None:
         rows=tuple(
             (
                 Entry(text=contest.catalog.label(name)),
-                *(_mean([*found.get(name, {}).values()]) for found in values),
+                *(
+                    _mean([*found.get(name, {}).values()], metric.unit)
+                    for metric, found in zip(known, values, strict=True)
+                ),
             )
             for name in order
         ),
@@ -113,11 +116,12 @@ def _others(contest: Contest, order: Sequence[str]) -> Table | None:
     )
 
 
-def _mean(values: Sequence[float]) -> Entry:
+def _mean(values: Sequence[float], unit: str) -> Entry:
     if not values:
         return Entry(text=NO_VALUE, sort="")
-    mean = t_interval(values)
-    return Entry(text=with_interval(mean.estimate, mean.low, mean.high), sort=mean.estimate)
+    mean, seen = t_interval(values), Seen.of(values)
+    text = with_interval(mean.estimate, mean.low, mean.high, unit=unit, seen=seen)
+    return Entry(text=text, sort=mean.estimate)
 
 
 def _parts(contest: Contest, metric: str, axis: str, order: Sequence[str]) -> Table:

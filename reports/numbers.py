@@ -1,8 +1,25 @@
 """Numbers as text: as many digits as the interval supports, never more."""
 
 import math
+import re
+from collections.abc import Iterable
+from typing import NamedTuple, Self
 
 from reports.blocks import NO_VALUE
+
+_LIMITS = (
+    (r"fraction|F1\b", 0.0, 1.0),
+    (r"area from 0 to 1$", 0.0, 1.0),
+    (r"correlation\b.* from -1 to 1$|tau$|r$", -1.0, 1.0),
+    (r"(sacre)?BLEU points$", 0.0, 100.0),
+    (r"perplexity\b", 1.0, math.inf),
+    (
+        r"(count|errors|squared|bits|bytes|ms|steps|keys)\b|nats(/| per )|.*(/s| second)$",
+        0.0,
+        math.inf,
+    ),
+)
+"""Start of a unit, and the least and greatest value that a quantity of this unit can have."""
 
 _SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -18,13 +35,43 @@ def digits_for(half_width: float) -> int:
     return min(6, max(0, 1 - math.floor(math.log10(half_width))))
 
 
+class Seen(NamedTuple):
+    """The extremes of what was measured, for where a t interval says what cannot be."""
+
+    low: float
+    high: float
+    seeds: int
+    """How many values there were."""
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Self:
+        """Extremes of the values of seeds; NaN of none."""
+        known = [*values]
+        if not known:
+            return cls(math.nan, math.nan, 0)
+        return cls(min(known), max(known), len(known))
+
+
+def limits(unit: str) -> tuple[float, float]:
+    """Least and greatest value of a quantity, as far as its unit tells.
+
+    >>> limits("fraction of tokens"), limits("errors per reference word"), limits("nats")
+    ((0.0, 1.0), (0.0, inf), (-inf, inf))
+    """
+    found = ((low, high) for start, low, high in _LIMITS if re.match(start, unit))
+    return next(found, (-math.inf, math.inf))
+
+
 def plain(value: float, digits: int | None = None) -> str:
     """Print with fixed decimals, or three significant digits.
 
-    Rounding errors, which differ from one processor to another, never show.
+    Rounding errors, which differ from one processor to another, never show. What is almost 1 does
+    not print as 1, for all examples right and all but one are two results.
 
     >>> plain(0.123456), plain(1234.5), plain(12.0, 1), plain(-0.0001, 2), plain(1 - 1e-15)
     ('0.123', '1,234', '12.0', '0.00', '1.00')
+    >>> plain(0.9996), plain(0.99999), plain(0.9994)
+    ('0.9996', '0.99999', '0.999')
     """
     if not math.isfinite(value):
         return NO_VALUE
@@ -32,17 +79,39 @@ def plain(value: float, digits: int | None = None) -> str:
     if digits is None:
         size = 0 if value == 0 else math.floor(math.log10(abs(value)))
         digits = min(6, max(0, 2 - size))
+        while digits < 6 and abs(value) < 1 <= float(f"{abs(value):.{digits}f}"):
+            digits += 1
     text = f"{value:,.{digits}f}"
     return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
 
 
-def with_interval(value: float, low: float, high: float, *, signed: bool = False) -> str:
+def with_interval(
+    value: float,
+    low: float,
+    high: float,
+    *,
+    signed: bool = False,
+    unit: str = "",
+    seen: Seen | None = None,
+) -> str:
     """Print an estimate and its interval: `±` where it is symmetric, else brackets.
 
-    An interval without width, or without bounds, is left away.
+    An interval without width, or without bounds, is left away. One that leaves the range of the
+    quantity (a word error rate below 0, an accuracy above 1) says what cannot be: the extremes of
+    the seeds stand in its place.
 
     >>> with_interval(0.9, 0.88, 0.92), with_interval(1.5, 1.2, 2.0), with_interval(2.0, 2.0, 2.0)
     ('0.900 ± 0.020', '1.50 [1.20, 2.00]', '2.00')
+    >>> with_interval(0.31, -0.54, 1.16, unit="errors per word", seen=Seen.of([0.1, 0.13, 0.7]))
+    '0.31 (0.10 to 0.70 of 3 seeds)'
+
+    Args:
+        value: The estimate.
+        low: Lower bound of its interval, -inf if nothing is known.
+        high: Upper bound.
+        signed: Whether it is a difference, which has a sign and twice the range.
+        unit: Unit of the quantity, which tells its range; no range if empty.
+        seen: Extremes of the seeds; the interval is printed whatever it says without them.
     """
     if not math.isfinite(value):
         return NO_VALUE
@@ -50,10 +119,33 @@ def with_interval(value: float, low: float, high: float, *, signed: bool = False
     up, down = high - value, value - low
     if not (math.isfinite(up) and math.isfinite(down)) or max(up, down) <= 1e-9 * abs(value):
         return sign + plain(value)
+    if seen is not None and _impossible(low, high, unit, seen, signed=signed):
+        return _of_seeds(value, seen, signed=signed)
     digits = digits_for(max(up, down))
     if math.isclose(up, down, rel_tol=0.02):
         return f"{sign}{plain(value, digits)} ± {plain(up, digits)}"
     return f"{sign}{between(value, low, high)}"
+
+
+def _impossible(low: float, high: float, unit: str, seen: Seen, *, signed: bool) -> bool:
+    """Whether bounds leave a range that the seeds themselves keep to.
+
+    A ratio of lengths is a fraction, too, and may be above 1; its seeds then say so.
+    """
+    least, most = limits(unit)
+    if signed:
+        least, most = least - most, most - least
+    under, over = low < least <= seen.low, high > most >= seen.high
+    return under or over
+
+
+def _of_seeds(value: float, seen: Seen, *, signed: bool) -> str:
+    digits = digits_for((seen.high - seen.low) / 2)
+    mean, low, high = (
+        f"{'+' if signed and one > 0 else ''}{plain(one, digits)}"
+        for one in (value, seen.low, seen.high)
+    )
+    return f"{mean} ({low} to {high} of {seen.seeds} seeds)"
 
 
 def between(value: float, low: float, high: float) -> str:

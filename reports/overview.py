@@ -3,7 +3,6 @@
 from reports.blocks import Block, Column, Entry, Section, Table, Text
 from reports.folder import RunFolder
 from reports.notes import Notes, why_no_score
-from reports.numbers import with_interval
 
 
 def overview_section(folder: RunFolder) -> Section | None:
@@ -39,8 +38,10 @@ def overview_section(folder: RunFolder) -> Section | None:
         blocks.insert(
             0,
             Text(
-                "Scores that the data cannot tell from the best of their column are set off. "
-                "Lines are in the order of the mean rank, which is a summary and not a test."
+                "Scores of the first rank of their column are set off: the best mean, and those "
+                "down to the first that the data tell from any of them. Where a t interval leaves "
+                "the range of the metric, the extremes of the seeds stand in its place. Lines are "
+                "in the order of the mean rank, which is a summary and not a test."
             ),
         )
     return Section(key="overview", title="Scores at a glance", blocks=tuple(blocks))
@@ -64,10 +65,10 @@ def _line(folder: RunFolder, variant: str, notes: Notes) -> tuple[Entry, ...]:
         if mean is None:
             entries.append(notes.hole(why or "This variant was not asked for on this task."))
             continue
-        leads = any(line.variant == variant and line.rank == 1 for line in contest.ranking)
+        leads = any(line.variant == variant for line in contest.leading)
         entries.append(
             Entry(
-                text=with_interval(mean.estimate, mean.low, mean.high),
+                text=contest.score_text(variant),
                 sort=mean.estimate,
                 best=leads,
                 note=notes.number(why) if why else 0,

@@ -7,15 +7,16 @@ from itertools import compress
 from typing import Any
 
 from reports.beside import beside_the_ranking
-from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text
+from reports.blocks import NO_VALUE, Block, Bullets, Column, Entry, Section, Table, Text
 from reports.catalog import uncapitalized
 from reports.contests import Contest
-from reports.data import mixed_data
+from reports.data import caveats, mixed_data
 from reports.families import families, family_key, family_title, members
 from reports.folder import RunFolder
 from reports.measures import NOT_RANKED, measures, other_metrics, parts
-from reports.notes import Notes, why_no_score, why_no_speed
-from reports.numbers import between, percent, probability, scaled, with_interval
+from reports.notes import NO_SPREAD, Notes, why_no_score, why_no_speed
+from reports.numbers import between, percent, probability, scaled
+from reports.tables import interval_text, legend_of_marks
 from reports.withheld import withheld_tables
 
 COSTS = (
@@ -32,14 +33,27 @@ NO_RANKS = (
     "The preset “{preset}” ranks nothing: its budget is too small for a claim. Lines are in the "
     "order of their means, which is no result."
 )
-HOW_TO_READ = (
-    "Scores are means over seeds with 95% t intervals. Variants share a rank (marked =) if the "
-    "data cannot tell them from the best of their group, after Holm's correction over all pairs; "
-    "so a noisy variant may share a rank with a better one. Differences are to the baseline on the "
-    "same seeds, with Holm-adjusted p values. A variant with fewer seeds is marked, and one "
-    "seed has no interval and no rank. A test with three seeds has little power: an equal rank "
-    "proves no equality."
-)
+HOW_TO_READ = {
+    "Scores": (
+        "Means over seeds with 95% t intervals. Where such an interval leaves the range of the "
+        "metric, which few seeds can make it do, the least and the greatest seed stand in its "
+        "place. A variant with fewer seeds is marked, and one seed has no interval and no rank."
+    ),
+    "Ranks": (
+        "Lines are in the order of their means; of equal means the baseline is first, then what "
+        "has fewer parameters. A rank, marked = where several share it, goes down to the first "
+        "line that the data tell from one above it in this rank, after Holm's correction over all "
+        "pairs: no two of a rank are told apart, and no rank inverts the means. The first rank is "
+        "set off, without those of which no seed has learned. A later rank is a place, and no "
+        "claim: a line there that is not told from the best is marked so. A test with three seeds "
+        "has little power, and an equal rank proves no equality."
+    ),
+    "Differences": "To the baseline on the same seeds of the test, with Holm-adjusted p values.",
+    "Times of training": (
+        "Means over seeds on one processor. Where they are fewer than the seeds, n says how many; "
+        "fewer than three have no interval."
+    ),
+}
 ONE_SEED = "One seed each: no interval is known, and nothing is ranked."
 
 
@@ -51,7 +65,11 @@ def ranked_sections(folder: RunFolder) -> list[Section]:
     if not folder.contests:
         blocks.append(Text("No quality cell has finished, so there is nothing to compare."))
         return [Section(key="ranked", title="Ranking", blocks=tuple(blocks))]
-    blocks.append(Text(HOW_TO_READ))
+    told = HOW_TO_READ | {"Marks": legend_of_marks(folder.contests, folder.certificates)}
+    if not folder.catalog.ranks:
+        del told["Ranks"]
+    told = {head: text for head, text in told.items() if text}
+    blocks.append(Bullets(tuple(told.values()), tuple(told)))
     if any(other_metrics(contest) or parts(contest) for contest in folder.contests):
         blocks.append(Text(NOT_RANKED))
     groups = families(folder)
@@ -73,6 +91,7 @@ def _tables(folder: RunFolder, found: list[Contest]) -> list[Block]:
         if contest.task in mixed:
             blocks.append(Text(mixed[contest.task], "warning"))
         blocks.append(_table(folder, contest, lines))
+        blocks += caveats(folder, contest.task)
         blocks += measures(folder, contest, [str(line["selector"]) for line in lines])
         first = next(one for one in found if one.task == contest.task)
         blocks += beside_the_ranking(contest, anchors=contest is first)
@@ -163,11 +182,13 @@ def _row(
     why = why_no_score(folder, contest, variant)
     if line["seeds"] == 1 < contest.most_seeds:
         why = f"{why} {line['variant']} has one seed, so no interval is known.".strip()
+    if variant in contest.means and contest.means[variant].without_spread:
+        why = f"{why} {NO_SPREAD}".strip()
     if math.isnan(line["score"]):
         score = notes.hole(why or f"{line['variant']} has no score.")
     else:
         text = interval_text(line, "score")
-        best = line["rank"] == 1
+        best = variant in {leader.variant for leader in contest.leading}
         note = notes.number(why) if why else 0
         score = Entry(text=text, sort=line["score"], note=note, best=best)
     cells = contest.seeds(variant)
@@ -182,7 +203,7 @@ def _row(
         lambda: _rank_entry(contest, line, notes),
         lambda: name,
         lambda: score,
-        lambda: _difference(contest, line),
+        lambda: _difference(contest, line, notes),
         lambda: p_value,
         *(partial(_cost, folder, contest, line, cost, notes) for cost in COSTS),
         lambda: _parameters(contest, line, notes),
@@ -197,14 +218,6 @@ def _counted(scored: int, cells: Sequence[str]) -> str:
     return str(scored) if scored == len(cells) else f"{scored} of {len(cells)}"
 
 
-def interval_text(
-    line: dict[Any, Any], name: str, unit: float = 1.0, *, signed: bool = False
-) -> str:
-    """Print a quantity of a table line with its bounds, in multiples of `unit`."""
-    value, low, high = (line[f"{name}{end}"] / unit for end in ("", "_low", "_high"))
-    return with_interval(value, low, high, signed=signed)
-
-
 def _rank_entry(contest: Contest, line: dict[Any, Any], notes: Notes) -> Entry:
     if not math.isnan(line["rank"]):
         ranks = [ranked.rank for ranked in contest.ranking]
@@ -216,12 +229,15 @@ def _rank_entry(contest: Contest, line: dict[Any, Any], notes: Notes) -> Entry:
     return Entry(text=NO_VALUE, sort="")
 
 
-def _difference(contest: Contest, line: dict[Any, Any]) -> Entry:
+def _difference(contest: Contest, line: dict[Any, Any], notes: Notes) -> Entry:
     if line["selector"] == contest.baseline:
         return Entry(text="baseline", sort=0.0)
     if math.isnan(line["difference"]):
         return Entry(text=NO_VALUE, sort="")
-    return Entry(text=interval_text(line, "difference", signed=True), sort=line["difference"])
+    found = contest.compared[str(line["selector"])].difference
+    note = notes.number(NO_SPREAD) if found is not None and found.without_spread else 0
+    text = interval_text(line, "difference", signed=True)
+    return Entry(text=text, sort=line["difference"], note=note)
 
 
 def _cost(
@@ -233,10 +249,12 @@ def _cost(
 ) -> Entry:
     name, unit = cost
     if not math.isnan(line[name]):
-        value, low, high = (line[f"{name}{end}"] / unit for end in ("", "_low", "_high"))
-        # Timings of speed cells have quantiles, which are no interval of an estimate.
-        printed = between if name.startswith("decode_step") else with_interval
-        return Entry(text=printed(value, low, high), sort=line[name])
+        if name.startswith("decode_step"):
+            # Timings of speed cells have quantiles, which are no interval of an estimate.
+            text = between(*(line[f"{name}{end}"] / unit for end in ("", "_low", "_high")))
+        else:
+            text = interval_text(line, name, unit)
+        return Entry(text=text, sort=line[name])
     return _cost_hole(folder, contest, line, notes, name)
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from statistics import fmean, median
+from statistics import fmean
 
 import pandas as pd
 
@@ -76,10 +76,10 @@ def _overall(contests: Sequence[Contest]) -> str:
     everywhere = set.intersection(*entered)
     if len(everywhere) < 2 and len(tested) > 1:
         return (
-            f"There is no overall choice: fewer than two contenders took part in all of {count}, "
+            f"There is no overall choice: no two contenders took part in every one of the {count}, "
             "because each variant ran where it shows what it is for. Read each task by itself."
         )
-    first = [{line.variant for line in _leading(contest)} for contest in tested]
+    first = [{line.variant for line in contest.leading} for contest in tested]
     always = sorted(everywhere.intersection(*first))
     if not always:
         return f"No variant is among the best in {count}, so the choice depends on the task."
@@ -100,22 +100,21 @@ def _repeated(contest: Contest) -> bool:
 
 
 def _task(contest: Contest) -> str:
-    leaders = _leading(contest)
+    leaders = contest.leading
     if len(contest.ranking) == 1:
-        alone = leaders[0]
-        unit = contest.catalog.metric(contest.metric).unit
-        score = with_interval(alone.mean.estimate, alone.mean.low, alone.mean.high)
-        name = contest.catalog.label(alone.variant)
-        only = f"{name} alone, {f'{score} {unit}'.strip()}: there is nothing to compare it with."
-        return " ".join(filter(None, (only, _holes(contest))))
-    if not _repeated(contest):
-        told = (_leaders(contest, leaders), _learned(contest), _holes(contest))
+        alone = contest.ranking[0].variant
+        only = f"{contest.catalog.label(alone)} alone, {_scored(contest, alone)}"
+        told = (f"{only}: there is nothing to compare it with.", _holes(contest))
         return " ".join(filter(None, told))
+    if not _repeated(contest):
+        best = _scored(contest, contest.ranking[0].variant)
+        first = f"One seed each, so nothing can be told apart; the best mean is {best}."
+        return " ".join(filter(None, (first, _learned(contest), _holes(contest))))
     sentences = [
         _leaders(contest, leaders),
         _cheapest(contest, [line.variant for line in leaders if not _control(contest, line)]),
         _against_baseline(contest),
-        _controls(contest, leaders),
+        *_controls(contest),
         _learned(contest),
         _without(contest),
         _parity(contest, leaders),
@@ -124,28 +123,42 @@ def _task(contest: Contest) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _leading(contest: Contest) -> list[Ranked]:
-    """Lines of rank 1 that are not shown to be worse than the baseline, if it is among them."""
-    first = [line for line in contest.ranking if line.rank == 1]
-    if not any(line.variant == contest.baseline for line in first):
-        return first
-    return [line for line in first if not line.worse_than_baseline]
-
-
-def _leaders(contest: Contest, leaders: list[Ranked]) -> str:
-    label = contest.catalog.label
+def _scored(contest: Contest, variant: str) -> str:
+    """Mean score of a variant with its unit."""
     unit = contest.catalog.metric(contest.metric).unit
-    others = len(contest.ranking) - len(leaders)
-    best = leaders[0]
-    score = f"{with_interval(best.mean.estimate, best.mean.low, best.mean.high)} {unit}".strip()
-    if not _repeated(contest):
-        return f"One seed each, so nothing can be told apart; the best mean is {score}."
-    if len(leaders) == 1:
-        behind = f"ahead of all {others} others" if others > 1 else "ahead of the other"
-        return f"Choose {label(best.variant)}, {score}, {behind}."
-    together = join([label(line.variant) for line in leaders])
-    lead = f"the best mean has {label(best.variant)} with {score}"
-    return f"We cannot tell {together} apart; {lead}."
+    return f"{contest.score_text(variant)} {unit}".strip()
+
+
+def _leaders(contest: Contest, leaders: Sequence[Ranked]) -> str:
+    """Who leads, and who further down is not told from the best.
+
+    Who never learned is in a sentence of its own, and whoever is told apart is in none of these.
+    """
+    label, ranking = contest.catalog.label, contest.ranking
+    best = ranking[0].variant
+    lead = f"the best mean has {label(best)} with {_scored(contest, best)}"
+    behind = [line for line in ranking if line.told_from_best]
+    below = [
+        label(line.variant)
+        for line in ranking
+        if line.rank > 1
+        and not line.told_from_best
+        and not _control(contest, line)
+        and not contest.lost_every_seed(line.variant)
+    ]
+    late = f"Lower, but not told from {label(best)} either: {join(below)}." if below else ""
+    if len(leaders) > 1:
+        together = join([label(line.variant) for line in leaders])
+        return f"We cannot tell {together} apart; {lead}. {late}".strip()
+    hopeless = [line for line in ranking if contest.lost_every_seed(line.variant)]
+    alone = [line.variant for line in leaders] == [best]
+    others = [line for line in ranking[1:] if line in behind or line not in hopeless]
+    if alone and others and others == behind:
+        rest = " that learned" if len(others) < len(ranking) - 1 else ""
+        behind_ = f"ahead of all {len(others)} others" if len(others) > 1 else "ahead of the other"
+        return f"Choose {label(best)}, {_scored(contest, best)}, {behind_}{rest}."
+    ahead = f", ahead of {len(behind)} of {len(ranking) - 1} others" if alone else ""
+    return f"{lead[:1].upper()}{lead[1:]}{ahead}. {late}".strip()
 
 
 def _cheapest(contest: Contest, variants: list[str]) -> str:
@@ -174,72 +187,105 @@ def _against_baseline(contest: Contest) -> str:
     worse = [line.variant for line in contest.ranking if line.worse_than_baseline]
     base = label(contest.baseline)
     parts = [
-        f"Better than {base}: {join([label(name) for name in better])}."
+        f"On the test, better than {base}: {join([label(name) for name in better])}."
         if better
-        else f"Nothing is shown to be better than {base}."
+        else f"On the test, nothing is shown to be better than {base}."
     ]
     if worse:
         parts.append(f"Worse: {join([label(name) for name in worse])}.")
     widths = [
         line.difference.half_width
         for line in contest.ranking
-        if line.difference is not None and math.isfinite(line.difference.half_width)
+        if line.difference is not None
+        and math.isfinite(line.difference.half_width)
+        and line.difference.half_width > 1e-9 * abs(line.mean.estimate)
     ]
     open_ = [line for line in contest.ranking if line.variant not in {*better, *worse}]
     if widths and len(open_) > 1:
         unit = contest.catalog.metric(contest.metric).unit
-        parts.append(
-            f"Differences are known to about ±{median(widths):.2g} {unit}; what is smaller "
-            "needs more seeds."
-        )
+        known = f"Differences to {base} are known to {_widths(widths)} {unit}".strip()
+        parts.append(f"{known}, before the correction for all pairs.")
     return " ".join(parts)
+
+
+def _widths(widths: Sequence[float]) -> str:
+    """Half widths of intervals, from the least to the greatest.
+
+    >>> _widths([0.021, 0.2, 0.05]), _widths([0.021])
+    ('±0.021 to ±0.2', '±0.021')
+    """
+    least, most = (f"±{width:.2g}" for width in (min(widths), max(widths)))
+    return least if least == most else f"{least} to {most}"
 
 
 def _control(contest: Contest, line: Ranked) -> bool:
     return contest.catalog.flag(line.variant, "control")
 
 
-def _controls(contest: Contest, leaders: Iterable[Ranked]) -> str:
+def _controls(contest: Contest) -> list[str]:
     """What the controls say of the task; a sham must be tied with the baseline, others must not."""
     label = contest.catalog.label
-    leading = [line.variant for line in leaders if _control(contest, line)]
-    shams = [name for name in leading if contest.catalog.flag(name, "sham")]
-    lazy = [label(name) for name in leading if name not in shams]
-    parts = []
-    if shams:
-        parts.append(f"{label(shams[0])} is the baseline under another name, and ties as it must.")
-    if lazy:
-        subject = (
-            f"The control {lazy[0]} is" if len(lazy) == 1 else f"The controls {join(lazy)} are"
+    level = [
+        line.variant
+        for line in contest.ranking
+        if _control(contest, line) and not line.told_from_best and not line.worse_than_baseline
+    ]
+    shams = [name for name in level if contest.catalog.flag(name, "sham")]
+    told = [
+        f"{label(name)} is the baseline under another name, and ties as it must."
+        for name in shams[:1]
+    ]
+    first = {line.variant for line in contest.leading}
+    groups: dict[str, list[str]] = {}
+    for name in level:
+        if name not in shams:
+            place = "among the best" if name in first else "not told from the best"
+            groups.setdefault(f"{place}{_beaten(contest, name)}", []).append(label(name))
+    for said, lazy in groups.items():
+        many = len(lazy) > 1
+        subject = f"The control{'s' if many else ''} {join(lazy)} {'are' if many else 'is'}"
+        told.append(f"{subject} {said.format('each' if many else 'it')}.")
+    return told
+
+
+def _beaten(contest: Contest, control: str) -> str:
+    """What scores say of a control where the tests say nothing."""
+    fair = [name for name in contest.contenders if name in contest.compared]
+    above = contest.above_every_seed(control)
+    if not above:
+        return ": these seeds and this budget do not show what attention is for here"
+    seeds = contest.most_seeds
+    if len(above) == len(fair):
+        return (
+            ", though every seed of every contender is better than every seed of {} on the test: "
+            f"{seeds} seeds cannot show it after the correction for all pairs"
         )
-        parts.append(
-            f"{subject} among the best: these seeds and this budget do not show what attention is "
-            "for here."
-        )
-    return " ".join(parts)
+    some = join([contest.catalog.label(name) for name in above])
+    return (
+        f", though every seed of {some} is better than every seed of {{}} on the test: with "
+        f"{seeds} seeds that shows nothing after the correction for all pairs"
+    )
 
 
 def _learned(contest: Contest) -> str:
     """Say who is no better than not looking, in every seed or in some."""
-    if not any(contest.catalog.flag(name, "floor") for name in contest.scores):
+    if contest.floor is None:
         return ""
     label = contest.catalog.label
+    floor = label(contest.floor)
     lost = {
         label(line.variant): contest.lost_seeds(line.variant)
         for line in contest.ranking
-        if not contest.catalog.flag(line.variant, "control")
+        if not _control(contest, line)
     }
     never = [name for name, (bad, seeds) in lost.items() if seeds and bad == seeds]
     partly = [f"{name} ({bad} of {n})" for name, (bad, n) in lost.items() if 0 < bad < n]
     said = []
     if never:
-        names = join(never)
-        said.append(
-            f"Failed to learn, with no seed above uniform attention on validation: {names}."
-        )
+        said.append(f"Failed to learn, with no seed above {floor} on validation: {join(never)}.")
     if partly:
-        said.append(f"Some seeds are not above uniform attention: {join(partly)}.")
-    return " ".join(said) or "Every seed of every contender beats uniform attention on validation."
+        said.append(f"Some seeds are not above {floor} on validation: {join(partly)}.")
+    return " ".join(said) or f"On validation, every seed of every contender is above {floor}."
 
 
 def _without(contest: Contest) -> str:

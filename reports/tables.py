@@ -1,7 +1,8 @@
 """Tables of a run as pandas frames: numbers with the bounds of their intervals."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -10,12 +11,35 @@ from tabulate import tabulate
 from reports.blocks import NO_VALUE, clean
 from reports.catalog import Catalog, certificate_of, red_reasons
 from reports.contests import NOTHING, Contest, contests
-from reports.numbers import scaled, with_interval
+from reports.numbers import Seen, scaled, with_interval
 from results.frame import growth_exponents, speed_summary
 from results.statistics import Interval
 
 Certificates = Mapping[str, Any] | None
 Costs = dict[tuple[str, ...], tuple[Interval, str]]
+
+LEAST_TIMES = 3
+"""Fewer times of training have no interval: a t interval of two is mostly its own error."""
+
+MARKS = {
+    "baseline": "the differences are to it",
+    "control": "there to be beaten, and no mechanism to choose",
+    "red certificate": "a conformance check fails, so it is not ranked",
+    "not certified": "no conformance check of it is stored with this run",
+    "wiring differs": "the variant brings a wiring or an encoder of its own, as its paper does",
+    "search differs": "the variant brings a search of its own, so outputs are found otherwise",
+    "other backbone": "another network around it than the baseline's",
+    "other protocol": "trained otherwise than the baseline",
+    "fewer seeds": "2 of 3 seeds: the mean is of those that have a score",
+    "not above": (
+        "not above {floor} in 2 of 3 seeds: these seeds are no better on validation than the mean "
+        "of {floor}, which does not look, and have failed to learn; their scores are in the mean"
+    ),
+    "not told from the best": "on a later rank, and still not told from the first line",
+}
+"""What each mark beside a name means."""
+BY_EXAMPLE = ("fewer seeds", "not above")
+"""Marks whose text has numbers, so that an example stands for all."""
 
 TRAINED = ("train_tokens_per_s", "train_step_time_ms", "decode_tokens_per_s")
 """Averaged over seeds."""
@@ -42,6 +66,8 @@ def ranked_table(
         One line per contest and variant, best first, unranked ones last. For each quantity
         there are three columns: `score`, `score_low`, `score_high` and so on; bounds are 95% t
         intervals over seeds, and the 10% and 90% quantiles of rounds for `decode_step_time_ms`.
+        `score` and `difference` have the extremes of their seeds, too, in `score_min`, `score_max`
+        and `score_seeds`. `timed_seeds` counts the seeds behind times of training.
 
     """
     known = Catalog.of(catalog)
@@ -70,18 +96,23 @@ def _contest_lines(
                 "marks": ", ".join(marks(contest, variant, certificates)),
                 "metric": contest.metric,
                 "unit": contest.catalog.metric(contest.metric).unit,
+                "told_from_best": line.told_from_best if line and ranks else None,
                 **bounds("score", means.get(variant, NOTHING)),
+                **seen("score", contest.scores.get(variant, {}).values()),
                 "seeds": means.get(variant, NOTHING).count,
                 **bounds("difference", difference or NOTHING),
+                **seen("difference", contest.differences(variant, contest.baseline)),
                 "p_adjusted": line.p_adjusted if line and ranks else math.nan,
                 **_costs(contest, variant, costs, base),
             }
         )
     side = 1.0 if contest.better == "lower" else -1.0
+    places = {variant: place for place, variant in enumerate(ranked)}
 
-    def order(line: dict[str, Any]) -> tuple[bool, float, bool, float]:
+    def order(line: dict[str, Any]) -> tuple[bool, bool, float, int]:
         unranked, unknown = math.isnan(line["rank"]), math.isnan(line["score"])
-        return unranked, line["rank"] if not unranked else 0.0, unknown, side * line["score"]
+        place = places.get(line["selector"], len(places))
+        return unranked, unknown, side * line["score"] if unranked else 0.0, place
 
     return sorted(lines, key=order)
 
@@ -89,8 +120,14 @@ def _contest_lines(
 def _costs(contest: Contest, variant: str, costs: Costs, base: str) -> dict[str, float | int]:
     found: dict[str, float | int] = {}
     hidden = variant in contest.red
+    timed_seeds = 0
     for metric in TRAINED:
-        found |= bounds(metric, NOTHING if hidden else contest.trained(variant, metric))
+        mean = NOTHING if hidden else contest.trained(variant, metric)
+        timed_seeds = max(timed_seeds, mean.count)
+        if mean.count < LEAST_TIMES:
+            mean = replace(mean, low=-math.inf, high=math.inf)
+        found |= bounds(metric, mean)
+    found["timed_seeds"] = timed_seeds
     for metric in TIMED:
         low_high = NOTHING if hidden else timed(contest, variant, metric, costs)
         found |= bounds(metric, low_high)
@@ -137,6 +174,25 @@ def _quantiles(line: Mapping[Any, Any]) -> Interval:
 
 def marks(contest: Contest, variant: str, certificates: Certificates) -> list[str]:
     """Short labels that a reader must see beside the name."""
+    return [text for text, _ in _marks(contest, variant, certificates)]
+
+
+def legend_of_marks(found: Iterable[Contest], certificates: Certificates) -> str:
+    """What the marks of some tables mean, those alone that stand there; empty without any."""
+    used: dict[str, str] = {}
+    for contest in found:
+        floor = contest.catalog.label(contest.floor or "")
+        for variant in contest.variants:
+            for text, kind in _marks(contest, variant, certificates):
+                meaning = MARKS[kind].format(floor=floor)
+                used[kind] = (
+                    meaning if kind in ("fewer seeds", "not above") else f"{text}: {meaning}"
+                )
+    return f"{'; '.join(used[kind] for kind in MARKS if kind in used)}." if used else ""
+
+
+def _marks(contest: Contest, variant: str, certificates: Certificates) -> list[tuple[str, str]]:
+    """Texts beside a name, each with its key in `MARKS`."""
     catalog, base = contest.catalog, contest.catalog.baseline
     unknown = bool(certificates) and certificate_of(certificates, variant) is None
     flags = {
@@ -154,11 +210,18 @@ def marks(contest: Contest, variant: str, certificates: Certificates) -> list[st
     }
     if flags["wiring differs"] or flags["search differs"]:
         flags["other backbone"] = False
+    found = [(text, text) for text, holds in flags.items() if holds]
     scored, most = len(contest.scores.get(variant, ())), contest.most_seeds
-    flags[f"{scored} of {most} seeds"] = 0 < scored < most
+    if 0 < scored < most:
+        found.append((f"{scored} of {most} seeds", "fewer seeds"))
     lost, seeds = contest.lost_seeds(variant)
-    flags[f"{lost} of {seeds} seeds lost"] = lost > 0 and not catalog.flag(variant, "control")
-    return [text for text, holds in flags.items() if holds]
+    if lost > 0 and not catalog.flag(variant, "control"):
+        floor = catalog.label(contest.floor or "")
+        found.append((f"not above {floor} in {lost} of {seeds} seeds", "not above"))
+    line = contest.compared.get(variant) if catalog.ranks and most > 1 else None
+    if line is not None and line.rank > 1 and not line.told_from_best:
+        found.append(("not told from the best", "not told from the best"))
+    return found
 
 
 def speed_table(
@@ -196,6 +259,29 @@ def speed_table(
 def bounds(name: str, interval: Interval) -> dict[str, float | int]:
     """Three columns of a quantity: estimate, low and high."""
     return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
+
+
+def seen(name: str, values: Iterable[float]) -> dict[str, float | int]:
+    """Three columns of a quantity: the extremes of its seeds, and how many these are."""
+    found = Seen.of(values)
+    return {f"{name}_min": found.low, f"{name}_max": found.high, f"{name}_seeds": found.seeds}
+
+
+def interval_text(
+    line: Mapping[Any, Any], name: str, unit: float = 1.0, *, signed: bool = False
+) -> str:
+    """Print a quantity of a table line with its bounds, in multiples of `unit`.
+
+    Scores and their differences keep to the range of the metric. Times of training say how many
+    they are where these are fewer than the seeds.
+    """
+    value, low, high = (line[f"{name}{end}"] / unit for end in ("", "_low", "_high"))
+    if f"{name}_min" in line:
+        found = Seen(*(line[f"{name}_{end}"] for end in ("min", "max", "seeds")))
+        return with_interval(value, low, high, signed=signed, unit=line["unit"], seen=found)
+    text = with_interval(value, low, high, signed=signed)
+    fewer = name in TRAINED and 0 < line["timed_seeds"] < line["seeds"]
+    return f"{text} (n = {line['timed_seeds']})" if fewer and math.isfinite(value) else text
 
 
 def as_text(table: pd.DataFrame, *, ranks: bool = True) -> str:
@@ -248,6 +334,5 @@ def _text_row(line: dict[Any, Any]) -> list[str]:
         ("train_step_time_ms", 1.0),
         ("peak_memory_bytes", 1e6),
     ):
-        value, low, high = (line[f"{name}{end}"] / unit for end in ("", "_low", "_high"))
-        texts.append(with_interval(value, low, high, signed=name == "difference"))
+        texts.append(interval_text(line, name, unit, signed=name == "difference"))
     return [clean(text) for text in (*texts, scaled(line["parameters_count"]))]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bench.api.selector import parse
 from reports.blocks import NO_VALUE, Column, Entry, Table
 from reports.contests import Contest
-from reports.numbers import with_interval
+from reports.numbers import Seen, with_interval
 from results.frame import final_values, scores
 from results.statistics import paired_difference, t_interval
 
@@ -104,7 +104,7 @@ def _row(line: Line, reference: Line | None) -> tuple[Entry, ...]:
         Entry(text=line.network),
         Entry(text=_given(line.contest)),
         Entry(text=line.contest.catalog.label(line.variant)),
-        Entry(text=with_interval(mean.estimate, mean.low, mean.high), sort=mean.estimate),
+        Entry(text=line.contest.score_text(line.variant), sort=mean.estimate),
         _difference(line, reference),
     )
 
@@ -131,5 +131,7 @@ def _difference(line: Line, reference: Line | None) -> Entry:
     seeds = sorted(line.by_seed.keys() & reference.by_seed.keys())
     pairs = [(line.by_seed[seed], reference.by_seed[seed]) for seed in seeds]
     found = paired_difference([mine for mine, _ in pairs], [other for _, other in pairs])
-    text = with_interval(found.estimate, found.low, found.high, signed=True)
+    unit = line.contest.catalog.metric(line.contest.metric).unit
+    seen = Seen.of(mine - other for mine, other in pairs)
+    text = with_interval(found.estimate, found.low, found.high, signed=True, unit=unit, seen=seen)
     return Entry(text=text, sort=found.estimate if seeds else "")

@@ -35,6 +35,7 @@ def readers(task: str) -> tuple[Entrant, ...]:
     return (
         Entrant(variant="dot"),
         Entrant(variant="dot", backbone="memn2n[width=32,hops=1]"),
+        Entrant(variant="uniform", backbone="memn2n[width=32,hops=1]"),
         Entrant(variant="additive"),
         Entrant(variant="sparsemax"),
         Entrant(

@@ -13,8 +13,9 @@ from torch import Tensor
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.task import Answer, Batch, Entrant, Sample, Scored, Sizes, Split, Task, Text
+from tasks._drawing import shown_to_networks
 from tasks._labels import label_scores, majority
-from tasks._scores import alignment_scores
+from tasks._scores import alignment_scores, strongest
 from tasks.sources.bucketing import bucketed_batches, pad_rows
 from tasks.sources.kept import Arrays, kept_arrays, pack, unpack
 from tasks.sources.tables import Table
@@ -112,9 +113,9 @@ def heaviest_segment(answers: Sequence[Answer]) -> float | None:
             continue
         count = int(segments.max()) + 1
         among = torch.zeros(len(segments), count).to(weights)
-        best = among.scatter_add(1, segments, weights[:, 0]).argmax(1)
+        best, points = strongest(among.scatter_add(1, segments, weights[:, 0]))
         true = segments.gather(1, gold[:, 0].argmax(1, keepdim=True)).squeeze(1)
-        hits += int((best == true).sum())
+        hits += int(((best == true) & points).sum())
         total += len(best)
     return hits / total if total else None
 
@@ -393,11 +394,12 @@ class DrawnTextTask(TextTask):
         return accuracy_baselines(*self.counted())
 
     def counted(self) -> tuple[list[Labelled], list[Labelled], int]:
-        """Twice as many training texts as the test has, the test, and the size of the vocabulary.
+        """As many training texts as a network sees, the test, and the size of the vocabulary.
 
         For baselines, which count words.
         """
-        train = self.draw(2 * self.evaluate, torch.Generator().manual_seed(self.seed))
+        count = shown_to_networks(type(self))
+        train = self.draw(count, torch.Generator().manual_seed(self.seed))
         return train, self._fixed("test"), self.sizes.source_vocabs[0]
 
     def showcase(self) -> Batch:

@@ -50,7 +50,9 @@ class AgNews(ReadTextTask):
         Entrant(variant="additive"),
         Entrant(variant="feed_forward"),
         Entrant(variant="max_pooling"),
+        Entrant(variant="last_state", backbone="pooling[embedding=32,encoder=uni_rnn]"),
         Entrant(variant="context_vector", backbone="pooling[embedding=32,encoder=embed]"),
+        Entrant(variant="uniform", backbone="pooling[embedding=32,encoder=embed]"),
     )
     presets = {
         "smoke": TaskPreset(

@@ -16,7 +16,7 @@ import torch
 from bench.api.config import Choices, Config
 from bench.api.errors import DataUnavailable, InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Anchor, Batch, Sizes, Split, TaskPreset
+from bench.api.task import Anchor, Batch, Entrant, Sizes, Split, TaskPreset
 from tasks._reading import ERROR, Asked, Reading, question_epochs, readers
 from tasks.sources.babi import load_babi
 from tasks.sources.tables import Row
@@ -28,7 +28,7 @@ SUBSETS = {
 }
 """`short`: stories that a small network reads in seconds."""
 HELD = 10
-"""Every tenth training question is kept for validation."""
+"""Every tenth training story of a task is kept for validation, with all its questions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +59,7 @@ class BabiConfig(Config):
     "task",
     "babi",
     config=BabiConfig,
+    revision=2,
     citation=Citation(text="Weston et al., 2015", url="https://arxiv.org/abs/1502.05698"),
 )
 class Babi(Reading):
@@ -84,7 +85,15 @@ class Babi(Reading):
             seconds=900.0,
         ),
     }
-    contest = readers("babi")
+    contest = (
+        *readers("babi"),
+        # the recurrent network without attention that memory is held against since Weston et al.
+        Entrant(
+            variant="last_state",
+            task="babi[joined=true]",
+            backbone="pooling[embedding=32,encoder=uni_rnn[cell=lstm]]",
+        ),
+    )
     anchors = (
         Anchor(
             what=(
@@ -159,14 +168,16 @@ class Babi(Reading):
         answers = {row["answer"]: [row["answer"]] for row in table.parts["train"]}
         self.words = Vocabulary.count((*told.values(), *answers.values()))
         self._known: dict[str, list[int]] = {}
-        train = [self._encode(row) for row in table.parts["train"]]
+        known: dict[bool, list[Asked]] = {held: [] for held in (False, True)}
+        for row in table.parts["train"]:
+            known[row["told"] % HELD == 0].append(self._encode(row))
         tests: dict[int, list[Asked]] = {number: [] for number in sorted(there)}
         for row in table.parts["test"]:
             if row["number"] in tests:
                 tests[row["number"]].append(self._encode(row))
         self._rows: dict[str, list[Asked]] = {
-            "train": [row for at, row in enumerate(train) if at % HELD],
-            "validation": train[::HELD],
+            "train": known[False],
+            "validation": known[True],
             "test": [row for rows in tests.values() for row in rows[: config.test or None]],
         }
         vocab = len(self.words)

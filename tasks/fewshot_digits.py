@@ -104,6 +104,7 @@ class FewshotDigits(Task):
         Entrant(variant="cosine"),
         Entrant(variant="gaussian_kernel"),
         Entrant(variant="linear_attention"),
+        Entrant(variant="last_state"),
         Entrant(variant="snail", backbone=SNAIL),
         Entrant(variant="uniform", backbone=SNAIL),
     )
@@ -134,10 +135,14 @@ class FewshotDigits(Task):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.notes["data"] = DIGITS_NOTE
-        self.chance = 1 / config.ways
         longest = config.ways * config.shots + config.asked
         self.sizes = Sizes((), FIRST + config.ways, longest, input_frames=SIDE * SIDE)
         self.counts = sorted({1, (1 + config.shots) // 2, config.shots})
+
+    @classmethod
+    def chance_of(cls, config: FewshotDigitsConfig) -> float:
+        """Any one class."""
+        return 1 / config.ways
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh episodes of training digits with every number of shots."""

@@ -62,6 +62,7 @@ class Imdb(ReadTextTask):
         Entrant(variant="feed_forward"),
         Entrant(variant="additive"),
         Entrant(variant="max_pooling"),
+        Entrant(variant="last_state"),
         Entrant(variant="context_vector", backbone=FLAT),
     )
     presets = {

@@ -57,7 +57,13 @@ class Parity(Diagnostic):
     True
     """
 
-    contest = (*ROSTER, Entrant(variant="scaled_dot", backbone="rnn_decoder[hidden=32]"))
+    contest = (
+        *ROSTER,
+        *(
+            Entrant(variant=name, backbone="rnn_decoder[hidden=32]")
+            for name in ("scaled_dot", "uniform")
+        ),
+    )
     presets = {
         "smoke": TaskPreset(
             options="parity[length=6,beyond=10,evaluate=32]",

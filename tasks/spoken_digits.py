@@ -6,7 +6,11 @@ attend and spell", https://arxiv.org/abs/1508.01211, and Chorowski et al., 2015,
 models for speech recognition", https://arxiv.org/abs/1506.07503.
 
 Deviations: strings are composed of single recordings, with 30 to 120 ms of silence between them:
-strings of the test of recordings of the test alone, so that no recording is heard in training.
+strings of the test of recordings of the test alone, so that no recording is heard in training. At
+the quick size the monotonic family has not learned where to stop: with its encoder, which hears
+from left to right, `scaled_dot` makes few errors and even `uniform` made fewer than they, in the
+one seed that was tried before. `none_state` and `location_aware` have an encoder that hears both
+ways, so they are not to be held against the monotonic family.
 """
 
 from dataclasses import dataclass
@@ -65,6 +69,9 @@ class SpokenDigits(SpeechTask):
     contest = (
         Entrant(variant="location_aware"),
         Entrant(variant="las"),
+        # what the encoder that hears from left to right costs, whatever attention does
+        Entrant(variant="scaled_dot", backbone=ONLINE),
+        Entrant(variant="uniform", backbone=ONLINE),
         Entrant(variant="raffel_monotonic", backbone=ONLINE),
         Entrant(variant="mocha", backbone=ONLINE),
         Entrant(variant="milk", backbone=ONLINE),

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from results.statistics.aggregates import Better
 from results.statistics.decisions import holm
 from results.statistics.intervals import Interval, PairedDifference, paired_difference, t_interval
+from results.statistics.pareto import Better
 
 Scores = Mapping[str, Mapping[int, float]]
 
@@ -17,8 +17,10 @@ class Ranked:
     """One line of a ranking."""
 
     rank: int
-    """1 is best; variants that the data cannot tell from the best of their group share a rank."""
+    """Place of the first line of its group, from 1; never better than that of a better mean."""
     variant: str
+    told_from_best: bool
+    """Whether the data tell it from the first line; of a line on a later rank they may not."""
     mean: Interval
     """Mean score over the seeds of this variant, with its t interval."""
     difference: PairedDifference | None
@@ -40,17 +42,20 @@ def rank(
     of tests over all pairs, because the best is chosen after looking: at most 1 - level of tables
     without a true difference hold any claim. Pairs with the baseline share half of that error.
 
-    A rank is opened by the best variant left, and joined by all others that are not separable
-    from it; so a noisy variant may stand before one with a better mean.
+    Lines are in the order of their means. A rank is opened by the best variant left, and goes
+    down to the first line that is separable from any line above it in that rank, so no two of a
+    rank are separable. A noisy variant further down may not be separable from the best either:
+    `told_from_best` says so, for its rank does not.
 
     Args:
-        scores: Score by seed of each variant, finite; a variant without scores is left out.
+        scores: Score by seed of each variant, finite; a variant without scores is left out. Equal
+            means keep the order that they have here.
         better: Which side is best.
         baseline: Variant that all others are compared with.
         level: Of the intervals and the claims.
 
     Returns:
-        Lines by rank, then by mean, best first.
+        Lines by mean, best first.
 
     Raises:
         ValueError: The baseline has no scores, or a score is not finite.
@@ -60,11 +65,12 @@ def rank(
         raise ValueError(f"baseline {baseline!r} has no scores; run it or name another baseline")
     sign = 1.0 if better == "higher" else -1.0
     means = {variant: t_interval([*by_seed.values()], level) for variant, by_seed in known.items()}
-    order = sorted(known, key=lambda variant: (-sign * means[variant].estimate, variant))
+    order = sorted(known, key=lambda variant: -sign * _rounded(means[variant].estimate))
     adjusted = _adjusted(known, baseline)
-    ranks = _ranks(order, {pair for pair, p in adjusted.items() if p < 1 - level})
+    separable = {pair for pair, p in adjusted.items() if p < 1 - level}
+    ranks = _ranks(order, separable)
     lines = []
-    for variant in sorted(order, key=lambda variant: (ranks[variant], order.index(variant))):
+    for variant in order:
         difference, p = None, math.nan
         if baseline is not None and variant != baseline:
             difference = _on_common_seeds(known[variant], known[baseline], level)
@@ -74,6 +80,7 @@ def rank(
             Ranked(
                 rank=ranks[variant],
                 variant=variant,
+                told_from_best=frozenset((order[0], variant)) in separable,
                 mean=means[variant],
                 difference=difference,
                 p_adjusted=p,
@@ -101,11 +108,17 @@ def _adjusted(scores: Scores, baseline: str | None) -> dict[frozenset[str], floa
     return {frozenset(pair): p for pair, p in zip(pairs, holm(p_values, weights), strict=True)}
 
 
+def _rounded(mean: float) -> float:
+    """Leave out what the order of a sum does to its last digits, which would break a tie."""
+    return float(f"{mean:.12g}")
+
+
 def _ranks(order: list[str], separable: set[frozenset[str]]) -> dict[str, int]:
     ranks: dict[str, int] = {}
-    left = order
-    while left:
-        group = [other for other in left if frozenset((left[0], other)) not in separable]
-        ranks.update(dict.fromkeys(group, len(ranks) + 1))
-        left = [other for other in left if other not in group]
+    group: list[str] = []
+    for place, variant in enumerate(order, start=1):
+        if any(frozenset((above, variant)) in separable for above in group):
+            group = []
+        group.append(variant)
+        ranks[variant] = ranks[group[0]] if len(group) > 1 else place
     return ranks

@@ -69,3 +69,11 @@ def test_examples_are_of_the_network_that_most_cells_share(tmp_path: Path) -> No
         write_json(folder / "artifacts" / f"{one.id}.json", {"notes": {"data": MIRROR}})
     (found,) = artifacts_of_one_seed(read_folder(folder)).values()
     assert found[BASE][0].record.id == records[1].id
+
+
+def test_a_caveat_of_a_task_stands_beneath_its_table(tmp_path: Path) -> None:
+    one = record(quality_cell(TASK, BASE, 0), "ok", quality_rows(TASK, VARIANTS[BASE], 0))
+    folder = write_run(tmp_path / "run", records=[one], tasks=[TASK])
+    write_json(folder / "artifacts" / f"{one.id}.json", {"notes": {"caveat": "The end is known."}})
+    text = render(folder).markdown.read_text(encoding="utf-8")
+    assert "\nThe end is known.\n" in text.split("| Rank", 1)[1].split("\n#", 1)[0]

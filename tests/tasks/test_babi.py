@@ -1,5 +1,6 @@
 """bAbI on an invented mirror: parts, words, what is absent."""
 
+import gzip
 import random
 import runpy
 from pathlib import Path
@@ -36,9 +37,23 @@ def test_counts_are_of_each_task(mirror):
     assert len(task.rows("train")) == 8 * 18
 
 
-def test_a_word_of_the_test_alone_is_unknown(mirror):
-    import gzip
+def test_no_story_is_both_in_training_and_in_validation(mirror):
+    """Questions of one story are all kept or all learned from."""
+    path = mirror / "babi" / "en-10k" / "qa1_invented_train.txt.gz"
+    lines = []
+    for story in range(30):
+        for question in range(5):
+            lines += [f"{2 * question + 1} Ada{story} went to room{question}."]
+            lines += [f"{2 * question + 2} Where is she? \troom{question}\t{2 * question + 1}"]
+    path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+    task = make(mirror, number=1)
+    learned, held = ({row.story[0][0] for row in task.rows(p)} for p in ("train", "validation"))
+    assert not learned & held
+    assert (len(learned), len(held)) == (27, 3)
+    assert len(task.rows("validation")) == 15
 
+
+def test_a_word_of_the_test_alone_is_unknown(mirror):
     path = mirror / "babi" / "en-10k" / "qa1_invented_test.txt.gz"
     text = "1 Ada went to the zeppelin.\n2 Where is Ada? \tzeppelin\t1\n"
     path.write_bytes(gzip.compress(text.encode()))

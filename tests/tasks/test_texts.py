@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from sklearn.metrics import roc_auc_score
 
 from bench.api import registry
 from bench.api.errors import InvalidConfig
@@ -20,6 +21,7 @@ from bench.plan import Request, quality_cell
 from bench.train.assemble import assemble
 from bench.train.evaluate import evaluate
 from bench.train.quality import train_cell
+from tasks._labels import ranking_scores
 from tasks._texts import PARTS, _digest, heaviest_segment, hide_words
 from tasks.hier_doc import ASSERTIONS, HEDGES
 from tasks.keyword_cls import TOPICS
@@ -134,6 +136,29 @@ def test_certain_and_wrong_ranks_last():
     assert values(task.score("test", wrong))["auroc"] == pytest.approx(0, abs=1e-6)
 
 
+def test_certain_errors_of_one_label_are_not_above_certain_answers_of_the_other():
+    task = make("task", parse("visits[evaluate=50]"), 0)
+    wrong = [replace(a, nll=40.0 * (a.batch.targets == 1)) for a in perfect(task)]
+    assert values(task.score("test", wrong))["auroc"] == 0.5, "all records are surely survived"
+
+
+def test_the_area_is_that_of_the_margins_whichever_label_is_the_positive_one():
+    task = make("task", parse("visits[evaluate=400]"), 0)
+    generator = torch.Generator().manual_seed(0)
+    answers, margins, true = [], [], []
+    for answer in perfect(task):
+        targets = answer.batch.targets
+        logits = 4.0 * torch.randn(*targets.shape, 2, generator=generator)
+        logits[..., 1] += 6.0 * targets
+        nll = -logits.log_softmax(-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+        answers.append(replace(answer, nll=nll))
+        margins += (logits[..., 1] - logits[..., 0]).flatten().tolist()
+        true += targets.flatten().tolist()
+    one, other = (values(ranking_scores(answers, label))["auroc"] for label in (1, 0))
+    assert one == pytest.approx(other, abs=1e-12)
+    assert one == pytest.approx(roc_auc_score(true, margins), abs=1e-3)
+
+
 def test_the_heaviest_sentence_is_that_of_the_largest_sum():
     task = make("task", parse("hier_doc[evaluate=1]"), 0)
     (answer,) = perfect(task)
@@ -148,6 +173,9 @@ def test_the_heaviest_sentence_is_that_of_the_largest_sum():
     weights = 0.4 * inside / inside.sum() + 0.6 * one_word
     assert heaviest_segment([replace(answer, weights=weights[:, None])]) == 0.0
     assert heaviest_segment([replace(answer, weights=None)]) is None
+    starts = torch.zeros_like(others).scatter(1, inside.argmax(1, keepdim=True), 1.0)
+    assert heaviest_segment([replace(answer, weights=(starts + one_word)[:, None])]) == 0.0
+    assert heaviest_segment([replace(answer, weights=torch.zeros_like(weights)[:, None])]) == 0.0
 
 
 def test_one_topic_is_meant_and_the_others_are_denied():

@@ -12,7 +12,15 @@ import torch
 
 from bench.api.errors import DataDamaged, InvalidConfig
 from bench.api.task import Answer
-from tasks._alignments import diagonal, error_rate, hard_links, ibm_model_1, model_links, off_by
+from tasks._alignments import (
+    diagonal,
+    error_rate,
+    hard_links,
+    ibm_model_1,
+    known_links,
+    model_links,
+    off_by,
+)
 from tasks.sources.word_alignment import load_word_alignment
 from tasks.sources.words import UNK
 from tasks.supervised_alignment import SupervisedAlignment, SupervisedAlignmentConfig
@@ -77,6 +85,30 @@ def test_the_largest_weight_on_the_end_of_the_source_is_no_link(mirror):
     assert not any(hard_links(Answer(batch, weights=weights), 0))
     found = plain(task.score("test", [Answer(batch, weights=weights)]))
     assert found["alignment_error_proportion"] == 1
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.1])
+def test_weights_that_are_all_alike_are_no_links_to_the_first_word(mirror, weight):
+    task = WordAlignment(WordAlignmentConfig(), 0, mirror)
+    answers = [
+        replace(answer, weights=torch.full_like(answer.weights, weight))
+        for answer in gold_answers(task)
+    ]
+    assert not any(links for answer in answers for links in hard_links(answer, 0))
+    found = plain(task.score("test", answers))
+    assert found["alignment_error_proportion"] == 1
+    assert found["alignment_match"] == 0
+
+
+def test_possible_links_are_known_to_who_asks_for_links_of_the_first_batches(mirror):
+    place = mirror / "word_alignment" / "awesome-align" / "enfr.gold"
+    lines = place.read_text().splitlines()
+    place.write_text("\n".join(line.replace("2-2", "2p2") for line in lines) + "\n")
+    task = WordAlignment(WordAlignmentConfig(pair="en_fr"), 0, mirror)
+    batches = task.evaluation("test")[:1]
+    known = known_links(task, [Answer(batch, weights=batch.gold) for batch in batches])
+    assert len(known) == len(batches[0].targets)
+    assert {(len(sure), len(possible - sure)) for sure, possible in known} == {(5, 1)}
 
 
 def test_the_error_rate_is_that_of_the_definition():
