@@ -21,6 +21,7 @@ from torch import Tensor
 from bench.api.task import Answer, Batch, Entrant, Metric, Sample, Scored, Sizes, Split, Task, Text
 from tasks._scores import ALIGNMENT_MATCH, strongest
 from tasks.sources.bucketing import bucketed_batches, pad_rows
+from tasks.sources.corpus import parts_note
 from tasks.sources.tables import Row
 from tasks.sources.word_alignment import Pair, load_word_alignment
 from tasks.sources.words import BOS, EOS, Vocabulary
@@ -114,6 +115,7 @@ class AlignedText(Task):
         ]
         self.note_fewer("train", config.train, len(short))
         self.rows = {**table.parts, "train": tuple(short[: config.train or None])}
+        self.notes["parts"] = parts_note(self.rows)
         self.source_words, self.target_words = (
             Vocabulary.count((row[side] for row in self.rows["train"]), config.vocab, least=2)
             for side in ("source", "target")

@@ -17,6 +17,7 @@ from tasks._drawing import shown_to_networks
 from tasks._labels import label_scores, majority
 from tasks._scores import alignment_scores, strongest
 from tasks.sources.bucketing import bucketed_batches, pad_rows
+from tasks.sources.corpus import parts_note
 from tasks.sources.kept import Arrays, kept_arrays, pack, unpack
 from tasks.sources.tables import Table
 from tasks.sources.words import BOS, SPECIAL_WORDS, UNK, Vocabulary
@@ -306,6 +307,7 @@ class ReadTextTask(ReadRows):
         longest = max(len(row.ids) for part in PARTS for row in self.parts[part])
         self.sizes = Sizes((len(self.vocabulary),), len(self.labels), longest)
         self.notes["data"] = table.note
+        self.notes["parts"] = parts_note(rows)
         self.notes["repeats"] = f"{dropped} training texts are left out that occur elsewhere too"
 
     def label_scores(self, answers: Sequence[Answer]) -> list[Scored]:

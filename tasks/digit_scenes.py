@@ -57,7 +57,7 @@ from tasks._scores import (
     scores_by_length,
 )
 from tasks._text_scores import BLEU
-from tasks.sources.digits import DIGITS_LICENSE, DIGITS_NOTE, SIDE
+from tasks.sources.digits import DIGITS_LICENSE, DIGITS_NOTE, SIDE, digits_parts
 
 POINTING = Metric(
     name="pointing_accuracy",
@@ -167,6 +167,7 @@ class DigitScenes(Task):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.notes["data"] = DIGITS_NOTE
+        self.notes["parts"] = digits_parts()
         self.canvas = config.cells * SIDE
         self.places = (self.canvas // config.patch) ** 2
         self.sizes = Sizes(

@@ -35,6 +35,7 @@ from tasks._texts import (
     area_baselines,
     label_batch,
 )
+from tasks.sources.corpus import parts_note
 from tasks.sources.mimic3_demo import load_mimic3_demo
 from tasks.sources.tables import Row
 from tasks.sources.words import Vocabulary
@@ -143,6 +144,7 @@ class Mimic3Demo(ReadRows):
             f"{len({stay['patient'] for stay in some})} patients"
             for part, some in parts.items()
         )
+        self.notes["parts"] = parts_note(parts)
 
     def label_scores(self, answers: Sequence[Answer]) -> list[Scored]:
         """Areas and accuracy."""

@@ -66,6 +66,9 @@ class NestingConfig(Config):
 class Nesting(Diagnostic):
     """Lists in lists; a closing bracket is answered with the value of what it closes.
 
+    There are few lists of depth 1, so training has seen most of those of the test. Lists that are
+    deeper than those of training tell the rule from memory.
+
     >>> task = Nesting(NestingConfig(depth=1, deeper=1, evaluate=1), seed=0)
     >>> batch = task.evaluation("validation")[0]
     >>> task.tokens(batch.inputs[0].tolist(), source=True)
@@ -75,6 +78,11 @@ class Nesting(Diagnostic):
     """
 
     axis = "difficulty"
+    seen_in_training = (
+        "At the quick size (seed 0) training has seen 226 of the 256 test lists of depth 1, 15 of "
+        "depth 2 and 1 of depth 3, but none that is deeper than those of training: the scores at "
+        "depth 1 may be memory, those beyond depth 3 are not."
+    )
     contest = (
         *ROSTER,
         *(

@@ -21,6 +21,7 @@ import torch
 from bench.api.registry import Citation, register
 from bench.api.task import Entrant, TaskPreset
 from tasks._speech import Recording, SpeechConfig, SpeechTask
+from tasks.sources.corpus import parts_note
 from tasks.sources.fsdd import DIGITS, RATE, load_fsdd
 
 ONLINE = "rnn_seq2seq[encoder=uni_rnn,hidden=96,embedding=48]"
@@ -88,6 +89,12 @@ class SpokenDigits(SpeechTask):
         self.config = config
         table = load_fsdd(data_dir)
         self.notes["data"] = table.note
+        self.notes["parts"] = parts_note(
+            {
+                part: [(row["label"], row["speaker"], row["take"]) for row in rows]
+                for part, rows in table.parts.items()
+            }
+        )
         parts = {
             part: [
                 Recording(torch.from_numpy(row["audio"]["array"]), row["label"], row["speaker"])

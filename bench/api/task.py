@@ -360,6 +360,9 @@ class TaskPreset:
     """CPU seconds of one cell of an ordinary variant on the reference machine."""
 
 
+SEEN = "seen in training"
+"""Note on examples of the test that training has seen."""
+
 GENERATED = "open (generated)"
 """Terms of data that are drawn here, by rule."""
 FEWER = "fewer rows"
@@ -395,6 +398,12 @@ class Task:
     """What it reads, by the names of the mirror's folders; nothing where it generates its data or
     takes them from a library."""
     data_license: ClassVar[str] = GENERATED
+    seen_in_training: ClassVar[str] = ""
+    """What of its test training has seen too, and what tells learning from memory all the same;
+    a sentence for the page of tasks and the report, empty where there is nothing to say."""
+    written_example: ClassVar[tuple[str, str]] = ("", "")
+    """Source and target of the first example of `showcase`, for pages that are made where the data
+    are not; empty where the data are in every mirror."""
     needs_download: ClassVar[bool] = False
     """Whether the data do not ship with the bench or a library."""
     sizes: Sizes
@@ -418,6 +427,8 @@ class Task:
         self.chance = self.chance_of(config)
         self.notes: dict[str, str] = {}
         """Facts a report prints beside the numbers: metric signatures, data hashes."""
+        if self.seen_in_training:
+            self.notes[SEEN] = self.seen_in_training
 
     def note_fewer(self, part: str, asked: int, found: int) -> None:
         """Note a part that has fewer rows than its option asks for, as a file cut short has.
