@@ -22,7 +22,8 @@ def ablation_table(
     Returns:
         Columns `task`, `base`, `unit`, `axis`, `value`, `variant`, `score` and `difference` with
         bounds and the extremes of their seeds (`score_min` and so on),
-        `p_adjusted` (Holm over the lines of one task and base), `red`.
+        `p_adjusted` (Holm over the lines of one task and base), `without_spread` (seeds say nothing
+        about the error of the difference), `red`.
 
     """
     known = Catalog.of(catalog)
@@ -58,6 +59,7 @@ def _ablation_lines(
             "variant": base,
             **bounds("score", means.get(base, NOTHING)),
             **bounds("difference", NOTHING),
+            "without_spread": False,
             "red": base in contest.red,
         }
     ]
@@ -73,6 +75,7 @@ def _ablation_lines(
                 "variant": name,
                 **bounds("score", means.get(name, NOTHING)),
                 **bounds("difference", differences[name]),
+                "without_spread": differences[name].without_spread,
                 "red": name in contest.red,
             }
         )

@@ -9,6 +9,7 @@ from reports.blocks import Block, Column, Entry, Section, Table, Text
 from reports.contests import Contest
 from reports.folder import RunFolder
 from reports.numbers import plain, probability
+from reports.summary import join
 from results.statistics import LEAST_VARIANTS, Agreement, holm, rank_agreement
 
 HOW_TO_READ = (
@@ -22,6 +23,8 @@ WIDE = (
     "With few variants the intervals are wide, and those of a bootstrap still too narrow; a pair "
     "without a small p says that nothing is known, not that the diagnostic is bad."
 )
+ALPHA = 0.05
+"""Largest adjusted p of a pair that is called shown."""
 
 
 def agreement_section(folder: RunFolder) -> Section | None:
@@ -40,7 +43,10 @@ def agreement_section(folder: RunFolder) -> Section | None:
     blocks: list[Block] = []
     count = f"{len(told)} pairs" if len(told) != 1 else "the one pair"
     if told:
-        blocks += [Text(HOW_TO_READ.format(count=count)), Text(WIDE), _table(told)]
+        adjusted = holm([agreement.p for _, _, agreement in told])
+        lines = sorted(zip(told, adjusted, strict=True), key=lambda line: -line[0][2].correlation)
+        blocks += [Text(_answer(lines)), Text(HOW_TO_READ.format(count=count)), Text(WIDE)]
+        blocks.append(_table(lines))
     else:
         blocks.append(Text(f"No pair of tasks shares {LEAST_VARIANTS} variants or more."))
     if few:
@@ -50,6 +56,36 @@ def agreement_section(folder: RunFolder) -> Section | None:
 
 
 Line = tuple[Contest, Contest, Agreement]
+Lines = list[tuple[Line, float]]
+"""Pairs with their adjusted p, best correlation first."""
+
+
+def _answer(lines: Lines) -> str:
+    """Which diagnostics predict which tasks, in words: those whose correlation has a small p."""
+    shown = [line for line, p in lines if p < ALPHA]
+    with_it = [line for line in shown if line[2].correlation > 0]
+    against = [line for line in shown if line[2].correlation < 0]
+    rest = len(lines) - len(with_it) - len(against)
+    said = [
+        f"Shown to predict: {_named(with_it)}."
+        if with_it
+        else "No diagnostic is shown to predict a task on real data."
+    ]
+    if against:
+        said.append(f"Shown to order variants the other way around: {_named(against)}.")
+    if rest:
+        other = "other " if shown else ""
+        pairs = f"{rest} pairs" if rest > 1 else "pair"
+        said.append(f"Of the {other}{pairs} nothing is known.")
+    return " ".join(said)
+
+
+def _named(found: list[Line]) -> str:
+    """Each diagnostic with the tasks that it tells something about."""
+    tasks: dict[str, list[str]] = {}
+    for one, other, _ in found:
+        tasks.setdefault(one.title, []).append(other.title)
+    return "; ".join(f"{name} for {join(others)}" for name, others in tasks.items())
 
 
 def _largest(found: list[Contest]) -> list[Contest]:
@@ -79,9 +115,7 @@ def _oriented(contest: Contest) -> dict[str, dict[int, float]]:
     }
 
 
-def _table(found: list[Line]) -> Table:
-    adjusted = holm([agreement.p for _, _, agreement in found])
-    lines = sorted(zip(found, adjusted, strict=True), key=lambda line: -line[0][2].correlation)
+def _table(lines: Lines) -> Table:
     return Table(
         key="agreement-table",
         title="Rank correlation of diagnostics with tasks on real data",

@@ -51,8 +51,6 @@ def without_levels(contest: Contest) -> dict[str, Interval]:
 
 def level_text(level: Interval) -> str:
     """A value that only differs between seeds where the data do."""
-    if level.count < 2 or level.high == level.low:
-        return plain(level.estimate)
     if digits_for(level.half_width) > 4:
         return plain(level.estimate)
     return with_interval(level.estimate, level.low, level.high)

@@ -17,7 +17,14 @@ from reports.tables import timed
 from results.frame import curve, final_values, scores
 from results.statistics import Interval, pareto_front, t_interval
 
-BANDS = "Bands are 95% t intervals over seeds; a line without a band has one seed."
+BANDS = (
+    "Bands are 95% t intervals over seeds; a line without a band has one seed, or seeds that do "
+    "not differ."
+)
+ENDED = (
+    "A seed that ended before others, at the score that ends training or at the end of its time, "
+    "keeps its last value in the mean."
+)
 MOST_PANELS = 12
 DRAWN = ("forward_time_ms", "forward_backward_time_ms", "decode_step_time_ms", "peak_memory_bytes")
 
@@ -57,7 +64,7 @@ def learning_section(folder: RunFolder, legend: Legend) -> Section:
     words = {
         "title": "Learning curves",
         "description": "Validation score of each variant against training steps and CPU time.",
-        "caption": f"Validation score against steps (left) and CPU time (right). {BANDS}",
+        "caption": f"Validation score against steps (left) and CPU time (right). {BANDS} {ENDED}",
     }
     none = "No learning curve was stored."
     return _figures("learning", "Learning curves", words, content, legend, none=none, columns=2)

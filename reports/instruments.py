@@ -18,8 +18,9 @@ def instruments_section(folder: RunFolder) -> Section | None:
     if rows.empty:
         return None
     lead = Text(
-        "Means over seeds with a 95% t interval; each instrument looked at the test examples of "
-        "every model. A refused line says why an instrument has nothing to look at."
+        "Means over seeds with a 95% t interval, where seeds differ; each instrument looked at the "
+        "test examples of every model. A refused line says why an instrument has nothing to look "
+        "at."
     )
     groups = rows.assign(looked=rows["protocol"].map(_instrument)).groupby(["task", "looked"])
     tables: list[Block] = [

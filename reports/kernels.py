@@ -4,6 +4,7 @@ Drawn as Zhang et al., 2023, "Dive into deep learning", https://d2l.ai, section 
 Nadaraya-Watson estimate: the wider the kernel, the flatter the curve.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import Any
@@ -137,7 +138,7 @@ def _means(contest: Contest, metric: str) -> dict[str, Interval]:
 
 def _line(name: str, points: Sweep, means: dict[str, Interval]) -> Line:
     here = [means[variant] for _, variant in points]
-    bounded = [mean if mean.count > 1 else None for mean in here]
+    bounded = [mean if math.isfinite(mean.half_width) else None for mean in here]
     return Line(
         name=name,
         x=tuple(x for x, _ in points),

@@ -8,6 +8,12 @@ from reports.blocks import NO_VALUE, Entry, clean
 from reports.contests import Contest
 from reports.folder import Outcome, RunFolder
 
+NO_SPREAD = (
+    "The same in every seed but for rounding, which is no measure of its error: it has no "
+    "interval, and the p of such a difference is that of the sign test (0.25 for three seeds, "
+    "before Holm's correction)."
+)
+
 
 @dataclass
 class Notes:

@@ -14,7 +14,7 @@ from reports.data import mixed_data
 from reports.families import families, family_key, family_title, members
 from reports.folder import RunFolder
 from reports.measures import NOT_RANKED, measures, other_metrics, parts
-from reports.notes import Notes, why_no_score, why_no_speed
+from reports.notes import NO_SPREAD, Notes, why_no_score, why_no_speed
 from reports.numbers import between, percent, probability, scaled
 from reports.tables import interval_text, legend_of_marks
 from reports.withheld import withheld_tables
@@ -180,6 +180,8 @@ def _row(
     why = why_no_score(folder, contest, variant)
     if line["seeds"] == 1 < contest.most_seeds:
         why = f"{why} {line['variant']} has one seed, so no interval is known.".strip()
+    if variant in contest.means and contest.means[variant].without_spread:
+        why = f"{why} {NO_SPREAD}".strip()
     if math.isnan(line["score"]):
         score = notes.hole(why or f"{line['variant']} has no score.")
     else:
@@ -199,7 +201,7 @@ def _row(
         lambda: _rank_entry(contest, line, notes),
         lambda: name,
         lambda: score,
-        lambda: _difference(contest, line),
+        lambda: _difference(contest, line, notes),
         lambda: p_value,
         *(partial(_cost, folder, contest, line, cost, notes) for cost in COSTS),
         lambda: _parameters(contest, line, notes),
@@ -225,12 +227,15 @@ def _rank_entry(contest: Contest, line: dict[Any, Any], notes: Notes) -> Entry:
     return Entry(text=NO_VALUE, sort="")
 
 
-def _difference(contest: Contest, line: dict[Any, Any]) -> Entry:
+def _difference(contest: Contest, line: dict[Any, Any], notes: Notes) -> Entry:
     if line["selector"] == contest.baseline:
         return Entry(text="baseline", sort=0.0)
     if math.isnan(line["difference"]):
         return Entry(text=NO_VALUE, sort="")
-    return Entry(text=interval_text(line, "difference", signed=True), sort=line["difference"])
+    found = contest.compared[str(line["selector"])].difference
+    note = notes.number(NO_SPREAD) if found is not None and found.without_spread else 0
+    text = interval_text(line, "difference", signed=True)
+    return Entry(text=text, sort=line["difference"], note=note)
 
 
 def _cost(

@@ -122,7 +122,9 @@ def _verdict(line: dict[Any, Any], notes: Notes, baseline: str) -> list[Entry]:
     if math.isfinite(noise):
         control = Entry(text=f"±{plain(100 * noise)}", sort=noise)
     else:
-        control = notes.hole(f"{line['name']}: too few rounds of the A/A control, so no claim.")
+        control = notes.hole(
+            f"{line['name']}: too few rounds of the A/A control, or none that differ, so no claim."
+        )
     verdict = str(line["verdict"]) or NO_VALUE
     if line["variant"] == baseline and line["verdict"]:
         verdict = "baseline"

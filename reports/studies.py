@@ -15,7 +15,7 @@ from reports.catalog import Catalog
 from reports.contests import Contest
 from reports.figures import Legend, Line, Panel, panels
 from reports.folder import Outcome, RunFolder
-from reports.notes import Notes, why_no_score
+from reports.notes import NO_SPREAD, Notes, why_no_score
 from reports.numbers import plain, probability
 from reports.tables import interval_text
 
@@ -67,11 +67,13 @@ def _ablation_row(
     if math.isnan(line["score"]):
         score = notes.hole(why_no_score(folder, contest, variant))
     else:
-        score = Entry(text=interval_text(line, "score"), sort=line["score"])
+        note = notes.number(NO_SPREAD) if contest.means[variant].without_spread else 0
+        score = Entry(text=interval_text(line, "score"), sort=line["score"], note=note)
     difference = p = empty
     if not (math.isnan(line["difference"]) or line["red"] or red):
         text = interval_text(line, "difference", signed=True)
-        difference = Entry(text=text, sort=line["difference"])
+        note = notes.number(NO_SPREAD) if line["without_spread"] else 0
+        difference = Entry(text=text, sort=line["difference"], note=note)
         if folder.catalog.ranks:
             p = Entry(text=probability(line["p_adjusted"]), sort=line["p_adjusted"])
     return (

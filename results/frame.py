@@ -1,13 +1,12 @@
 """Rows of run folders as one tidy pandas frame, and the tables that reports make of it."""
 
-import os
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from results.ledger import newest_by_id
 from results.row import Record
@@ -19,7 +18,6 @@ __all__ = [
     "COLUMNS",
     "SETTING",
     "curve",
-    "export_parquet",
     "final_values",
     "growth_exponents",
     "load",
@@ -125,22 +123,6 @@ def _lines(
         yield {**common, **_EMPTY}
 
 
-def export_parquet(frame: pd.DataFrame, path: Path | str) -> Path:
-    """Write the frame as one Parquet file, replacing an old one as a whole.
-
-    Write it anew from the ledger each time: readers of several Parquet files drop columns that
-    the first file lacks.
-    """
-    path = Path(path)
-    draft = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        frame.to_parquet(draft, index=False)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-    return path
-
-
 def final_values(
     frame: pd.DataFrame, metric: str, split: str = "test", kind: str = "quality"
 ) -> pd.DataFrame:
@@ -185,6 +167,10 @@ def curve(frame: pd.DataFrame, metric: str, axis: str) -> pd.DataFrame:
 
     On `cpu_s` seeds never meet at the same x: there the n-th points are averaged, x included.
 
+    A cell that ended before others of its setting, because it reached its threshold or the end of
+    its budget, keeps its last value on `step` and `cpu_s`: an average of those alone that go on
+    would be one of the failures.
+
     Args:
         frame: From `load`.
         metric: Name of the metric.
@@ -192,29 +178,51 @@ def curve(frame: pd.DataFrame, metric: str, axis: str) -> pd.DataFrame:
 
     Returns:
         Columns `SETTING`, `split`, `x`, `mean`, `low`, `high` (95% t interval over seeds,
-        infinite for one seed) and `seeds`, ordered by x within each setting.
+        infinite for one seed and for seeds without spread) and `seeds`, ordered by x within each
+        setting.
     """
     chosen = _ok(frame, metric, axis)
     point = ["cell", *SETTING, "seed", "split", "x"]
     single = chosen.groupby(point, sort=False)[["value"]].median().reset_index()
-    single = single.sort_values("x", kind="stable")
     keys = [*SETTING, "split"]
-    order = single.groupby(["cell", "split"]).cumcount() if axis == "cpu_s" else single["x"]
     lines = []
-    for key, group in single.assign(order=order).groupby([*keys, "order"], sort=False):
-        bounds = t_interval(group["value"].to_numpy(dtype=np.float64))
-        lines.append(
-            {
-                **dict(zip(keys, key, strict=False)),
-                "x": float(group["x"].mean()),
-                "mean": bounds.estimate,
-                "low": bounds.low,
-                "high": bounds.high,
-                "seeds": bounds.count,
-            }
-        )
+    for key, group in single.groupby(keys, sort=False):
+        for x, values in _points(group.sort_values("x", kind="stable"), axis):
+            bounds = t_interval(values)
+            lines.append(
+                {
+                    **dict(zip(keys, key, strict=True)),
+                    "x": x,
+                    "mean": bounds.estimate,
+                    "low": bounds.low,
+                    "high": bounds.high,
+                    "seeds": bounds.count,
+                }
+            )
     table = pd.DataFrame(lines, columns=[*keys, "x", "mean", "low", "high", "seeds"])
     return table.sort_values([*keys, "x"], kind="stable", ignore_index=True)
+
+
+def _points(group: pd.DataFrame, axis: str) -> Iterator[tuple[float, NDArray[np.float64]]]:
+    """Each x of one setting, with the values that its cells have there."""
+    cells = group.groupby("cell", sort=False)
+    columns = [part[["x", "value"]].to_numpy(dtype=np.float64).T for _, part in cells]
+    if axis == "cpu_s":
+        count = np.arange(1, 1 + max(x.size for x, _ in columns))
+        # where a cell that has ended would be, had it gone on at its pace: the mean over those
+        # that go on could jump back
+        x = np.mean([np.append(x, x[-1] / x.size * count[x.size :]) for x, _ in columns], axis=0)
+        table = [np.append(y, np.full(count.size - y.size, y[-1])) for _, y in columns]
+    else:
+        x = np.unique(np.concatenate([x for x, _ in columns]))
+        # beyond its end a cell keeps its value; the clock may have ended it between two points of
+        # the others
+        table = [np.interp(x, mine, y, left=np.nan) for mine, y in columns]
+    if axis not in ("step", "cpu_s"):
+        known = zip(columns, table, strict=True)
+        table = [np.where(np.isin(x, mine), values, np.nan) for (mine, _), values in known]
+    for place, line in zip(x, np.transpose(table), strict=True):
+        yield float(place), line[np.isfinite(line)]
 
 
 def missing(frame: pd.DataFrame) -> pd.DataFrame:

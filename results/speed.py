@@ -48,7 +48,8 @@ def speed_summary(frame: pd.DataFrame) -> pd.DataFrame:
         lengths), `length` and `metric`, then
         `median`, `q10`, `q90`: of all rounds, in the unit of the metric; `rounds`, `processes`;
         `ratio`, `ratio_low`, `ratio_high`: value over the reference of the same round, as
-        exp(mean log ratio) with a 95% t interval; NaN in (0, inf) without a reference;
+        exp(mean log ratio) with a 95% t interval; NaN in (0, inf) without a reference, and
+        (0, inf) around a ratio without spread;
         `aa_half_width`: how far from 1 the reference timed twice may be, as a fraction (the
         farther end of its interval); inf without a control;
         `verdict`: FAST, SLOW, SAME or AMBIGUOUS for times; empty for all else.
@@ -119,8 +120,8 @@ def _summarize(group: pd.DataFrame) -> dict[str, object]:
     value, reference, sham = (_floats(group[name]) for name in ("value", REFERENCE, SHAM))
     cells = group["cell"].to_numpy()
     logs = _unit_logs(value, reference, cells)
-    bounds = exp_interval(t_interval(logs))
-    noise = exp_interval(t_interval(_unit_logs(sham, reference, cells)))
+    bounds = exp_interval(t_interval(logs, scale=1.0))
+    noise = exp_interval(t_interval(_unit_logs(sham, reference, cells), scale=1.0))
     aa_half_width = max(abs(noise.low - 1), abs(noise.high - 1))
     timed = str(group["metric"].iloc[0]).endswith("_time_ms") and bool(len(logs))
     return {

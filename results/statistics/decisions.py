@@ -7,13 +7,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
-from results.statistics.intervals import (
-    finite,
-    standard_error,
-    t_interval,
-)
+from results.statistics.intervals import finite, largest, p_above, t_interval
 
 Verdict = Literal["FAST", "SLOW", "SAME", "AMBIGUOUS"]
 
@@ -51,26 +46,21 @@ class Equivalence:
 
     p: float
     """Of "the true difference is at least the margin, either way"."""
-    p_not_worse: float
-    """Of "the true difference is -margin or less": small means no worse than the margin."""
     count: int
 
     def holds(self, alpha: float = 0.05) -> bool:
         """Whether the difference is shown to lie inside the margin."""
         return self.p < alpha
 
-    def not_worse(self, alpha: float = 0.05) -> bool:
-        """Whether a loss of the whole margin is excluded; for variants that cost less."""
-        return self.p_not_worse < alpha
-
 
 def equivalence(differences: Sequence[float] | NDArray[np.float64], margin: float) -> Equivalence:
     """Test whether the mean of paired differences lies inside +-margin (TOST).
 
     "Not significantly different" with few seeds says nothing; this says "the same", or nothing.
+    Differences without spread are decided by the sign test, which needs five of them at 5%.
 
     Args:
-        differences: One per pair, oriented so that larger is better; finite.
+        differences: One per pair; finite.
         margin: Largest difference without practical meaning, in their unit, > 0, fixed before
             the run.
 
@@ -83,18 +73,9 @@ def equivalence(differences: Sequence[float] | NDArray[np.float64], margin: floa
     if not margin > 0:
         raise ValueError(f"margin must be positive, got {margin}")
     data = finite(differences)
-    if data.size < 2:
-        return Equivalence(p=1.0, p_not_worse=1.0, count=data.size)
-    above = _p_greater(data, -margin)
-    below = _p_greater(-data, -margin)
-    return Equivalence(p=max(above, below), p_not_worse=above, count=data.size)
-
-
-def _p_greater(data: NDArray[np.float64], mean: float) -> float:
-    excess, error = float(data.mean()) - mean, standard_error(data)
-    if error == 0:
-        return 0.0 if excess > 0 else 1.0
-    return float(special.stdtr(data.size - 1, -excess / error))
+    scale = max(margin, largest(data))
+    p = max(p_above(side, -margin, scale) for side in (data, -data))
+    return Equivalence(p=p, count=data.size)
 
 
 def speed_verdict(
@@ -105,7 +86,8 @@ def speed_verdict(
     """Say whether a variant is faster or slower than the reference, or admit not to know.
 
     FAST or SLOW needs the whole t interval outside max(1%, 2 x `aa_half_width`); SAME needs both
-    the variant and the A/A control shown to lie within 2%; everything else is AMBIGUOUS.
+    the variant and the A/A control shown to lie within 2%; everything else is AMBIGUOUS, ratios
+    without any spread included, which no clock gives.
 
     Args:
         log_ratios: log(time / time of the reference), one per independent round or process.
@@ -116,7 +98,7 @@ def speed_verdict(
     if not math.isfinite(aa_half_width):
         return "AMBIGUOUS"
     silent = math.log1p(max(SPEED_FLOOR, 2 * aa_half_width))
-    bounds = t_interval(log_ratios, level)
+    bounds = t_interval(log_ratios, level, scale=1.0)
     if bounds.high < -silent:
         return "FAST"
     if bounds.low > silent:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from results.statistics.aggregates import Better
 from results.statistics.decisions import holm
 from results.statistics.intervals import Interval, PairedDifference, paired_difference, t_interval
+from results.statistics.pareto import Better
 
 Scores = Mapping[str, Mapping[int, float]]
 

@@ -4,18 +4,23 @@ import csv
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from synthetic import BASE, catalog, quality_cell, record
 from synthetic_families import DIGITS, REVERSAL, TRANSLATION, write_families
 from synthetic_run import write_run
 
+from reports.agreement import Line, _answer
+from reports.contests import Contest
 from reports.export import export_tables
 from reports.families import verdict
 from reports.folder import RunFolder, read_folder
 from reports.render import RenderedReport, render
 from results.frame import curve
 from results.row import BASELINE_AXIS, Row
+from results.statistics import Agreement
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +158,58 @@ def test_diagnostics_are_correlated_with_real_tasks(text: str) -> None:
     assert len([row for row in rows if "| translation |" in row and "[" in row]) == 2
     # a better loss is a lower one, so the order is the same on both
     assert re.search(r"\| recall \| translation \| 7 \| (0\.[6-9]\d|1\.00) \\\[", part)
+
+
+def contest(title: str) -> Contest:
+    return cast(Contest, SimpleNamespace(title=title))
+
+
+def pair(one: str, other: str, correlation: float, p: float) -> tuple[Line, float]:
+    found = Agreement(correlation=correlation, low=-1, high=1, p=p, variants=7)
+    return (contest(one), contest(other), found), p
+
+
+def test_the_section_says_in_words_which_diagnostics_predict_what() -> None:
+    nothing = [pair(f"diagnostic {at}", "imdb", -0.2, 0.9) for at in range(31)]
+    shown = pair("oov_copy", "django", 0.9, 0.049)
+    assert _answer([shown, *nothing]) == (
+        "Shown to predict: oov_copy for django. Of the other 31 pairs nothing is known."
+    )
+    more = [
+        shown,
+        pair("recall", "imdb", 0.9, 0.01),
+        pair("oov_copy", "aeslc", 0.8, 0.02),
+        pair("chains", "imdb", -0.9, 0.03),
+        pair("chains", "aeslc", 0.99, 0.05),
+    ]
+    assert _answer(more) == (
+        "Shown to predict: oov_copy for django and aeslc; recall for imdb. "
+        "Shown to order variants the other way around: chains for imdb. "
+        "Of the other pair nothing is known."
+    )
+
+
+def test_the_section_says_so_where_no_diagnostic_predicts_anything() -> None:
+    nothing = [pair("recall", "imdb", 0.3, 0.4), pair("chains", "imdb", 0.8, 0.06)]
+    assert _answer(nothing) == (
+        "No diagnostic is shown to predict a task on real data. Of the 2 pairs nothing is known."
+    )
+    against = [pair("chains", "imdb", -0.8, 0.04)]
+    assert _answer(against) == (
+        "No diagnostic is shown to predict a task on real data. "
+        "Shown to order variants the other way around: chains for imdb."
+    )
+
+
+def test_the_answer_is_that_of_the_table(text: str) -> None:
+    part = text.partition("## Which diagnostics predict tasks on real data")[2].partition("\n## ")[
+        0
+    ]
+    rows = [line.split(" | ") for line in part.splitlines() if " | translation | " in line]
+    for name, _, _, _, p, *_ in rows:
+        small = p.startswith("&lt;") or float(p.strip(" |")) < 0.05
+        answer = part.strip().splitlines()[0]
+        assert (f"{name.removeprefix('| ')} for translation" in answer) == small, (answer, p)
 
 
 def test_pairs_with_few_shared_variants_are_counted(text: str) -> None:

@@ -9,8 +9,9 @@ from synthetic_families import BETAS, write_families
 
 from bench.shows import report
 from reports.folder import read_folder
-from reports.kernels import kernel_figures
+from reports.kernels import _line, kernel_figures
 from reports.pictures import write_figures
+from results.statistics import t_interval
 from results.store import NotARunFolder
 
 SENTENCES = ("reversal", "recall", "translation")
@@ -42,6 +43,13 @@ def test_kernels_stand_in_the_order_of_their_bandwidths(families: Path) -> None:
     _, maps = kernel_figures(read_folder(families))
     assert re.findall(r">bandwidth ([\d.]+)<", maps.svg) == ["1", "0.5", "0.25"]
     assert "a whole curve" in maps.title
+
+
+def test_a_fixed_kernel_whose_seeds_are_copies_has_no_band() -> None:
+    means = {"narrow": t_interval([2.5, 2.5, 2.5]), "wide": t_interval([1.0, 2.0, 3.0])}
+    line = _line("gaussian", [(0.5, "narrow"), (1.0, "wide")], means)
+    assert line.low[0] == line.y[0] == line.high[0] == 2.5
+    assert line.low[1] < line.y[1] < line.high[1] < 10
 
 
 def test_kernels_of_a_red_certificate_are_not_drawn(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What a report may claim, publish and leave out."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +85,50 @@ def test_ties_share_a_rank_and_one_seed_has_no_interval(tmp_path: Path) -> None:
     assert "One seed each, so nothing can be told apart" in text
 
 
+def test_one_token_in_each_seed_is_no_claim_and_says_so(tmp_path: Path) -> None:
+    levels = {BASE: 1023 / 1024, "scaled_dot": 1.0, "shaw_rpr": 0.5}
+    records = [
+        scored(name, seed, level + 0.001 * seed * (name == "shaw_rpr"))
+        for name, level in levels.items()
+        for seed in range(3)
+    ]
+    folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
+    text = render(folder).markdown.read_text(encoding="utf-8")
+    assert "Nothing is shown to be better than bahdanau." in text
+    assert "Worse: shaw_rpr." in text
+    (row,) = [line for line in text.splitlines() if line.startswith("| 1= | [scaled_dot]")]
+    assert "| **1.00** <sup>1</sup> | +0.000977 <sup>1</sup> | 0.25 |" in row
+    assert text.partition("## Ablations")[0].count("that of the sign test (0.25 for three") == 1
+    (other,) = [line for line in text.splitlines() if "| shaw_rpr" in line and "±" in line]
+    assert "<sup>" not in other.partition("±")[0]
+    table = ranked_table(load(folder), catalog(), {}).set_index("selector")
+    assert math.isinf(table.loc["scaled_dot", "difference_high"])
+    (csv,) = [path for path in export_tables(folder, tmp_path / "out") if path.name == "ranked.csv"]
+    line = pd.read_csv(csv).set_index("selector").loc["scaled_dot"]
+    assert line[["difference_low", "difference_high", "score_low"]].isna().all()
+
+
+def test_a_change_that_does_the_same_in_each_seed_has_a_note_in_the_ablation(
+    tmp_path: Path,
+) -> None:
+    records = [
+        scored(name, seed, level + 0.01 * seed)
+        for name, level in {BASE: 0.5, "scaled_dot": 0.25}.items()
+        for seed in range(3)
+    ]
+    folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
+    text = render(folder).markdown.read_text(encoding="utf-8")
+    part = text.partition("## Ablations")[2].partition("\n## ")[0]
+    assert "| -0.250 <sup>1</sup> | 0.25 |" in part
+    assert "that of the sign test" in part
+
+
 def test_a_single_seed_beside_several_has_a_mark_and_no_rank(tmp_path: Path) -> None:
     low, high = {BASE: 0.5}, {"scaled_dot": 0.8, "shaw_rpr": 0.82}
+    # differences without spread would be no evidence
+    bend = {BASE: 1e-4, "scaled_dot": 0.0, "shaw_rpr": -1e-4}
     records = [
-        scored(name, seed, level + 0.001 * seed + 1e-4 * seed * seed * (name == BASE))
+        scored(name, seed, level + 0.001 * seed + bend[name] * seed * seed)
         for name, level in (low | high).items()
         for seed in range(5)
     ]

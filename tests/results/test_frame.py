@@ -164,6 +164,74 @@ def test_a_curve_over_cpu_time_averages_the_nth_points(run):
     assert bahdanau["mean"].tolist() == pytest.approx([0.25, 0.5, 0.75])
 
 
+def validated(values: Iterable[float], pace: float = 1.0, last: float | None = None) -> list[Row]:
+    """A validation curve, a point every 10 steps; the clock may end it at the step `last`."""
+    steps = [10.0 * at for at, _ in enumerate(values, start=1)]
+    if last is not None:
+        steps[-1] = last
+    points = [(step, pace * step, value) for step, value in zip(steps, values, strict=True)]
+    return [
+        Row(metric="accuracy", value=value, axis=axis, x=x, split="validation")
+        for step, seconds, value in points
+        for axis, x in (("step", step), ("cpu_s", seconds))
+    ]
+
+
+@pytest.fixture
+def stopped(tmp_path):
+    """One seed reaches the threshold at once, one later, and one never learns."""
+    return frames.load(
+        write(
+            tmp_path / "stopped",
+            [
+                record("dot", 0, validated([0.4, 1.0], pace=3.0)),
+                record("dot", 1, validated([0.2, 0.4, 1.0])),
+                record("dot", 2, validated([0.2, 0.2, 0.2, 0.2])),
+            ],
+        )
+    )
+
+
+def test_a_seed_that_stopped_at_its_threshold_stays_in_the_average(stopped):
+    curve = frames.curve(stopped, "accuracy", "step")
+    assert curve["x"].tolist() == [10, 20, 30, 40]
+    assert curve["seeds"].tolist() == [3, 3, 3, 3]
+    # of those that go on: 0.27, 0.53, 0.6, 0.2
+    assert curve["mean"].tolist() == pytest.approx([0.8 / 3, 1.6 / 3, 2.2 / 3, 2.2 / 3])
+
+
+def test_over_cpu_time_a_seed_that_stopped_keeps_its_value_and_its_pace(stopped):
+    curve = frames.curve(stopped, "accuracy", "cpu_s")
+    assert curve["x"].tolist() == pytest.approx([50 / 3, 100 / 3, 50, 200 / 3])
+    assert curve["mean"].tolist() == pytest.approx([0.8 / 3, 1.6 / 3, 2.2 / 3, 2.2 / 3])
+    assert curve["seeds"].tolist() == [3, 3, 3, 3]
+
+
+def test_a_seed_that_the_clock_ended_between_two_points_is_no_point_of_its_own(tmp_path):
+    runs = [
+        record("dot", 0, validated([0.1, 0.3], last=15.0)),
+        record("dot", 1, validated([0.5, 0.7, 0.9])),
+    ]
+    curve = frames.curve(frames.load(write(tmp_path / "ended", runs)), "accuracy", "step")
+    assert curve["x"].tolist() == [10, 15, 20, 30]
+    assert curve["mean"].tolist() == pytest.approx([0.3, 0.45, 0.5, 0.6])
+    assert curve["seeds"].tolist() == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize("axis", ["length", "hops"])
+def test_a_part_of_the_test_that_a_seed_did_not_see_is_not_made_up(tmp_path, axis):
+    def by_part(values: Iterable[float]) -> list[Row]:
+        return [
+            Row(metric="accuracy", value=value, axis=axis, x=8.0 * at, split="test")
+            for at, value in enumerate(values, start=1)
+        ]
+
+    runs = [record("dot", 0, by_part([0.9, 0.8])), record("dot", 1, by_part([0.7]))]
+    curve = frames.curve(frames.load(write(tmp_path / "parts", runs)), "accuracy", axis)
+    assert curve["seeds"].tolist() == [2, 1]
+    assert curve["mean"].tolist() == pytest.approx([0.8, 0.8])
+
+
 def test_one_seed_has_a_curve_with_an_infinite_interval(run):
     curve = frames.curve(frames.load(run), "accuracy", "length")
     dot = curve[curve["variant"] == "dot"]
@@ -175,15 +243,6 @@ def test_missing_lists_each_cell_once_with_its_reason(run):
     holes = frames.missing(frames.load(run))
     assert holes["status"].tolist() == ["diverged", "refused"]
     assert holes["detail"].tolist() == ["dot has no cross form.", "linear has no cross form."]
-
-
-def test_parquet_keeps_every_value_and_leaves_no_draft(run, tmp_path):
-    frame = frames.load(run)
-    path = frames.export_parquet(frame, tmp_path / "rows.parquet")
-    pd.testing.assert_frame_equal(pd.read_parquet(path), frame)
-    frames.export_parquet(frame.head(1), path)
-    assert len(pd.read_parquet(path)) == 1
-    assert [found.name for found in tmp_path.glob("*rows*")] == ["rows.parquet"]
 
 
 def test_the_frame_survives_a_damaged_ledger(run):

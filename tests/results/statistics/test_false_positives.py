@@ -43,6 +43,42 @@ def test_a_ranking_without_a_true_difference_makes_any_claim_in_five_percent(
     assert claims / experiments <= at_most(0.05, experiments)
 
 
+@pytest.mark.parametrize(
+    ("misses", "variants", "seeds", "experiments"),
+    [(0.5, 6, 3, 1000), (1, 6, 3, 1000), (2, 6, 3, 1000), (1, 2, 3, 2000), (1, 6, 5, 1000)],
+)
+def test_scores_of_a_few_missed_tokens_make_any_claim_in_five_percent(
+    misses, variants, seeds, experiments
+):
+    """Equal variants near the ceiling: one token of 1024 in each seed is soon a difference.
+
+    With p = 0 for differences without spread, 13% to 20% of the tables of six variants and three
+    seeds held a claim.
+    """
+    draw, claims = np.random.default_rng(int(1000 * misses) + variants * seeds), 0
+    for _ in range(experiments):
+        table = 1 - draw.poisson(misses, size=(variants, seeds)) / 1024
+        scores = {f"v{row}": dict(enumerate(line.tolist())) for row, line in enumerate(table)}
+        lines = rank(scores, "higher", baseline="v0")
+        claims += any(
+            line.rank > 1 or line.better_than_baseline or line.worse_than_baseline for line in lines
+        )
+    assert claims / experiments <= at_most(0.05, experiments)
+
+
+def test_seeds_that_copy_one_draw_make_no_claim():
+    """A fixed method on fixed data: its one score is a draw, and three seeds repeat it."""
+    draw = np.random.default_rng(9)
+    for _ in range(100):
+        levels = draw.normal(size=6)
+        noise = 1e-9 * draw.normal(size=(6, 3))
+        scores = {
+            f"v{row}": dict(enumerate((level + noise[row]).tolist()))
+            for row, level in enumerate(levels)
+        }
+        assert {line.rank for line in rank(scores, "higher", baseline="v0")} == {1}
+
+
 def test_a_ranking_with_some_true_differences_stays_honest_about_the_rest():
     """Three equal variants far above three equal ones: no claim inside either half."""
     draw, experiments, wrong, found = np.random.default_rng(4), 500, 0, 0

@@ -6,7 +6,6 @@ from scipy import stats
 
 from results.statistics import (
     Interval,
-    fieller_ratio,
     log_log_slope,
     log_ratio_interval,
     paired_difference,
@@ -73,9 +72,52 @@ def test_a_pair_alone_is_no_evidence():
     assert paired_difference([], []).p == 1.0
 
 
-def test_equal_scores_are_no_difference_and_a_constant_one_is_certain():
-    assert paired_difference([1.0, 1.0, 1.0], [1.0, 1.0, 1.0]).p == 1.0
-    assert paired_difference([1.0, 1.0, 1.0], [0.0, 0.0, 0.0]).p == 0.0
+@pytest.mark.parametrize("count", [2, 3, 6, 10])
+def test_a_difference_without_spread_has_the_p_of_the_sign_test_and_no_bounds(count):
+    found = paired_difference([1.0] * count, [1023 / 1024] * count)
+    assert found.p == pytest.approx(stats.binomtest(count, count).pvalue)
+    assert (found.low, found.high) == (-math.inf, math.inf)
+    assert found.without_spread
+    assert paired_difference([1023 / 1024] * count, [1.0] * count).p == found.p
+
+
+def test_scores_that_are_equal_are_no_difference():
+    found = paired_difference([0.9, 0.7, 0.8], [0.9, 0.7, 0.8])
+    assert (found.estimate, found.p) == (0.0, 1.0)
+    assert paired_difference([0.0, 0.0], [0.0, 0.0]).p == 1.0
+
+
+def test_rounding_is_no_spread():
+    """One answer of 5 in each of three seeds: differences that differ in the last bit."""
+    left, right = np.array([2, 3, 5]) / 5, np.array([1, 2, 4]) / 5
+    assert 0 < (left - right).std() < 1e-15
+    assert paired_difference(left, right).p == pytest.approx(0.25)
+    copies = [2780.48830, 2780.48835, 2780.48850]
+    assert t_interval(copies).high == math.inf
+    assert paired_difference(copies, [2891.01] * 3).p == pytest.approx(0.25)
+    assert paired_difference(copies, [2780.48835] * 3).p == 1.0
+
+
+def test_the_scores_and_not_their_difference_say_what_rounding_is():
+    """A small difference of large scores with a true spread of its size keeps its t test."""
+    assert paired_difference([5.0, 6.001, 7.0015], [5.001, 6.0, 7.001]).p > 0.25
+    left, right = np.array([1.0, 1.0, 1.0]), 1 - np.array([1e-4, 2e-4, 1.5e-4])
+    assert paired_difference(left, right).p == pytest.approx(stats.ttest_rel(left, right).pvalue)
+
+
+def test_values_without_spread_bound_nothing():
+    found = t_interval([0.75, 0.75, 0.75])
+    assert (found.estimate, found.low, found.high) == (0.75, -math.inf, math.inf)
+    assert found.without_spread
+    assert not t_interval([0.8]).without_spread
+    assert not t_interval([0.8, 0.81]).without_spread
+    assert t_interval([0.0, 0.0]).high == math.inf
+
+
+def test_ratios_that_differ_by_rounding_alone_are_not_bounded():
+    found = log_ratio_interval([1.0, 1.0, 1.0], [1.0, 1 + 1e-15, 1 - 1e-15])
+    assert (found.low, found.high) == (0.0, math.inf)
+    assert found.estimate == pytest.approx(1.0)
 
 
 def test_pairs_of_unequal_number_are_refused():
@@ -111,24 +153,6 @@ def test_bounds_beyond_the_largest_float_are_infinite():
 def test_a_time_of_zero_is_refused():
     with pytest.raises(ValueError, match="positive"):
         log_ratio_interval([1.0, 0.0], [1.0, 1.0])
-
-
-def test_fieller_solves_its_own_equation(rng):
-    """At each bound r, the t statistic of mean(x) - r mean(y) is as far out as allowed."""
-    above, below = rng.normal(10, 1, 8), rng.normal(5, 0.5, 8)
-    found = fieller_ratio(above, below)
-    half_x, half_y = t_interval(above).half_width, t_interval(below).half_width
-    for bound in (found.low, found.high):
-        distance = abs(above.mean() - bound * below.mean())
-        assert distance == pytest.approx(math.hypot(half_x, bound * half_y))
-    assert found.contains(found.estimate)
-
-
-def test_fieller_is_unbounded_when_the_denominator_may_be_zero():
-    found = fieller_ratio([1.0, 2.0, 3.0], [-1.0, 0.1, 1.0])
-    assert (found.low, found.high) == (-math.inf, math.inf)
-    assert fieller_ratio([1.0], [2.0]).high == math.inf
-    assert fieller_ratio([1.0, 2.0], [0.0, 0.0]).high == math.inf
 
 
 def test_an_exact_power_law_gives_its_exponent():

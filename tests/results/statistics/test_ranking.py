@@ -151,3 +151,29 @@ def test_a_tie_is_never_significant_in_the_same_table():
             mine = next(line for line in table if line.variant == "a")
             assert mine.told_from_best == top.better_than_baseline
             assert mine.rank > 1 or not mine.told_from_best
+
+
+def test_one_token_in_each_of_three_seeds_is_no_rank():
+    scores = {"all": dict.fromkeys(range(3), 1.0), "but_one": dict.fromkeys(range(3), 1023 / 1024)}
+    best, other = rank(scores, "higher", baseline="but_one")
+    assert (best.rank, other.rank) == (1, 1)
+    assert not best.better_than_baseline
+    assert best.p_adjusted == pytest.approx(0.25)
+    assert best.difference.high == math.inf
+
+
+def test_seeds_that_draw_nothing_are_copies_and_tell_nothing_apart():
+    """Fixed kernels on a split that no seed changes; rounding differs from seed to seed."""
+    levels = (2780.48835, 2891.01, 3955.87, 5217.03, 9000.0)
+    scores = {
+        f"kernel_{at}": {seed: level + 1e-4 * seed for seed in range(3)}
+        for at, level in enumerate(levels)
+    }
+    lines = rank(scores, "lower", baseline="kernel_4")
+    assert {line.rank for line in lines} == {1}
+    assert not any(line.better_than_baseline for line in lines)
+
+
+def test_equal_differences_of_many_seeds_are_evidence():
+    scores = {"a": dict.fromkeys(range(8), 0.9), "b": dict.fromkeys(range(8), 0.8)}
+    assert [line.rank for line in rank(scores, "higher")] == [1, 2]
