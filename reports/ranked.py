@@ -45,7 +45,8 @@ HOW_TO_READ = {
         "line that the data tell from one above it in this rank, after Holm's correction over all "
         "pairs: no two of a rank are told apart, and no rank inverts the means. The first rank is "
         "set off, without those of which no seed has learned. A later rank is a place, and no "
-        "claim: a line there that is not told from the best is marked so. A test with three seeds has little power, and an equal rank proves no equality."
+        "claim: a line there that is not told from the best is marked so. A test with three seeds "
+        "has little power, and an equal rank proves no equality."
     ),
     "Differences": "To the baseline on the same seeds of the test, with Holm-adjusted p values.",
     "Times of training": (
