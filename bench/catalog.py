@@ -6,10 +6,12 @@ from dataclasses import asdict
 from typing import Any
 
 from bench.api import registry
+from bench.api.config import build_config
 from bench.api.registry import Entry, Recipe
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse
 from bench.api.task import DELAYS, SELECTIONS, Metric, Task
+from results.store import with_commands
 
 COMMON_METRICS = (
     Metric(
@@ -137,6 +139,8 @@ def catalog_of(
     preset: str,
     ranks: bool,
     plugins: Sequence[str] = (),
+    data_dir: str = "",
+    data_variable: str = "",
 ) -> dict[str, Any]:
     """Describe everything that a run names.
 
@@ -148,6 +152,8 @@ def catalog_of(
         preset: Name of the preset.
         ranks: Whether the report may rank.
         plugins: Files that registered names beside the bench's own, as typed.
+        data_dir: Mirror of the data, as typed; empty if the command named none.
+        data_variable: Environment variable that named the mirror, if one did.
     """
     targets = [registry.entry("task", parse(task).name).target for task in tasks]
     return {
@@ -155,15 +161,17 @@ def catalog_of(
         "tasks": {name: task_facts(name, asked) for name, asked in tasks.items()},
         "metrics": metric_facts(targets),
         "baseline": baseline,
-        "command": command,
+        "commands": [command],
         "preset": preset,
         "ranks": ranks,
         "plugins": list(plugins),
+        "data_dir": data_dir,
+        "data_variable": data_variable,
     }
 
 
 def merge_catalogs(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dict[str, Any]:
-    """Add to what an earlier run into the same folder wrote; the newer command stands."""
+    """Add to what an earlier run into the same folder wrote; every command stays, once."""
     if not old:
         return dict(new)
     merged = {**old, **new}
@@ -171,8 +179,13 @@ def merge_catalogs(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dic
         joined = {**(old.get(key) or {}), **(new.get(key) or {})}
         if joined:
             merged[key] = joined
-    plugins = [*(old.get("plugins") or ()), *(new.get("plugins") or ())]
-    merged["plugins"] = list(dict.fromkeys(plugins))
+    old = with_commands(old)
+    for key in ("plugins", "commands"):
+        joined_list = [*(old.get(key) or ()), *(new.get(key) or ())]
+        merged[key] = list(dict.fromkeys(joined_list))
+    for key in ("data_dir", "data_variable"):
+        merged[key] = new.get(key) or old.get(key) or ""
+    merged.pop("command", None)
     return merged
 
 
@@ -217,7 +230,7 @@ def task_facts(canonical: str, asked: str) -> dict[str, Any]:
         "anchors": [asdict(one) for one in target.anchors if one.holds_for(chosen)],
         "needs_download": target.needs_download,
         "data_license": target.data_license,
-        "chance": target.chance,
+        "chance": target.chance_of(build_config(entry.config, chosen.options, chosen.name)),
         "ceiling": target.ceiling,
     }
 

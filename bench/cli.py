@@ -9,11 +9,12 @@ import click
 
 from bench import __version__
 from bench.api.errors import BenchError
+from bench.presets import PRESETS
 
 if TYPE_CHECKING:
     from bench.options import RunOptions
 
-PRESET_HELP = "smoke, quick (default: half an hour on two cores) or standard."
+PRESET_HELP = f"{', '.join(PRESETS)}; `list presets` says how big each is."
 
 
 def _selection(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,13 +3,14 @@
 A plan is pure, so what lies on this machine is looked up here and given to it.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from bench.api import registry
 from bench.api.errors import DataUnavailable
-from bench.api.selector import Selector
+from bench.api.selector import Selector, parse
 from bench.api.task import Task
-from bench.plan import Request, contested_tasks, sized_task
+from bench.plan import PlannedCell, Request, contested_tasks, sized_task
 from bench.presets import find_preset
 from tasks.sources.whereabouts import whereabouts
 
@@ -33,14 +34,35 @@ def missing_data(request: Request, data_dir: Path | None = None) -> dict[str, st
     return {name: reason for name, reason in reasons.items() if reason}
 
 
+def lacking_data(planned: Iterable[PlannedCell], data_dir: Path | None = None) -> dict[str, str]:
+    """Tasks of a plan whose cells will be refused here for want of data, and why.
+
+    Their cells stay in the plan, for they were asked for by name: their rows say what is missing.
+
+    Args:
+        planned: Training cells.
+        data_dir: The mirror, as of `--data-dir`; None looks into `BENCH_DATA_DIR`.
+
+    Raises:
+        DataUnavailable: The mirror that was named is no folder.
+    """
+    reasons = {task: _missing(parse(task), data_dir) for task in {p.cell.task: "" for p in planned}}
+    return {task: reason for task, reason in reasons.items() if reason}
+
+
 def _reason(task: Selector, preset: str, data_dir: Path | None) -> str:
+    """Why a task of a preset's size has no data; empty if it has."""
+    return _missing(sized_task(task.show(), preset)[0], data_dir)
+
+
+def _missing(task: Selector, data_dir: Path | None) -> str:
     """Why a task has no data; empty if it has."""
     target: type[Task] = registry.entry("task", task.name).target
     if all(whereabouts(name, data_dir) is not None for name in target.data_sets):
         return ""
     try:
         # a folder that is not there may be one that the options of this size do not need
-        registry.make("task", sized_task(task.show(), preset)[0], 0, data_dir)
+        registry.make("task", task, 0, data_dir)
     except DataUnavailable as error:
         return " ".join(str(error).split())
     return ""

@@ -45,7 +45,13 @@ class RunOptions:
 
     @property
     def jobs_at_once(self) -> int:
-        """Processes at once."""
+        """Processes at once.
+
+        Raises:
+            InvalidConfig: The number asked for is negative.
+        """
+        if self.jobs < 0:
+            raise InvalidConfig(f"jobs must be >= 0, and 0 is one a core; got {self.jobs}.")
         return self.jobs or os.cpu_count() or 1
 
     @property
@@ -69,6 +75,7 @@ class RunOptions:
             speed=self.speed,
             quality=self.quality,
             plugins=self.plugin,
+            data_dir=self.data_dir,
         )
 
     @property

@@ -58,8 +58,11 @@ class Request:
     """Whether to train them."""
     minutes: float = 0.0
     """Wall time to fill (min); 0 for the preset's."""
-    plugins: tuple[str, ...] = ()
+    # out of `repr`, by which a study knows its question: they say where things lie, not what
+    plugins: tuple[str, ...] = field(default=(), repr=False)
     """Files that registered names beside the bench's own, for the commands that a plan prints."""
+    data_dir: str = field(default="", repr=False)
+    """Mirror of the data, for the same commands."""
 
     def __post_init__(self) -> None:
         """Check the closed choices."""
@@ -70,8 +73,10 @@ class Request:
         ):
             if value not in known:
                 raise UnknownName.among(kind, value, known)
-        if self.seeds < 0 or self.jobs < 1:
-            raise InvalidConfig(f"seeds must be >= 0 and jobs >= 1, got {self.seeds}, {self.jobs}.")
+        if self.seeds < 0:
+            raise InvalidConfig(f"seeds must be >= 0, and 0 is the preset's; got {self.seeds}.")
+        if self.jobs < 1:
+            raise InvalidConfig(f"a plan is for at least 1 job, got {self.jobs}.")
         if self.minutes < 0:
             raise InvalidConfig(f"minutes must be >= 0, got {self.minutes}.")
 
@@ -191,21 +196,51 @@ def budget_seconds(request: Request, preset: Preset) -> float:
 
 
 def _no_data(request: Request, task: str, reason: str) -> LeftOut:
-    command = _command(request, "--preset", request.preset, "--tasks", task)
-    return LeftOut(f"training on {task}", reason, command)
+    chosen = [] if request.variants == Request.variants else ["--variants", request.variants]
+    words = ["--preset", request.preset, "--tasks", task, *chosen, *_typed(request)]
+    return LeftOut(f"training on {task}", reason, _command(request, *words))
 
 
 def _command(request: Request, *words: str) -> str:
     """A command to paste into a shell."""
+    data = ["--data-dir", request.data_dir] if request.data_dir else []
     plugins = [word for path in request.plugins for word in ("--plugin", path)]
-    return shlex.join(["python", "-m", "bench", "run", *words, *plugins])
+    return shlex.join(["python", "-m", "bench", "run", *words, *data, *plugins])
+
+
+def _typed(request: Request) -> list[str]:
+    """Options of a request that are not the usual ones, for a command that asks the same of less.
+
+    Those that choose what is run (variants, tasks, the preset and its minutes) are not among them.
+    """
+    options = {
+        "--backbone": "backbone",
+        "--slot": "slot",
+        "--seeds": "seeds",
+        "--first-seed": "first_seed",
+        "--training": "protocol",
+        "--baseline": "baseline",
+        "--device": "device",
+        "--dtype": "dtype",
+        "--impl": "impl",
+    }
+    asked = {option: getattr(request, name) for option, name in options.items()}
+    usual = {option: getattr(Request, name) for option, name in options.items()}
+    changed = {option: value for option, value in asked.items() if value != usual[option]}
+    return [word for option, value in changed.items() for word in (option, str(value))]
+
+
+def _sized(request: Request) -> list[str]:
+    """The preset where it is not the usual one, and the other options that were typed."""
+    preset = [] if request.preset == Request.preset else ["--preset", request.preset]
+    return [*preset, *_typed(request)]
 
 
 def _homeless(request: Request, name: str) -> LeftOut:
     return LeftOut(
         f"training of {name}",
         "no task here shows what it is for yet; it is certified and timed",
-        _command(request, "--variants", name, "--tasks", "recall"),
+        _command(request, "--variants", name, "--tasks", "recall", *_sized(request)),
     )
 
 
@@ -238,7 +273,8 @@ def _fit_speed(made: Plan, seconds: float) -> None:
             spent += mine
             continue
         name = made.names[variant]
-        command = _command(made.request, "--variants", name, "--no-quality")
+        words = ["--variants", name, "--no-quality", *_sized(made.request)]
+        command = _command(made.request, *words)
         made.left_out.append(LeftOut(f"speed of {name}", _no_room(made), command))
     made.speed = [planned for planned in made.speed if planned.cell.variant in kept]
 
@@ -444,11 +480,12 @@ def _add_speed(
         variant = spec.canonical.show()
         possible = speed_regimes(spec)
         if not possible:
+            name = made.names[variant]
             made.left_out.append(
                 LeftOut(
-                    f"speed of {made.names[variant]}",
+                    f"speed of {name}",
                     "it has no attention of its own that could be timed beneath a backbone",
-                    _command(made.request, "--variants", made.names[variant]),
+                    _command(made.request, "--variants", name, *_sized(made.request)),
                 )
             )
             continue

@@ -18,6 +18,8 @@ from bench.train.analysis import analyze_cell, model_path
 from bench.train.quality import train_cell
 from results.row import Row, Status
 
+NO_CUDA = "this machine has no CUDA device; choose --device cpu."
+
 ShareDone = Callable[[float], None]
 
 
@@ -56,6 +58,8 @@ class Outcome:
     rows: tuple[Row, ...] = ()
     artifact: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    lacks_data: bool = False
+    """Whether data are missing or damaged."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,8 @@ def failed_result(job: Job, reason: Reason, seconds: float, trace: str = "") -> 
             certificate={**certificate, "failed": {"suite": reason.detail}}, trace=trace
         )
     outcomes = tuple(
-        Outcome(cell, reason.status, reason.detail, seconds=seconds) for cell in job.cells
+        Outcome(cell, reason.status, reason.detail, seconds=seconds, lacks_data=reason.lacks_data)
+        for cell in job.cells
     )
     return JobResult(outcomes, trace=trace)
 
@@ -103,7 +108,9 @@ def failed_result(job: Job, reason: Reason, seconds: float, trace: str = "") -> 
 def reason_of(error: Exception) -> Reason:
     """Status and one sentence for whatever a cell raised."""
     text = " ".join(str(error).split()) or type(error).__name__
-    if isinstance(error, Refused | DataUnavailable | DataDamaged):
+    if isinstance(error, DataUnavailable | DataDamaged):
+        return Reason("refused", text, lacks_data=True)
+    if isinstance(error, Refused):
         return Reason("refused", text)
     if isinstance(error, Diverged):
         return Reason("diverged", text)
@@ -117,7 +124,7 @@ def reason_of(error: Exception) -> Reason:
 def _train(job: Job, data_dir: Path | None, share_done: ShareDone, start: float) -> JobResult:
     (cell,) = job.cells
     if cell.device == "cuda" and not torch.cuda.is_available():
-        raise Refused("this machine has no CUDA device; choose --device cpu.")
+        raise Refused(NO_CUDA)
     result = train_cell(cell, data_dir=data_dir, progress=share_done)
     if job.keep_models and result.system is not None:
         _save(result.system, model_path(Path(job.keep_models), cell))

@@ -5,30 +5,37 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 import click
+import torch
+from tabulate import tabulate
 
 from bench import ablate as ablations
-from bench.api.cell import cell_from_dict, parse_label
+from bench.api.cell import Cell, cell_from_dict, parse_label
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.registry import load_package
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.catalog import catalog_of, merge_catalogs, metric_facts
 from bench.executors.progress import spoken
-from bench.executors.session import Session
+from bench.executors.session import Session, Tally
 from bench.executors.worker import WorkerSettings, load_plugins
-from bench.missing_data import missing_data
+from bench.missing_data import lacking_data, missing_data
 from bench.options import RunOptions, read_spec, refuse_beside_spec, spec_of
 from bench.plan import Plan, PlannedCell, asked_variants, plan, revisions_of, sized_task
 from bench.presets import find_preset
+from bench.runner import NO_CUDA
 from bench.train.analysis import analysis_cells, asked_instruments, model_path, trained_cell
 from results.row import STATUSES
 from results.store import Store
+from tasks.sources.mirror import DATA_VARIABLE, data_folder
+
+MOST_REASONS = 20
+"""Why cells have no value: so many sentences at the end of a run, and all of them in the report."""
 
 
 def load_everything(plugins: tuple[str, ...]) -> None:
@@ -46,42 +53,98 @@ def run(options: RunOptions) -> int:
         # beside a finished run and not in it, so that a cell of it is run again
         options = replace(options, out=options.out or "runs/cells")
         return execute(options, cell_plan(options))
-    missing = _missing(options)
+    missing = missing_data(options.request, named_mirror(options))
     for task, reason in missing.items():
         click.echo(f"left out: {task}: {reason}", err=True)
     return execute(options, plan(options.request, missing))
 
 
-def _missing(options: RunOptions) -> dict[str, str]:
-    """Tasks without data in the mirror that was named."""
-    return missing_data(options.request, Path(options.data_dir) if options.data_dir else None)
+def named_mirror(options: RunOptions) -> Path | None:
+    """The folder of `--data-dir`; None where it was not given.
+
+    Raises:
+        DataUnavailable: It is no folder.
+    """
+    return data_folder(Path(options.data_dir)) if options.data_dir else None
+
+
+def refuse_missing_device(cells: Iterable[Cell]) -> None:
+    """Refuse what every cell would be refused for.
+
+    Raises:
+        InvalidConfig: A cell wants a device that this machine does not have.
+    """
+    if any(cell.device == "cuda" for cell in cells) and not torch.cuda.is_available():
+        raise InvalidConfig(NO_CUDA)
 
 
 def show_plan(options: RunOptions) -> None:
     """Print what a run would do."""
     load_everything(options.plugin)
-    made = plan(options.request, _missing(options))
+    mirror = named_mirror(options)
+    made = plan(options.request, missing_data(options.request, mirror))
+    refuse_missing_device(made.cells)
+    lacking = lacking_data(made.quality, mirror)
     if options.as_json:
         click.echo(
             json.dumps(
                 {
                     "cells": [{"id": c.id, "label": c.label} for c in made.cells],
                     "left_out": [asdict(left) for left in made.left_out],
+                    "no_data": lacking,
                     "expected_s": round(made.seconds, 1),
                 },
                 indent=1,
             )
         )
         return
-    for planned in (*made.quality, *made.speed):
-        click.echo(planned.cell.label)
+    if made.cells:
+        click.echo(_by_task(made))
     for left in made.left_out:
-        click.echo(f"left out: {left.label}: {left.reason}; {left.command}")
+        click.echo(f"left out: {left.label}: {left.reason.rstrip('.')}; {left.command}")
+    for line in _lacking_lines(made, lacking):
+        click.echo(line)
+    refused = sum(planned.cell.task in lacking for planned in made.quality)
+    without = f" ({refused} of them without data)" if refused else ""
     click.echo(
-        f"{len(made.quality)} training and {len(made.speed)} speed cells, "
+        f"{len(made.quality)} training{without} and {len(made.speed)} speed cells, "
         f"about {spoken(made.seconds)} with {made.request.jobs} jobs; "
         f"{len(made.left_out)} left out."
     )
+
+
+def _by_task(made: Plan) -> str:
+    """A line for each task and for each regime that is timed: how much, and for how long."""
+    groups: dict[str, list[PlannedCell]] = {}
+    for planned in made.quality:
+        groups.setdefault(_task_name(planned), []).append(planned)
+    for planned in made.speed:
+        groups.setdefault(f"speed, {planned.cell.slot}", []).append(planned)
+    rows = [
+        [
+            name,
+            len({planned.cell.variant for planned in group}),
+            len({planned.cell.seed for planned in group}),
+            len(group),
+            spoken(sum(planned.seconds for planned in group)),
+        ]
+        for name, group in groups.items()
+    ]
+    heads = ["task", "variants", "seeds", "cells", "CPU time"]
+    return tabulate(rows, heads, tablefmt="simple", colalign=["left", *["right"] * 4]) + "\n"
+
+
+def _task_name(planned: PlannedCell) -> str:
+    return planned.shown_task or parse(planned.cell.task).name
+
+
+def _lacking_lines(made: Plan, lacking: Mapping[str, str]) -> list[str]:
+    """A sentence for each task that was named and has no data here."""
+    names = {planned.cell.task: _task_name(planned) for planned in made.quality}
+    return [
+        f"no data: {names[task]}: {reason.rstrip('.')}; its cells will be refused"
+        for task, reason in lacking.items()
+    ]
 
 
 def ablate(base: str, axis: str, options: RunOptions) -> int:
@@ -113,9 +176,13 @@ def study(options: RunOptions, tuning: dict[str, Any]) -> int:
         refuse_beside_spec(name for name in changed if name in tuning)
         tuning = asked_before["tuning"]
     load_everything(options.plugin)
+    named_mirror(options)
     asked = StudyRequest(request=options.request, **tuning)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise InvalidConfig(NO_CUDA)
     options = replace(options, out=options.out or "runs/study")
     names = {spec.canonical.show(): name for name, spec in asked_variants(options.variants)}
+    names.setdefault(resolve(options.baseline).canonical.show(), options.baseline)
     task, _, shown = sized_task(options.tasks, options.preset)
     store = open_store(options)
     session = make_session(options, store)
@@ -145,6 +212,7 @@ def analyze(folder: Path, instruments: str, examples: int, options: RunOptions) 
         InvalidConfig: The run kept no models.
     """
     load_everything(options.plugin)
+    named_mirror(options)
     chosen = asked_instruments(instruments)
     store = Store(folder)
     finished = [record for record in store.ledger().newest().values() if record.status == "ok"]
@@ -156,12 +224,14 @@ def analyze(folder: Path, instruments: str, examples: int, options: RunOptions) 
             f"{folder} has no models; run with --keep-models into another --out, "
             "because finished cells are not trained again."
         )
+    refuse_missing_device(trained)
     options = replace(options, out=str(folder))
+    added = {"metrics": metric_facts([]), "commands": [command_line()], **_places(options)}
     session = make_session(options, store)
     catalog = store.read_json("catalog.json") or {}
-    store.write_json("catalog.json", merge_catalogs(catalog, {"metrics": metric_facts([])}))
+    store.write_json("catalog.json", merge_catalogs(catalog, added))
     wanted = analysis_cells(trained, chosen, examples)
-    return _guarded(options, session, lambda: session.analyze(wanted))
+    return _guarded(options, session, lambda: session.analyze(wanted), ranking=False)
 
 
 def open_store(options: RunOptions) -> Store:
@@ -185,6 +255,8 @@ def execute(
     spec: dict[str, Any] | None = None,
 ) -> int:
     """Do a plan and report it; `extra` goes to the catalog and `spec` to the spec file."""
+    mirror = named_mirror(options)
+    refuse_missing_device(made.cells)
     if options.instruments:
         trained = [planned.cell for planned in made.quality]
         made.analysis += analysis_cells(trained, asked_instruments(options.instruments))
@@ -195,6 +267,8 @@ def execute(
     write_catalog(options, store, made.names, tasks, extra or {})
     store.write_json("plan.json", _plan_facts(options, made))
     store.write_json("spec.json", {**spec_of(options), **(spec or {"command": "run"})})
+    for line in _lacking_lines(made, lacking_data(made.quality, mirror)):
+        click.echo(line, err=True)
     _announce(options, made, session)
 
     def work() -> None:
@@ -229,7 +303,9 @@ def make_session(options: RunOptions, store: Store) -> Session:
     )
 
 
-def _guarded(options: RunOptions, session: Session, work: Callable[[], None]) -> int:
+def _guarded(
+    options: RunOptions, session: Session, work: Callable[[], None], *, ranking: bool = True
+) -> int:
     """Run work and report; on an interrupt, say what is saved and how to go on."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -244,25 +320,32 @@ def _guarded(options: RunOptions, session: Session, work: Callable[[], None]) ->
         return 130
     finally:
         session.store.close()
-    return finish(options, session)
+    return finish(options, session, ranking=ranking)
 
 
 def _interrupt(number: int, frame: Any) -> None:
     raise KeyboardInterrupt
 
 
-def finish(options: RunOptions, session: Session) -> int:
-    """Write the report, print the table, and say what failed."""
-    from reports.render import render
-    from reports.tables import as_text, ranked_table
-    from results.frame import load
+def finish(options: RunOptions, session: Session, *, ranking: bool = True) -> int:
+    """Write the report, print the tables, and say what has no value and why.
+
+    Args:
+        options: Of the command.
+        session: What ran.
+        ranking: Whether to print who is ahead; not where models were only looked at.
+    """
+    from reports.data import mixed_data, short_data
+    from reports.folder import read_folder
+    from reports.instruments import instruments_text
+    from reports.render import write_report
+    from reports.tables import as_text
 
     tally = session.tally
-    written = render(options.folder)
-    frame = load(options.folder)
-    catalog = session.store.read_json("catalog.json") or {}
-    certificates = session.store.read_json("certificates.json") or {}
-    table = ranked_table(frame, catalog, certificates)
+    folder = read_folder(options.folder)
+    written = write_report(folder)
+    table = folder.ranked_lines
+    warnings = [*mixed_data(folder).values(), *short_data(folder)]
     if options.as_json:
         click.echo(
             json.dumps(
@@ -271,18 +354,47 @@ def finish(options: RunOptions, session: Session) -> int:
                     "report": str(written.html),
                     "counts": tally.counts,
                     "already_finished": tally.already,
+                    "reasons": [
+                        {"status": status, "reason": reason, "cells": count}
+                        for (status, reason), count in sorted(tally.reasons.items())
+                    ],
+                    "warnings": warnings,
                     "table": json.loads(table.to_json(orient="records")),
                 },
                 indent=1,
             )
         )
     else:
-        click.echo(as_text(table))
+        parts = [as_text(table, ranks=folder.catalog.ranks)] if ranking else []
+        parts += [text] if (text := instruments_text(folder)) else []
+        for part in (*parts, *(f"warning: {warning}" for warning in warnings)):
+            click.echo(f"{part}\n")
+        for line in _why_without(tally):
+            click.echo(line)
         counts = ", ".join(f"{count} {status}" for status, count in sorted(tally.counts.items()))
-        before = f", {tally.already} were finished before" if tally.already else ""
-        click.echo(f"\ncells: {counts or 'none new'}{before}")
+        click.echo(f"cells: {counts or 'none new'}{_finished_before(tally)}")
         click.echo(f"report: {written.html} (Markdown twin {written.markdown})")
     return 1 if tally.failed else 0
+
+
+def _why_without(tally: Tally) -> list[str]:
+    """Each reason once, the one of most cells first."""
+    every = sorted(tally.reasons.items(), key=lambda item: (-item[1], item[0]))
+    lines = [
+        f"{status.replace('_', ' ')}, {count} {'cell' if count == 1 else 'cells'}: {reason}"
+        for (status, reason), count in every[:MOST_REASONS]
+    ]
+    if len(every) > MOST_REASONS:
+        lines.append(f"{len(every) - MOST_REASONS} more reasons stand in the report.")
+    return lines
+
+
+def _finished_before(tally: Tally) -> str:
+    if not tally.already:
+        return ""
+    refused = tally.before["refused"]
+    again = f"; {refused} refused before; --retry refused asks them again" if refused else ""
+    return f", {tally.already} were finished before{again}"
 
 
 def cell_plan(options: RunOptions) -> Plan:
@@ -337,12 +449,19 @@ def write_catalog(
         preset=options.preset,
         ranks=find_preset(options.preset).ranks,
         plugins=options.plugin,
+        **_places(options),
     )
     for variant, change in extra.get("ablation", {}).items():
         if variant in found["variants"]:
             found["variants"][variant]["ablation"] = change
     found.update({key: value for key, value in extra.items() if key != "ablation"})
     store.write_json("catalog.json", merge_catalogs(store.read_json("catalog.json"), found))
+
+
+def _places(options: RunOptions) -> dict[str, str]:
+    """Who named the mirror of the data: the command line, or the environment."""
+    set_before = not options.data_dir and os.environ.get(DATA_VARIABLE, "")
+    return {"data_dir": options.data_dir, "data_variable": DATA_VARIABLE if set_before else ""}
 
 
 def _announce(options: RunOptions, made: Plan, session: Session) -> None:

@@ -15,7 +15,7 @@ from bench.api.config import Config, search_ranges
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.registry import AXES, Entry, Recipe
 from bench.api.resolve import resolve
-from bench.api.selector import parse_list
+from bench.api.selector import Selector, parse, parse_list
 from bench.api.task import Task
 from bench.options import RunOptions
 from bench.presets import PRESETS
@@ -95,20 +95,34 @@ def _table(rows: list[list[str]], heads: list[str], as_json: bool) -> str:
 
 
 def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
-    """Everything known about one name.
+    """Everything known about one name; options behind it are checked and written out.
 
     Raises:
         UnknownName: No registry has it.
+        InvalidConfig: An option has a wrong name or value.
     """
     load_everything(plugins)
-    found = [registry.entry(axis, name) for axis in AXES if name in registry.entries(axis)]
+    asked = parse(name)
+    found = [
+        registry.entry(axis, asked.name) for axis in AXES if asked.name in registry.entries(axis)
+    ]
     if not found:
         known = [n for axis in AXES for n in registry.entries(axis)]
-        raise UnknownName.among("variant, task or component", name, known, see="bench list")
+        raise UnknownName.among("variant, task or component", asked.name, known, see="bench list")
     facts = [_facts(entry) for entry in found]
+    if asked.options:
+        for one, entry in zip(facts, found, strict=True):
+            one["selector"] = _written_out(entry, asked)
     if as_json:
         return json.dumps(facts, indent=1)
     return "\n\n".join(_as_lines(one) for one in facts)
+
+
+def _written_out(entry: Entry, asked: Selector) -> str:
+    """The canonical selector of a name with options; a wrong option is an error that names it."""
+    if entry.axis == "recipe" or entry.home:
+        return resolve(asked).canonical.show()
+    return registry.canonical(entry.axis, asked).show()
 
 
 def tasks_page(plugins: tuple[str, ...], data_dir: str) -> str:
@@ -190,7 +204,7 @@ def verify(
         for name, spec in specs
     ]
     executor = ProcessExecutor(WorkerSettings(plugins=plugins))
-    at_once = jobs or RunOptions().jobs_at_once
+    at_once = RunOptions(jobs=jobs).jobs_at_once
     done = {
         job.label: Certificate.from_json(job.variant, result.certificate)
         for job, result in executor.run(todo, at_once, lambda job, share: None)
@@ -236,7 +250,7 @@ def report(
     written = render(folder, publish=publish, out=out, tasks=alone)
     lines = [f"report: {written.html}", f"Markdown: {written.markdown}"]
     if export:
-        tables = export_tables(folder, (out or folder) / "tables")
+        tables = export_tables(folder, (out or folder) / "tables", publish=publish)
         lines += [f"table: {path}" for path in tables]
     if handbook is not None:
         lines.append(f"handbook: {write_handbook(folder, handbook)}")

@@ -7,7 +7,7 @@ from bench.api import registry
 from bench.api.errors import DataDamaged, DataUnavailable
 from bench.api.registry import Entry
 from bench.api.selector import Selector, parse
-from bench.api.task import Batch, Entrant, Task
+from bench.api.task import Answer, Batch, Entrant, Task
 from bench.plan import sized_task, tasks_by_family
 from reports.markdown import code_span, escape
 from reports.numbers import plain
@@ -54,6 +54,8 @@ def facts_of(entry: Entry) -> list[str]:
         for metric in target.metrics
     ]
     lines.append(f"**Metrics.** {'; '.join(metrics)}; the first one ranks.")
+    if target.seen_in_training:
+        lines.append(f"**Seen in training.** {escape(target.seen_in_training)}")
     if SIZE in target.presets:
         lines.append(f"**Backbone.** {code_span(target.presets[SIZE].backbone)}")
     if target.contest:
@@ -118,7 +120,8 @@ def _made(entry: Entry, data_dir: Path | None) -> list[str]:
     try:
         task: Task = registry.make("task", parse(chosen.show()), 0, data_dir)
     except (DataUnavailable, DataDamaged):
-        return []
+        source, target = entry.target.written_example
+        return [f"{NEEDS_DATA[1]} {_told(source, target)}"] if source else []
     lines = []
     names = ", ".join(escape(name) for name in task.baselines())
     if names:
@@ -136,7 +139,13 @@ def _example(task: Task) -> str:
         return ""
     source, target = _source(task, batch), _target(task, batch)
     if not source.strip():
-        return ""
+        # places that hold numbers or pictures: as the task shows its examples itself
+        right = Answer(batch, predicted=batch.targets, values=batch.values)
+        source, target = next((one.source, one.reference) for one in task.samples([right], 1))
+    return _told(source, target)
+
+
+def _told(source: str, target: str) -> str:
     told = target.strip() and target != source  # a language model says what it reads
     return code_span(source) + (f" → {code_span(target)}" if told else "")
 

@@ -21,9 +21,9 @@ def ablation_table(
 
     Returns:
         Columns `task`, `base`, `unit`, `axis`, `value`, `variant`, `score` and `difference` with
-        bounds and the extremes of their seeds (`score_min` and so on),
-        `p_adjusted` (Holm over the lines of one task and base), `without_spread` (seeds say nothing
-        about the error of the difference), `red`.
+        bounds and the extremes of their seeds (`score_min` and so on), `p_adjusted` (Holm over the
+        lines of one task and base), `without_spread` (seeds say nothing about the error of the
+        difference), `red`.
 
     """
     known = Catalog.of(catalog)

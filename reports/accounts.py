@@ -8,7 +8,7 @@ from bench.api.cell import Cell, parse_label
 from bench.api.errors import InvalidSelector
 from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text, clean
 from reports.catalog import certificate_of, red_reasons
-from reports.folder import RunFolder
+from reports.folder import MIRROR, RunFolder
 
 STATUS_TEXT = {
     "refused": "refused",
@@ -112,7 +112,7 @@ def _left_out(folder: RunFolder) -> Block:
         (
             *_place(folder, _cell(str(entry.get("label", ""))))[1:],
             Entry(text=clean(entry.get("reason") or "no reason was stored.")),
-            Entry(text=clean(entry.get("command") or ""), code=True),
+            Entry(text=folder.shown(clean(entry.get("command") or "")), code=True),
         )
         for entry in entries
     ]
@@ -238,4 +238,10 @@ def commands_section(folder: RunFolder) -> Section:
         "Each line computes one cell again, whatever else the run contained. "
         "Links in the column “Seeds” of the tables lead here."
     )
-    return Section(key="commands", title="Commands that reproduce each cell", blocks=(text, table))
+    blocks: list[Block] = [text]
+    variable = folder.catalog.data_variable
+    if variable and any(facts.get("needs_download") for facts in folder.catalog.tasks.values()):
+        sentence = f"Tasks whose data are not drawn here need {variable}, or --data-dir {MIRROR}."
+        blocks.append(Text(sentence))
+    title = "Commands that reproduce each cell"
+    return Section(key="commands", title=title, blocks=(*blocks, table))

@@ -167,5 +167,6 @@ class Document:
     lead: str
     facts: tuple[tuple[str, str], ...] = ()
     """Pairs shown under the title: preset, cells, date."""
-    command: str = ""
+    commands: tuple[str, ...] = ()
+    """What computed it, in order."""
     sections: tuple[Section, ...] = field(default=())

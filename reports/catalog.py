@@ -54,11 +54,18 @@ class Catalog:
         self.trials: dict[str, str] = dict(data.get("trials") or {})
         """Variants that were tried to the study that tried them."""
         self.baseline = str(data.get("baseline") or "")
-        self.command = clean(data.get("command") or "")
+        first = (data["command"],) if data.get("command") else ()
+        said = (clean(command) for command in (*first, *(data.get("commands") or ())))
+        self.commands = tuple(dict.fromkeys(said))
+        """What ran into the folder, in order; older catalogs have one `command`."""
         self.preset = clean(data.get("preset") or "")
         self.ranks = bool(data.get("ranks", True))
         self.plugins: tuple[str, ...] = tuple(map(str, data.get("plugins") or ()))
         """Files that registered names beside the bench's own."""
+        self.data_dir = str(data.get("data_dir") or "")
+        """Mirror of the data as typed; empty where none was named on the command line."""
+        self.data_variable = str(data.get("data_variable") or "")
+        """Environment variable that named the mirror, if one did."""
         self._labels = _unique_labels(self.variants)
         self._task_labels = _unique_labels(self.tasks)
 

@@ -5,6 +5,10 @@ from reports.folder import RunFolder
 
 DATA = "data"
 """Note that says which files, of which source."""
+CAVEAT = "caveat"
+"""Note that stands beneath every table of its task, too."""
+FEWER = "fewer rows"
+"""Note that says which parts have fewer rows than the options of the task ask for."""
 VARIES = "differs between cells, {count} values, which stand below their ranking"
 
 
@@ -28,8 +32,15 @@ def data_section(folder: RunFolder) -> Section | None:
         rows=rows,
         folded=True,
     )
-    warnings = (Text(told, "warning") for told in mixed_data(folder).values())
+    told = (*mixed_data(folder).values(), *short_data(folder))
+    warnings = (Text(sentence, "warning") for sentence in told)
     return Section(key="data", title="Data", blocks=(*warnings, table))
+
+
+def caveats(folder: RunFolder, task: str) -> list[Text]:
+    """What a task asks to be remembered when its scores are read."""
+    told = folder.notes.get(task, {}).get(CAVEAT, ())
+    return [Text(clean(sentence)) for sentence in told]
 
 
 def mixed_data(folder: RunFolder) -> dict[str, str]:
@@ -45,3 +56,13 @@ def mixed_data(folder: RunFolder) -> dict[str, str]:
         for task, notes in folder.notes.items()
         if len(notes.get(DATA, ())) > 1
     }
+
+
+def short_data(folder: RunFolder) -> list[str]:
+    """A sentence for each task that read fewer rows than its options ask for."""
+    return [
+        f"{folder.catalog.task_label(task)}: the data have fewer rows than were asked for "
+        f"({clean(told)}); a file may be cut short, or ask for fewer."
+        for task, notes in folder.notes.items()
+        for told in notes.get(FEWER, ())
+    ]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +41,13 @@ _LATEX = {
 }
 
 
-def export_tables(folder: Path, out: Path) -> list[Path]:
+def export_tables(folder: Path, out: Path, *, publish: bool = False) -> list[Path]:
     """Write every table as CSV, and those of a paper as LaTeX for the package booktabs.
 
     Args:
         folder: A run folder.
         out: Folder to write to; made if missing.
+        publish: Name no folder of data.
 
     Returns:
         The files written: `ranked`, `speed`, `ablation`, `baselines` (what needs no network),
@@ -53,7 +55,7 @@ def export_tables(folder: Path, out: Path) -> list[Path]:
         `.tex` for all but the last.
 
     """
-    run = read_folder(folder)
+    run = replace(read_folder(folder), published=publish)
     ablation = ablation_table(run.frame, run.catalog, run.certificates)
     tables = {
         "ranked": run.ranked_lines,

@@ -23,14 +23,41 @@ PLACE = ("variant", "slot", "dtype", "device", "impl", "protocol")
 """What the lengths of one line of a speed table have in common."""
 
 
-def command_of(label: str, plugins: Sequence[str] = ()) -> str:
+MIRROR = "MIRROR"
+"""Stands for the folder of the data where a report is published."""
+
+
+def command_of(label: str, plugins: Sequence[str] = (), data_dir: str = "") -> str:
     """The command that runs one cell, quoted for a shell.
 
     >>> command_of("quality copying @ lm @ rope / causal", ["mine.py"])
     "python -m bench run --cell 'quality copying @ lm @ rope / causal' --plugin mine.py"
     """
     files = [word for path in plugins for word in ("--plugin", path)]
-    return shlex.join(["python", "-m", "bench", "run", "--cell", label, *files])
+    data = ["--data-dir", data_dir] if data_dir else []
+    return shlex.join(["python", "-m", "bench", "run", "--cell", label, *data, *files])
+
+
+def with_data_dir(command: str, data_dir: str) -> str:
+    """A command line that names another mirror where it named one.
+
+    >>> with_data_dir("python -m bench run --data-dir '/my data' --seeds 3", "MIRROR")
+    'python -m bench run --data-dir MIRROR --seeds 3'
+    >>> with_data_dir("python -m bench run --data-dir=/data", "MIRROR")
+    'python -m bench run --data-dir=MIRROR'
+    """
+    if "--data-dir" not in command:
+        return command
+    try:
+        words = shlex.split(command)
+    except ValueError:  # not written by us
+        return command
+    for at, word in enumerate(words):
+        if word.startswith("--data-dir="):
+            words[at] = f"--data-dir={data_dir}"
+        elif at and words[at - 1] == "--data-dir":
+            words[at] = data_dir
+    return shlex.join(words)
 
 
 @dataclass(frozen=True)
@@ -60,6 +87,8 @@ class RunFolder:
     damage: tuple[str, ...]
     """One sentence for each kind of damage in the ledger."""
     store: Store
+    published: bool = False
+    """Whether what is read here leaves this machine, so that no folder of its data is named."""
     tasks: tuple[str, ...] = ()
     """Names of the tasks that are reported alone; none for the whole run."""
 
@@ -70,7 +99,23 @@ class RunFolder:
 
     def command(self, label: str) -> str:
         """The command that runs one cell of this run again."""
-        return command_of(label, self.catalog.plugins)
+        data_dir = self.catalog.data_dir if self._reads_data(label) else ""
+        return self.shown(command_of(label, self.catalog.plugins, data_dir))
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """What ran into this folder, in order."""
+        return tuple(map(self.shown, self.catalog.commands))
+
+    def shown(self, command: str) -> str:
+        """A command as a reader of this report may see it."""
+        return with_data_dir(command, MIRROR) if self.published else command
+
+    def _reads_data(self, label: str) -> bool:
+        """Whether a cell reads what lies in a mirror; yes where nobody wrote that down."""
+        kind, _, place = label.partition(" ")
+        facts = self.catalog.tasks.get(place.partition(" @ ")[0], {})
+        return kind != "speed" and bool(facts.get("needs_download", True))
 
     @cached_property
     def frame(self) -> pd.DataFrame:

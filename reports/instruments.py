@@ -1,6 +1,7 @@
 """What instruments saw in trained models: one table a task."""
 
 import pandas as pd
+from tabulate import tabulate
 
 from bench.api.selector import parse
 from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text, clean
@@ -33,6 +34,31 @@ def instruments_section(folder: RunFolder) -> Section | None:
         for (task, metric), group in curves.groupby(["task", "metric"], sort=True)
     ]
     return Section(key="instruments", title="What the attention does", blocks=(lead, *tables))
+
+
+def instruments_text(folder: RunFolder) -> str:
+    """The first value of each instrument for a terminal; empty where nothing was looked at.
+
+    An instrument lists its values from the most telling one on, and rows keep that order.
+    """
+    frame = folder.frame
+    rows = frame[(frame["kind"] == KIND) & (frame["metric"] != "") & (frame["axis"] == "")]
+    if rows.empty:
+        return ""
+    lines = []
+    groups = rows.assign(looked=rows["protocol"].map(_instrument))
+    for (task, looked), group in groups.groupby(["task", "looked"], sort=True):
+        metric = str(group["metric"].iloc[0])
+        first = group[group["metric"] == metric]
+        for variant, values in first.groupby("variant", sort=True):
+            known, label = folder.catalog.metric(metric), folder.catalog.label(str(variant))
+            where = (folder.catalog.task_label(str(task)), clean(looked))
+            lines.append([*where, label, known.axis, _entry(values["value"]).text])
+    heads = ["task", "instrument", "variant", "first value", "mean"]
+    table = tabulate(
+        lines, heads, tablefmt="simple", disable_numparse=True, colalign=[*["left"] * 4, "right"]
+    )
+    return f"{table}\nAll values stand in the report under “What the attention does”."
 
 
 def _instrument(protocol: str) -> str:

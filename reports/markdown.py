@@ -30,8 +30,8 @@ def twin(document: Document) -> str:
     """Write the document as Markdown; figures are links to `figures/<key>.svg`."""
     facts = " · ".join(f"**{escape(name)}** {escape(fact)}" for name, fact in document.facts)
     parts = [f"# {escape(document.title)}", escape(document.lead), facts]
-    if document.command:
-        parts.append(_code(document.command))
+    if document.commands:
+        parts.append(_code("\n".join(document.commands)))
     parts += [_section(section) for section in document.sections]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -99,7 +99,7 @@ def _bullets(bullets: Bullets) -> str:
 
 def _figure(figure: Figure) -> str:
     image = f"![{escape(figure.description)}]({FIGURES}/{figure.key}.svg)"
-    return f"{image}\n\n**{escape(figure.title)}.** {escape(figure.caption)}"
+    return f"{image}\n\n**{escape(figure.title.rstrip('.'))}.** {escape(figure.caption)}"
 
 
 def _table(table: Table) -> str:

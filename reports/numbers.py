@@ -199,3 +199,12 @@ def probability(value: float) -> str:
     if value < 0.001:
         return "< 0.001"
     return f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "task"), counted(2, "task"), counted(0, "speed cell")
+    ('1 task', '2 tasks', '0 speed cells')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -56,7 +56,7 @@ def step_pages(folder: RunFolder) -> dict[str, Document]:
             title=f"Attention bench: {title}",
             lead=HOW_TO_STEP,
             facts=(),
-            command=folder.catalog.command,
+            commands=folder.commands,
             sections=(section,),
         )
     return pages

@@ -10,7 +10,7 @@ from reports.beside import beside_the_ranking
 from reports.blocks import NO_VALUE, Block, Bullets, Column, Entry, Section, Table, Text
 from reports.catalog import uncapitalized
 from reports.contests import Contest
-from reports.data import mixed_data
+from reports.data import caveats, mixed_data
 from reports.families import families, family_key, family_title, members
 from reports.folder import RunFolder
 from reports.measures import NOT_RANKED, measures, other_metrics, parts
@@ -91,6 +91,7 @@ def _tables(folder: RunFolder, found: list[Contest]) -> list[Block]:
         if contest.task in mixed:
             blocks.append(Text(mixed[contest.task], "warning"))
         blocks.append(_table(folder, contest, lines))
+        blocks += caveats(folder, contest.task)
         blocks += measures(folder, contest, [str(line["selector"]) for line in lines])
         first = next(one for one in found if one.task == contest.task)
         blocks += beside_the_ranking(contest, anchors=contest is first)

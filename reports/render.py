@@ -1,7 +1,7 @@
 """Render a run folder: one HTML page, its Markdown twin, and the figures beside it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reports.accounts import (
@@ -28,6 +28,7 @@ from reports.html import page
 from reports.instruments import instruments_section
 from reports.markdown import FIGURES, twin
 from reports.names import names_section
+from reports.numbers import counted
 from reports.overview import overview_section
 from reports.ranked import ranked_sections
 from reports.speed import speed_section
@@ -63,8 +64,15 @@ def render(
         NotARunFolder: The folder has no ledger.
         UnknownName: The run has no such task.
     """
-    report = document(read_folder(folder, tasks), publish=publish)
-    target = folder if out is None else out
+    return write_report(read_folder(folder, tasks), publish=publish, out=out)
+
+
+def write_report(
+    folder: RunFolder, *, publish: bool = False, out: Path | None = None
+) -> RenderedReport:
+    """The same, of a run folder that has been read."""
+    report = document(folder, publish=publish)
+    target = folder.path if out is None else out
     figures = target / FIGURES
     figures.mkdir(parents=True, exist_ok=True)
     for section in report.sections:
@@ -79,6 +87,7 @@ def render(
 
 def document(folder: RunFolder, *, publish: bool = False) -> Document:
     """Arrange everything that the folder tells."""
+    folder = replace(folder, published=True) if publish else folder
     legend = legend_of(folder)
     families, summary = families_section(folder), summary_section(folder)
     # many tasks are read from their table, few from what is said of them
@@ -109,7 +118,7 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         title=f"Attention bench: {clean(folder.name)}",
         lead=_lead(folder),
         facts=_facts(folder),
-        command=folder.catalog.command,
+        commands=folder.commands,
         sections=tuple(section for section in sections if section is not None),
     )
 
@@ -119,13 +128,15 @@ def _lead(folder: RunFolder) -> str:
     tasks = {outcome.cell.task for outcome in folder.outcomes if outcome.cell.kind == "quality"}
     if folder.tasks:
         names = ", ".join(folder.tasks)
-        return f"{len(variants)} variants on {names} alone; the whole run has a report of its own."
+        many = counted(len(variants), "variant")
+        return f"{many} on {names} alone; the whole run has a report of its own."
     timed = any(outcome.cell.kind == "speed" for outcome in folder.outcomes)
     what = "quality, speed and memory" if timed else "quality and the cost of training"
-    return (
-        f"{len(variants)} variants on {len(tasks)} tasks, with {what}. "
-        "The command below computes it all again."
-    )
+    below = "The command below computes it all again."
+    if len(folder.commands) > 1:
+        below = "The commands below compute it all again, in this order."
+    told = f"{counted(len(variants), 'variant')} on {counted(len(tasks), 'task')}, with {what}."
+    return f"{told} {below}" if folder.commands else told
 
 
 def _facts(folder: RunFolder) -> tuple[tuple[str, str], ...]:

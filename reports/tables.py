@@ -284,11 +284,12 @@ def interval_text(
     return f"{text} (n = {line['timed_seeds']})" if fewer and math.isfinite(value) else text
 
 
-def as_text(table: pd.DataFrame) -> str:
+def as_text(table: pd.DataFrame, *, ranks: bool = True) -> str:
     """Print a ranked table for a terminal, one block per task.
 
     Args:
         table: From `ranked_table`.
+        ranks: Whether the preset may rank anything.
 
     """
     if table.empty:
@@ -300,8 +301,22 @@ def as_text(table: pd.DataFrame) -> str:
         body = tabulate(rows, heads, tablefmt="simple", disable_numparse=True, colalign=_ALIGN)
         parts.append(f"{clean(title)}: {clean(metric)}\n{body}")
     if table["rank"].isna().all():
-        parts.append("Nothing is ranked: the preset is too small, or no certificate is green.")
+        parts.append(f"Nothing is ranked: {_why_unranked(table, ranks=ranks)}")
     return "\n\n".join(parts)
+
+
+def _why_unranked(table: pd.DataFrame, *, ranks: bool) -> str:
+    """What alone keeps a table without ranks from having some; the first that holds."""
+    scored = table[table["seeds"] > 0]
+    if scored.empty:
+        return "no cell has a value."
+    if not ranks:
+        return "the preset is too small to tell variants apart."
+    if scored["seeds"].max() < 2:
+        return "with one seed nothing tells variants apart; --seeds 3 runs more."
+    if scored["marks"].str.contains("red certificate").all():
+        return "no variant with a value has a green certificate."
+    return "no metric of these tasks has a better side, or no green variant has two seeds."
 
 
 _ALIGN = ("right", "left", *["right"] * 5)

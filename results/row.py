@@ -65,6 +65,8 @@ class Record:
     """UTC time, ISO 8601."""
     rows: tuple[Row, ...] = field(default=())
     schema: int = RECORD_SCHEMA
+    lacks_data: bool = False
+    """Whether it was refused for data that are missing or damaged, which may be mended later."""
 
     def __post_init__(self) -> None:
         if (self.status == "ok") != (self.detail == ""):
@@ -72,7 +74,10 @@ class Record:
 
     def to_json(self) -> dict[str, object]:
         """Plain data for one ledger line."""
-        return asdict(self)
+        found = asdict(self)
+        if not self.lacks_data:  # as lines were written before there was the field
+            del found["lacks_data"]
+        return found
 
 
 def record_from_json(data: dict[str, object]) -> Record:

@@ -220,9 +220,9 @@ def merge(into: Path | str, sources: Iterable[Path | str]) -> Merged:
 
 def _copy(source: Store, ledger: Ledger, target: Store) -> int:
     for name in MERGED_FILES:
-        theirs = source.read_json(name)
+        theirs = with_commands(source.read_json(name))
         if theirs is not None:
-            ours = target.read_json(name)
+            ours = with_commands(target.read_json(name))
             target.write_json(name, theirs if ours is None else _union(ours, theirs))
     for id_, facts in source.environments().items():
         if id_ not in target.environments():
@@ -235,6 +235,19 @@ def _copy(source: Store, ledger: Ledger, target: Store) -> int:
             target.write_artifact(record.id, artifact)
         target.append(record)
     return len(fresh)
+
+
+def with_commands(catalog: Any) -> Any:
+    """A catalog whose one `command`, as older runs wrote it, is a list as newer ones have it.
+
+    >>> with_commands({"command": "run b", "commands": ["run a"], "preset": "smoke"})
+    {'commands': ['run b', 'run a'], 'preset': 'smoke'}
+    """
+    if not isinstance(catalog, dict) or "command" not in catalog:
+        return catalog
+    rest = {key: value for key, value in catalog.items() if key not in ("command", "commands")}
+    first = [catalog["command"]] if catalog["command"] else []
+    return {"commands": list(dict.fromkeys([*first, *(catalog.get("commands") or ())])), **rest}
 
 
 def _union(ours: Any, theirs: Any) -> Any:

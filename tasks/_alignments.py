@@ -3,10 +3,10 @@
 The alignment error rate is that of Och & Ney, 2003, "A systematic comparison of various statistical
 alignment models", https://aclanthology.org/J03-1002, section 3. A hard alignment links every target
 word with the source word of its largest weight under teacher forcing, and with none where that is
-the end of the sentence. Weights may belong to the word that comes next: the weights with which a
-word was read as input are scored beside those with which it was predicted (Chen et al., 2020,
-"Accurate word alignment induction from neural machine translation",
-https://arxiv.org/abs/2004.14837).
+the end of the sentence or where no single word has the largest weight. Weights may belong to the
+word that comes next: the weights with which a word was read as input are scored beside those with
+which it was predicted (Chen et al., 2020, "Accurate word alignment induction from neural machine
+translation", https://arxiv.org/abs/2004.14837).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,8 +19,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.task import Answer, Batch, Entrant, Metric, Sample, Scored, Sizes, Split, Task, Text
-from tasks._scores import ALIGNMENT_MATCH
+from tasks._scores import ALIGNMENT_MATCH, strongest
 from tasks.sources.bucketing import bucketed_batches, pad_rows
+from tasks.sources.corpus import parts_note
 from tasks.sources.tables import Row
 from tasks.sources.word_alignment import Pair, load_word_alignment
 from tasks.sources.words import BOS, EOS, Vocabulary
@@ -112,7 +113,9 @@ class AlignedText(Task):
             for row in table.parts["train"]
             if max(len(row["source"]), len(row["target"])) <= config.longest
         ]
+        self.note_fewer("train", config.train, len(short))
         self.rows = {**table.parts, "train": tuple(short[: config.train or None])}
+        self.notes["parts"] = parts_note(self.rows)
         self.source_words, self.target_words = (
             Vocabulary.count((row[side] for row in self.rows["train"]), config.vocab, least=2)
             for side in ("source", "target")
@@ -151,8 +154,23 @@ class AlignedText(Task):
             return []
         found = [links for answer in answers for links in hard_links(answer, 0)]
         later = [links for answer in answers for links in hard_links(answer, 1)]
-        gold = [(set(row["sure"]), set(row["possible"])) for row in self._gold(split, answers)]
-        return link_metrics(found, later, gold)
+        return link_metrics(found, later, self.links(split, answers))
+
+    def links(self, split: Split, answers: Sequence[Answer]) -> list[tuple[Links, Links]]:
+        """Sure links and possible ones of each row of the first batches of a split.
+
+        Rows are turned where a backbone has turned its source.
+        """
+        turned = []
+        batches = self.evaluation(split)[: len(answers)]
+        for answer, batch in zip(answers, batches, strict=True):
+            same = torch.equal(answer.batch.sources[0].tokens, batch.sources[0].tokens)
+            turned += [not same] * len(batch.targets)
+        rows = [
+            _turned(row) if other else row
+            for row, other in zip(self._order[split][: len(turned)], turned, strict=True)
+        ]
+        return [(set(row["sure"]), set(row["possible"])) for row in rows]
 
     def baselines(self) -> Mapping[str, float]:
         """Error rate of the diagonal, and of IBM model 1 where there are pairs to count."""
@@ -196,17 +214,6 @@ class AlignedText(Task):
             for source, target in pairs
         ]
         return self._fixed(rows)
-
-    def _gold(self, split: Split, answers: Sequence[Answer]) -> list[Row]:
-        """Rows in the order of the answers, turned where a backbone has turned its source."""
-        turned = []
-        for answer, batch in zip(answers, self.evaluation(split), strict=True):
-            same = torch.equal(answer.batch.sources[0].tokens, batch.sources[0].tokens)
-            turned += [not same] * len(batch.targets)
-        return [
-            _turned(row) if other else row
-            for row, other in zip(self._order[split], turned, strict=True)
-        ]
 
     def _code(self, row: Row) -> tuple[list[int], list[int], list[tuple[int, int]]]:
         source = [*self.source_words.encode(row["source"]), EOS]
@@ -277,34 +284,61 @@ def link_metrics(
     ]
 
 
+def known_links(task: Task, answers: Sequence[Answer]) -> list[tuple[Links, Links]]:
+    """Sure links and possible ones of the first test batches of any task with gold alignments.
+
+    All are sure where a task does not tell the two apart.
+    """
+    if isinstance(task, AlignedText):
+        return task.links("test", answers)
+    return [(row, row) for answer in answers for row in gold_links(answer.batch)]
+
+
 def gold_links(batch: Batch) -> list[Links]:
-    """Gold links of each row, but for that of EOS."""
+    """Gold links of each row, but for those of an EOS."""
     assert batch.gold is not None, "the task has gold alignments"
-    ends = (batch.mask.sum(1) - 1).tolist()
-    return [
-        {(i, j) for i, j in _linked(row) if j < end}
-        for row, end in zip(batch.gold, ends, strict=True)
-    ]
+    return _of_words(batch, [_linked(row) for row in batch.gold])
 
 
 def hard_links(answer: Answer, later: int) -> list[Links]:
     """The source word of the largest weight for each target word but EOS, by row.
+
+    A target word whose largest weight stands at several places, or is zero, has no link.
 
     Args:
         answer: With weights.
         later: Steps after the one that predicts the word; 1 takes those with which it is read.
     """
     assert answer.weights is not None, "links are read off weights"
-    best = answer.weights[:, later:].argmax(-1)
-    ends = answer.batch.sources[0].tokens == EOS
-    before, _ = answer.batch.beside
-    found = []
-    for row, places in enumerate(best):
-        count = int(answer.batch.mask[row].sum()) - 1
-        links = {(int(place) - before, word) for word, place in enumerate(places[:count])}
-        width = ends.shape[1]
-        found.append({(i, j) for i, j in links if 0 <= i < width and not bool(ends[row, i])})
-    return found
+    best, points = strongest(answer.weights[:, later:])
+    rows = zip(best.tolist(), points.tolist(), strict=True)
+    told = [{(i, j) for j, i in enumerate(places) if single[j]} for places, single in rows]
+    return _of_words(answer.batch, told)
+
+
+def _of_words(batch: Batch, found: Sequence[Links]) -> list[Links]:
+    """Links of columns to targets as links of words: those of an EOS are none.
+
+    Neither are those of padding and of states beside the words. A target alone is an answer, such
+    as a label, whatever its number.
+    """
+    there = batch.mask
+    if there.shape[1] > 1:
+        there = there & (batch.targets != EOS)
+    told = there.tolist()
+    if not batch.sources or batch.stride > 1:
+        return [{(i, j) for i, j in row if told[n][j]} for n, row in enumerate(found)]
+    text, (before, _) = batch.sources[0], batch.beside
+    here = text.tokens != EOS
+    read = (here if text.mask is None else here & text.mask).tolist()
+    return [
+        {
+            (i - before, j)
+            for i, j in row
+            if 0 <= i - before < len(read[n]) and read[n][i - before] and told[n][j]
+        }
+        for n, row in enumerate(found)
+    ]
 
 
 def error_rate(

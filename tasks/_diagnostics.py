@@ -5,7 +5,6 @@ training, and the test has easier ones and harder ones too, as a curve.
 """
 
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -15,6 +14,7 @@ import torch
 from bench.api.config import Config
 from bench.api.task import Answer, Batch, Entrant, Sample, Scored, Split, Task
 from tasks._scores import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
+from tasks._strings import COUNTED, most_frequent_answer
 
 PAD, BOS, EOS = 0, 1, 2
 FIRST = 4
@@ -98,11 +98,9 @@ class Diagnostic(Task):
 
     def baselines(self) -> Mapping[str, float]:
         """The answer that is most frequent in training."""
-        train = self.draw(512, self.inside, torch.Generator().manual_seed(self.seed))
-        most, _ = Counter(train.targets[train.mask].tolist()).most_common(1)[0]
+        train = self.draw(COUNTED, self.inside, torch.Generator().manual_seed(self.seed))
         test = self.evaluation("test")[self.tested.index(self.inside)]
-        share = (test.targets[test.mask] == most).double().mean()
-        return {"most frequent answer": float(share)}
+        return {"most frequent answer": most_frequent_answer(train, test)}
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """First examples: what was read, the right answers, those given."""

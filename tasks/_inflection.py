@@ -9,6 +9,7 @@ from tasks._scores import ALIGNMENT_ENTROPY, SEQUENCE_ACCURACY, alignment_scores
 from tasks._text_scores import EDITS, edit_distance, exact_match
 from tasks._word_pairs import Pair, WordPairs
 
+TRANSFORMER = "transformer_seq2seq[width=64,layers=1,heads=4]"
 SPACE = "␣"
 """Stands for a space inside a word."""
 
@@ -45,7 +46,8 @@ class Inflection(WordPairs):
         Entrant(variant="ssnt"),
         Entrant(variant="pointer_generator"),
         # with a second layer it learns more slowly than these sizes have steps
-        Entrant(variant="scaled_dot", backbone="transformer_seq2seq[width=64,layers=1,heads=4]"),
+        Entrant(variant="scaled_dot", backbone=TRANSFORMER),
+        Entrant(variant="uniform", backbone=TRANSFORMER),
     )
     chance = 0.0
     ceiling = 1.0

@@ -1,5 +1,6 @@
 """Scores of tasks with one label an example, by scikit-learn."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -14,6 +15,9 @@ AUROC = Metric(
     name="auroc", title="Area under the ROC curve", unit="area from 0 to 1", better="higher"
 )
 AUPRC = Metric(name="auprc", title="Average precision", unit="area from 0 to 1", better="higher")
+
+CERTAIN = 24 * math.log(2)
+"""Log-odds at which the likelihood of a label is 1 in single precision (nats)."""
 
 
 def labels(answers: Sequence[Answer]) -> tuple[list[int], list[int]]:
@@ -39,32 +43,34 @@ def label_scores(answers: Sequence[Answer]) -> list[Scored]:
     ]
 
 
-def chances(answers: Sequence[Answer], positive: int) -> tuple[list[bool], list[float]]:
-    """Whether each example has the positive label, and the probability that it was given.
+def log_odds(answers: Sequence[Answer], positive: int) -> tuple[list[bool], list[float]]:
+    """Whether each example has the positive label, and the log-odds that it was given (nats).
 
-    The probability is read off the likelihood of the true label, which is exact only where a
-    network cannot say anything else: a vocabulary of the two labels.
+    They are read off the likelihood of the true label, which is exact only where a network cannot
+    say anything else: a vocabulary of the two labels. A single-precision likelihood says no more
+    than `CERTAIN` of a label that is right, so no more is believed of one that is wrong.
     """
-    true, chance = [], []
+    true, odds = [], []
     for answer in answers:
         assert answer.nll is not None, "labels have likelihoods"
         found = answer.batch.targets[answer.batch.mask] == positive
-        likelihood = (-answer.nll[answer.batch.mask]).exp()
+        nll = answer.nll[answer.batch.mask].double().clamp(min=0.0)
+        right = (-nll - (-torch.expm1(-nll)).log()).clamp(-CERTAIN, CERTAIN)
         true += found.tolist()
-        chance += torch.where(found, likelihood, 1 - likelihood).tolist()
-    return true, chance
+        odds += torch.where(found, right, -right).tolist()
+    return true, odds
 
 
 def ranking_scores(answers: Sequence[Answer], positive: int) -> list[Scored]:
     """Areas under the ROC and the precision-recall curve; nothing if a label is absent."""
     from sklearn.metrics import average_precision_score, roc_auc_score  # noqa: PLC0415
 
-    true, chance = chances(answers, positive)
+    true, odds = log_odds(answers, positive)
     if len(set(true)) < 2:
         return []
     return [
-        Scored(metric=AUROC.name, value=float(roc_auc_score(true, chance))),
-        Scored(metric=AUPRC.name, value=float(average_precision_score(true, chance))),
+        Scored(metric=AUROC.name, value=float(roc_auc_score(true, odds))),
+        Scored(metric=AUPRC.name, value=float(average_precision_score(true, odds))),
     ]
 
 

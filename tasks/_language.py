@@ -60,10 +60,12 @@ CONTEST = (
     *ROSTER,
     *COPYING,
     Entrant(variant="scaled_dot", backbone=AN_LSTM),
+    Entrant(variant="uniform", backbone=AN_LSTM),
     Entrant(variant="last_state", backbone=AN_LSTM),
     *(replace(copying, backbone=AN_LSTM) for copying in COPYING),
 )
-"""The roster, outputs that copy, and an LSTM with attention to its past, without, and copying."""
+"""The roster, outputs that copy, and an LSTM: with attention to its past, with the mean of it,
+without, and copying."""
 Ids = npt.NDArray[np.int64]
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 
@@ -35,6 +35,7 @@ def readers(task: str) -> tuple[Entrant, ...]:
     return (
         Entrant(variant="dot"),
         Entrant(variant="dot", backbone="memn2n[width=32,hops=1]"),
+        Entrant(variant="uniform", backbone="memn2n[width=32,hops=1]"),
         Entrant(variant="additive"),
         Entrant(variant="sparsemax"),
         Entrant(
@@ -55,6 +56,8 @@ class Asked(NamedTuple):
     """Places of sentences that the answer follows from."""
     number: int
     """Of the task, or of the facts that the answer takes."""
+    seen: bool = False
+    """Whether training has the same question about the same story, word for word."""
 
 
 class Reading(Task):
@@ -64,7 +67,7 @@ class Reading(Task):
     spread evenly over their words.
     """
 
-    metrics = (LABEL_ACCURACY, ERROR, SOLVED, ALIGNMENT_MATCH)
+    metrics: ClassVar[tuple[Metric, ...]] = (LABEL_ACCURACY, ERROR, SOLVED, ALIGNMENT_MATCH)
     facts = frozenset({"gold_alignment", "source_tokens"})
     family = "question answering over memory"
 
@@ -79,12 +82,16 @@ class Reading(Task):
 
     def evaluation(self, split: Split) -> Sequence[Batch]:
         """Task by task, so that each batch belongs to one."""
+        return [question_batch(rows, self.joined) for rows in self.in_batches(split)]
+
+    def in_batches(self, split: Split) -> list[list[Asked]]:
+        """Questions of each evaluation batch, in the order of its rows."""
         batches = []
         for number in sorted({row.number for row in self.rows(split)}):
             rows = [row for row in self.rows(split) if row.number == number]
             rows.sort(key=_length)
             for at in range(0, len(rows), EVALUATION_ROWS):
-                batches.append(question_batch(rows[at : at + EVALUATION_ROWS], self.joined))
+                batches.append(rows[at : at + EVALUATION_ROWS])
         return batches
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:

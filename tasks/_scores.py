@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
 
 from bench.api.task import (
     AVERAGE_LAGGING,
@@ -36,6 +38,12 @@ ALIGNMENT_ENTROPY = Metric(
     better="none",
     group="diagnostic",
 )
+
+HEARD_BEFORE = (
+    "Delays count what attention has read. Only search=streaming says a word from nothing else; "
+    "under search=greedy the decoder starts from a summary of the whole source."
+)
+"""Caveat of tasks that compare delays of both kinds of network."""
 
 WHOLE = 1 - 1e-6
 """Above this share the source has been read, rounding aside."""
@@ -74,6 +82,21 @@ def scores_by_length(answers: Sequence[Answer], inside: int, *, curve: bool = Tr
         for length in sorted(rows):
             scores += _accuracies(rows[length], "length", float(length))
     return scores
+
+
+def best_word(vocab: int, lengths: Sequence[int]) -> float:
+    """Token accuracy of the best word for every place of strings that end in EOS.
+
+    EOS is right once a string, and a symbol wherever it stands, which is 1 in `vocab` places.
+
+    Args:
+        vocab: Symbols, equally frequent.
+        lengths: Symbols of a string; strings of each of these lengths are equally many.
+
+    >>> best_word(12, [8]), best_word(2, [8])
+    (0.1111111111111111, 0.4444444444444444)
+    """
+    return max(len(lengths), sum(lengths) / vocab) / sum(length + 1 for length in lengths)
 
 
 def _right(answer: Answer) -> list[Right]:
@@ -115,7 +138,10 @@ def _accuracies(rows: list[Right], axis: str, x: float | None) -> list[Scored]:
 
 
 def alignment_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:
-    """Share of gold-aligned tokens whose strongest key is the gold one, and the mean entropy."""
+    """Share of gold-aligned tokens whose strongest key is the gold one, and the mean entropy.
+
+    Weights that are zero, or largest at a key that is not gold too, have missed it.
+    """
     matched = total = 0
     entropy = 0.0
     count = 0
@@ -130,8 +156,7 @@ def alignment_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:
         if gold is None:
             continue
         linked = scored & (gold.sum(-1) > 0)
-        hit = gold.gather(-1, weights.argmax(-1, keepdim=True)).squeeze(-1) > 0
-        matched += int((hit & linked).sum())
+        matched += int((points_into(weights, gold > 0) & linked).sum())
         total += int(linked.sum())
     found = []
     if total:
@@ -139,6 +164,30 @@ def alignment_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:
     if count:
         found.append(Scored(metric=ALIGNMENT_ENTROPY.name, value=entropy / count))
     return found
+
+
+def strongest(weights: Float[Tensor, "*B S"]) -> tuple[Int[Tensor, "*B"], Bool[Tensor, "*B"]]:
+    """The key of the largest weight, and whether there is one such key.
+
+    In a row of zeros, and in one whose largest weight stands at several keys, the first key is the
+    largest by its place alone.
+
+    >>> strongest(torch.tensor([[0.2, 0.8, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 0.0]]))[1]
+    tensor([ True, False, False])
+    """
+    top, best = weights.max(-1, keepdim=True)
+    return best.squeeze(-1), ((weights == top).sum(-1) == 1) & (top.squeeze(-1) != 0)
+
+
+def points_into(weights: Float[Tensor, "*B S"], wanted: Bool[Tensor, "*B S"]) -> Bool[Tensor, "*B"]:
+    """Whether the strongest key is one of those wanted; of several that tie, whether all are.
+
+    >>> rows = torch.tensor([[0.2, 0.8, 0.0], [0.5, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 0.0]])
+    >>> points_into(rows, torch.tensor([True, True, False]).expand(4, 3))
+    tensor([ True,  True, False, False])
+    """
+    top = weights.amax(-1, keepdim=True)
+    return ((weights < top) | wanted).all(-1) & (top.squeeze(-1) != 0)
 
 
 def delay_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:

@@ -25,6 +25,7 @@ from bench.api.task import (
 from tasks._scores import (
     ALIGNMENT_ENTROPY,
     ALIGNMENT_MATCH,
+    HEARD_BEFORE,
     SEQUENCE_ACCURACY,
     alignment_scores,
     delay_scores,
@@ -116,6 +117,7 @@ class SpeechTask(Task):
         """Take recordings by part, and measure the scale of the training part."""
         self.sound = LogMel(rate=rate, mels=self.config.mels, stack=self.config.stack)
         self.recordings = recordings
+        self.notes["caveat"] = HEARD_BEFORE
         self.scale = fit_scale([one.wave for one in recordings["train"]], self.sound)
         longest = max(len(one.wave) for part in recordings.values() for one in part)
         frames = self.sound.frames(self.config.max_words * (longest + GAP[1]))

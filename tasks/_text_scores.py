@@ -7,7 +7,7 @@ al., 2016, https://arxiv.org/abs/1602.03001, section 4.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -125,17 +125,39 @@ def rouge(said: Sequence[Words], references: Sequence[Sequence[Words]]) -> dict[
     return {name: total / len(references) for name, total in totals.items()}
 
 
+def repeated(said: Sequence[Hashable], wanted: Sequence[Hashable] = ()) -> tuple[int, int]:
+    """Bigrams said more often than once and than in the reference, and all bigrams said.
+
+    >>> repeated([1, 2, 1, 2], [1, 2, 3])
+    (1, 3)
+    >>> repeated([3, 3, 3, 1, 2, 1, 2], [3, 3, 3, 3, 3])
+    (1, 6)
+    """
+    spoken, asked = (Counter(pairwise(one)) for one in (said, wanted))
+    return sum(max(0, n - max(1, asked[pair])) for pair, n in spoken.items()), spoken.total()
+
+
+def dropped(said: Sequence[Hashable], wanted: Sequence[Hashable]) -> tuple[int, int]:
+    """Reference words that were said too few times, and all reference words.
+
+    >>> dropped([1, 1, 2], [1, 2, 2, 3])
+    (2, 4)
+    """
+    return (Counter(wanted) - Counter(said)).total(), len(wanted)
+
+
 def bigram_scores(said: Sequence[Words], sources: Sequence[Words]) -> list[Scored]:
     """Share of bigrams that were said before, and of those that their source has not."""
-    repeated = novel = total = 0
+    again = novel = total = 0
     for one, source in zip(said, sources, strict=True):
-        mine, there = _bigrams(one), set(_bigrams(source))
-        total += len(mine)
-        repeated += len(mine) - len(set(mine))
-        novel += sum(pair not in there for pair in mine)
+        more, count = repeated(one)
+        there = set(pairwise(source))
+        again += more
+        total += count
+        novel += sum(pair not in there for pair in pairwise(one))
     share = max(1, total)
     return [
-        Scored(metric=REPEATED.name, value=repeated / share),
+        Scored(metric=REPEATED.name, value=again / share),
         Scored(metric=NOVEL.name, value=novel / share),
     ]
 
@@ -154,10 +176,6 @@ def most_frequent(targets: Sequence[Words]) -> tuple[str, ...]:
     """The target that occurs most often, the first in the alphabet of several."""
     counted = Counter(tuple(words) for words in targets)
     return min(counted, key=lambda words: (-counted[words], words))
-
-
-def _bigrams(words: Words) -> list[tuple[str, str]]:
-    return list(pairwise(words))
 
 
 @cache

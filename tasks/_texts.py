@@ -13,9 +13,11 @@ from torch import Tensor
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.task import Answer, Batch, Entrant, Sample, Scored, Sizes, Split, Task, Text
+from tasks._drawing import shown_to_networks
 from tasks._labels import label_scores, majority
-from tasks._scores import alignment_scores
+from tasks._scores import alignment_scores, strongest
 from tasks.sources.bucketing import bucketed_batches, pad_rows
+from tasks.sources.corpus import parts_note
 from tasks.sources.kept import Arrays, kept_arrays, pack, unpack
 from tasks.sources.tables import Table
 from tasks.sources.words import BOS, SPECIAL_WORDS, UNK, Vocabulary
@@ -112,9 +114,9 @@ def heaviest_segment(answers: Sequence[Answer]) -> float | None:
             continue
         count = int(segments.max()) + 1
         among = torch.zeros(len(segments), count).to(weights)
-        best = among.scatter_add(1, segments, weights[:, 0]).argmax(1)
+        best, points = strongest(among.scatter_add(1, segments, weights[:, 0]))
         true = segments.gather(1, gold[:, 0].argmax(1, keepdim=True)).squeeze(1)
-        hits += int((best == true).sum())
+        hits += int(((best == true) & points).sum())
         total += len(best)
     return hits / total if total else None
 
@@ -237,6 +239,8 @@ class ReadRows(TextTask):
 class ReadTextConfig(Config):
     """Options of texts that are read."""
 
+    named: ClassVar[str]
+    """The task, for sentences about its options."""
     vocab: Annotated[int, IntRange(500, 50000, log=True)] = 8000
     """Words at most, the most frequent ones of the training part."""
     least: int = 2
@@ -252,13 +256,18 @@ class ReadTextConfig(Config):
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        if self.vocab <= len(SPECIAL_WORDS) or min(self.train, self.validate, self.test) < 0:
+        if self.vocab <= len(SPECIAL_WORDS):
             raise InvalidConfig(
-                f"texts: vocab must be above {len(SPECIAL_WORDS)} and train, validate and test at "
-                f"least 0, got {self.vocab}, {self.train}, {self.validate} and {self.test}."
+                f"{self.named}: vocab must be above {len(SPECIAL_WORDS)}, got {self.vocab}."
             )
+        for name in ("train", "validate", "test"):
+            if getattr(self, name) < 0:
+                found = getattr(self, name)
+                raise InvalidConfig(
+                    f"{self.named}: {name} must be >= 0, and 0 is all; got {found}."
+                )
         if not 0 <= self.hidden < 1:
-            raise InvalidConfig(f"texts: hidden must be in [0, 1), got {self.hidden}.")
+            raise InvalidConfig(f"{self.named}: hidden must be in [0, 1), got {self.hidden}.")
 
 
 Cut = Callable[[str], list[list[str]]]
@@ -287,6 +296,8 @@ class ReadTextTask(ReadRows):
         held = rows["validation"] + rows["test"]
         rows["train"] = without_repeats(rows["train"], held)
         dropped = len(table.parts["train"]) - len(rows["train"])
+        for part, count in counts.items():
+            self.note_fewer(part, count, len(rows[part]))
         rows = {part: rows[part][: count or None] for part, count in counts.items()}
         # the labels do not go through the cache, so its ids must be those of these very texts
         depends = {**kept_under, "options": asdict(config), "texts": _digest(rows), "revision": 2}
@@ -296,6 +307,7 @@ class ReadTextTask(ReadRows):
         longest = max(len(row.ids) for part in PARTS for row in self.parts[part])
         self.sizes = Sizes((len(self.vocabulary),), len(self.labels), longest)
         self.notes["data"] = table.note
+        self.notes["parts"] = parts_note(rows)
         self.notes["repeats"] = f"{dropped} training texts are left out that occur elsewhere too"
 
     def label_scores(self, answers: Sequence[Answer]) -> list[Scored]:
@@ -384,11 +396,12 @@ class DrawnTextTask(TextTask):
         return accuracy_baselines(*self.counted())
 
     def counted(self) -> tuple[list[Labelled], list[Labelled], int]:
-        """Twice as many training texts as the test has, the test, and the size of the vocabulary.
+        """As many training texts as a network sees, the test, and the size of the vocabulary.
 
         For baselines, which count words.
         """
-        train = self.draw(2 * self.evaluate, torch.Generator().manual_seed(self.seed))
+        count = shown_to_networks(type(self))
+        train = self.draw(count, torch.Generator().manual_seed(self.seed))
         return train, self._fixed("test"), self.sizes.source_vocabs[0]
 
     def showcase(self) -> Batch:

@@ -22,6 +22,7 @@ from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import (
+    Anchor,
     Answer,
     Batch,
     Entrant,
@@ -93,6 +94,24 @@ class Adding(Task):
     metrics = (SUCCESS, MEAN_SQUARED_ERROR, ALIGNMENT_MATCH, ALIGNMENT_ENTROPY)
     facts = frozenset({"gold_alignment"})
     family = "long-term memory"
+    anchors = (
+        Anchor(
+            what=(
+                "feed-forward attention; solved, which the authors' code takes as an error below "
+                "0.04 on each of 1000 test sequences"
+            ),
+            metric=SUCCESS.name,
+            value=1.0,
+            text="Raffel & Ellis, 2015",
+            url="https://arxiv.org/abs/1512.08756",
+            where="abstract; criterion in craffel/ff-attention, toy_problems",
+            differs=(
+                "Networks for one length each, or for all from 50 to 10000; 100 units, batches of "
+                "100 and up to 100000 updates, the best of several learning rates."
+            ),
+            about="adding[operation=add]",
+        ),
+    )
     regresses = True
     ceiling = 1.0
     presets = {

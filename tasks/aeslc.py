@@ -156,9 +156,11 @@ class Aeslc(Summaries):
         for row in table.parts["train"]:
             if row["email_body"] not in bodies:
                 train.setdefault(row["email_body"], row)
+        self.note_fewer("train", config.train, len(train))
         used = list(train.values())[: config.train or None]
         pairs: dict[Split, list[Pair]] = {"train": [self._pair(row) for row in used]}
         for part, rows in held.items():
+            self.note_fewer(part, config.evaluate, len(rows))
             pairs[part] = [self._pair(row) for row in spread(rows, config.evaluate)]
         sides = [side for pair in pairs["train"] for side in (pair.source, pair.target)]
         self.settle(pairs, Vocabulary.count(sides, config.vocab))

@@ -5,7 +5,7 @@ The source sentence that motivates it is "we might want to attend to the word af
 of the answer does not know its neighbor; only a mechanism that looks around a place can find it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -34,6 +34,7 @@ from tasks._scores import (
     alignment_scores,
     selection_scores,
 )
+from tasks._strings import COUNTED, most_frequent_answer
 
 MARKER, FIRST = 4, 5
 
@@ -115,7 +116,11 @@ class AfterMarker(Task):
         self.config = config
         words = FIRST + config.vocab
         self.sizes = Sizes((words,), words, config.beyond)
-        self.chance = 1 / config.vocab
+
+    @classmethod
+    def chance_of(cls, config: AfterMarkerConfig) -> float:
+        """Any one symbol."""
+        return 1 / config.vocab
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh sequences of the training length."""
@@ -148,6 +153,23 @@ class AfterMarker(Task):
                     Scored(metric=TOKEN_ACCURACY.name, value=value, axis="length", x=float(length))
                 )
         return found
+
+    def baselines(self) -> Mapping[str, float]:
+        """The symbol that is most frequent in training, and that which its own text has most of.
+
+        The second is what who sees symbols and no places can do.
+        """
+        train = self._batch(COUNTED, self.config.length, self.seeded(4))
+        lengths = [batch.sources[0].tokens.shape[1] for batch in self.evaluation("test")]
+        test = self.evaluation("test")[lengths.index(self.config.length)]
+        counts = torch.nn.functional.one_hot(test.sources[0].tokens).sum(1)
+        counts[:, :FIRST] = 0
+        return {
+            "most frequent answer": most_frequent_answer(train, test),
+            "most frequent symbol of the text": float(
+                (counts.argmax(1, keepdim=True) == test.targets).double().mean()
+            ),
+        }
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """First examples."""

@@ -10,6 +10,7 @@ compared with those of the mirror. Texts that validation or test hold too are no
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from bench.api.registry import Citation, register
 from bench.api.task import Anchor, Entrant, TaskPreset
@@ -24,6 +25,7 @@ from tasks.sources.words import tokenize
 class AgNewsConfig(ReadTextConfig):
     """Options of news topics."""
 
+    named: ClassVar[str] = "ag_news"
     vocab: int = 10000
     """Words at most, the most frequent ones of the training part."""
     words: int = 60
@@ -48,7 +50,9 @@ class AgNews(ReadTextTask):
         Entrant(variant="additive"),
         Entrant(variant="feed_forward"),
         Entrant(variant="max_pooling"),
+        Entrant(variant="last_state", backbone="pooling[embedding=32,encoder=uni_rnn]"),
         Entrant(variant="context_vector", backbone="pooling[embedding=32,encoder=embed]"),
+        Entrant(variant="uniform", backbone="pooling[embedding=32,encoder=embed]"),
     )
     presets = {
         "smoke": TaskPreset(

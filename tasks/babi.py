@@ -4,8 +4,13 @@ Weston et al., 2015, "Towards AI-complete question answering: a set of prerequis
 https://arxiv.org/abs/1502.05698; the network is that of Sukhbaatar et al., 2015, "End-to-end memory
 networks", https://arxiv.org/abs/1503.08895, section 4. Answers of several words (tasks 8 and 19)
 are one label each, as there. A mirror may lack a training part; the hub copy has all twenty.
+
+The stories of some tasks are so short that the same story with the same question, word for word,
+stands in training and in the test. That is the published set, and so are the numbers beside it, so
+nothing is dropped: a note counts such questions, and the error on all others is a score of its own.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +21,21 @@ import torch
 from bench.api.config import Choices, Config
 from bench.api.errors import DataUnavailable, InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Anchor, Batch, Sizes, Split, TaskPreset
+from bench.api.task import (
+    SEEN,
+    Anchor,
+    Answer,
+    Batch,
+    Entrant,
+    Metric,
+    Scored,
+    Sizes,
+    Split,
+    TaskPreset,
+)
 from tasks._reading import ERROR, Asked, Reading, question_epochs, readers
 from tasks.sources.babi import load_babi
+from tasks.sources.corpus import parts_note
 from tasks.sources.tables import Row
 from tasks.sources.words import Vocabulary, tokenize
 
@@ -27,8 +44,16 @@ SUBSETS = {
     "short": (1, 4, 6, 9, 10, 12, 15, 20),
 }
 """`short`: stories that a small network reads in seconds."""
+UNSEEN_ERROR = Metric(
+    name="unseen_error_proportion",
+    title="Error on questions that training lacks, mean over tasks",
+    unit="fraction of questions",
+    better="lower",
+    group="diagnostic",
+)
 HELD = 10
-"""Every tenth training question is kept for validation."""
+"""Every tenth training story of a task is kept for validation, with all its questions."""
+_ASKED: tuple[Split, ...] = ("validation", "test")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +84,22 @@ class BabiConfig(Config):
     "task",
     "babi",
     config=BabiConfig,
+    revision=2,
     citation=Citation(text="Weston et al., 2015", url="https://arxiv.org/abs/1502.05698"),
 )
 class Babi(Reading):
-    """Stories of `en-10k`; a task whose training part is not there is left out, and noted."""
+    """Stories of `en-10k`: all 20 tasks together, or 8 of 20 tasks with `subset=short`.
 
+    A task whose training part is not there is left out, and noted.
+    """
+
+    metrics = (*Reading.metrics, UNSEEN_ERROR)
+    seen_in_training = (
+        "Some questions of the test stand in training with their story, word for word: at the "
+        "quick size 28 of 250 of task 4 and 30 of 250 of task 20, with all questions 714 of 1000 "
+        "of task 4. Published numbers have them too, so they stay; the error on the others is "
+        "given beside."
+    )
     presets = {
         "smoke": TaskPreset(
             options="babi[number=1,train=100,test=40]",
@@ -84,7 +120,15 @@ class Babi(Reading):
             seconds=900.0,
         ),
     }
-    contest = readers("babi")
+    contest = (
+        *readers("babi"),
+        # the recurrent network without attention that memory is held against since Weston et al.
+        Entrant(
+            variant="last_state",
+            task="babi[joined=true]",
+            backbone="pooling[embedding=32,encoder=uni_rnn[cell=lstm]]",
+        ),
+    )
     anchors = (
         Anchor(
             what=(
@@ -102,6 +146,23 @@ class Babi(Reading):
                 "of 10000."
             ),
             about="babi[number=0,subset=short,train=1000]",
+        ),
+        Anchor(
+            what=(
+                "end-to-end memory network, three hops, position encoding, linear start and "
+                "random noise, learned jointly from 1000 questions a task"
+            ),
+            metric=ERROR.name,
+            value=0.124,
+            text="Sukhbaatar et al., 2015",
+            url="https://arxiv.org/abs/1503.08895",
+            where="table 1, mean error of all twenty tasks",
+            differs=(
+                "Width 50, the best of ten starts by training error; the official files of 1000 "
+                "questions, ours are the first 1000 of 10000; the mean holds task 3 (an error of "
+                "0.219), which ours leaves out where its training part is not there."
+            ),
+            about="babi[number=0,subset=all,train=1000]",
         ),
         Anchor(
             what="differentiable neural computer, learned jointly",
@@ -159,16 +220,24 @@ class Babi(Reading):
         answers = {row["answer"]: [row["answer"]] for row in table.parts["train"]}
         self.words = Vocabulary.count((*told.values(), *answers.values()))
         self._known: dict[str, list[int]] = {}
-        train = [self._encode(row) for row in table.parts["train"]]
-        tests: dict[int, list[Asked]] = {number: [] for number in sorted(there)}
+        train = [row for row in table.parts["train"] if row["told"] % HELD]
+        tests: dict[int, list[Row]] = {number: [] for number in sorted(there)}
         for row in table.parts["test"]:
             if row["number"] in tests:
-                tests[row["number"]].append(self._encode(row))
-        self._rows: dict[str, list[Asked]] = {
-            "train": [row for at, row in enumerate(train) if at % HELD],
-            "validation": train[::HELD],
+                tests[row["number"]].append(row)
+        parts = {
+            "train": train,
+            "validation": [row for row in table.parts["train"] if not row["told"] % HELD],
             "test": [row for rows in tests.values() for row in rows[: config.test or None]],
         }
+        seen = {_wording(row) for row in train}
+        self._rows: dict[str, list[Asked]] = {
+            part: [self._encode(row, seen=_wording(row) in seen) for row in rows]
+            for part, rows in parts.items()
+        }
+        self.notes["parts"] = parts_note(parts)
+        self.notes["tasks"] = f"{len(there)} of 20 tasks: {', '.join(map(str, sorted(there)))}"
+        self.notes[SEEN] = "; ".join(f"{part}: {self._repeats(part)}" for part in _ASKED)
         vocab = len(self.words)
         everything = [row for rows in self._rows.values() for row in rows]
         longest = max(sum(map(len, row.story)) + len(row.question) for row in everything)
@@ -177,6 +246,21 @@ class Babi(Reading):
     def rows(self, split: Split) -> Sequence[Asked]:
         """Questions of a split."""
         return self._rows[split]
+
+    def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
+        """As all readers, and the error on questions whose wording training does not have."""
+        right: dict[int, list[bool]] = {}
+        for rows, answer in zip(self.in_batches(split), answers, strict=True):
+            assert answer.predicted is not None, "answers are predicted under teacher forcing"
+            good = (answer.predicted == answer.batch.targets)[:, 0].tolist()
+            for row, one in zip(rows, good, strict=True):
+                if not row.seen:
+                    right.setdefault(row.number, []).append(one)
+        found = super().score(split, answers)
+        if right:
+            errors = [good.count(False) / len(good) for good in right.values()]
+            found.append(Scored(metric=UNSEEN_ERROR.name, value=sum(errors) / len(errors)))
+        return found
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Epochs of questions of all tasks, stories of similar length together."""
@@ -192,12 +276,27 @@ class Babi(Reading):
             )
         )
 
-    def _encode(self, row: Row) -> Asked:
+    def _repeats(self, part: Split) -> str:
+        """How many questions of each task training has too."""
+        every, seen = Counter[int](), Counter[int]()
+        for row in self.rows(part):
+            every[row.number] += 1
+            seen[row.number] += row.seen
+        told = [f"{seen[n]} of {every[n]} of task {n}" for n in sorted(every) if seen[n]]
+        return ", ".join(told) or "none"
+
+    def _encode(self, row: Row, *, seen: bool) -> Asked:
         story = tuple(self._ids(sentence) for sentence in row["story"])
         answer = self.words.encode([row["answer"]])[0]
-        return Asked(story, self._ids(row["question"]), answer, row["supporting"], row["number"])
+        asked = self._ids(row["question"])
+        return Asked(story, asked, answer, row["supporting"], row["number"], seen)
 
     def _ids(self, text: str) -> list[int]:
         if text not in self._known:
             self._known[text] = self.words.encode(tokenize(text))
         return self._known[text]
+
+
+def _wording(row: Row) -> tuple[tuple[str, ...], str]:
+    """What a network reads of a question, as it is written."""
+    return row["story"], row["question"]

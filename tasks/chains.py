@@ -109,7 +109,11 @@ class Chains(Reading):
         vocab = len(self.words)
         longest = 7 * config.facts * config.chains + 5
         self.sizes = Sizes((vocab,) if self.joined else (vocab, vocab), vocab, longest)
-        self.chance = 1 / config.chains
+
+    @classmethod
+    def chance_of(cls, config: ChainsConfig) -> float:
+        """One of the rooms that the story names."""
+        return 1 / config.chains
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh stories, each of one to `facts` links."""

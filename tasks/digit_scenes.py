@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.config import Choices, Config, IntRange
@@ -36,7 +36,18 @@ from bench.api.task import (
     Task,
     TaskPreset,
 )
-from tasks._images import FIRST, NAMES, cover, nearest, paste, picture_text, whole_picture
+from tasks._digit_scenes import (
+    EOS,
+    WORDS,
+    captioned,
+    captions,
+    draw_scenes,
+    gold_of_named,
+    named,
+    said_words,
+    scene_pictures,
+)
+from tasks._images import cover, nearest, picture_text, whole_picture
 from tasks._scores import (
     ALIGNMENT_ENTROPY,
     ALIGNMENT_MATCH,
@@ -46,13 +57,8 @@ from tasks._scores import (
     scores_by_length,
 )
 from tasks._text_scores import BLEU
-from tasks.sources.bucketing import pad_rows
-from tasks.sources.digits import DIGITS_LICENSE, DIGITS_NOTE, SIDE, load_digits
+from tasks.sources.digits import DIGITS_LICENSE, DIGITS_NOTE, SIDE, digits_parts
 
-BOS, EOS = 1, 2
-WORDS = ("", "", "", "", *NAMES, "a", "an", "left", "of", "above")
-"""Word of each id; ids below 4 are special."""
-IDS = {word: number for number, word in enumerate(WORDS) if word}
 POINTING = Metric(
     name="pointing_accuracy",
     title="Strongest weight on the digit that is named",
@@ -90,13 +96,6 @@ class DigitScenesConfig(Config):
                 f"digit_scenes: patch must divide {SIDE} and evaluate be at least 1, "
                 f"got {self.patch} and {self.evaluate}."
             )
-
-
-class Scene(NamedTuple):
-    """What stands in some scenes of equally many digits, in reading order."""
-
-    labels: Int[Tensor, "B N"]
-    cells: Int[Tensor, "B N"]
 
 
 @register(
@@ -168,6 +167,7 @@ class DigitScenes(Task):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.notes["data"] = DIGITS_NOTE
+        self.notes["parts"] = digits_parts()
         self.canvas = config.cells * SIDE
         self.places = (self.canvas // config.patch) ** 2
         self.sizes = Sizes(
@@ -197,7 +197,7 @@ class DigitScenes(Task):
 
         found = scores_by_length(answers, self.places, curve=False)
         for answer in answers:
-            count = float(_named(answer.batch.targets[0]).sum())
+            count = float(named(answer.batch.targets[0]).sum())
             found += [
                 Scored(metric=one.metric, value=one.value, axis="digits", x=count)
                 for one in scores_by_length([answer], self.places, curve=False)
@@ -254,64 +254,26 @@ class DigitScenes(Task):
         return ["·" if source else "</s>" if number == EOS else WORDS[number] for number in ids]
 
     def _text(self, ids: Sequence[int]) -> str:
-        return " ".join(WORDS[number] for number in ids if WORDS[number])
+        return " ".join(said_words(ids))
 
     def _batch(self, part: Split, rows: int, count: int, generator: torch.Generator) -> Batch:
         config = self.config
-        digits = load_digits(part)
-        chosen = torch.randint(len(digits.labels), (rows, count), generator=generator)
-        drawn = torch.rand(rows, config.cells**2, generator=generator).argsort(1)[:, :count]
-        scene = Scene(digits.labels[chosen], drawn.sort(1).values)
-        canvas = torch.zeros(rows, self.canvas, self.canvas)
-        covers = []
-        for place in range(count):
-            cell = scene.cells[:, place]
-            corners = torch.stack((cell // config.cells, cell % config.cells), 1) * SIDE
-            paste(canvas, digits.images[chosen[:, place]], corners)
-            covers.append(cover(corners, SIDE, self.canvas, config.patch))
+        scene, images = draw_scenes(part, rows, count, config.cells, generator)
+        covers = [
+            cover(scene.corners(place, config.cells), SIDE, self.canvas, config.patch)
+            for place in range(count)
+        ]
         texts = captions(scene, config.cells)
-        targets, mask = pad_rows([[*(IDS[word] for word in text.split()), EOS] for text in texts])
-        first = torch.full((rows, 1), BOS)
+        inputs, targets, mask = captioned(texts)
         return Batch(
-            sources=(picture_text(canvas, config.patch),),
-            inputs=torch.cat((first, targets[:, :-1]), 1),
+            sources=(picture_text(scene_pictures(scene, images, config.cells), config.patch),),
+            inputs=inputs,
             targets=targets,
             mask=mask,
-            gold=_gold(targets, torch.stack(covers, 1)),
+            gold=gold_of_named(targets, torch.stack(covers, 1)),
             references=tuple(texts),
             names=tuple(f"scene {row + 1}" for row in range(rows)),
         )
-
-
-def captions(scene: Scene, cells: int) -> list[str]:
-    """Name digits in reading order; `left of` in the same row, or else `above`.
-
-    >>> captions(Scene(torch.tensor([[3, 8, 7]]), torch.tensor([[0, 2, 4]])), 3)
-    ['a three left of an eight above a seven']
-    """
-    found = []
-    for labels, places in zip(scene.labels.tolist(), scene.cells.tolist(), strict=True):
-        words: list[str] = []
-        for number, (label, place) in enumerate(zip(labels, places, strict=True)):
-            if number:
-                same_row = place // cells == places[number - 1] // cells
-                words.append("left of" if same_row else "above")
-            words.append(f"{'an' if NAMES[label] == 'eight' else 'a'} {NAMES[label]}")
-        found.append(" ".join(words))
-    return found
-
-
-def _gold(targets: Int[Tensor, "B T"], covers: Float[Tensor, "B N S"]) -> Float[Tensor, "B T S"]:
-    """The places of the n-th digit for the n-th digit's word, nothing for other words."""
-    named = _named(targets)
-    which = (named.cumsum(1) - 1).clamp(min=0)
-    chosen = covers.gather(1, which.unsqueeze(-1).expand(-1, -1, covers.shape[2]))
-    return torch.where(named.unsqueeze(-1), chosen, 0.0)
-
-
-def _named(targets: Int[Tensor, "*B T"]) -> Bool[Tensor, "*B T"]:
-    """Which words are digits."""
-    return (targets >= FIRST) & (targets < FIRST + len(NAMES))
 
 
 def _pixels(batches: Sequence[Batch]) -> Float[Tensor, "N P"]:

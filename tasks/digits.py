@@ -31,6 +31,7 @@ from tasks.sources.digits import (
     DIGITS_LICENSE,
     DIGITS_NOTE,
     SIDE,
+    digits_parts,
     load_digits,
 )
 
@@ -123,6 +124,7 @@ class DigitsTask(LabelledPictures):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.notes["data"] = DIGITS_NOTE
+        self.notes["parts"] = digits_parts()
         self.prepare((SIDE // config.patch) ** 2, config.patch)
 
     def evaluation(self, split: Split) -> Sequence[Batch]:

@@ -31,7 +31,7 @@ from tasks._images import (
     picture_text,
 )
 from tasks._labels import majority
-from tasks.sources.digits import DIGITS_LICENSE, DIGITS_NOTE, SIDE, load_digits
+from tasks.sources.digits import DIGITS_LICENSE, DIGITS_NOTE, SIDE, digits_parts, load_digits
 
 PIECE = 4
 """Pixels on each side of a distracting piece."""
@@ -120,6 +120,7 @@ class DigitsCluttered(LabelledPictures):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.notes["data"] = DIGITS_NOTE
+        self.notes["parts"] = digits_parts()
         self.prepare((config.canvas // config.patch) ** 2, config.patch)
 
     def evaluation(self, split: Split) -> Sequence[Batch]:

@@ -189,9 +189,11 @@ class Django(WordPairs):
             lengths.append(f"{len(every) - len(short)} of {len(every)} in {part}")
             if part != "train":
                 held.update(short)
+                self.note_fewer(part, config.evaluate, len(short))
                 pairs[part] = spread(short, config.evaluate)
                 continue
             kept = [pair for pair in dict.fromkeys(short) if pair not in held]
+            self.note_fewer(part, config.train, len(kept))
             pairs[part] = spread(kept, config.train)
         self.notes["data"] = table.note
         self.notes["left out as too long"] = ", ".join(lengths)

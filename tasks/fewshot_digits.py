@@ -35,7 +35,14 @@ from bench.api.task import (
 )
 from tasks._labels import LABEL_ACCURACY, label_scores
 from tasks._scores import ALIGNMENT_ENTROPY, ALIGNMENT_MATCH, alignment_scores
-from tasks.sources.digits import DIGITS_LICENSE, DIGITS_NOTE, SIDE, Digits, load_digits
+from tasks.sources.digits import (
+    DIGITS_LICENSE,
+    DIGITS_NOTE,
+    SIDE,
+    Digits,
+    digits_parts,
+    load_digits,
+)
 
 ASK, FIRST = 3, 4
 """What stands in the place of a label that is asked for; the first label."""
@@ -104,6 +111,7 @@ class FewshotDigits(Task):
         Entrant(variant="cosine"),
         Entrant(variant="gaussian_kernel"),
         Entrant(variant="linear_attention"),
+        Entrant(variant="last_state"),
         Entrant(variant="snail", backbone=SNAIL),
         Entrant(variant="uniform", backbone=SNAIL),
     )
@@ -134,10 +142,15 @@ class FewshotDigits(Task):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.notes["data"] = DIGITS_NOTE
-        self.chance = 1 / config.ways
+        self.notes["parts"] = digits_parts()
         longest = config.ways * config.shots + config.asked
         self.sizes = Sizes((), FIRST + config.ways, longest, input_frames=SIDE * SIDE)
         self.counts = sorted({1, (1 + config.shots) // 2, config.shots})
+
+    @classmethod
+    def chance_of(cls, config: FewshotDigitsConfig) -> float:
+        """Any one class."""
+        return 1 / config.ways
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh episodes of training digits with every number of shots."""

@@ -88,6 +88,7 @@ class HierDoc(DrawnTextTask):
         Entrant(variant="han", slot="sentence"),
         Entrant(variant="feed_forward"),
         Entrant(variant="max_pooling"),
+        Entrant(variant="last_state"),
         Entrant(variant="context_vector", backbone=FLAT),
     )
     presets = {
@@ -122,7 +123,11 @@ class HierDoc(DrawnTextTask):
         self.names = ["<pad>", "<s>", "</s>", "<unk>", *ASSERTIONS, *HEDGES, *topics, *noise]
         longest = config.sentences * max(config.words, 3)
         self.sizes = Sizes((len(self.names),), len(TOPICS), longest)
-        self.chance = 1 / len(TOPICS)
+
+    @classmethod
+    def chance_of(cls, config: HierDocConfig) -> float:
+        """Any one topic."""
+        return 1 / len(TOPICS)
 
     def words(self, ids: Sequence[int]) -> list[str]:
         """Words as they are."""

@@ -12,7 +12,7 @@ read. Reviews that validation or test hold too are not trained on.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from bench.api.config import IntRange
 from bench.api.errors import InvalidConfig
@@ -31,6 +31,7 @@ FLAT = "pooling[embedding=32,encoder=birnn]"
 class ImdbConfig(ReadTextConfig):
     """Options of film reviews."""
 
+    named: ClassVar[str] = "imdb"
     sentences: Annotated[int, IntRange(1, 60, log=True)] = 10
     """Sentences of each review that are read, the first ones."""
     words: Annotated[int, IntRange(4, 100, log=True)] = 20
@@ -61,6 +62,7 @@ class Imdb(ReadTextTask):
         Entrant(variant="feed_forward"),
         Entrant(variant="additive"),
         Entrant(variant="max_pooling"),
+        Entrant(variant="last_state"),
         Entrant(variant="context_vector", backbone=FLAT),
     )
     presets = {

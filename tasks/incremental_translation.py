@@ -11,8 +11,9 @@ of `transduction` (`copy`, `dict`) show the same mechanisms on generated strings
 whose product of all places with the vocabulary is too slow for captions.
 
 Deviations: the summary of the source, which starts the decoder, knows the whole sentence, for every
-mechanism alike, and delays count what attention reads. The entrant that streams has no summary: it
-says each word from what it has read by then, and from nothing else.
+mechanism alike, and delays count what attention reads. The two entrants that stream have no
+summary: they say each word from what they have read by then, and from nothing else. Without
+attention (`none_state`) that summary is all there is.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,8 @@ from typing import Annotated
 from bench.api.config import IntRange
 from bench.api.registry import Citation, register
 from bench.api.task import AVERAGE_LAGGING, Answer, Entrant, Scored, Split, TaskPreset
-from tasks._captions import QUICK, Captions, OneWayConfig
+from tasks._captions import QUICK, SCALED, Captions, OneWayConfig
+from tasks._scores import HEARD_BEFORE
 from tasks._text_scores import BLEU
 
 STREAMING = f"rnn_seq2seq[{QUICK},summaries=none,search=streaming]"
@@ -50,10 +52,12 @@ class IncrementalTranslation(Captions):
     family = "incremental translation"
     contest = (
         Entrant(variant="additive"),
-        Entrant(variant="luong_local_m"),
+        Entrant(variant=f"luong_local_m[{SCALED}]"),
         Entrant(variant="raffel_monotonic"),
         Entrant(variant="mocha"),
         Entrant(variant="milk"),
+        Entrant(variant="none_state"),
+        Entrant(variant="raffel_monotonic", backbone=STREAMING),
         Entrant(variant="mocha", backbone=STREAMING),
     )
     presets = {
@@ -85,6 +89,7 @@ class IncrementalTranslation(Captions):
     ) -> None:
         super().__init__(config, seed, data_dir, sources=(config.source,), target=config.target)
         self.config = config
+        self.notes["caveat"] = HEARD_BEFORE
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
         """Scores of translation, and BLEU at the place of its average lagging."""

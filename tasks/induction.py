@@ -89,7 +89,11 @@ class Induction(Diagnostic):
         half = max(8, config.length // 2)
         self.start([config.length], [half, middle, config.beyond], config.evaluate)
         self.sizes = Sizes((), FIRST + config.vocab, config.beyond)
-        self.chance = 1 / config.vocab
+
+    @classmethod
+    def chance_of(cls, config: InductionConfig) -> float:
+        """Any one symbol."""
+        return 1 / config.vocab
 
     def draw(self, rows: int, level: int, generator: torch.Generator) -> Batch:
         """Blocks repeated up to a length."""

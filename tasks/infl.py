@@ -17,6 +17,7 @@ from bench.api.config import Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Batch, Split, TaskPreset
+from tasks._drawing import shown_to_networks
 from tasks._inflection import Inflected, Inflection, rule_baselines, spelled
 from tasks._word_pairs import Pair
 from tasks.sources.words import Vocabulary
@@ -30,8 +31,6 @@ TAGS = (
     ("V", "PST"),
     ("V", "PTCP"),
 )
-SEEN_FOR_RULES = 2000
-"""Training words that the baseline of rules is counted on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,9 +135,9 @@ class RuleInflection(Inflection):
             )
 
     def baselines(self) -> dict[str, float]:
-        """Copying, and rules counted on 2000 words."""
-        generator = self.seeded(4)
-        return dict(rule_baselines(self._drawn(SEEN_FOR_RULES, generator), self.rows("test")))
+        """Copying, and rules counted on as many words as a network sees."""
+        seen = self._drawn(shown_to_networks(type(self)), self.seeded(4))
+        return dict(rule_baselines(seen, self.rows("test")))
 
     def showcase(self) -> Batch:
         """The first words of the test."""

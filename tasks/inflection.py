@@ -141,8 +141,11 @@ class RealInflection(Inflection):
         self.config = config
         table = load_sigmorphon2017(config.language, config.size, data_dir)
         self.notes["data"] = table.note
+        self.note_fewer("train", config.train, len(table.parts["train"]))
         count = config.train or len(table.parts["train"])
         held = [_inflected(table.parts[part]) for part in ("validation", "test")]
+        for part, rows in zip(("validation", "test"), held, strict=True):
+            self.note_fewer(part, config.evaluate, len(rows))
         seen = set(held[0] + held[1])
         train = [row for row in _inflected(table.parts["train"][:count]) if row not in seen]
         self.rows: dict[Split, list[Inflected]] = {

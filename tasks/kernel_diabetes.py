@@ -17,6 +17,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Batch, Entrant, Split, TaskPreset
 from tasks._regression import Points, RegressionTask
+from tasks.sources.corpus import parts_note
 
 TRAIN, VALIDATION = 300, 71
 """Patients of the first two parts; the rest are the test."""
@@ -95,6 +96,12 @@ class KernelDiabetes(RegressionTask):
             for part, (start, end) in ends.items()
         }
         self.notes["data"] = f"scikit-learn's load_diabetes, {len(y)} rows"
+        self.notes["parts"] = parts_note(
+            {
+                part: torch.cat((points.x, points.y.unsqueeze(1)), 1).tolist()
+                for part, points in self.parts.items()
+            }
+        )
         self.begin(self.parts["train"])
 
     def held_out(self, split: Split) -> Points:

@@ -115,7 +115,11 @@ class KeywordCls(DrawnTextTask):
         noise = [f"w{number}" for number in range(config.noise)]
         self.names = ["<pad>", "<s>", "</s>", "<unk>", "not", *topics, *noise]
         self.sizes = Sizes((len(self.names),), len(TOPICS), config.length)
-        self.chance = 1 / len(TOPICS)
+
+    @classmethod
+    def chance_of(cls, config: KeywordClsConfig) -> float:
+        """Any one topic."""
+        return 1 / len(TOPICS)
 
     def words(self, ids: Sequence[int]) -> list[str]:
         """Words as they are."""

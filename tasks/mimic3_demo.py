@@ -25,7 +25,7 @@ from bench.api.config import Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Answer, Batch, Scored, Sizes, Split, TaskPreset
-from tasks._labels import AUPRC, AUROC, LABEL_ACCURACY, chances, label_scores, ranking_scores
+from tasks._labels import AUPRC, AUROC, LABEL_ACCURACY, label_scores, log_odds, ranking_scores
 from tasks._scores import ALIGNMENT_ENTROPY
 from tasks._texts import (
     PARTS,
@@ -35,6 +35,7 @@ from tasks._texts import (
     area_baselines,
     label_batch,
 )
+from tasks.sources.corpus import parts_note
 from tasks.sources.mimic3_demo import load_mimic3_demo
 from tasks.sources.tables import Row
 from tasks.sources.words import Vocabulary
@@ -143,6 +144,7 @@ class Mimic3Demo(ReadRows):
             f"{len({stay['patient'] for stay in some})} patients"
             for part, some in parts.items()
         )
+        self.notes["parts"] = parts_note(parts)
 
     def label_scores(self, answers: Sequence[Answer]) -> list[Scored]:
         """Areas and accuracy."""
@@ -151,7 +153,7 @@ class Mimic3Demo(ReadRows):
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
         """The metrics; on the test also a note how much the area is worth."""
         if split == "test":
-            self.notes["interval"] = interval(*chances(answers, 1))
+            self.notes["interval"] = interval(*log_odds(answers, 1))
         return super().score(split, answers)
 
     def baselines(self) -> Mapping[str, float]:
@@ -167,11 +169,11 @@ class Mimic3Demo(ReadRows):
         return Labelled(self.vocabulary.encode(events), label, text=", ".join(events))
 
 
-def interval(true: Sequence[bool], chance: Sequence[float]) -> str:
+def interval(true: Sequence[bool], odds: Sequence[float]) -> str:
     """The 95 % interval of the area under the ROC curve, by resampling the stays."""
     from sklearn.metrics import roc_auc_score  # noqa: PLC0415 - a second to import
 
-    truth, said = np.asarray(true), np.asarray(chance)
+    truth, said = np.asarray(true), np.asarray(odds)
     draws = np.random.default_rng(0).integers(len(truth), size=(RESAMPLED, len(truth)))
     areas = [
         roc_auc_score(truth[rows], said[rows])

@@ -16,7 +16,7 @@ from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Anchor, Entrant, TaskPreset
-from tasks._captions import QUICK, Captions, Language
+from tasks._captions import QUICK, SCALED, Captions, Language
 from tasks._text_scores import BLEU
 from tasks.sources.corpus import Part
 
@@ -93,9 +93,10 @@ class MultiSourceTranslation(Captions):
 
     family = "multi-source translation"
     contest = (
-        Entrant(variant="multi_source"),
+        Entrant(variant=f"multi_source[{SCALED}]"),
         Entrant(variant="multi_source_flat"),
         Entrant(variant="multi_source_hierarchical"),
+        Entrant(variant="none_state"),
         Entrant(variant="scaled_dot", task="multi_source_translation[read=first]"),
         Entrant(variant="scaled_dot", task="multi_source_translation[read=second]"),
         Entrant(variant="scaled_dot", task="multi_source_translation[shuffle=true]"),

@@ -90,7 +90,11 @@ class Needle(Diagnostic):
         half = max(4, config.length // 2)
         self.start([config.length], [half, twice, config.beyond], config.evaluate)
         self.sizes = Sizes((), SYMBOLS + config.vocab, config.beyond)
-        self.chance = 1 / config.vocab
+
+    @classmethod
+    def chance_of(cls, config: NeedleConfig) -> float:
+        """Any one symbol."""
+        return 1 / config.vocab
 
     def draw(self, rows: int, level: int, generator: torch.Generator) -> Batch:
         """One needle a row, anywhere."""

@@ -4,7 +4,7 @@ y_t = x_{t-k} in one layer of causal self-attention. Content says nothing, so qu
 of the positions, and lengths beyond training show which of them extrapolate.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +17,7 @@ from bench.api.registry import Citation, register
 from bench.api.task import Answer, Batch, Entrant, Sample, Scored, Sizes, Split, Task, TaskPreset
 from tasks._diagnostics import ROSTER
 from tasks._scores import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
+from tasks._strings import COUNTED, most_frequent_answer
 
 FIRST = 4
 
@@ -97,7 +98,11 @@ class Offset(Task):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.sizes = Sizes((), FIRST + config.vocab, config.beyond)
-        self.chance = 1 / config.vocab
+
+    @classmethod
+    def chance_of(cls, config: OffsetConfig) -> float:
+        """Any one symbol."""
+        return 1 / config.vocab
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh sequences of the training length."""
@@ -123,6 +128,17 @@ class Offset(Task):
         if len(answers) > 1:
             found += [scored for scored in scores_by_length(answers, -1) if scored.axis]
         return found
+
+    def baselines(self) -> Mapping[str, float]:
+        """The token that is most frequent in training, and the one that asks."""
+        train = self._batch(COUNTED, self.config.length, self.seeded(4))
+        lengths = [batch.inputs.shape[1] for batch in self.evaluation("test")]
+        test = self.evaluation("test")[lengths.index(self.config.length)]
+        copied = (test.targets == test.inputs)[test.mask]
+        return {
+            "most frequent answer": most_frequent_answer(train, test),
+            "copy the input": float(copied.double().mean()),
+        }
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """First examples."""

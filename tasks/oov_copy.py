@@ -5,7 +5,7 @@ https://arxiv.org/abs/1704.04368, reduced to symbols: unknown words have ids of 
 only, beyond the vocabulary, and appear as UNK to encoder and decoder.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -36,6 +36,7 @@ from tasks._scores import (
     alignment_scores,
     scores_by_length,
 )
+from tasks._strings import COUNTED, string_baselines
 
 PAD, BOS, EOS, UNK, FIRST = 0, 1, 2, 3, 4
 OOV_ACCURACY = Metric(
@@ -167,6 +168,13 @@ class OovCopy(Task):
         if len(answers) > 1:
             found += [scored for scored in scores_by_length(answers, -1) if scored.axis]
         return found
+
+    def baselines(self) -> Mapping[str, float]:
+        """Exact match at the training length of strings that are counted or copied."""
+        train = self._batch(COUNTED, self.config.length, self.seeded(4))
+        lengths = [batch.targets.shape[1] - 1 for batch in self.evaluation("test")]
+        test = self.evaluation("test")[lengths.index(self.config.length)]
+        return string_baselines(train, [test])
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """First examples."""

@@ -85,6 +85,7 @@ class Paraphrases(Similarity):
     contest = (
         *ALIGNERS,
         Entrant(variant="decomposable", backbone="pair[embedding=64,hidden=64,encoder=birnn]"),
+        Entrant(variant="uniform", backbone="pair[embedding=64,hidden=64,encoder=birnn]"),
     )
     ceiling = 1.0
 

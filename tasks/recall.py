@@ -6,7 +6,7 @@ https://arxiv.org/abs/2312.04927, section 3.
 Deviations: queries stand at uniformly random places, not at places drawn from a power law.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +19,7 @@ from bench.api.registry import Citation, register
 from bench.api.task import Answer, Batch, Sample, Scored, Sizes, Split, Task, TaskPreset
 from tasks._diagnostics import COPYING, ROSTER
 from tasks._scores import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
+from tasks._strings import COUNTED, most_frequent_answer
 
 FILLER, FIRST = 3, 4
 
@@ -101,7 +102,11 @@ class Recall(Task):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.sizes = Sizes((), FIRST + config.vocab, self._length(config.more_pairs))
-        self.chance = 2 / config.vocab
+
+    @classmethod
+    def chance_of(cls, config: RecallConfig) -> float:
+        """Any one value; the other half of the symbols are keys."""
+        return 1 / (config.vocab // 2)
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh sequences."""
@@ -127,6 +132,18 @@ class Recall(Task):
             curve = scores_by_length(answers, -1)
             found += [scored for scored in curve if scored.axis]
         return found
+
+    def baselines(self) -> Mapping[str, float]:
+        """The value that is most frequent in training, and the first that the sequence tells."""
+        pairs = self.config.pairs
+        train = self._batch(COUNTED, pairs, self.seeded(4))
+        lengths = [batch.inputs.shape[1] for batch in self.evaluation("test")]
+        test = self.evaluation("test")[lengths.index(self._length(pairs))]
+        first = test.targets == test.inputs[:, 1:2]
+        return {
+            "most frequent answer": most_frequent_answer(train, test),
+            "first value read": float(first[test.mask].double().mean()),
+        }
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """First examples: the sequence, the values asked for, the answers."""

@@ -19,6 +19,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import Batch, Sizes, TaskPreset, Text
 from tasks._diagnostics import BESIDE_A_SOURCE, BOS, EOS, FIRST, Diagnostic
+from tasks._scores import best_word
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +100,11 @@ class SelectiveCopy(Diagnostic):
         self.start([config.length], [half, middle, config.beyond], config.evaluate)
         words = FIRST + config.noise + config.vocab
         self.sizes = Sizes((words,), words, config.beyond + 1)
-        self.chance = 1 / config.vocab
+
+    @classmethod
+    def chance_of(cls, config: SelectiveCopyConfig) -> float:
+        """EOS, or one symbol, everywhere."""
+        return best_word(config.vocab, [config.chosen])
 
     def draw(self, rows: int, level: int, generator: torch.Generator) -> Batch:
         """Noise everywhere, then symbols at places drawn without replacement."""

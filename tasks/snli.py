@@ -131,6 +131,7 @@ class Snli(Inference):
         super().__init__(config, seed, data_dir)
         table = load_snli(data_dir)
         self.notes["data"] = table.note
+        self.note_fewer("train", config.train, len(table.parts["train"]))
         train = table.parts["train"][: config.train or None]
         self.words = Vocabulary.count(
             (row[field].split() for row in train for field in ("premise", "hypothesis")),
@@ -140,6 +141,7 @@ class Snli(Inference):
         self._rows = {"train": self._encode(train)}
         self._changed = {}
         for split, count in tests.items():
+            self.note_fewer(split, count or 0, len(table.parts[split]))
             self._rows[split] = self._encode(table.parts[split][:count])
             revised = table.parts.get(f"counterfactual_{split}", ())
             self._changed[split] = self._encode(revised[:count])

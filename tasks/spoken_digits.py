@@ -6,7 +6,11 @@ attend and spell", https://arxiv.org/abs/1508.01211, and Chorowski et al., 2015,
 models for speech recognition", https://arxiv.org/abs/1506.07503.
 
 Deviations: strings are composed of single recordings, with 30 to 120 ms of silence between them:
-strings of the test of recordings of the test alone, so that no recording is heard in training.
+strings of the test of recordings of the test alone, so that no recording is heard in training. At
+the quick size the monotonic family has not learned where to stop: with its encoder, which hears
+from left to right, `scaled_dot` makes few errors and even `uniform` made fewer than they, in the
+one seed that was tried before. `none_state` and `location_aware` have an encoder that hears both
+ways, so they are not to be held against the monotonic family.
 """
 
 from dataclasses import dataclass
@@ -17,6 +21,7 @@ import torch
 from bench.api.registry import Citation, register
 from bench.api.task import Entrant, TaskPreset
 from tasks._speech import Recording, SpeechConfig, SpeechTask
+from tasks.sources.corpus import parts_note
 from tasks.sources.fsdd import DIGITS, RATE, load_fsdd
 
 ONLINE = "rnn_seq2seq[encoder=uni_rnn,hidden=96,embedding=48]"
@@ -65,6 +70,9 @@ class SpokenDigits(SpeechTask):
     contest = (
         Entrant(variant="location_aware"),
         Entrant(variant="las"),
+        # what the encoder that hears from left to right costs, whatever attention does
+        Entrant(variant="scaled_dot", backbone=ONLINE),
+        Entrant(variant="uniform", backbone=ONLINE),
         Entrant(variant="raffel_monotonic", backbone=ONLINE),
         Entrant(variant="mocha", backbone=ONLINE),
         Entrant(variant="milk", backbone=ONLINE),
@@ -81,6 +89,12 @@ class SpokenDigits(SpeechTask):
         self.config = config
         table = load_fsdd(data_dir)
         self.notes["data"] = table.note
+        self.notes["parts"] = parts_note(
+            {
+                part: [(row["label"], row["speaker"], row["take"]) for row in rows]
+                for part, rows in table.parts.items()
+            }
+        )
         parts = {
             part: [
                 Recording(torch.from_numpy(row["audio"]["array"]), row["label"], row["speaker"])

@@ -9,6 +9,7 @@ Sentences that validation or test hold too are not trained on.
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from bench.api.registry import Citation, register
 from bench.api.task import Anchor, Entrant, TaskPreset
@@ -23,6 +24,7 @@ from tasks.sources.words import tokenize
 class Sst2Config(ReadTextConfig):
     """Options of sentence sentiment."""
 
+    named: ClassVar[str] = "sst2"
     validate: int = 0
     """Sentences of validation, the first ones; 0 for all 872."""
 

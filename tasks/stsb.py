@@ -20,6 +20,12 @@ from tasks.sources.stsb import load_stsb
 from tasks.sources.tables import Rows
 from tasks.sources.words import Vocabulary, tokenize
 
+OWN = (
+    ("a man is playing a guitar .", "a person plays an instrument .", 3.8),
+    ("two dogs run in the snow .", "the market fell on monday .", 0.0),
+)
+"""Pairs of our own; those of the data have the terms of their sources."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class StsbConfig(Config):
@@ -116,12 +122,14 @@ class Stsb(Similarity):
     )
     needs_download = True
     data_sets = ("stsb",)
+    written_example = (f"{OWN[0][0]} | {OWN[0][1]}", f"{OWN[0][2]:.3g}")
     data_license = "no license stated; sentences have the terms of their sources (STS-B)"
 
     def __init__(self, config: StsbConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
         table = load_stsb(data_dir)
         self.notes["data"] = table.note
+        self.note_fewer("train", config.train, len(table.parts["train"]))
         train = table.parts["train"][: config.train or None]
         self.words = Vocabulary.count(
             (tokenize(row[field]) for row in train for field in ("sentence1", "sentence2")),
@@ -146,12 +154,7 @@ class Stsb(Similarity):
 
     def showcase(self) -> Batch:
         """Pairs of our own."""
-        return self.written(
-            (
-                ("a man is playing a guitar .", "a person plays an instrument .", 3.8),
-                ("two dogs run in the snow .", "the market fell on monday .", 0.0),
-            )
-        )
+        return self.written(OWN)
 
     def _encode(self, rows: Rows) -> list[Graded]:
         return [

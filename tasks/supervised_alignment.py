@@ -8,7 +8,11 @@ links be measured on the test. Whether better links make better translations is 
 of `transduction` asks the same with as many pairs as one likes.
 
 Deviations: gold links by hand on two thousand pairs in the place of GIZA++ links on millions, so
-translations are poor and BLEU is near the floor; the likelihood of the reference tells more.
+translations are poor. BLEU stands beside the error rate because the question is about both, and at
+the quick size it cannot answer: published means lie between 0.13 and 0.32 of 100 points, in another
+order than the error rates, with uniform attention in the midst. Hardly any run of four words is
+right, so what it ranks is chance. The likelihood of the reference tells more (3.70 nats a token
+taught, 3.82 untaught), and so does exact match of `taught_strings` (0.99 taught, 0.66 untaught).
 """
 
 from collections.abc import Sequence

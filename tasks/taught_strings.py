@@ -48,6 +48,9 @@ class TaughtStringsConfig(StringAlignmentConfig):
 class TaughtStrings(StringAlignment):
     """A rule to learn, with links that may be taught; error rate first, then exact match.
 
+    Training has seen the shortest strings of the test, as in `transduction`; links of the longest
+    ones that are scored tell what was learned.
+
     >>> task = TaughtStrings(TaughtStringsConfig(noise=1.0), seed=0)
     >>> batch = next(task.training(64, torch.Generator().manual_seed(0)))
     >>> clean = TaughtStrings(TaughtStringsConfig(), seed=0)

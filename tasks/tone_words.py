@@ -95,6 +95,9 @@ class ToneWords(SpeechTask):
     contest = (
         Entrant(variant="location_aware"),
         Entrant(variant="las"),
+        # what the encoder that hears from left to right costs, whatever attention does
+        Entrant(variant="scaled_dot", backbone=ONLINE),
+        Entrant(variant="uniform", backbone=ONLINE),
         Entrant(variant="raffel_monotonic", backbone=ONLINE),
         Entrant(variant="mocha", backbone=ONLINE),
         Entrant(variant="milk", backbone=ONLINE),

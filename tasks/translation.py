@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.api.registry import Citation, register
 from bench.api.task import Anchor, Entrant, TaskPreset
-from tasks._captions import QUICK, Captions, OneWayConfig
+from tasks._captions import QUICK, SCALED, Captions, OneWayConfig
 from tasks._text_scores import BLEU
 
 LSTM = (
@@ -42,12 +42,15 @@ class Translation(Captions):
     contest = (
         Entrant(variant="additive"),
         Entrant(variant="bahdanau"),
-        Entrant(variant="luong_global"),
-        Entrant(variant="luong_local_p"),
+        # the score has no scale, and products with these embeddings need one: see SCALED
+        Entrant(variant=f"luong_global[{SCALED}]"),
+        Entrant(variant=f"luong_local_p[{SCALED}]"),
         Entrant(variant="none_state"),
         Entrant(variant="scaled_dot", backbone=f"rnn_seq2seq[{QUICK},search=beam]"),
         Entrant(variant="scaled_dot", backbone=LSTM),
+        Entrant(variant="uniform", backbone=LSTM),
         Entrant(variant="scaled_dot", backbone=TRANSFORMER),
+        Entrant(variant="uniform", backbone=TRANSFORMER),
         Entrant(variant="shaw_rpr", backbone=TRANSFORMER, slot="self"),
     )
     anchors = (

@@ -91,7 +91,11 @@ class TwoLookup(Diagnostic):
         less = max(1, config.pairs - 1)
         self.start([config.pairs], [less, middle, config.more_pairs], config.evaluate)
         self.sizes = Sizes((), FIRST + 3 * config.vocab, 6 * config.more_pairs)
-        self.chance = 1 / config.vocab
+
+    @classmethod
+    def chance_of(cls, config: TwoLookupConfig) -> float:
+        """Any one answer."""
+        return 1 / config.vocab
 
     def draw(self, rows: int, level: int, generator: torch.Generator) -> Batch:
         """Both tables in orders of their own."""

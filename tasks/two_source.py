@@ -37,6 +37,7 @@ from tasks._scores import (
     SEQUENCE_ACCURACY,
     TOKEN_ACCURACY,
     alignment_scores,
+    best_word,
     scores_by_length,
 )
 
@@ -106,9 +107,12 @@ class TwoSource(Task):
         Entrant(variant="none_state"),
         Entrant(variant="scaled_dot", task="two_source[read=first]"),
         Entrant(variant="scaled_dot", task="two_source[shuffle=true]"),
-        Entrant(
-            variant="scaled_dot",
-            backbone="transformer_seq2seq[width=64,layers=1,heads=4,combiner=serial]",
+        *(
+            Entrant(
+                variant=name,
+                backbone="transformer_seq2seq[width=64,layers=1,heads=4,combiner=serial]",
+            )
+            for name in ("scaled_dot", "uniform")
         ),
         Entrant(
             variant="scaled_dot",
@@ -147,7 +151,12 @@ class TwoSource(Task):
         words = config.vocab + FIRST
         sources = 2 if config.read == "both" else 1
         self.sizes = Sizes((words,) * sources, words, config.beyond + 1)
-        self.chance = 1 / words
+
+    @classmethod
+    def chance_of(cls, config: TwoSourceConfig) -> float:
+        """EOS, or one symbol, everywhere."""
+        inside = [n for n in cls._tested(config) if n <= config.max_length]
+        return best_word(config.vocab, inside)
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh strings without end."""
@@ -160,8 +169,7 @@ class TwoSource(Task):
         generator = self.seeded(split)
         if split != "test":
             return [self._draw(config.evaluate, generator, config.min_length, config.max_length)]
-        middle = (config.min_length + config.max_length) // 2
-        lengths = sorted({config.min_length, middle, config.max_length, config.beyond})
+        lengths = self._tested(config)
         return [self._draw(config.evaluate, generator, length, length) for length in lengths]
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
@@ -205,6 +213,12 @@ class TwoSource(Task):
             special.get(number) or (chr(ord("a") + number - FIRST) if number < 31 else str(number))
             for number in ids
         ]
+
+    @staticmethod
+    def _tested(config: TwoSourceConfig) -> list[int]:
+        """Lengths of the test."""
+        middle = (config.min_length + config.max_length) // 2
+        return sorted({config.min_length, middle, config.max_length, config.beyond})
 
     def _shown(self, ids: Tensor, *, source: bool) -> str:
         return " ".join(self.tokens(ids.tolist(), source=source))

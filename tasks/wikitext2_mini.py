@@ -25,10 +25,17 @@ import numpy as np
 from bench.api.config import AddedLater, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Split, TaskPreset
+from bench.api.task import Anchor, Split, TaskPreset
 from tasks._language import PERPLEXITY, RARE_PERPLEXITY, Ids, LanguageConfig, LanguageModelling
+from tasks.sources.corpus import parts_note
 from tasks.sources.wikitext2 import load_wikitext2
 from tasks.sources.words import EOS, SPECIAL_WORDS, Vocabulary
+
+DIFFERS = (
+    "All 33278 words, as with `vocab=40000` here; the whole test, and the state is carried along "
+    "it, where ours reads its first windows with nothing before them; 750 epochs, with "
+    "dropout of weights and averaged weights."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +68,28 @@ class WikiText2Mini(LanguageModelling):
     """Words of articles, perplexity; every line ends in `</s>`."""
 
     metrics = (PERPLEXITY, RARE_PERPLEXITY)
+    anchors = (
+        Anchor(
+            what="AWD-LSTM, three layers, 33 million parameters",
+            metric=PERPLEXITY.name,
+            value=65.8,
+            text="Merity et al., 2017, as listed by NLP-progress",
+            url="https://arxiv.org/abs/1708.02182",
+            where="NLP-progress, language modeling, WikiText-2, test",
+            differs=DIFFERS,
+            about="wikitext2_mini[full=true,vocab=40000]",
+        ),
+        Anchor(
+            what="AWD-LSTM with a continuous cache pointer, 33 million parameters",
+            metric=PERPLEXITY.name,
+            value=52.0,
+            text="Merity et al., 2017, as listed by NLP-progress",
+            url="https://arxiv.org/abs/1708.02182",
+            where="NLP-progress, language modeling, WikiText-2, test",
+            differs=DIFFERS,
+            about="wikitext2_mini[full=true,vocab=40000]",
+        ),
+    )
     presets = {
         "smoke": TaskPreset(
             options="wikitext2_mini[window=32,validate=4,test=8,common=4,vocab=500]",
@@ -103,6 +132,7 @@ class WikiText2Mini(LanguageModelling):
             train = [_words(row["text"]) for row in table.parts["train"]]
         else:
             train, rest = rest[: len(rest) * 9 // 10], rest[len(rest) * 9 // 10 :]
+        self.notes["parts"] = parts_note({"train": train, "validation": rest, "test": test})
         self.words = Vocabulary.count(train, config.vocab)
         counted = Counter(word for line in train for word in line)
         if config.full:

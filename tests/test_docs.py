@@ -13,7 +13,7 @@ from bench.api.resolve import resolve
 from bench.catalog import variant_facts
 from bench.certify import certify
 from bench.plan import tasks_by_family
-from bench.task_pages import NEEDS_DATA, facts_of, tasks_page
+from bench.task_pages import NEEDS_DATA, _made, facts_of, tasks_page
 from reports.markdown import code_span, escape
 
 ROOT = Path(__file__).parents[1]
@@ -98,11 +98,26 @@ def test_the_page_of_tasks_says_what_the_code_says():
 @pytest.mark.slow
 def test_what_the_page_of_tasks_takes_from_data_is_what_they_hold():
     made = _page_of_tasks(tasks_page(mirror()))
+    if mirror() is not None:
+        told = [name for name in made if any(x.startswith(NEEDS_DATA[1]) for x in made[name])]
+        assert told == list(made), "each task shows an example"
     committed = _committed_tasks()
     for name, lines in made.items():
         here = [line for line in lines if line.startswith(NEEDS_DATA)]
         if here or mirror() is not None:
             assert here == [line for line in committed[name] if line.startswith(NEEDS_DATA)], name
+
+
+def test_examples_are_shown_of_numbers_and_of_data_that_are_not_here(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path))
+    shown = {
+        name: [line for line in _made(registry.entry("task", name), tmp_path) if "Example" in line]
+        for name in ("adding", "stsb", "translation")
+    }
+    assert re.fullmatch(r"\*\*Example\.\*\* `-?0\.\d+, -?0\.\d+` → `0\.\d+`", *shown["adding"])
+    assert "a man is playing a guitar ." in shown["stsb"][0]
+    assert shown["stsb"][0].endswith(" → `3.8`")
+    assert not shown["translation"], "its example is made where its data are"
 
 
 def mirror():

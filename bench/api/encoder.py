@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from bench.api.config import Config
-from bench.api.task import Batch
+from bench.api.task import Batch, Sizes
 from bench.api.trace import Claiming, Mode, Terms
 
 
@@ -35,6 +35,9 @@ class Encoder(Claiming):
 
     def __init__(self, config: Config, embedding_width: int, hidden: int) -> None:
         super().__init__()
+
+    def adapt(self, sizes: Sizes) -> None:
+        """Take on what only the task knows; called once, when the backbone has been built."""
 
     @abstractmethod
     def forward(self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None) -> Encoded:

@@ -19,7 +19,7 @@ class UnknownName(BenchError):
         "no task named 'copyng'; did you mean 'copying'? 2 are known: run `bench list tasks`."
         """
         names = sorted(known)
-        close = get_close_matches(name, names, n=1, cutoff=0.5)
+        close = get_close_matches(name, names, n=1, cutoff=0.6)
         hint = f"; did you mean {close[0]!r}?" if close else ";"
         where = f"run `{see}`" if see else ", ".join(names) or "none"
         return cls(f"no {kind} named {name!r}{hint} {len(names)} are known: {where}.")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -15,6 +15,8 @@ from bench.api.facts import Fact
 from bench.api.selector import Selector, parse
 
 Split = Literal["train", "validation", "test"]
+NOT_A_WORD = "▣"
+"""Stands for a state that belongs to a picture or the like."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,9 @@ class Batch:
     """Words of each row's ids beyond the vocabulary: id V + i is word i of its row."""
     features: Float[Tensor, "B R F"] | None = None
     """What an example has beside its words: R vectors, such as regions of an image."""
+    features_gold: Float[Tensor, "B T R"] | None = None
+    """Gold alignment with the features; a row of it and the same row of `gold` sum to one together,
+    or to zero. A backbone's `arrange` puts it into `gold`, where features are attended to."""
     beside: tuple[int, int] = (0, 0)
     """Columns of `gold` before and behind those of the words; a backbone's `arrange` sets it."""
     stride: int = 1
@@ -138,6 +143,7 @@ class Batch:
             extended=maybe(self.extended),
             gold=maybe(self.gold),
             features=maybe(self.features),
+            features_gold=maybe(self.features_gold),
             values=maybe(self.values),
             frames=maybe(self.frames),
         )
@@ -173,6 +179,8 @@ class Sizes(NamedTuple):
     """F of each source that has frames, 0 for one of words; empty where all have words."""
     input_frames: int = 0
     """F of the frames beside decoder inputs; 0 where there are none."""
+    features: int = 0
+    """F of the features beside the words; 0 where there are none."""
 
     def frames_of(self, source: int) -> int:
         """F of one source; 0 where it has words."""
@@ -352,8 +360,13 @@ class TaskPreset:
     """CPU seconds of one cell of an ordinary variant on the reference machine."""
 
 
+SEEN = "seen in training"
+"""Note on examples of the test that training has seen."""
+
 GENERATED = "open (generated)"
 """Terms of data that are drawn here, by rule."""
+FEWER = "fewer rows"
+"""Note that says which parts have fewer rows than the options ask for."""
 
 
 class Task:
@@ -385,11 +398,17 @@ class Task:
     """What it reads, by the names of the mirror's folders; nothing where it generates its data or
     takes them from a library."""
     data_license: ClassVar[str] = GENERATED
+    seen_in_training: ClassVar[str] = ""
+    """What of its test training has seen too, and what tells learning from memory all the same;
+    a sentence for the page of tasks and the report, empty where there is nothing to say."""
+    written_example: ClassVar[tuple[str, str]] = ("", "")
+    """Source and target of the first example of `showcase`, for pages that are made where the data
+    are not; empty where the data are in every mirror."""
     needs_download: ClassVar[bool] = False
     """Whether the data do not ship with the bench or a library."""
     sizes: Sizes
     chance: float | None = None
-    """Value of the first metric without learning."""
+    """Value of the first metric without learning; no constant answer has a better one."""
     ceiling: float | None = None
     """Value of the first metric at which nothing more can be learned."""
 
@@ -405,8 +424,23 @@ class Task:
             DataUnavailable: The data are not on this machine; the message says how to get them.
         """
         self.seed = seed
+        self.chance = self.chance_of(config)
         self.notes: dict[str, str] = {}
         """Facts a report prints beside the numbers: metric signatures, data hashes."""
+        if self.seen_in_training:
+            self.notes[SEEN] = self.seen_in_training
+
+    def note_fewer(self, part: str, asked: int, found: int) -> None:
+        """Note a part that has fewer rows than its option asks for, as a file cut short has.
+
+        Args:
+            part: `train`, `validation` or `test`.
+            asked: Rows that the option asks for; 0 asks for all, which are never too few.
+            found: Rows that there are.
+        """
+        if found < asked:
+            before = f"{self.notes[FEWER]}, " if FEWER in self.notes else ""
+            self.notes[FEWER] = f"{before}{found} of {asked} in {part}"
 
     def seeded(self, use: Split | int) -> torch.Generator:
         """Random numbers for one use of this task under its seed; the same at every call.
@@ -416,6 +450,15 @@ class Task:
         """
         number = use if isinstance(use, int) else {"train": 5, "validation": 2, "test": 3}[use]
         return torch.Generator().manual_seed(self.seed * 7919 + number)
+
+    @classmethod
+    def chance_of(cls, config: Any) -> float | None:
+        """`chance` under these options, for reports too, which make no task.
+
+        Args:
+            config: Options of this very task.
+        """
+        return cls.chance
 
     @classmethod
     def is_generated(cls) -> bool:
@@ -459,6 +502,10 @@ class Task:
     def picture(self, batch: Batch, row: int) -> Picture | None:
         """The first source of one example as a picture, where it is one."""
         return None
+
+    def feature_names(self, batch: Batch, row: int) -> list[str]:
+        """Names of what one example has beside its words, for figures."""
+        return [] if batch.features is None else [NOT_A_WORD] * batch.features.shape[1]
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
         """Names of token ids, for figures."""

@@ -111,6 +111,16 @@ def refusals(spec: VariantSpec) -> dict[Regime, str]:
     return found
 
 
+def stands_nowhere(spec: VariantSpec) -> bool:
+    """Whether every place that could be offered refuses a variant, so that nothing can be proved.
+
+    What has no attention is certified by its wiring, wherever that stands.
+    """
+    wiring = spec.fixes.get("wiring")
+    attends = wiring is None or registry.entry("wiring", wiring.name).target.attends
+    return bool(attends) and len(refusals(spec)) == len(REGIMES)
+
+
 def smallest(spec: VariantSpec) -> VariantSpec:
     """The same variant with whole-number options at the small end of their search ranges."""
     options = dict(spec.canonical.options)

@@ -18,6 +18,7 @@ from typing import Any, TextIO
 from bench.api.cell import Cell
 from bench.api.resolve import resolve
 from bench.api.selector import parse
+from bench.certify.place import stands_nowhere
 from bench.executors.inline import InlineExecutor
 from bench.executors.processes import Executor, ProcessExecutor
 from bench.executors.progress import Display
@@ -25,6 +26,7 @@ from bench.executors.worker import WorkerSettings
 from bench.measure.block import group_blocks
 from bench.plan import PlannedCell
 from bench.runner import Job, JobResult, Outcome
+from bench.train.analysis import look_label
 from results.environment import collect
 from results.row import Record, Status
 from results.store import Store
@@ -42,11 +44,27 @@ class Tally:
     """Cells of this run, by status."""
     before: Counter[str] = field(default_factory=Counter)
     """Cells that another run had finished, by status."""
+    reasons: Counter[tuple[Status, str]] = field(default_factory=Counter)
+    """Asked cells without a value, of this run or before, by status and sentence."""
 
     @property
     def already(self) -> int:
         """Cells that another run had finished."""
         return self.before.total()
+
+    def found(self, record: Record) -> None:
+        """Count a cell that another run had finished."""
+        self.before[record.status] += 1
+        self._why(record.status, record.detail)
+
+    def ended(self, outcome: Outcome) -> None:
+        """Count a cell of this run."""
+        self.counts[outcome.status] += 1
+        self._why(outcome.status, outcome.detail)
+
+    def _why(self, status: Status, detail: str) -> None:
+        if status != "ok":
+            self.reasons[status, detail] += 1
 
     @property
     def failed(self) -> int:
@@ -57,7 +75,7 @@ class Tally:
 
 @dataclass
 class Session:
-    """Runs cells into a folder; finished ones are never run again."""
+    """Runs cells into a folder; finished ones are not run again, but for want of data."""
 
     store: Store
     settings: WorkerSettings
@@ -78,11 +96,18 @@ class Session:
         self._queue: deque[Job] = deque()
 
     def certify(self, variants: Iterable[str], impl: str) -> dict[str, Any]:
-        """Certify variants whose code has not been certified before; returns all certificates."""
+        """Certify variants whose code has not been certified before; returns all certificates.
+
+        What every place refuses has none: that is a refusal, which its cells tell, and no proof
+        that failed.
+        """
         known = self.store.read_json("certificates.json") or {}
         cache = CertificateCache(self.settings.plugins)
         missing = []
         for variant in dict.fromkeys(variants):
+            if stands_nowhere(resolve(variant)):
+                known.pop(variant, None)
+                continue
             stored = cache.read(variant, impl)
             if stored is None:
                 missing.append(variant)
@@ -135,7 +160,7 @@ class Session:
         jobs = [
             Job(
                 kind="analysis",
-                label=f"{cell.protocol.partition('instrument=')[2]} {parse(cell.variant).name}",
+                label=look_label(cell),
                 cells=(cell,),
                 seconds=5.0,
                 timeout_s=10 * LEAST_TIMEOUT_S,
@@ -174,13 +199,19 @@ class Session:
         newest = self.store.ledger().newest()
         asked = {cell.id for cell in cells}
         todo = {id_ for id_ in asked if self._wants(newest.get(id_))}
-        self.tally.before.update(newest[id_].status for id_ in asked - todo)
+        for id_ in asked - todo:
+            self.tally.found(newest[id_])
         return todo
 
     def _wants(self, found: Record | None) -> bool:
+        """Whether to run a cell: never finished, asked again, or refused for want of data.
+
+        Data may be there by now, and only looking tells.
+        """
         if found is None:
             return True
-        return found.status in self.retry and found.attempt <= self._attempts.get(found.id, 0)
+        again = found.lacks_data or found.status in self.retry
+        return again and found.attempt <= self._attempts.get(found.id, 0)
 
     def _run(
         self, jobs: list[Job], at_once: int, *, exclusive: bool
@@ -239,7 +270,7 @@ class Session:
             if self._wants(found):
                 mine.append(cell)
             elif found is not None:
-                self.tally.before[found.status] += 1
+                self.tally.found(found)
                 self.store.release(cell.id)
         return mine, held
 
@@ -249,7 +280,7 @@ class Session:
             with (self.store.folder / "log.txt").open("a", encoding="utf-8") as log:
                 log.write(f"{datetime.now(UTC).isoformat()} {job.label}\n{result.trace}\n")
         for outcome in result.outcomes:
-            self.tally.counts[outcome.status] += 1
+            self.tally.ended(outcome)
             if outcome.artifact:
                 self.store.write_artifact(outcome.cell.id, outcome.artifact)
             self.store.append(self._record(outcome))
@@ -269,6 +300,7 @@ class Session:
             seconds=round(outcome.seconds, 3),
             finished=datetime.now(UTC).isoformat(timespec="seconds"),
             rows=outcome.rows,
+            lacks_data=outcome.lacks_data,
         )
 
 

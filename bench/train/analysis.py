@@ -85,6 +85,25 @@ def trained_cell(cell: Cell) -> Cell:
     return replace(cell, kind="quality", protocol=asked.trained.show(), revisions=" ".join(before))
 
 
+def look_label(cell: Cell) -> str:
+    """An analysis cell in a line of progress: who looks at what.
+
+    >>> look_label(
+    ...     Cell(
+    ...         kind="analysis",
+    ...         task="sorting[digits=4]",
+    ...         backbone="rnn_seq2seq",
+    ...         variant="dot[scale=none]",
+    ...         slot="cross",
+    ...         protocol="analysis[examples=8,instrument=blur[width=2],trained=adam[steps=9]]",
+    ...     )
+    ... )
+    'blur on sorting @ dot seed 0'
+    """
+    looks = _read(cell).instrument.name
+    return f"{looks} on {parse(cell.task).name} @ {parse(cell.variant).name} seed {cell.seed}"
+
+
 def _read(cell: Cell) -> Analysis:
     options = parse(cell.protocol).options
     (instrument,) = registry.options_of(options["instrument"])

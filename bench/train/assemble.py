@@ -9,6 +9,7 @@ from bench.api.backbone import Backbone, BackboneParts
 from bench.api.cell import Cell
 from bench.api.config import build_config
 from bench.api.decoder import Wiring
+from bench.api.encoder import Encoder
 from bench.api.errors import Refused
 from bench.api.facts import Claims, Fact, only_needs, refusal
 from bench.api.loss import JointLoss, Loss, LossSizes
@@ -308,4 +309,7 @@ def _backbone(
         facts=facts,
     )
     built: Backbone = registry.make("backbone", selector, parts)
+    for part in built.modules():
+        if isinstance(part, Encoder):
+            part.adapt(sizes)
     return built

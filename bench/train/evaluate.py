@@ -15,9 +15,6 @@ from bench.train.system import negative_log_likelihood, predicted_values
 from results.row import Row
 
 Clock = Callable[[], float]
-NOT_A_WORD = "▣"
-"""Stands for a state that belongs to a picture or the like."""
-
 DRAWS = Noise(0)
 """What mechanisms that sample when they are scored draw from; the same in every evaluation."""
 
@@ -107,7 +104,8 @@ def _heard(batch: Batch, said: tuple[tuple[int, ...], ...], sizes: Sizes) -> Bat
     mask = (
         torch.arange(targets.shape[1], device=targets.device) < targets.new_tensor(lengths)[:, None]
     )
-    return replace(batch, inputs=inputs, targets=targets, mask=mask, gold=None)
+    told = replace(batch, inputs=inputs, targets=targets, mask=mask)
+    return replace(told, gold=None, features_gold=None)
 
 
 def _by_row(shares: Tensor | None, lengths: Sequence[int]) -> tuple[tuple[float, ...], ...] | None:
@@ -231,7 +229,9 @@ def _columns(task: Task, batch: Batch, row: int, width: int) -> tuple[list[str],
     shown = (batch.extended if batch.extended is not None else text.tokens)[row]
     words = shown if text.mask is None else shown[text.mask[row]]
     names = _words(task, batch, row, words.tolist(), source=True)
-    names = [NOT_A_WORD] * batch.beside[0] + names + [NOT_A_WORD] * batch.beside[1]
+    before, behind = batch.beside
+    beside = task.feature_names(batch, row)
+    names = beside[:before] + names + beside[before : before + behind]
     names = [" ".join(names[at : at + stride]) for at in range(0, len(names), stride)]
     # weights over several sources go on behind the first one
     real = batch.state_mask()[row]

@@ -4,8 +4,9 @@ Koehn & Knowles, 2017, "Six challenges for neural machine translation",
 https://arxiv.org/abs/1706.03872, section 3.6: match and probability of links, and attention that is
 off by one. Och & Ney, 2003, https://aclanthology.org/J03-1002, for the alignment error rate.
 
-Deviations: gold links are all sure links, so the error rate is one minus the F measure; a match
-counts the n largest weights of a target with n links, as in the paper.
+Deviations: a match counts the n largest weights of a target with n links, as in the paper, and a
+weight that is among them only by how ties are broken is no match. The error rate is that of tasks
+over word-aligned sentences: an EOS has no link, and links are sure where a task does not say.
 """
 
 from typing import ClassVar
@@ -17,16 +18,20 @@ from torch import Tensor
 from bench.api.config import NoOptions
 from bench.api.instrument import Instrument, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Metric, Scored
+from bench.api.task import Answer, Metric, Scored
+from tasks._alignments import error_rate, hard_links, known_links
+from tasks._scores import points_into
 from tasks.analysis._metrics import diagnostic
 from tasks.analysis._weights import Look, looks
 
 OFFSETS = range(-3, 4)
+CPU = torch.device("cpu")
 
 
 @register(
     "instrument",
     "alignment",
+    revision=2,
     citation=Citation(
         text="Koehn & Knowles, 2017", url="https://arxiv.org/abs/1706.03872", where="section 3.6"
     ),
@@ -48,8 +53,9 @@ class Alignment(Instrument):
 
     def measure(self, subject: Subject) -> list[Scored]:
         """Count links over all examples."""
-        found = links = error = 0.0
+        found = links = 0.0
         mass: list[Tensor] = []
+        answers: list[Answer] = []
         hits = dict.fromkeys(OFFSETS, 0.0)
         tries = dict.fromkeys(OFFSETS, 0.0)
         for seen in looks(subject):
@@ -58,20 +64,19 @@ class Alignment(Instrument):
             found += float((_largest(seen, gold) & gold).sum())
             links += float(gold.sum())
             mass.append((seen.weights * gold).sum(-1)[linked])
-            best = seen.weights.argmax(-1, keepdim=True)
-            error += float((gold.gather(-1, best).squeeze(-1) & linked).sum())
+            answers.append(Answer(seen.batch.to(CPU), weights=seen.weights.cpu()))
             for offset in OFFSETS:
                 there, known = _shifted(gold, seen.batch.mask, offset)
-                hits[offset] += float((there.gather(-1, best).squeeze(-1) & known).sum())
+                hits[offset] += float((points_into(seen.weights, there) & known).sum())
                 tries[offset] += float(known.sum())
-        targets = float(sum(len(one) for one in mass))
+        told = [row for answer in answers for row in hard_links(answer, 0)]
+        error, *_ = error_rate(told, known_links(subject.task, answers))
         curve = {o: hits[o] / tries[o] for o in OFFSETS if tries[o]}
         best_offset = max(curve, key=lambda offset: (curve[offset], -abs(offset)))
         return [
             Scored(metric="align_match_share", value=found / links),
             Scored(metric="align_prob_share", value=float(torch.cat(mass).mean())),
-            # one hypothesis link a target: |H| = targets, |A| = links, both parts are the hits
-            Scored(metric="alignment_error_share", value=1 - 2 * error / (targets + links)),
+            Scored(metric="alignment_error_share", value=error),
             Scored(metric="best_offset_count", value=float(best_offset)),
             *(
                 Scored(metric="align_match_at_share", value=value, axis="offset", x=float(offset))
@@ -81,9 +86,11 @@ class Alignment(Instrument):
 
 
 def _largest(seen: Look, gold: Bool[Tensor, "B T S"]) -> Bool[Tensor, "B T S"]:
-    """The n largest weights of each target, n its number of links."""
-    order = seen.weights.argsort(dim=-1, descending=True, stable=True)
-    return order.argsort(-1) < gold.sum(-1, keepdim=True)
+    """The n largest weights of each target, n its number of links, however ties are broken."""
+    ranked = seen.weights.sort(-1).values
+    smaller = torch.searchsorted(ranked, seen.weights.contiguous())
+    as_large = seen.weights.shape[-1] - smaller
+    return (as_large <= gold.sum(-1, keepdim=True)) & (seen.weights != 0)
 
 
 def _shifted(

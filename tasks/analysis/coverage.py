@@ -7,9 +7,7 @@ Deviations: repeated bigrams are counted beyond those of the reference; a droppe
 reference word that the output has too few of.
 """
 
-from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import ClassVar
 
 import torch
@@ -20,6 +18,7 @@ from bench.api.instrument import Instrument, Subject
 from bench.api.registry import Citation, register
 from bench.api.task import Metric, Scored
 from bench.api.trace import Mode
+from tasks._text_scores import dropped, repeated
 from tasks.analysis._metrics import diagnostic
 from tasks.analysis._weights import Look, looks
 
@@ -30,6 +29,7 @@ OVER, UNDER = 1.5, 0.5
 @register(
     "instrument",
     "coverage",
+    revision=2,
     citation=Citation(
         text="Tu et al., 2016", url="https://arxiv.org/abs/1601.04811", where="section 5"
     ),
@@ -82,26 +82,6 @@ def _outputs(subject: Subject, seen: Look) -> list[tuple[Sequence[int], Sequence
         for line, mask in zip(seen.batch.targets, seen.batch.mask, strict=True)
     ]
     return list(zip(said, wanted, strict=True))
-
-
-def repeated(said: Sequence[int], wanted: Sequence[int]) -> tuple[int, int]:
-    """Bigrams that repeat an earlier one more often than in the reference, and all bigrams.
-
-    >>> repeated([1, 2, 1, 2], [1, 2, 3])
-    (1, 3)
-    """
-    spoken, asked = (Counter(pairwise(one)) for one in (said, wanted))
-    extra = sum(count - max(1, asked[pair]) for pair, count in spoken.items() if count > 1)
-    return max(0, extra), spoken.total()
-
-
-def dropped(said: Sequence[int], wanted: Sequence[int]) -> tuple[int, int]:
-    """Reference words that are missing, and all reference words.
-
-    >>> dropped([1, 1, 2], [1, 2, 2, 3])
-    (2, 4)
-    """
-    return (Counter(wanted) - Counter(said)).total(), len(wanted)
 
 
 def _add(total: list[int], more: tuple[int, int]) -> None:

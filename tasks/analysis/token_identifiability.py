@@ -7,10 +7,11 @@ Deviations: the map is ridge regression, fitted on half of the examples and scor
 distance is the cosine, as for the paper's linear map; the values of all heads stand side by side.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bench.api.config import NoOptions
@@ -28,6 +29,7 @@ RIDGE = 1e-3
 @register(
     "instrument",
     "token_identifiability",
+    revision=2,
     citation=Citation(
         text="Brunner et al., 2020", url="https://arxiv.org/abs/1908.04211", where="section 5.1"
     ),
@@ -44,14 +46,14 @@ class TokenIdentifiability(Instrument):
         super().__init__(config)
 
     def measure(self, subject: Subject) -> list[Scored]:
-        """Fit on half of the words and score on the other."""
+        """Fit on the words of half of the examples and score on those of the others."""
         parts = [_words(seen) for seen in looks(subject)]
         states = torch.cat([part[0] for part in parts]).double()
         words = torch.cat([part[1] for part in parts])
-        order = torch.randperm(len(words), generator=torch.Generator().manual_seed(subject.seed))
-        fit, test = order[: len(order) // 2], order[len(order) // 2 :]
-        if len(fit) < 2:
-            raise Refused("there are too few words to fit a map.")
+        chosen = _half([part[2] for part in parts], subject.seed).to(words.device)
+        fit, test = chosen.nonzero().squeeze(1), (~chosen).nonzero().squeeze(1)
+        if min(len(fit), len(test)) < 2:
+            raise Refused("there are too few examples to fit a map and to score it.")
         table = _embedding(subject).double()
         found = _nearest(_fit(states[fit], table[words[fit]]), states[test], table)
         common = words[fit].mode().values
@@ -61,7 +63,24 @@ class TokenIdentifiability(Instrument):
         ]
 
 
-def _words(seen: Look) -> tuple[Float[Tensor, "N D"], Int[Tensor, " N"]]:
+def _half(counts: Sequence[Int[Tensor, " B"]], seed: int) -> Bool[Tensor, " N"]:
+    """Which words belong to a random half of the examples.
+
+    Whole examples: states of one sentence know of one another.
+
+    Args:
+        counts: Words of each example, batch by batch.
+        seed: Of the draw.
+    """
+    each = torch.cat(list(counts)).cpu()
+    order = torch.randperm(len(each), generator=torch.Generator().manual_seed(seed))
+    first = torch.zeros(len(each), dtype=torch.bool)
+    first[order[: len(each) // 2]] = True
+    return first.repeat_interleave(each)
+
+
+def _words(seen: Look) -> tuple[Float[Tensor, "N D"], Int[Tensor, " N"], Int[Tensor, " B"]]:
+    """States and ids of the words of a batch, and how many each example has."""
     memory = seen.trace.memories[0]
     if memory is None or not seen.batch.sources:
         raise Refused("words are looked for where a source is attended to.")
@@ -70,7 +89,7 @@ def _words(seen: Look) -> tuple[Float[Tensor, "N D"], Int[Tensor, " N"]]:
         raise Refused("the encoder's states are not its words, one for one.")
     states = memory.source.value.transpose(1, 2).flatten(2)
     real = torch.ones_like(text.tokens, dtype=torch.bool) if text.mask is None else text.mask
-    return states[real], text.tokens[real]
+    return states[real], text.tokens[real], real.sum(1)
 
 
 def _embedding(subject: Subject) -> Float[Tensor, "V D"]:

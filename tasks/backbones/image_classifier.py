@@ -5,7 +5,8 @@ https://arxiv.org/abs/1805.08318, section 3: attention over all places of a feat
 between convolutions and is added to them.
 
 Deviations: a classifier, where the paper has the two networks of an adversarial pair; the
-convolutions are those of the encoder `grid_cnn`; the mean of all places is classified.
+convolutions are those of the encoder `grid_cnn`; the mean of all places is classified, without a
+norm before it: one at each place kept a small object on a large canvas from being learned.
 """
 
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ class ImageClassifierConfig(Config):
     "image_classifier",
     config=ImageClassifierConfig,
     title="convolutions with self-attention between them",
+    revision=2,
     citation=Citation(
         text="Zhang et al., 2019", url="https://arxiv.org/abs/1805.08318", where="section 3"
     ),
@@ -83,7 +85,6 @@ class ImageClassifier(Backbone):
         if self.slot.output_width != width:
             self.join = nn.Linear(self.slot.output_width, width)
         self.behind = GridBlocks(width, config.layers)
-        self.norm = nn.LayerNorm(width)
         self.project = nn.Linear(width, sizes.target_vocab)
         self.output = parts.output(
             OutputSizes(sizes.target_vocab, width, 0, width, sizes.unk, bos=sizes.bos)
@@ -103,7 +104,7 @@ class ImageClassifier(Backbone):
         found, attended = self.slot.attend(
             given, None, state, own=(given, text.mask, None), **mode.call()
         )
-        x = self.norm(self.behind(x + self.join(found), grid, text.mask))
+        x = self.behind(x + self.join(found), grid, text.mask)
         if text.mask is None:
             pooled = x.mean(1, keepdim=True)
         else:

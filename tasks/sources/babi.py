@@ -30,8 +30,9 @@ _REMEDY = "copy the file again from its source"
 def load_babi(numbers: Sequence[int], data_dir: Path | None = None, *, train: int = 0) -> Table:
     """Load questions of some tasks.
 
-    Parts are `train` and `test`; a row has `number` (of its task), `story` (sentences told before
-    the question), `question`, `answer` and `supporting` (places of facts in the story).
+    Parts are `train` and `test`; a row has `number` (of its task), `told` (which story of the part
+    it is, from 0; several questions may ask about one), `story` (its sentences before the
+    question), `question`, `answer` and `supporting` (places of facts in the story).
 
     Args:
         numbers: Of the tasks, 1 to 20.
@@ -102,6 +103,7 @@ def _from_hub(copy: HubCopy, number: int, part: str) -> Iterator[Row]:
                 )
             yield {
                 "number": number,
+                "told": at - 1,
                 "story": tuple(story),
                 "question": text.strip(),
                 "answer": answer.strip(),
@@ -120,7 +122,7 @@ def read_stories(file: TextFile, number: int) -> Iterator[Row]:
     """Questions of a file in their order, each with what was told before it in its story."""
     story: list[str] = []
     places: dict[int, int] = {}
-    expected = 1
+    expected, told = 1, -1
     for at, raw in enumerate(file.lines, start=1):
         line = _parse(raw)
         if line is None or line.number not in (1, expected):
@@ -129,7 +131,7 @@ def read_stories(file: TextFile, number: int) -> Iterator[Row]:
                 f"question, answer, facts` with tabs between them; {_REMEDY}."
             )
         if line.number == 1:
-            story, places = [], {}
+            story, places, told = [], {}, told + 1
         expected = line.number + 1
         if not line.answer:
             places[line.number] = len(story)
@@ -141,6 +143,7 @@ def read_stories(file: TextFile, number: int) -> Iterator[Row]:
             )
         yield {
             "number": number,
+            "told": told,
             "story": tuple(story),
             "question": line.text,
             "answer": line.answer,

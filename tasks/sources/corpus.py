@@ -1,7 +1,8 @@
 """Parallel text in memory: what every source of translations returns."""
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -22,6 +23,26 @@ def origin_note(name: str, origin: Origin, files: Mapping[str, str], revision: s
     hashes = ", ".join(f"{file} {digest[:12]}" for file, digest in sorted(files.items()))
     at = f" at {revision}" if revision else ""
     return f"{name} from the {origin}{at}: {hashes}"
+
+
+def parts_note(parts: Mapping[str, Iterable[object]]) -> str:
+    """Rows of every part of a split that is made here, with the start of the SHA-256 of them all.
+
+    Files have hashes of their own; this one says that a draw, or a cut, has given the same rows in
+    the same order again.
+
+    >>> parts_note({"train": [("a", 1), ("b", 0)], "test": [("c", 1)]})
+    'train 2 rows 1bd005b2c5ad, test 1 rows ef88b4206455'
+
+    Args:
+        parts: Name of a part -> its rows, of what JSON can hold.
+    """
+    told = []
+    for name, rows in parts.items():
+        lines = [json.dumps(row, sort_keys=True, ensure_ascii=False) for row in rows]
+        digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        told.append(f"{name} {len(lines)} rows {digest[:12]}")
+    return ", ".join(told)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,9 +15,12 @@ from torch import Tensor
 
 from bench.api.registry import Citation
 from bench.api.task import Split
+from tasks.sources.corpus import parts_note
 
 SIDE = 8
 """Pixels on each side of an image."""
+INK = 16
+"""Most ink of a pixel, as the data count it."""
 DIGITS_LICENSE = "open (CC BY 4.0; UCI handwritten digits, shipped with scikit-learn)"
 DIGITS_CITATION = Citation(text="Alpaydin & Kaynak, 1998", url="https://doi.org/10.24432/C50P49")
 DIGITS_NOTE = (
@@ -51,11 +54,22 @@ def load_digits(part: Split) -> Digits:
 
 
 @lru_cache(maxsize=1)
+def digits_parts() -> str:
+    """Hashes of the three parts: label and ink of every image, which are whole numbers."""
+    found: dict[str, list[list[int]]] = {}
+    for part in PARTS:
+        images, labels = load_digits(part)
+        ink = (images * INK).round().to(torch.int64).flatten(1)
+        found[part] = torch.cat((labels.unsqueeze(1), ink), 1).tolist()
+    return parts_note(found)
+
+
+@lru_cache(maxsize=1)
 def _all() -> tuple[Tensor, Tensor]:
     from sklearn.datasets import load_digits as shipped  # noqa: PLC0415 - a second to import
 
     images, labels = shipped(return_X_y=True)
-    pixels = torch.tensor(images, dtype=torch.float32).view(-1, SIDE, SIDE) / 16
+    pixels = torch.tensor(images, dtype=torch.float32).view(-1, SIDE, SIDE) / INK
     return pixels, torch.tensor(labels, dtype=torch.int64)
 
 

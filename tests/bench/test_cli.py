@@ -1,6 +1,7 @@
 """The command line: names, exit codes, and what stands on standard output."""
 
 import json
+import re
 import shlex
 import shutil
 import signal
@@ -221,6 +222,48 @@ def test_a_plan_says_what_it_leaves_out(call):
     assert out.splitlines()[-1].endswith("left out.")
 
 
+def test_a_plan_has_a_line_for_each_task_and_the_labels_are_json(call):
+    asked = ["plan", "--variants", "dot,general", "--preset", "smoke", "--tasks", "recall,offset"]
+    code, out, _ = call(*asked, "--no-speed", "--seeds", 2)
+    assert code == 0
+    lines = {line.split()[0]: line.split()[1:4] for line in out.splitlines() if line}
+    # two variants and the baseline, on two seeds
+    assert (lines["recall"], lines["offset"]) == (["3", "2", "6"], ["3", "2", "6"])
+    assert "quality recall" not in out
+    assert out.splitlines()[-1].startswith("12 training and 0 speed cells, about ")
+    found = json.loads(call(*asked, "--no-speed", "--seeds", 2, "--json")[1])
+    assert len(found["cells"]) == 12
+    assert found["no_data"] == {}
+
+
+def test_a_device_that_is_not_here_is_refused_before_anything_runs(call, tmp_path, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for asked in (
+        ["run", "--variants", "dot", *SMOKE],
+        ["plan", "--variants", "dot", "--preset", "smoke"],
+        ["study", "--variants", "dot", "--tasks", "recall"],
+        ["ablate", "--base", "dot", "--axis", "score"],
+    ):
+        place = [] if asked[0] == "plan" else ["--out", tmp_path / "run"]
+        code, out, err = call(*asked, "--device", "cuda", *place)
+        assert (code, out) == (2, "")
+        assert err.endswith("this machine has no CUDA device; choose --device cpu.\n")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_name_with_options_is_shown_written_out(call):
+    (fact,) = json.loads(call("show", "additive[width=9]", "--json")[1])
+    assert "score=additive[width=9]" in fact["selector"]
+    assert call("show", "nosuch")[2].startswith("UnknownName: no variant, task or component named")
+    assert "did you mean" not in call("show", "nosuch")[2]
+
+
+def test_the_help_names_every_preset(call):
+    assert set(PRESETS) <= set(re.split(r"[^a-z]+", call("run", "--help")[1]))
+
+
 def test_the_environment_is_json_alone(call):
     code, out, err = call("env", "--json")
     assert (code, err) == (0, "")
@@ -258,6 +301,16 @@ def test_data_sets_are_listed_with_where_they_would_come_from(call, tmp_path):
         ("run --varaints dot", "--variants"),
         ("run --seeds many", "'many' is not a valid integer"),
         ("run --seeds -3", "seeds must be >= 0"),
+        ("run --seeds -3", "got -3."),
+        ("plan --jobs=-1", "jobs must be >= 0, and 0 is one a core; got -1."),
+        ("verify dot --jobs=-1", "jobs must be >= 0"),
+        ("run --data-dir nowhere --tasks after_marker", "--data-dir names nowhere, which is not a"),
+        ("plan --data-dir nowhere", "--data-dir names nowhere, which is not a"),
+        ("ablate --base dot --axis score --data-dir nowhere", "--data-dir names nowhere"),
+        ("study --variants dot --tasks recall --data-dir nowhere", "--data-dir names nowhere"),
+        ("plan --tasks sst2[train=-5]", "sst2: train must be >= 0, and 0 is all; got -5."),
+        ("show after_marker[lenght=3]", "no option of after_marker named 'lenght'; did you mean"),
+        ("show transduction[rule=revrese]", "did you mean 'reverse'"),
         ("run --variants dto", "did you mean 'dot'"),
         ("run --variants dot[", "expected a name"),
         ("run --tasks transductoin", "did you mean 'transduction'"),
@@ -409,9 +462,18 @@ def test_a_label_of_other_code_is_refused(call, finished):
 
 
 def test_refused_cells_alone_are_no_failure(call, tmp_path):
-    code, out, _ = call("run", "--variants", "bahdanau", *SMOKE, "--out", tmp_path / "run")
+    asked = ["run", "--variants", "bahdanau", *SMOKE, "--out", tmp_path / "run"]
+    code, out, _ = call(*asked)
     assert code == 0
     assert "1 ok, 1 refused" in out
+    (record,) = [r for r in Store(tmp_path / "run").records() if r.status == "refused"]
+    assert out.count(record.detail) == 1
+    assert f"refused, 1 cell: {record.detail}" in out
+    code, out, _ = call(*asked)
+    assert "2 were finished before; 1 refused before; --retry refused asks them again" in out
+    assert f"refused, 1 cell: {record.detail}" in out
+    (reason,) = json.loads(call(*asked, "--json")[1])["reasons"]
+    assert reason == {"status": "refused", "reason": record.detail, "cells": 1}
 
 
 def test_a_failed_cell_is_exit_code_one_also_when_it_failed_before(call, tmp_path, trouble_plugin):
@@ -457,6 +519,10 @@ def test_runs_are_merged_into_a_report(call, finished, tmp_path):
     folder = tmp_path / "run"
     assert call("run", "--variants", "general", *SMOKE, "--out", folder)[0] == 0
     assert call("report", folder, "--merge", finished)[0] == 0
+    text = (folder / "report.md").read_text()
+    assert "The commands below compute it all again, in this order." in text
+    for name in ("general", "dot"):
+        assert f"python -m bench run --variants {name} " in text
     names = {r.cell["variant"].partition("[")[0] for r in Store(folder).records()}
     assert names == {"general", "scaled_dot", "dot"}
     assert "dot" in (folder / "report.md").read_text()
@@ -484,7 +550,7 @@ def test_an_ablation_writes_a_row_for_each_value_and_refuses_what_has_no_meaning
     folder = tmp_path / "run"
     asked = ["ablate", "--base", "additive", "--axis", "alignment", "--preset", "smoke"]
     asked += ["--tasks", "after_marker"]
-    code, _, _ = call(*asked, "--inline", "--out", folder, "--training", "adam[steps=2]")
+    code, out, _ = call(*asked, "--inline", "--out", folder, "--training", "adam[steps=2]")
     assert code == 0
     records = {r.cell["variant"]: r.status for r in Store(folder).records()}
     assert len(records) == len(registry.entries("alignment"))
@@ -492,6 +558,9 @@ def test_an_ablation_writes_a_row_for_each_value_and_refuses_what_has_no_meaning
     text = (folder / "report.md").read_text()
     section = text.partition("## Ablations")[2].partition("\n## ")[0]
     assert "(base)" in section
+    # what stands nowhere is refused, which is no proof that failed
+    assert "red certificate" not in section + out
+    assert out.count("hard_reinforce needs the reinforce loss") == 1
     for value in registry.entries("alignment"):
         if value != "softmax":
             assert f"| alignment | {value} |" in section, value
@@ -550,6 +619,16 @@ def test_instruments_look_at_the_models_of_a_run_and_their_rows_stand_in_the_rep
     code, _, err = call("analyze", f"{folder}2", "--instruments", "blurr")
     assert code == 2
     assert "did you mean 'blur'" in err
+    call("analyze", f"{folder}2", "--inline", "--instruments", "blur")
+    code, out, err = call("analyze", f"{folder}2", "--inline", "--instruments", "erasure")
+    assert code == 0, err
+    assert "erasure on transduction @ additive seed 0" in err
+    lines = [line.split() for line in out.splitlines()]
+    assert any(line[:3] == ["transduction", "erasure", "additive"] for line in lines)
+    assert "to baseline" not in out
+    head = (tmp_path / "run2" / "report.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    assert head.count("python -m bench analyze") == 2
+    assert head.index("python -m bench run") < head.index("python -m bench analyze")
     label = cell_from_dict(dict(refused.cell)).label
     code, out, err = call("run", "--cell", label, *place.split()[:2], "--out", tmp_path / "run3")
     assert code == 0, err

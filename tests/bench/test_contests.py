@@ -1,9 +1,12 @@
 """The preset `families`: every task's own contest, planned seed by seed and refused nowhere."""
 
 import json
+from collections import defaultdict
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from bench.api import registry
@@ -13,8 +16,16 @@ from bench.api.selector import parse
 from bench.plan import Request, contested_tasks, plan, quality_cell
 from bench.presets import CONTROLS, PRESETS
 from bench.train.assemble import cell_refusal
+from reports.catalog import Catalog
+from reports.contests import contests
 
 PUBLISHED = Path(__file__).parents[2] / "results" / "published" / "families" / "ledger"
+WITHOUT_ATTENTION = {"uniform", "mean_pooling", "last_state", "none_state", "none_input"}
+NOTHING_ELSE = {
+    "kernel regression": "what is left is the mean of training, which stands there as a baseline",
+    "supervised attention": "without weights there are no links to score",
+}
+"""Families in which the planner's `uniform` is all that makes sense."""
 CONTESTED = [task.name for group in contested_tasks() for task in group]
 
 
@@ -113,6 +124,34 @@ def test_a_family_has_the_networks_that_its_field_uses(families, name, variant, 
         and (not slot or cell.slot == slot)
         for cell in cells
     )
+
+
+def test_every_family_has_a_network_that_does_not_choose_where_to_look():
+    found = defaultdict(set)
+    for name in CONTESTED:
+        family = registry.entry("task", name).target.family
+        found[family] |= {parse(entrant.variant).name for entrant in contest(name)}
+    lacking = {family for family, names in found.items() if not names & WITHOUT_ATTENTION}
+    assert lacking == NOTHING_ELSE.keys()
+
+
+def test_mechanisms_that_are_compared_have_uniform_attention_beside_them(families):
+    """In the same comparison of the report, or a score says what the network does."""
+    unscored = {"metric": "", "axis": "", "split": ""}
+    first = [planned.cell for planned in families.quality if planned.cell.seed == 0]
+    cells = [{**asdict(cell), "cell": cell.id, **unscored} for cell in first]
+    for found in contests(pd.DataFrame(cells), Catalog({})):
+        names = {parse(variant).name for variant in found.variants}
+        if len(names - WITHOUT_ATTENTION) < 2 or "uniform" in names:
+            continue
+        (backbone,) = found.frame["backbone"].unique()
+        refused = cell_refusal(
+            resolve("uniform"),
+            registry.entry("task", parse(found.task).name).target,
+            parse(backbone),
+            found.place[0],
+        )
+        assert refused, f"{found.title}: {sorted(names)}"
 
 
 def test_asked_variants_alone_run_beside_controls_and_baseline():

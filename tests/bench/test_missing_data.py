@@ -1,6 +1,7 @@
 """A run of everything leaves out what has no data here, says so on one line each, and succeeds."""
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -88,8 +89,15 @@ def test_the_plan_names_what_is_missing_and_the_command_that_runs_it(everything)
     made = plan(EVERYTHING, {"stsb": "it is not here."})
     assert [p for p in everything.quality if parse(p.cell.task).name != "stsb"] == made.quality
     assert tasks_of(everything) - tasks_of(made) == {"stsb"}
-    command = "python -m bench run --preset families --tasks stsb"
+    command = "python -m bench run --preset families --tasks stsb --variants uniform --seeds 1"
     assert made.left_out == [LeftOut("training on stsb", "it is not here.", command)]
+
+
+def test_the_command_of_what_was_left_out_asks_the_same_from_the_same_mirror():
+    asked = replace(EVERYTHING, variants="all", seeds=2, dtype="float64", data_dir="my data")
+    (left,) = plan(asked, {"stsb": "it is not here."}).left_out
+    command = "python -m bench run --preset families --tasks stsb --seeds 2 --dtype float64"
+    assert left.command == f"{command} --data-dir 'my data'"
 
 
 def test_time_is_not_kept_for_tasks_without_data(everything):
@@ -137,3 +145,31 @@ def test_a_plan_looks_into_the_mirror_that_is_named(tmp_path, monkeypatch, capsy
     said = capsys.readouterr().out
     assert "training on stsb" in said
     assert "training on tinyshakespeare" not in said
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_named_tasks_without_data_are_told_before_anything_runs(
+    tmp_path, monkeypatch, capsys, fresh_registry, command
+):
+    from bench import cli
+
+    (tmp_path / "empty").mkdir()
+    asked = "--variants uniform --baseline uniform --preset smoke --tasks stsb,sorting --no-speed"
+    arguments = [command, *asked.split(), "--data-dir", str(tmp_path / "empty")]
+    if command == "run":
+        arguments += ["--inline", "--no-verify", "--out", str(tmp_path / "out")]
+        arguments += ["--training", "adam[steps=2,evaluate_every=2]"]
+    monkeypatch.setattr("sys.argv", ["bench", *arguments])
+    # what --data-dir leaves behind in this process
+    monkeypatch.setenv("BENCH_DATA_DIR", str(tmp_path / "empty"))
+    with suppress(SystemExit) if command == "plan" else pytest.raises(SystemExit, match="0"):
+        cli.main()
+    said = capsys.readouterr()
+    (line,) = [x for x in (said.out + said.err).splitlines() if x.startswith("no data: ")]
+    assert line.startswith("no data: stsb: stsb is not on this machine")
+    assert line.endswith("; its cells will be refused")
+    if command == "plan":
+        assert "2 training (1 of them without data) and 0 speed cells" in said.out
+        assert ".;" not in said.out
+    else:
+        assert "refused, 1 cell: stsb is not on this machine" in said.out

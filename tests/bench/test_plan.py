@@ -203,7 +203,8 @@ def test_a_variant_that_no_task_shows_is_timed_and_not_trained(monkeypatch):
     assert not made.quality
     assert {cell.slot for cell in made.cells} == {"cross", "causal"}
     (left,) = made.left_out
-    assert left.command == "python -m bench run --variants additive --tasks recall"
+    asked = "--variants additive --tasks recall --preset smoke"
+    assert left.command == f"python -m bench run {asked}"
     assert left.label == "training of additive"
     assert "no task here" in left.reason
     assert plan(Request(variants="additive", tasks="recall", preset="smoke")).quality
@@ -213,7 +214,12 @@ def test_commands_of_what_was_left_out_name_the_plug_ins_that_they_need():
     plugins = ("my file.py", "b.py")
     made = plan(Request(variants="none_state", preset="smoke", plugins=plugins))
     (left,) = made.left_out
-    assert left.command.endswith("--variants none_state --plugin 'my file.py' --plugin b.py")
+    asked = "--variants none_state --preset smoke"
+    assert left.command.endswith(f"{asked} --plugin 'my file.py' --plugin b.py")
+
+
+def test_where_files_lie_is_no_part_of_the_question_that_a_study_is_named_by():
+    assert repr(Request(plugins=("a.py",), data_dir="here")) == repr(Request())
 
 
 def test_named_tasks_have_no_budget():

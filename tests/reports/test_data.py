@@ -6,6 +6,7 @@ from pathlib import Path
 from synthetic import BASE, VARIANTS, quality_cell, quality_rows, record
 from synthetic_run import write_json, write_run
 
+from reports.data import FEWER, short_data
 from reports.examples import artifacts_of_one_seed
 from reports.folder import read_folder
 from reports.render import render
@@ -37,6 +38,15 @@ def test_a_report_names_data_and_signatures(tmp_path: Path) -> None:
     assert "read different data" not in text
 
 
+def test_fewer_rows_than_were_asked_for_are_a_warning(tmp_path: Path) -> None:
+    run_with_notes(tmp_path / "run", {BASE: MIRROR})
+    for path in (tmp_path / "run" / "artifacts").iterdir():
+        write_json(path, {"notes": {"data": MIRROR, FEWER: "5 of 200 in train"}})
+    (told,) = short_data(read_folder(tmp_path / "run"))
+    assert "fewer rows than were asked for (5 of 200 in train)" in told
+    assert told in render(tmp_path / "run").markdown.read_text(encoding="utf-8")
+
+
 def test_cells_of_two_sources_are_warned_of_where_they_are_ranked(tmp_path: Path) -> None:
     text = run_with_notes(tmp_path / "run", {BASE: MIRROR, "scaled_dot": HUB})
     _, after = text.split("read different data", 1)
@@ -59,3 +69,11 @@ def test_examples_are_of_the_network_that_most_cells_share(tmp_path: Path) -> No
         write_json(folder / "artifacts" / f"{one.id}.json", {"notes": {"data": MIRROR}})
     (found,) = artifacts_of_one_seed(read_folder(folder)).values()
     assert found[BASE][0].record.id == records[1].id
+
+
+def test_a_caveat_of_a_task_stands_beneath_its_table(tmp_path: Path) -> None:
+    one = record(quality_cell(TASK, BASE, 0), "ok", quality_rows(TASK, VARIANTS[BASE], 0))
+    folder = write_run(tmp_path / "run", records=[one], tasks=[TASK])
+    write_json(folder / "artifacts" / f"{one.id}.json", {"notes": {"caveat": "The end is known."}})
+    text = render(folder).markdown.read_text(encoding="utf-8")
+    assert "\nThe end is known.\n" in text.split("| Rank", 1)[1].split("\n#", 1)[0]

@@ -4,7 +4,7 @@ from synthetic import BASE, TASKS, quality_cell, record
 from synthetic_run import write_run
 
 from reports.folder import read_folder
-from reports.instruments import instruments_section
+from reports.instruments import instruments_section, instruments_text
 from results.row import Row
 
 
@@ -23,6 +23,15 @@ def looked(name, seed, value):
 
 def test_a_run_without_analyses_has_no_such_section(demo):
     assert instruments_section(read_folder(demo)) is None
+
+
+def test_the_terminal_has_the_first_value_of_each_instrument(demo, tmp_path):
+    assert instruments_text(read_folder(demo)) == ""
+    records = [looked(BASE, seed, 1.0 + seed) for seed in range(3)]
+    text = instruments_text(read_folder(write_run(tmp_path / "run", records=records)))
+    (line,) = [line for line in text.splitlines() if line.startswith("reversal")]
+    assert line.split()[:3] == ["reversal", "blur", "bahdanau"]
+    assert line.endswith("2.0 ± 2.5")
 
 
 def test_there_is_a_table_for_each_task_and_instrument_and_one_for_each_curve(tmp_path):

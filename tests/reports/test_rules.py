@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,25 @@ def test_a_preset_that_ranks_nothing_ranks_nothing(tmp_path: Path) -> None:
     assert table["rank"].isna().all()
     assert table["p_adjusted"].isna().all()
     assert "Nothing is ranked" in as_text(table)
+
+
+def test_a_table_without_ranks_says_which_cause_it_has(tmp_path: Path) -> None:
+    def said(records: list[Any], *, ranks: bool = True) -> str:
+        at = tmp_path / str(len(list(tmp_path.iterdir())))
+        names = catalog(ranks=ranks)
+        write_run(at, records=records, catalog_data=names, tasks=[TASK])
+        return as_text(ranked_table(load(at), names, certificates()), ranks=ranks)
+
+    several = some(TASK, 2)
+    assert "Nothing is ranked" not in said(several)
+    assert said(several, ranks=False).endswith("the preset is too small to tell variants apart.")
+    assert "with one seed nothing tells variants apart" in said(some(TASK, 1))
+    refused = [replace(one, status="refused", detail="no data.", rows=()) for one in several]
+    assert said(refused).endswith("Nothing is ranked: no cell has a value.")
+    red = next(name for name, shape in VARIANTS.items() if shape.red)
+    assert said([scored(red, seed, 0.5) for seed in range(2)]).endswith(
+        "no variant with a value has a green certificate."
+    )
 
 
 def test_published_reports_hold_no_sentence_of_closed_data(tmp_path: Path) -> None:

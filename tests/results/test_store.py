@@ -14,7 +14,7 @@ from bench.api.cell import Cell
 from bench.api.errors import DataDamaged
 from results.environment import collect
 from results.ledger import LedgerWriter, NewerSchema
-from results.row import Record, Row
+from results.row import Record, Row, record_from_json
 from results.store import NotARunFolder, Store, merge
 
 
@@ -293,6 +293,24 @@ def test_merged_catalogs_plans_and_certificates_hold_the_entries_of_both(tmp_pat
     assert together.read_json("catalog.json") == catalog
     assert together.read_json("plan.json") == {"cells": ["one", "two", "three"]}
     assert together.read_json("certificates.json") == {"add": {"passed": ["causality"]}}
+
+
+def test_merged_runs_keep_the_commands_of_both_and_of_what_was_written_before_there_were_lists(
+    tmp_path,
+):
+    first, second = Store.create(tmp_path / "a"), Store.create(tmp_path / "b")
+    first.write_json("catalog.json", {"command": "run a"})
+    second.write_json("catalog.json", {"commands": ["run b", "run a"]})
+    merge(tmp_path / "all", [tmp_path / "a", tmp_path / "b"])
+    assert Store(tmp_path / "all").read_json("catalog.json") == {"commands": ["run a", "run b"]}
+
+
+def test_a_line_of_a_refusal_says_whether_data_are_missing_and_others_are_as_before():
+    plain = record(1).to_json()
+    assert "lacks_data" not in plain
+    lacking = record(1, status="refused", detail="not here.", rows=(), lacks_data=True)
+    assert record_from_json(json.loads(json.dumps(lacking.to_json()))).lacks_data
+    assert not record_from_json(json.loads(json.dumps(plain))).lacks_data
 
 
 def test_merging_counts_what_the_sources_had_lost(tmp_path):

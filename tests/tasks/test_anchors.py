@@ -26,6 +26,7 @@ SCALES = {
     "correlation": (-1.0, 1.0),
     "sacreBLEU points": (1.0, 100.0),  # a share of one was not multiplied
     "bits per character": (0.5, 8.0),
+    "perplexity": (1.0, 1000.0),
 }
 
 ids = [f"{name}-{anchor.metric}-{anchor.value:g}" for name, anchor in EVERY]
@@ -66,7 +67,11 @@ def test_an_anchor_is_about_options_that_its_task_has(name: str, anchor: Anchor)
     assert anchor.holds_for(chosen)
 
 
-@pytest.mark.parametrize("name", sorted(ANCHORED))
+IN_NO_PRESET = {"wikitext2_mini"}
+"""Published numbers are of the whole set, which no mirror has, so that no preset asks for it."""
+
+
+@pytest.mark.parametrize("name", sorted(ANCHORED.keys() - IN_NO_PRESET))
 def test_some_anchor_stands_beside_the_quick_or_the_standard_size(name: str) -> None:
     shown = [
         task_facts(sized_task(name, preset)[0].show(), name)["anchors"]
@@ -93,6 +98,12 @@ def test_no_anchor_is_given_twice() -> None:
         ("translation[source=en,target=de]", None),
         ("translation[lowercase=false]", None),
         ("babi[number=1]", None),
+        ("babi[train=1000]", "babi[number=0,subset=all,train=1000]"),
+        ("babi[subset=short,train=1000]", "babi[number=0,subset=short,train=1000]"),
+        ("adding[operation=multiply]", None),
+        ("wikitext2_mini", None),
+        ("wikitext2_mini[full=true]", None),
+        ("wikitext2_mini[full=true,vocab=40000]", "wikitext2_mini[full=true,vocab=40000]"),
     ],
 )
 def test_numbers_of_other_options_do_not_stand_beside_a_run(asked: str, begins: str | None) -> None:
@@ -116,7 +127,9 @@ def test_a_number_about_nothing_in_particular_stands_beside_every_run() -> None:
 
 def test_the_error_of_the_memory_network_is_the_mean_of_its_published_tasks() -> None:
     # in percent, the column of three hops with linear start and noise, learned jointly
-    published = {1: 0.0, 4: 13.4, 6: 2.8, 9: 1.9, 10: 6.5, 12: 0.1, 15: 0.0, 20: 0.0}
-    assert tuple(published) == SUBSETS["short"]
-    (anchor,) = (one for one in ANCHORED["babi"] if "memory network" in one.what)
-    assert anchor.value == pytest.approx(sum(published.values()) / 800, abs=5e-5)
+    published = [0.0, 11.4, 21.9, 13.4, 14.4, 2.8, 18.3, 9.3, 1.9, 6.5]
+    published += [0.3, 0.1, 0.2, 6.9, 0.0, 2.7, 40.4, 9.4, 88.0, 0.0]
+    some, every = (one for one in ANCHORED["babi"] if "memory network" in one.what)
+    short = [published[number - 1] for number in SUBSETS["short"]]
+    assert some.value == pytest.approx(sum(short) / len(short) / 100, abs=5e-5)
+    assert every.value == pytest.approx(sum(published) / len(published) / 100, abs=5e-4)

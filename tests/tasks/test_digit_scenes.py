@@ -13,7 +13,7 @@ from bench.api.selector import parse
 from bench.api.task import Answer
 from bench.plan import Request, quality_cell
 from bench.train.quality import train_cell
-from tasks.digit_scenes import Scene, captions
+from tasks._digit_scenes import Scene, captions
 from tasks.sources.digits import load_digits
 
 

@@ -57,3 +57,13 @@ def test_the_picture_of_an_example_is_its_image():
 def test_a_patch_that_does_not_tile_the_image_is_refused():
     with pytest.raises(InvalidConfig, match="patch must divide 8"):
         made("[patch=3]")
+
+
+def test_every_task_of_digits_says_which_images_are_in_which_part():
+    told = {
+        name: registry.make("task", parse(name), 3).notes["parts"]
+        for name in ("digits", "digits_cluttered", "digit_scenes", "fewshot_digits")
+    }
+    assert set(told.values()) == {
+        "train 1000 rows 1c63b103f9d6, validation 297 rows 1b4a8adb49fc, test 500 rows 26d122296fda"
+    }, "the parts have changed"

@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import itertools
+import math
 import pkgutil
 import random
 import runpy
@@ -19,8 +20,9 @@ from bench.api.config import FloatRange, IntRange, default_of, search_ranges
 from bench.api.registry import BACKBONE_AXES, Home
 from bench.api.resolve import resolve
 from bench.api.selector import parse
+from bench.api.task import Answer
 from bench.api.trace import Mode
-from bench.catalog import COMMON_METRICS, metric_facts
+from bench.catalog import COMMON_METRICS, metric_facts, task_facts
 from bench.plan import Request, quality_cell
 from bench.train.assemble import assemble
 from bench.train.evaluate import evaluate
@@ -29,6 +31,13 @@ from bench.train.protocol import AdamProtocol, read_protocol
 ALL = list(registry.entries("task"))
 DRAWN = [n for n in ALL if registry.entry("task", n).target.is_generated()]
 PRESETS = ("smoke", "quick", "standard")
+HERE = [
+    name
+    for name in ALL
+    if not (target := registry.entry("task", name).target).needs_download
+    and target.metrics[0].name in ("token_accuracy", "label_accuracy")
+]
+"""Tasks that count right answers, with data that need no mirror."""
 
 
 @pytest.fixture(scope="session")
@@ -55,6 +64,7 @@ def everything(batch) -> list[torch.Tensor]:
     tensors += [batch.inputs, batch.targets, batch.mask.long()]
     maybe = [text.frames for text in batch.sources]
     maybe += [batch.extended, batch.gold, batch.values, batch.frames]
+    maybe += [batch.features, batch.features_gold]
     return tensors + [t for t in maybe if t is not None]
 
 
@@ -175,6 +185,43 @@ def test_what_a_task_scores_is_what_it_declares(name, small_mirror):
         assert {s.metric for s in found.scores} <= declared
         assert all(bool(s.axis) == (s.x is not None) for s in found.scores)
     assert built.task.samples(found.answers, 3)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_report_knows_the_chance_level_that_a_task_has(name, small_mirror):
+    target = registry.entry("task", name).target
+    for preset in PRESETS[:2]:
+        options = parse(target.presets[preset].options)
+        told = task_facts(options.show(), name)["chance"]
+        assert registry.make("task", options, 0, small_mirror).chance == told
+
+
+def constant(batch, word) -> Answer:
+    return Answer(
+        batch,
+        predicted=torch.full_like(batch.targets, word),
+        nll=torch.zeros_like(batch.targets).float(),
+    )
+
+
+@pytest.mark.parametrize("preset", PRESETS[:2])
+@pytest.mark.parametrize("name", HERE)
+def test_no_constant_answer_is_better_than_chance(name, preset):
+    target = registry.entry("task", name).target
+    primary = target.metrics[0].name
+    task = registry.make("task", parse(target.presets[preset].options), 100)
+    batches = task.evaluation("test")
+    words = torch.cat([batch.targets[batch.mask] for batch in batches]).unique().tolist()
+    values = []
+    for word in words:
+        scores = task.score("test", [constant(batch, word) for batch in batches])
+        values += [s.value for s in scores if s.metric == primary and not s.axis]
+    # one batch a level at least, so that this many examples stand behind the plain score
+    examples = min(len(batch.targets) for batch in batches)
+    noise = math.sqrt(task.chance * (1 - task.chance) / examples)
+    assert max(values) < task.chance + 4 * noise
+    best_word_is_exact = name in {"selective_copy", "sorting", "two_source"}
+    assert not best_word_is_exact or max(values) == pytest.approx(task.chance)
 
 
 ENDINGS = {

@@ -15,11 +15,19 @@ from results.row import BASELINE_AXIS
 
 REAL = os.environ.get("BENCH_DATA_DIR", "")
 
+NAMING = "method_naming[evaluate=300,vocab=500,words=20]"
 LEARNS = [
     # task, variant, backbone ("" for the task's own), steps, baseline, margin of the ranking metric
-    ("translation[test=100]", "additive", "", 200, "copy the source", 1.0),
-    ("incremental_translation[test=100]", "additive", "", 200, "copy the source", 1.0),
-    ("multi_source_translation[test=100]", "scaled_dot", "", 200, "copy the source", 1.0),
+    # one caption said of everything has up to 4.7 BLEU, 4.4 more than the source as it is
+    ("translation[test=100]", "additive", "", 400, "copy the source", 5.0),
+    ("incremental_translation[test=100]", "additive", "", 400, "copy the source", 5.0),
+    ("multi_source_translation[test=100]", "scaled_dot", "", 300, "copy the source", 5.0),
+    # on real sentences no network of this size beats the diagonal: test_word_alignment.py
+    ("string_alignment", "scaled_dot", "", 400, "diagonal", 0.3),
+    ("taught_strings", "supervised_attention", "", 400, "IBM model 1", 0.05),
+    ("sst2[test=600]", "context_vector", "", 300, "majority", 0.15),
+    # copying the first words of the body is reached and not clearly beaten
+    (NAMING, "pointer_net", "", 300, "nearest source", 0.02),
     ("imdb", "han", "", 200, "majority", 0.1),
     ("spoken_digits", "scaled_dot", "", 200, "most frequent word", 0.2),
     ("babi", "dot", "", 250, "most frequent answer of its type", 0.1),

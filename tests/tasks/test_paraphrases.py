@@ -1,6 +1,9 @@
 """Graded paraphrases: points, correlations, and attention that learns them."""
 
+import random
+import runpy
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,6 +16,7 @@ from bench.train.quality import train_cell
 from tasks._similarity import correlation
 from tasks.paraphrases import Paraphrases, ParaphrasesConfig, graded
 from tasks.sources.scenes import Scene
+from tasks.stsb import Stsb, StsbConfig
 
 ONE = Scene(
     quantifier="a",
@@ -45,6 +49,13 @@ def test_scores_cover_the_range_and_are_reported_by_correlations():
 
 def test_an_answer_that_never_changes_correlates_with_nothing():
     assert correlation([1.0, 2.0, 3.0], [2.0, 2.0, 2.0]) == 0.0
+
+
+def test_the_example_that_pages_show_without_the_data_is_that_of_the_showcase(tmp_path):
+    small = Path(__file__).parent / "small_mirror" / "stsb.py"
+    runpy.run_path(str(small))["write"](tmp_path, random.Random(0))
+    batch = Stsb(StsbConfig(), 0, tmp_path).showcase()
+    assert Stsb.written_example == (batch.names[0], batch.references[0])
 
 
 @pytest.mark.slow

@@ -82,7 +82,11 @@ def test_only_training_points_are_read_and_scaled_by():
     real = KernelDiabetes(KernelDiabetesConfig(), seed=0)
     rows = {part: {tuple(row) for row in p.x.tolist()} for part, p in real.parts.items()}
     assert [len(rows[part]) for part in ("train", "validation", "test")] == [300, 71, 71]
-    assert not rows["train"] & rows["test"]
+    assert not rows["train"] & (rows["test"] | rows["validation"])
+    assert not rows["validation"] & rows["test"]
+    assert real.notes["parts"] == (
+        "train 300 rows 8525b2c0fee8, validation 71 rows a425251c34be, test 71 rows b56664181f5f"
+    ), "the draw of patients has changed"
     torch.testing.assert_close(real.center, real.parts["train"].x.mean(0))
 
 

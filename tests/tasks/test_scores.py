@@ -99,6 +99,20 @@ def test_a_step_with_several_gold_keys_may_look_at_any_of_them():
     assert found["alignment_match"] == pytest.approx(3 / 4)
 
 
+def test_two_gold_keys_that_share_the_weight_evenly_are_found():
+    gold = torch.tensor([[[0.5, 0.0, 0.5, 0.0]] * 4])
+    weights = torch.tensor([[[0.5, 0.0, 0.5, 0.0]] * 3 + [[0.4, 0.4, 0.2, 0.0]]])
+    found = plain(alignment_scores([answer([3], [[1] * 4], weights=weights, gold=gold)], 8))
+    assert found["alignment_match"] == 3 / 4
+
+
+def test_a_row_of_zeros_and_a_row_of_ties_look_at_nothing():
+    weights = torch.tensor([[[0.0] * 4, [0.25] * 4, [0.5, 0.0, 0.5, 0.0], [0.5, 0.2, 0.2, 0.1]]])
+    gold = gold_of([0, 0, 0, 0])
+    found = plain(alignment_scores([answer([3], [[1] * 4], weights=weights, gold=gold)], 8))
+    assert found["alignment_match"] == 1 / 4
+
+
 def test_entropy_is_the_mean_over_scored_steps_in_nats():
     weights = torch.tensor([[[0.25] * 4, [1.0, 0.0, 0.0, 0.0]], [[0.5, 0.5, 0.0, 0.0]] * 2])
     rows = answer([1, 0], [[1, 1], [1, 1]], weights=weights)
@@ -107,7 +121,7 @@ def test_entropy_is_the_mean_over_scored_steps_in_nats():
 
 
 def test_alignment_leaves_out_lengths_beyond_and_models_without_weights():
-    weights = torch.full((1, 4, 4), 0.25)
+    weights = torch.tensor([[[0.7, 0.1, 0.1, 0.1]] * 4])
     long = answer([3], [[1] * 4], weights=weights, gold=gold_of([0, 1, 2, 3]))
     assert alignment_scores([long], 2) == []
     assert alignment_scores([answer([3], [[1] * 4], gold=gold_of([0, 1, 2, 3]))], 8) == []

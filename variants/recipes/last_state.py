@@ -17,6 +17,6 @@ register_recipe(
     citation=Citation(
         text="Sutskever et al., 2014", url="https://arxiv.org/abs/1409.3215", where="section 2"
     ),
-    cost=5.0,
+    cost=1.5,
     home=Home(task="after_marker", backbone="pooling[encoder=uni_rnn]"),
 )

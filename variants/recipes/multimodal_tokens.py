@@ -18,5 +18,5 @@ register_recipe(
     module=__name__,
     title="Image features as source tokens",
     citation=Citation(text="Huang et al., 2016", url="https://aclanthology.org/W16-2360"),
-    home=Home(task=""),
+    home=Home(task="scene_translation"),
 )

@@ -8,7 +8,7 @@ Deviations: all features share one projection. The variant with one recurrent ne
 not here.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import torch
@@ -21,8 +21,11 @@ from bench.api.encoder import Encoded, Encoder
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, register
 from bench.api.selector import Selector
-from bench.api.task import Batch
+from bench.api.task import Batch, Sizes
 from bench.api.trace import Mode
+
+PAPER_WIDTH = 4096
+"""Units of the layer of VGG-19 that the paper takes its vectors from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +36,9 @@ class MultimodalConfig(Config):
     """What encodes features and words together."""
     place: Annotated[Literal["front", "behind"], Choices(("front", "behind"))] = "front"
     """Where the features stand."""
-    width: Annotated[int, IntRange(1, 8192, log=True)] = 4096
-    """Units of a feature vector, as the task gives them."""
+    width: Annotated[int, IntRange(1, 8192, log=True)] = PAPER_WIDTH
+    """Units of a feature vector; a task that says its own (`Sizes.features`) is asked instead of
+    the default."""
 
     def __post_init__(self) -> None:
         """Check the width."""
@@ -69,6 +73,15 @@ class MultimodalEncoder(Encoder):
         self.backward = self.inner.backward
         self.stride = self.inner.stride
 
+    def adapt(self, sizes: Sizes) -> None:
+        """Project vectors of the task's own width, unless another one was asked for."""
+        width = self.project.in_features
+        if sizes.features in (0, width):
+            return
+        if width != PAPER_WIDTH:
+            raise Refused(_mismatch(sizes.features, width))
+        self.project = nn.Linear(sizes.features, self.project.out_features, bias=False)
+
     def forward(self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None) -> Encoded:
         """Encode tokens that have been put together."""
         found: Encoded = self.inner(x, mask)
@@ -94,21 +107,38 @@ class MultimodalEncoder(Encoder):
         return self(both.gather(1, order.unsqueeze(-1).expand_as(both)), mask)
 
     def arrange(self, batch: Batch) -> Batch:
-        """Features are aligned with nothing; then as the inner encoder does."""
+        """Columns for the features, with their gold where there is some; then as the inner does."""
         count = _features(batch, self.project.in_features).shape[1]
         beside = batch.with_beside(count, 0) if self.in_front else batch.with_beside(0, count)
+        if batch.gold is not None and batch.features_gold is not None:
+            gold = self._with_features(batch.gold, batch.features_gold, batch.sources[0].mask)
+            beside = replace(beside, gold=gold)
         return self.inner.arrange(beside)
+
+    def _with_features(
+        self,
+        gold: Float[Tensor, "B T S"],
+        pictured: Float[Tensor, "B T R"],
+        mask: Bool[Tensor, "B S"] | None,
+    ) -> Float[Tensor, "B T S+R"]:
+        """Columns of words and features in the order of the states."""
+        if self.in_front or mask is None:
+            return torch.cat((pictured, gold) if self.in_front else (gold, pictured), 2)
+        order = _behind(mask.sum(1, keepdim=True), gold.shape[2], pictured.shape[2])
+        both = torch.cat((gold, pictured), 2)
+        return both.gather(2, order[:, None].expand_as(both))
 
 
 def _features(batch: Batch, width: int) -> Float[Tensor, "B R F"]:
     if batch.features is None:
         raise Refused("multimodal needs features beside the words, and this batch has none.")
     if batch.features.shape[2] != width:
-        raise Refused(
-            f"multimodal: features have {batch.features.shape[2]} units, and width is {width}; "
-            "make them equal."
-        )
+        raise Refused(_mismatch(batch.features.shape[2], width))
     return batch.features
+
+
+def _mismatch(given: int, width: int) -> str:
+    return f"multimodal: features have {given} units, and width is {width}; make them equal."
 
 
 def _behind(words: Tensor, length: int, count: int) -> Tensor:

@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from bench.api.registry import load_plugin
+from bench.api.resolve import resolve
 from bench.executors import session as sessions
 from bench.executors.session import CertificateCache, Session
 from bench.executors.worker import WorkerSettings
 from bench.measure.block import group_blocks
 from bench.plan import Request, plan
 from bench.runner import JobResult, Outcome
+from bench.train.analysis import analysis_cells, asked_instruments
 from results.row import Row
 from results.store import Store
 
@@ -81,6 +83,44 @@ def test_finished_cells_are_never_run_again(start, made):
     assert again.executor.done == []
     assert (again.tally.already, again.tally.failed) == (4, 0)
     assert len(Store(first.store.folder).ledger().records) == 4
+
+
+def refusing(job, *, lacks_data):
+    return JobResult(
+        tuple(Outcome(c, "refused", "for a reason.", lacks_data=lacks_data) for c in job.cells)
+    )
+
+
+def test_cells_refused_for_want_of_data_are_asked_again_and_other_refusals_are_not(start, made):
+    lacking = {made.quality[0].cell.id, made.quality[1].cell.id}
+    first = start(lambda job: refusing(job, lacks_data=job.cells[0].id in lacking))
+    first.train(made.quality)
+    first.train(made.quality)
+    assert len(first.executor.done) == 4, "once in a session, however often they are asked"
+    assert first.tally.reasons == {("refused", "for a reason."): 4 + 4}
+    again = start()
+    again.train(made.quality)
+    assert {job.cells[0].id for job in again.executor.done} == lacking
+    assert again.tally.before == {"refused": 2}
+    assert again.tally.reasons == {("refused", "for a reason."): 2}
+    newest = Store(first.store.folder).ledger().newest()
+    assert {newest[id_].status for id_ in lacking} == {"ok"}
+
+
+def test_a_look_at_a_model_is_named_by_instrument_task_and_variant(start, made):
+    looks = analysis_cells([made.quality[0].cell], asked_instruments("erasure"))
+    session = start(lambda job: "failed")
+    session.analyze(looks)
+    (job,) = session.executor.done
+    assert job.label == "erasure on after_marker @ additive seed 0"
+
+
+def test_what_stands_nowhere_is_refused_by_its_cells_and_not_certified(start):
+    session = start(lambda job: JobResult(certificate={"passed": ["shapes"], "failed": {}}))
+    nowhere = resolve("additive[alignment=hard_reinforce]").canonical.show()
+    somewhere = [resolve(name).canonical.show() for name in ("additive", "none_state")]
+    found = session.certify([nowhere, *somewhere], "auto")
+    assert [*found] == somewhere
 
 
 def test_a_cell_asked_twice_in_one_call_or_session_runs_once(start, made):

@@ -2,8 +2,8 @@ import pytest
 
 from bench.api.registry import make
 from bench.api.selector import parse
+from tasks._text_scores import dropped, repeated
 from tasks.analysis._weights import looks
-from tasks.analysis.coverage import dropped, repeated
 
 
 def measured(seen):

@@ -4,7 +4,7 @@ import torch
 from bench.api.errors import Refused
 from bench.api.registry import make
 from bench.api.selector import parse
-from tasks.analysis.token_identifiability import _fit, _nearest
+from tasks.analysis.token_identifiability import _fit, _half, _nearest
 
 LONG = "transduction[min_length=2,max_length=5,vocab=12]"
 
@@ -44,3 +44,29 @@ def test_a_linear_map_is_found_from_examples():
 def test_without_a_source_there_are_no_words_to_find(subject):
     with pytest.raises(Refused, match="a source"):
         measured(subject("scaled_dot", task="recall"))
+
+
+def test_an_example_is_in_one_half_with_all_its_words():
+    counts = torch.tensor([3, 1, 4, 1, 5, 9])
+    chosen = _half(counts.split(4), 7)
+    halves = [set(part.tolist()) for part in chosen.split(counts.tolist())]
+    assert all(len(half) == 1 for half in halves)
+    assert sum(half == {True} for half in halves) == 3
+
+
+def test_what_an_example_shares_with_itself_alone_identifies_nothing(subject, monkeypatch):
+    """States that tell the example and not the word, in examples that say one word each."""
+    examples, length = 40, 6
+    generator = torch.Generator().manual_seed(0)
+    marks = torch.randn(examples, 64, generator=generator, dtype=torch.float64)
+    said = 4 + torch.arange(examples) % 12
+    given = (
+        marks.repeat_interleave(length, 0),
+        said.repeat_interleave(length),
+        torch.full((examples,), length),
+    )
+    module = "tasks.analysis.token_identifiability"
+    monkeypatch.setattr(f"{module}.looks", lambda _: [None])
+    monkeypatch.setattr(f"{module}._words", lambda _: given)
+    found = measured(subject("additive", task=LONG))
+    assert found["token_identified_share"] < 0.4

@@ -1,5 +1,7 @@
 """Self-attention between convolutions: what is added, what is pooled, what is refused."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.nn import functional
@@ -41,7 +43,18 @@ def test_the_network_equals_the_equations(network, near):
     scores = heads.to_query(x) @ heads.to_key(x).transpose(1, 2)
     read = scores.softmax(-1) @ heads.to_value(x)
     x = convolve(backbone.behind, x + heads.gamma * heads.to_output(read))
-    near(backbone(batch, Mode()).states[:, 0], backbone.norm(x).mean(1))
+    near(backbone(batch, Mode()).states[:, 0], x.mean(1))
+
+
+def test_one_place_may_outweigh_all_others(network):
+    """A norm at each place bounds what a place says: a digit among 63 other places is lost."""
+    backbone, batch = network("uniform")
+    text = batch.sources[0]
+    frames = text.frames.clone()
+    frames[:, 5] = 1000.0
+    loud = replace(batch, sources=(replace(text, frames=frames),))
+    quiet, heard = (backbone(one, Mode()).states.norm(dim=-1) for one in (batch, loud))
+    assert (heard > 20 * quiet).all()
 
 
 def test_a_closed_gate_leaves_the_convolutions_alone(network, near):

@@ -24,6 +24,7 @@ def rows(*lines):
 
 def test_questions_know_what_was_told_before_them_and_which_facts_they_take():
     one, two, three = rows(*GOOD)
+    assert [row["told"] for row in (one, two, three)] == [0, 0, 1]
     assert one["story"] == ("Ada went home.",)
     assert two["story"] == ("Ada went home.", "Bo took the map.")
     assert (two["answer"], two["supporting"]) == ("home,barn", (1, 0))

@@ -8,11 +8,13 @@ import torch
 from bench.api import registry
 from bench.api.backbone import BackboneParts
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.registry import Home
 from bench.api.resolve import build_slot, canonical_backbone, resolve
 from bench.api.selector import parse
 from bench.api.task import Batch, Sizes, Text
 from bench.api.trace import Mode
-from bench.train.assemble import cell_refusal
+from bench.plan import Request, quality_cell
+from bench.train.assemble import assemble, cell_refusal
 from bench.train.evaluate import Answer, attention_maps
 from tasks.transduction import Transduction, TransductionConfig
 
@@ -140,6 +142,33 @@ def test_gold_moves_with_the_words_and_gives_features_nothing(place, before, net
     assert backbone.arrange(arranged) is arranged
 
 
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("place", ["front", "behind"])
+def test_gold_of_features_stands_where_their_states_stand(place, masked, network):
+    backbone, batch = network(encoder_of(place)), examples(masked)
+    pictured = torch.zeros(3, 4, REGIONS)
+    pictured[:, 2, 1] = 1.0
+    batch.gold[:, 2] = 0.0
+    arranged = backbone.arrange(replace(batch, features_gold=pictured))
+    assert torch.equal(arranged.gold.sum(-1), torch.ones(3, 4))
+    for row, words in enumerate([5, 2, 3] if masked else [5, 5, 5]):
+        last = words + REGIONS - 1
+        expected = {0: 1 + REGIONS, 2: 1} if place == "front" else {0: 1, 2: last}
+        for step, state in expected.items():
+            assert arranged.gold[row, step].nonzero().flatten().tolist() == [state]
+    assert backbone.arrange(arranged) is arranged
+
+
+def test_gold_of_features_is_folded_with_the_states(network):
+    backbone, batch = network(encoder_of("front", "pyramid[layers=1]")), examples()
+    pictured = torch.zeros(3, 4, REGIONS)
+    pictured[:, 2, 1] = 1.0
+    batch.gold[:, 2] = 0.0
+    arranged = backbone.arrange(replace(batch, features_gold=pictured))
+    assert (arranged.gold[:, 2].argmax(-1) == 0).all()
+    assert arranged.gold.shape == backbone(arranged, Mode()).weights.shape
+
+
 @pytest.mark.parametrize("place", ["front", "behind"])
 @pytest.mark.parametrize(("inner", "states"), [("embed", 4), ("pyramid[layers=1]", 2)])
 def test_maps_name_the_states_that_are_not_words(place, inner, states, network):
@@ -154,6 +183,42 @@ def test_maps_name_the_states_that_are_not_words(place, inner, states, network):
     assert ("▣" in drawn["source"][0]) == (place == "front")
     for line in drawn["weights"]:
         assert sum(line) == pytest.approx(1, abs=1e-3)
+
+
+def test_features_are_named_as_the_task_names_them(network):
+    class Named(Transduction):
+        def feature_names(self, batch, row):
+            return [f"{row}:{number}" for number in range(REGIONS)]
+
+    for place in ("front", "behind"):
+        backbone, batch = network(encoder_of(place)), examples()
+        arranged = backbone.arrange(batch)
+        weights = backbone(arranged, Mode()).weights
+        task = Named(TransductionConfig(evaluate=1), 0)
+        source = attention_maps(task, [Answer(arranged, weights=weights)], 3)[1]["source"]
+        assert (source[:2] if place == "front" else source[-2:]) == ["1:0", "1:1"]
+        assert len(source) == 2 + REGIONS
+
+
+def built(variant: str, encoder: str, options: str = ""):
+    request = Request(preset="smoke", backbone=f"rnn_seq2seq[hidden=8,embedding=6{encoder}]")
+    home = Home(task=f"scene_translation[evaluate=2{options}]")
+    return assemble(quality_cell(request, resolve(variant), home, 0).cell, None)
+
+
+@pytest.mark.parametrize(("options", "width"), [("", 64), (",side=4", 16), (",side=64", 4096)])
+def test_the_task_says_how_wide_its_features_are(options, width):
+    there = built("multimodal_tokens", "", options).system.there
+    (encoder,) = there.encoders
+    assert encoder.project.in_features == width
+    (batch, _) = built("multimodal_tokens", "", options).task.evaluation("test")
+    assert there(batch, Mode()).weights.shape[2] == batch.targets.shape[1] + 3
+
+
+def test_another_width_that_was_asked_for_is_refused_before_training():
+    assert built("multimodal_tokens[width=64]", "").system.there.encoders[0].in_front
+    with pytest.raises(Refused, match="features have 64 units, and width is 100; make them equal"):
+        built("multimodal_tokens[width=100]", "")
 
 
 def test_features_that_are_missing_or_of_another_width_are_refused(network):

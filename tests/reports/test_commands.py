@@ -1,0 +1,76 @@
+"""Commands of a report: all that ran into the folder, and the mirror that cells need."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from synthetic import BASE, VARIANTS, quality_cell, quality_rows, record
+from synthetic_run import write_json, write_run
+
+from reports.folder import RunFolder, read_folder
+from reports.render import document, render
+
+READS, DRAWN = "translation[pair=de-en]", "reversal[length=24]"
+RUN = "python -m bench run --data-dir '/home/me/my data' --seeds 2"
+LOOK = "python -m bench analyze runs/x --data-dir='/home/me/my data'"
+
+
+def folder_with(path: Path, catalog: dict[str, object]) -> RunFolder:
+    """A run of one variant on a task that reads data and on one that draws its own."""
+    tasks = [READS, DRAWN]
+    records = [
+        record(quality_cell(task, BASE, 0), "ok", quality_rows(task, VARIANTS[BASE], 0))
+        for task in tasks
+    ]
+    folder = read_folder(write_run(path, records=records, tasks=tasks))
+    known = folder.store.read_json("catalog.json")
+    assert known is not None
+    known["tasks"][READS]["needs_download"] = True
+    known["tasks"][DRAWN]["needs_download"] = False
+    write_json(path / "catalog.json", {**known, **catalog})
+    return read_folder(path)
+
+
+def test_all_commands_stand_above_the_report_in_their_order(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path / "run", {"command": RUN, "commands": [LOOK, RUN]})
+    made = document(folder)
+    assert made.commands == (RUN, LOOK)
+    assert made.lead.endswith("The commands below compute it all again, in this order.")
+    for text in (path.read_text() for path in vars(render(folder.path)).values()):
+        assert "analyze runs/x" in text
+
+
+def test_an_old_catalog_has_one_command_and_none_is_not_claimed(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path / "run", {"command": RUN})
+    assert document(folder).commands == (RUN,)
+    assert "The command below computes it all again." in document(folder).lead
+    assert "below" not in document(folder_with(tmp_path / "none", {"command": ""})).lead
+
+
+def test_cells_that_read_data_name_the_mirror_and_published_ones_name_no_folder(
+    tmp_path: Path,
+) -> None:
+    facts = {"commands": [RUN, LOOK], "data_dir": "/home/me/my data"}
+    folder = folder_with(tmp_path / "run", facts)
+    by_task = {outcome.cell.task: outcome.cell.label for outcome in folder.outcomes}
+    assert folder.command(by_task[READS]).endswith("--data-dir '/home/me/my data'")
+    assert "--data-dir" not in folder.command(by_task[DRAWN])
+    assert "my data" in render(folder.path).markdown.read_text()
+    for text in (path.read_text() for path in vars(render(folder.path, publish=True)).values()):
+        assert "/home/me" not in text
+        assert "--data-dir MIRROR" in text
+
+
+def test_a_mirror_of_the_environment_is_told_once_above_the_commands(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path / "run", {"data_variable": "BENCH_DATA_DIR"})
+    text = render(folder.path).markdown.read_text()
+    _, _, below = text.partition("## Commands that reproduce each cell")
+    assert below.index("need BENCH_DATA_DIR") < below.index("| ")
+    plain = folder_with(tmp_path / "plain", {"data_variable": ""})
+    assert "need BENCH" not in render(plain.path).markdown.read_text()
+
+
+def test_one_thing_is_one(tmp_path: Path) -> None:
+    cells = [record(quality_cell(DRAWN, BASE, 0), "ok", quality_rows(DRAWN, VARIANTS[BASE], 0))]
+    folder = read_folder(write_run(tmp_path / "run", records=cells, tasks=[DRAWN]))
+    assert document(folder).lead.startswith("1 variant on 1 task, with ")
+    assert replace(folder, published=True).commands == folder.commands

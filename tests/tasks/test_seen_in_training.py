@@ -1,0 +1,40 @@
+"""What tasks say of test examples that training has seen is what is counted."""
+
+import re
+
+import pytest
+import torch
+
+from bench.api import registry
+from bench.api.selector import parse
+from bench.api.task import SEEN
+from bench.train.protocol import read_protocol
+
+STRINGS = {"2 symbols": 256, "4": 59, "6": 1, "8": 1, "12": 0, "16": 0}
+COUNTED = {
+    "parity": {"6 bits": 0, "12 bits": 250, "18 bits": 0, "24 bits": 0},
+    "nesting": {"depth 1": 226, "depth 2": 15, "depth 3": 1, "depth 4": 0, "depth 5": 0},
+    **dict.fromkeys(("transduction", "string_alignment", "taught_strings"), STRINGS),
+}
+"""Test examples of each level, of 256, that a quick run of seed 0 has seen."""
+
+
+def texts(batch) -> list[tuple[int, ...]]:
+    tokens = batch.sources[0].tokens if batch.sources else batch.inputs
+    return [tuple(number for number in row if number) for row in tokens.tolist()]
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_strings_of_the_test_that_training_has_seen_are_as_many_as_told(name):
+    target = registry.entry("task", name).target
+    size = target.presets["quick"]
+    task = registry.make("task", parse(size.options), 0)
+    protocol = read_protocol(size.protocol)
+    stream = task.training(protocol.batch, torch.Generator().manual_seed(0))
+    seen = {text for _ in range(protocol.steps) for text in texts(next(stream))}
+    found = [sum(text in seen for text in texts(batch)) for batch in task.evaluation("test")]
+    assert found == list(COUNTED[name].values())
+    told = task.notes[SEEN]
+    assert told == target.seen_in_training
+    for count in {count for count in found if count not in (0, 256)}:
+        assert re.search(rf"\b{count}\b", told), count
