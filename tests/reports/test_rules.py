@@ -114,7 +114,7 @@ def test_one_token_in_each_seed_is_no_claim_and_says_so(tmp_path: Path) -> None:
     ]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
     text = render(folder).markdown.read_text(encoding="utf-8")
-    assert "Nothing is shown to be better than bahdanau." in text
+    assert "On the test, nothing is shown to be better than bahdanau." in text
     assert "Worse: shaw_rpr." in text
     (row,) = [line for line in text.splitlines() if line.startswith("| 1= | [scaled_dot]")]
     assert "| **1.00** <sup>1</sup> | +0.000977 <sup>1</sup> | 0.25 |" in row
