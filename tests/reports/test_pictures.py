@@ -80,5 +80,6 @@ def test_the_command_says_what_it_drew(families: Path, tmp_path: Path) -> None:
         handbook=None,
         figures=tmp_path / "figures",
         merge=(),
+        tasks="",
     )
     assert f"figure: {tmp_path / 'figures' / 'showcase-digits-1.svg'}" in told

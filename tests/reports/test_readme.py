@@ -1,0 +1,122 @@
+"""The README's tables are those of the published runs; `--update-golden` rewrites them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reports.beside import level_text, without_levels
+from reports.blocks import NO_VALUE
+from reports.contests import Contest
+from reports.families import best_contender, families, family_title, verdict
+from reports.folder import RunFolder, read_folder
+from reports.markdown import escape
+from reports.numbers import between
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+SHOWN = """
+conv_attention context_vector shaw_rpr sinusoid pointer_generator copynet linear_attention sparsemax
+memn2n raffel_monotonic mocha ssnt hard_reinforce hard_exact luong_local_p tu_coverage scaled_dot
+dot additive additive_fourier bahdanau none_state sham supervised_attention agreement_trace
+"""
+"""Variants of the first table, each in the comparison of its home."""
+TIMED = "forward_time_ms"
+
+
+def published(name: str) -> RunFolder:
+    return read_folder(ROOT / "results" / "published" / name)
+
+
+def lines_of(heads: tuple[str, ...], rows: list[tuple[str, ...]], *, left: int) -> str:
+    rules = ["---"] * left + ["---:"] * (len(heads) - left)
+    cells = [heads, tuple(rules), *rows]
+    return "".join(f"| {' | '.join(row)} |\n" for row in cells)
+
+
+def score(contest: Contest, name: str | None) -> str:
+    return contest.score_text(name) if name in contest.scores else NO_VALUE
+
+
+def mechanisms(folder: RunFolder) -> str:
+    """Each variant at home, beside baseline and floor, and the cost of its attention."""
+    known, rows = folder.catalog, []
+    for short in SHOWN.split():
+        (name,) = [one for one, facts in known.variants.items() if facts["short"] == short]
+        home = known.fact(name, "home")
+        (contest, *_) = [
+            one
+            for one in folder.contests
+            if name in one.scores and known.task_label(one.task) == home
+        ]
+        mark = " (control)" if known.flag(name, "control") else ""
+        row = (contest.title, f"{short}{mark}", score(contest, name))
+        row += (
+            score(contest, known.baseline),
+            score(contest, contest.floor),
+            cost(folder, name, contest),
+        )
+        rows.append(tuple(map(escape, row)))
+    heads = ("home task (its network)", "variant", "score", "`scaled_dot`", "`uniform`")
+    heads += ("forward time, ratio to `scaled_dot`",)
+    return lines_of(heads, sorted(rows), left=2)
+
+
+def cost(folder: RunFolder, name: str, contest: Contest) -> str:
+    lines = folder.speed_lines
+    mine = lines[(lines["variant"] == name) & (lines["metric"] == TIMED)]
+    here = mine[mine["slot"] == contest.place[0]]
+    if mine.empty:
+        return NO_VALUE
+    if name == folder.catalog.baseline:
+        return "1"
+    line = (mine if here.empty else here).iloc[0]
+    return between(line["ratio"], line["ratio_low"], line["ratio_high"])
+
+
+def chosen(folder: RunFolder) -> Iterator[tuple[str, Contest]]:
+    """All diagnostics, and of each other family the first task on real data, or else the first."""
+    known = folder.catalog
+    for family, found in families(folder).items():
+        real = [one for one in found if not known.is_generated(one.task)] or found
+        for contest in found:
+            first = known.task_label(contest.task) == known.task_label(real[0].task)
+            if contest.floor and len(contest.compared) > 2 and (family == "diagnostics" or first):
+                yield family, contest
+
+
+def uses(folder: RunFolder) -> str:
+    """The best mean of each use of attention, what it is told from, floor, and no network."""
+    rows = []
+    for family, contest in chosen(folder):
+        best, known = best_contender(contest), folder.catalog
+        levels = without_levels(contest)
+        without = next(iter(levels), "")
+        rows.append(
+            (
+                family_title(family),
+                escape(contest.title),
+                escape(known.metric(contest.metric).arrow),
+                f"`{known.label(best)}` {escape(score(contest, best))}",
+                escape(verdict(contest)),
+                escape(score(contest, contest.floor)),
+                escape(f"{without} {level_text(levels[without])}") if without else NO_VALUE,
+            )
+        )
+    heads = ("use", "task (its network)", "ranked by", "best mean", "which is", "`uniform`")
+    return lines_of((*heads, "without a network"), rows, left=5)
+
+
+@pytest.mark.parametrize(
+    ("block", "run", "table"), [("mechanisms", "quick", mechanisms), ("uses", "families", uses)]
+)
+def test_a_table_of_the_readme_is_that_of_the_published_run(block, run, table, update_golden):
+    text = README.read_text(encoding="utf-8")
+    begin, end = f"<!-- {block}:begin -->\n\n", f"\n<!-- {block}:end -->"
+    before, _, rest = text.partition(begin)
+    now, _, after = rest.partition(end)
+    wanted = table(published(run))
+    if update_golden:
+        README.write_text(before + begin + wanted + end + after, encoding="utf-8")
+        now = wanted
+    assert now == wanted
