@@ -255,7 +255,7 @@ def report(
     if handbook is not None:
         lines.append(f"handbook: {write_handbook(folder, handbook)}")
     if figures is not None:
-        lines += [f"figure: {path}" for path in write_figures(folder, figures)]
+        lines += [f"figure: {path}" for path in write_figures(folder, figures, alone)]
     return "\n".join(lines)
 
 

@@ -1,5 +1,6 @@
 """Figures for documents: showcases of a run, and kernels against their bandwidth."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from reports.blocks import Document, Section
@@ -15,12 +16,13 @@ HOW_TO_STEP = (
 )
 
 
-def write_figures(path: Path, out: Path) -> list[Path]:
+def write_figures(path: Path, out: Path, tasks: Sequence[str] = ()) -> list[Path]:
     """Draw the showcases of a run, and its kernels against their bandwidth.
 
     Args:
         path: A run folder.
         out: Folder to write to; made if missing.
+        tasks: Names of the tasks to draw; none for all.
 
     Returns:
         The files written: `showcase-<task>-<number>.svg` for each example, of the lowest seed, and
@@ -29,8 +31,9 @@ def write_figures(path: Path, out: Path) -> list[Path]:
 
     Raises:
         NotARunFolder: The folder has no ledger.
+        UnknownName: The run has no such task.
     """
-    folder = read_folder(path)
+    folder = read_folder(path, tasks)
     figures = [one for found in showcase_figures(folder).values() for one in found]
     figures += kernel_figures(folder)
     out.mkdir(parents=True, exist_ok=True)
