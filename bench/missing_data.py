@@ -12,6 +12,8 @@ from bench.api.selector import Selector, parse
 from bench.api.task import Task
 from bench.plan import PlannedCell, Request, contested_tasks, sized_task
 from bench.presets import find_preset
+from tasks.sources.cache import cache_folder
+from tasks.sources.mirror import data_folder
 from tasks.sources.whereabouts import whereabouts
 
 
@@ -51,8 +53,15 @@ def lacking_data(planned: Iterable[PlannedCell], data_dir: Path | None = None) -
 
 
 def _reason(task: Selector, preset: str, data_dir: Path | None) -> str:
-    """Why a task of a preset's size has no data; empty if it has."""
-    return _missing(sized_task(task.show(), preset)[0], data_dir)
+    """Why a task of a preset's size has no data; empty if it has.
+
+    It goes into the plan and with it into published reports, so no path of a machine is in it.
+    """
+    reason = _missing(sized_task(task.show(), preset)[0], data_dir)
+    mirror = data_folder(data_dir)
+    for path, name in ((mirror, "the mirror"), (cache_folder(), "the cache")):
+        reason = reason.replace(str(path), name) if path is not None else reason
+    return reason
 
 
 def _missing(task: Selector, data_dir: Path | None) -> str:

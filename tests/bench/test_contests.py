@@ -137,7 +137,7 @@ def test_every_family_has_a_network_that_does_not_choose_where_to_look():
 
 def test_mechanisms_that_are_compared_have_uniform_attention_beside_them(families):
     """In the same comparison of the report, or a score says what the network does."""
-    unscored = {"metric": "", "axis": "", "split": ""}
+    unscored = {"metric": "", "axis": "", "split": "", "status": "ok", "finished": ""}
     first = [planned.cell for planned in families.quality if planned.cell.seed == 0]
     cells = [{**asdict(cell), "cell": cell.id, **unscored} for cell in first]
     for found in contests(pd.DataFrame(cells), Catalog({})):
