@@ -11,6 +11,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Entry, Recipe
 from bench.api.variant import Variant
 from bench.measure.block import group_blocks, measure_block
+from bench.measure.reason import Reason
 from bench.measure.shape import AttendShape, parse_rounds
 from results.row import Row
 
@@ -120,9 +121,9 @@ def test_the_baseline_itself_is_its_own_reference():
 
 def test_one_bad_variant_never_stops_the_others(broken):
     found = measure("breaks", "runs_out", "cross_only", "no_such_variant", "additive")
-    assert found["breaks"] == ("failed", "ZeroDivisionError while timing: something broke")
+    assert found["breaks"] == Reason("failed", "ZeroDivisionError while timing: something broke")
     assert found["runs_out"].status == "out_of_memory"
-    assert found["cross_only"] == ("refused", "cross_only: it looks ahead")
+    assert found["cross_only"] == Reason("refused", "cross_only: it looks ahead")
     assert found["no_such_variant"].status == "failed"
     assert isinstance(found["additive"], list)
 

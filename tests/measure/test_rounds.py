@@ -3,6 +3,7 @@ import math
 import random
 
 from bench.api.errors import Refused
+from bench.measure.reason import Reason
 from bench.measure.rounds import (
     Contestant,
     affordable,
@@ -219,7 +220,7 @@ def test_who_refuses_in_the_warm_up_is_never_timed():
 
     contestant = Contestant("refusing", {"forward": refuses})
     Diary().run([contestant], Rounds(count=2))
-    assert contestant.failed == ("refused", "a bridge too far")
+    assert contestant.failed == Reason("refused", "a bridge too far")
     assert contestant.visits == {}
 
 
