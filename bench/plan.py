@@ -1,6 +1,5 @@
 """From a request to cells: pure, without clock, device or disk."""
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -9,6 +8,7 @@ from typing import Any
 from bench.api import registry
 from bench.api.call import REGIMES, Regime
 from bench.api.cell import Cell
+from bench.api.command import run_command
 from bench.api.errors import InvalidConfig, Refused, UnknownName
 from bench.api.registry import BACKBONE_AXES, Entry, Home
 from bench.api.resolve import VariantSpec, canonical_backbone, resolve
@@ -202,10 +202,7 @@ def _no_data(request: Request, task: str, reason: str) -> LeftOut:
 
 
 def _command(request: Request, *words: str) -> str:
-    """A command to paste into a shell."""
-    data = ["--data-dir", request.data_dir] if request.data_dir else []
-    plugins = [word for path in request.plugins for word in ("--plugin", path)]
-    return shlex.join(["python", "-m", "bench", "run", *words, *data, *plugins])
+    return run_command(*words, plugins=request.plugins, data_dir=request.data_dir)
 
 
 def _typed(request: Request) -> list[str]:

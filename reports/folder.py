@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from bench.api.cell import Cell, cell_from_dict
+from bench.api.command import run_command
 from bench.api.errors import UnknownName
 from bench.api.selector import parse
 from reports.catalog import Catalog
@@ -25,17 +26,6 @@ PLACE = ("variant", "slot", "dtype", "device", "impl", "protocol")
 
 MIRROR = "MIRROR"
 """Stands for the folder of the data where a report is published."""
-
-
-def command_of(label: str, plugins: Sequence[str] = (), data_dir: str = "") -> str:
-    """The command that runs one cell, quoted for a shell.
-
-    >>> command_of("quality copying @ lm @ rope / causal", ["mine.py"])
-    "python -m bench run --cell 'quality copying @ lm @ rope / causal' --plugin mine.py"
-    """
-    files = [word for path in plugins for word in ("--plugin", path)]
-    data = ["--data-dir", data_dir] if data_dir else []
-    return shlex.join(["python", "-m", "bench", "run", "--cell", label, *data, *files])
 
 
 def with_data_dir(command: str, data_dir: str) -> str:
@@ -100,7 +90,8 @@ class RunFolder:
     def command(self, label: str) -> str:
         """The command that runs one cell of this run again."""
         data_dir = self.catalog.data_dir if self._reads_data(label) else ""
-        return self.shown(command_of(label, self.catalog.plugins, data_dir))
+        command = run_command("--cell", label, plugins=self.catalog.plugins, data_dir=data_dir)
+        return self.shown(command)
 
     @property
     def commands(self) -> tuple[str, ...]:

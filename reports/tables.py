@@ -37,9 +37,7 @@ MARKS = {
     ),
     "not told from the best": "on a later rank, and still not told from the first line",
 }
-"""What each mark beside a name means."""
-BY_EXAMPLE = ("fewer seeds", "not above")
-"""Marks whose text has numbers, so that an example stands for all."""
+"""What each mark beside a name means; where its text has numbers, an example stands for all."""
 
 TRAINED = ("train_tokens_per_s", "train_step_time_ms", "decode_tokens_per_s")
 """Averaged over seeds."""

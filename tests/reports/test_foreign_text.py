@@ -138,10 +138,10 @@ def test_markdown_text_means_itself() -> None:
 def test_a_label_with_quotes_is_one_shell_word(tmp_path: Path) -> None:
     import shlex
 
-    from reports.folder import command_of
+    from bench.api.command import run_command
 
     cell = Cell(**{**vars(replace(quality_cell(TASK, "it's", 0))), "variant": "it's $(x)"})
-    assert shlex.split(command_of(cell.label))[-1] == cell.label
+    assert shlex.split(run_command("--cell", cell.label))[-1] == cell.label
 
 
 def test_names_that_the_catalog_does_not_know_are_printed(tmp_path: Path) -> None:
