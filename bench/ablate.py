@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 from bench.api import registry
 from bench.api.errors import UnknownName
-from bench.api.registry import ABSENT, BACKBONE_AXES, VARIANT_AXES, Home, Recipe
+from bench.api.registry import ABSENT, BACKBONE_AXES, VARIANT_AXES, DefaultTask, Recipe
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse
-from bench.plan import PLAIN_HOME, Plan, Request, home_of, plan
+from bench.running.plan import PLAIN_DEFAULT_TASK, Plan, Request, default_task_of, plan
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def ablation(base: str, axis: str) -> Ablation:
     if axis not in known:
         raise UnknownName.among("axis", axis, known)
     spec = resolve(base)
-    values = list(registry.entries(axis))
+    values = list(registry.registrations(axis))
     if axis in ABSENT:
         values.insert(0, ABSENT[axis])
     found: dict[str, tuple[Selector, VariantSpec]] = {}
@@ -45,24 +45,24 @@ def ablation(base: str, axis: str) -> Ablation:
 
 def _changed(base: Selector, spec: VariantSpec, axis: str, value: str) -> Selector:
     """The base with one axis set; options of what stood there before go with it."""
-    target = spec.entry.target
-    main = target.main if isinstance(target, Recipe) else spec.entry.axis
+    target = spec.registered.target
+    main = target.main if isinstance(target, Recipe) else spec.registered.axis
     axes = (*VARIANT_AXES, *BACKBONE_AXES)
     kept = {key: old for key, old in base.options.items() if key in axes or axis != main}
     return Selector(base.name, {**kept, axis: (Selector(value),)})
 
 
 def plan_ablation(request: Request, asked: Ablation, base: str) -> Plan:
-    """Cells of the base and of every changed form, on the base's home or the tasks asked for."""
+    """Cells of the base and of every changed form, on the tasks asked for or the base's own."""
     names = ",".join([parse(base).show(), *(typed.show() for typed, _ in asked.changed.values())])
     request = replace(request, variants=names, baseline=base)
     if not request.tasks:
-        home = home_of(asked.base) or Home(task=PLAIN_HOME)
+        default_task = default_task_of(asked.base) or DefaultTask(task=PLAIN_DEFAULT_TASK)
         request = replace(
             request,
-            tasks=home.task,
-            backbone=request.backbone or home.backbone,
-            slot=request.slot or home.slot,
+            tasks=default_task.task,
+            backbone=request.backbone or default_task.backbone,
+            slot=request.slot or default_task.slot,
         )
     return plan(request)
 

@@ -18,14 +18,14 @@ from optuna.trial import TrialState
 from bench.api import registry
 from bench.api.config import Choices, FloatRange, IntRange, Range, search_ranges
 from bench.api.errors import InvalidConfig, UnknownName
-from bench.api.registry import Home
+from bench.api.registry import DefaultTask
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, Value, parse, parse_list
 from bench.api.task import Task
-from bench.executors.session import Session
-from bench.plan import PlannedCell, Request, asked_variants, quality_cell
-from bench.runner import Outcome
-from bench.train.protocol import AdamProtocol
+from bench.running.plan import PlannedCell, Request, asked_variants, quality_cell
+from bench.running.runner import Outcome
+from bench.running.session import Session
+from bench.training.protocol import AdamProtocol
 
 SAMPLERS = ("random", "qmc", "tpe")
 """Random and quasi-random trials are exchangeable, which best-of-n curves assume; TPE's are not."""
@@ -130,7 +130,7 @@ def knobs_of(spec: VariantSpec) -> list[Knob]:
         owned.append(("mechanism", spec.mechanism))
     owned += [(axis, s) for axis, chosen in spec.axes.items() for s in chosen if s.name != "auto"]
     for axis, selector in owned:
-        ranges = search_ranges(registry.entry(axis, selector.name).config)
+        ranges = search_ranges(registry.find(axis, selector.name).config)
         knobs += [Knob(f"{selector.name}.{key}", axis, key, r) for key, r in ranges.items()]
     return knobs[: 1 + MOST_KNOBS]
 
@@ -150,7 +150,7 @@ def _tune(
     name: str, spec: VariantSpec, asked: StudyRequest, session: Session, storage: str
 ) -> StudyResult:
     knobs = knobs_of(spec)
-    task: type[Task] = registry.entry("task", parse(asked.request.tasks).name).target
+    task: type[Task] = registry.find("task", parse(asked.request.tasks).name).target
     lower = task.metrics[0].better == "lower"
     study = optuna.create_study(
         storage=storage,
@@ -302,8 +302,8 @@ def trial_cell(
         else:
             variant = _set_option(variant, knob, value)
     request = replace(asked.request, protocol=Selector("adam", protocol).show())
-    home = Home(task=asked.request.tasks)
-    planned = quality_cell(request, resolve(variant), home, asked.request.first_seed)
+    default_task = DefaultTask(task=asked.request.tasks)
+    planned = quality_cell(request, resolve(variant), default_task, asked.request.first_seed)
     return replace(planned, cell=replace(planned.cell, kind="trial"))
 
 

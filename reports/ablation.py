@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from reports.catalog import Catalog
-from reports.contests import NOTHING, Contest, contests
+from reports.comparisons import NOTHING, Comparison, comparisons
 from reports.tables import Certificates, bounds, seen
 from results.statistics import holm, paired_difference
 
@@ -28,18 +28,18 @@ def ablation_table(
     """
     known = Catalog.of(catalog)
     lines = []
-    for contest in contests(frame, known, certificates):
-        changes = [(name, known.ablation(name)) for name in contest.variants]
+    for comparison in comparisons(frame, known, certificates):
+        changes = [(name, known.ablation(name)) for name in comparison.variants]
         for base in sorted({change["base"] for _, change in changes if change}):
             mine = {name: change for name, change in changes if change and change["base"] == base}
-            lines += _ablation_lines(contest, base, mine)
+            lines += _ablation_lines(comparison, base, mine)
     return pd.DataFrame(lines)
 
 
 def _ablation_lines(
-    contest: Contest, base: str, changes: Mapping[str, Mapping[str, str]]
+    comparison: Comparison, base: str, changes: Mapping[str, Mapping[str, str]]
 ) -> list[dict[str, object]]:
-    found, means = contest.scores, contest.means
+    found, means = comparison.scores, comparison.means
     differences = {}
     for name in changes:
         seeds = sorted(found.get(name, {}).keys() & found.get(base, {}).keys())
@@ -48,8 +48,8 @@ def _ablation_lines(
         differences[name] = paired_difference(left, right)
     adjusted = dict(zip(changes, holm([d.p for d in differences.values()]), strict=True))
     first = {"axis": "(base)", "value": "", "p_adjusted": math.nan}
-    unit = contest.catalog.metric(contest.metric).unit
-    common = {"contest": contest.key, "task": contest.title, "base": base, "unit": unit}
+    unit = comparison.catalog.metric(comparison.metric).unit
+    common = {"comparison": comparison.key, "task": comparison.title, "base": base, "unit": unit}
     lines: list[dict[str, object]] = [
         {
             **common,
@@ -60,7 +60,7 @@ def _ablation_lines(
             **bounds("score", means.get(base, NOTHING)),
             **bounds("difference", NOTHING),
             "without_spread": False,
-            "red": base in contest.red,
+            "red": base in comparison.red,
         }
     ]
     for name, change in sorted(changes.items(), key=lambda item: [*item[1].values()]):
@@ -68,7 +68,7 @@ def _ablation_lines(
             {
                 **common,
                 **seen("score", found.get(name, {}).values()),
-                **seen("difference", contest.differences(name, base)),
+                **seen("difference", comparison.differences(name, base)),
                 "axis": change["axis"],
                 "value": change["value"],
                 "p_adjusted": adjusted[name],
@@ -76,7 +76,7 @@ def _ablation_lines(
                 **bounds("score", means.get(name, NOTHING)),
                 **bounds("difference", differences[name]),
                 "without_spread": differences[name].without_spread,
-                "red": name in contest.red,
+                "red": name in comparison.red,
             }
         )
     return lines

@@ -8,7 +8,7 @@ from bench.api.cell import Cell, parse_label
 from bench.api.errors import InvalidSelector
 from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text, clean
 from reports.catalog import certificate_of, red_reasons
-from reports.folder import MIRROR, RunFolder
+from reports.folder import DATA_DIR, RunFolder
 
 STATUS_TEXT = {
     "refused": "refused",
@@ -241,7 +241,7 @@ def commands_section(folder: RunFolder) -> Section:
     blocks: list[Block] = [text]
     variable = folder.catalog.data_variable
     if variable and any(facts.get("needs_download") for facts in folder.catalog.tasks.values()):
-        sentence = f"Tasks whose data are not drawn here need {variable}, or --data-dir {MIRROR}."
+        sentence = f"Tasks whose data are not drawn here need {variable}, or --data-dir {DATA_DIR}."
         blocks.append(Text(sentence))
     title = "Commands that reproduce each cell"
     return Section(key="commands", title=title, blocks=(*blocks, table))

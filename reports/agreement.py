@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 
 from reports.blocks import Block, Column, Entry, Section, Table, Text
-from reports.contests import Contest
+from reports.comparisons import Comparison
 from reports.folder import RunFolder
 from reports.numbers import plain, probability
 from reports.summary import join
@@ -31,9 +31,9 @@ def agreement_section(folder: RunFolder) -> Section | None:
     """Correlations of every generated task with every real one; None in runs without families."""
     known = folder.catalog
     cheap = _largest(
-        [c for c in folder.contests if known.is_generated(c.task) and known.family(c.task)]
+        [c for c in folder.comparisons if known.is_generated(c.task) and known.family(c.task)]
     )
-    real = _largest([c for c in folder.contests if not known.is_generated(c.task)])
+    real = _largest([c for c in folder.comparisons if not known.is_generated(c.task)])
     pairs = [(one, other) for one in cheap for other in real if one.task != other.task]
     if not pairs:
         return None
@@ -55,7 +55,7 @@ def agreement_section(folder: RunFolder) -> Section | None:
     return Section(key="agreement", title=title, blocks=tuple(blocks))
 
 
-Line = tuple[Contest, Contest, Agreement]
+Line = tuple[Comparison, Comparison, Agreement]
 Lines = list[tuple[Line, float]]
 """Pairs with their adjusted p, best correlation first."""
 
@@ -88,30 +88,30 @@ def _named(found: list[Line]) -> str:
     return "; ".join(f"{name} for {join(others)}" for name, others in tasks.items())
 
 
-def _largest(found: list[Contest]) -> list[Contest]:
+def _largest(found: list[Comparison]) -> list[Comparison]:
     """The comparison with most scores of each task."""
-    best: dict[str, Contest] = {}
-    for contest in found:
-        if contest.better != "none" and contest.scores:
-            now = best.setdefault(contest.task, contest)
-            if len(contest.scores) > len(now.scores):
-                best[contest.task] = contest
+    best: dict[str, Comparison] = {}
+    for comparison in found:
+        if comparison.better != "none" and comparison.scores:
+            now = best.setdefault(comparison.task, comparison)
+            if len(comparison.scores) > len(now.scores):
+                best[comparison.task] = comparison
     return [*best.values()]
 
 
-def _agreement(one: Contest, other: Contest) -> Agreement:
+def _agreement(one: Comparison, other: Comparison) -> Agreement:
     # the draws of a pair depend on its names alone, so that a report is the same each time
     seed = zlib.crc32(f"{one.task} {other.task}".encode())
     return rank_agreement(_oriented(one), _oriented(other), np.random.default_rng(seed))
 
 
-def _oriented(contest: Contest) -> dict[str, dict[int, float]]:
+def _oriented(comparison: Comparison) -> dict[str, dict[int, float]]:
     """Scores of fair variants, larger is better."""
-    sign = -1.0 if contest.better == "lower" else 1.0
+    sign = -1.0 if comparison.better == "lower" else 1.0
     return {
         name: {seed: sign * value for seed, value in by_seed.items()}
-        for name, by_seed in contest.scores.items()
-        if name not in contest.red
+        for name, by_seed in comparison.scores.items()
+        if name not in comparison.red
     }
 
 
@@ -152,7 +152,7 @@ def _too_few(found: list[Line]) -> Text:
     return Text(
         f"{_pairs(len(found))} of a diagnostic and a task on real data, of {tasks} "
         f"diagnostic{'s' if tasks != 1 else ''}, share fewer than {LEAST_VARIANTS} variants and "
-        "have no number: each task has a contest of its own.",
+        "have no number: each task has a comparison of its own.",
         "note",
     )
 

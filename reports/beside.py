@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from reports.blocks import Block, Column, Entry, Table, Text, clean, safe_url
-from reports.contests import Contest
+from reports.comparisons import Comparison
 from reports.folder import RunFolder
 from reports.numbers import digits_for, plain, with_interval
 from results.statistics import Interval, t_interval
@@ -14,39 +14,39 @@ from results.statistics import Interval, t_interval
 NOT_OURS = "They are not comparable with the table above, and take no part in it."
 
 
-def beside_the_ranking(contest: Contest, *, anchors: bool) -> list[Block]:
+def beside_the_ranking(comparison: Comparison, *, published_results: bool) -> list[Block]:
     """Sentence about what needs no network, and the table of published numbers."""
     blocks: list[Block] = []
-    told = without_sentence(contest)
+    told = without_sentence(comparison)
     if told:
         blocks.append(Text(told))
-    if anchors and contest.catalog.anchors(contest.task):
-        blocks.append(_anchors(contest))
+    if published_results and comparison.catalog.published_results(comparison.task):
+        blocks.append(_published_results(comparison))
     return blocks
 
 
-def without_sentence(contest: Contest) -> str:
+def without_sentence(comparison: Comparison) -> str:
     """Values without a network, and how many contenders are better in every seed."""
-    levels = without_levels(contest)
+    levels = without_levels(comparison)
     if not levels:
         return ""
     values = ", ".join(f"{name} {level_text(level)}" for name, level in levels.items())
-    unit = contest.catalog.metric(contest.metric).unit
+    unit = comparison.catalog.metric(comparison.metric).unit
     told = f"Without a network: {values}{f' ({unit})' if unit else ''}."
-    if contest.better == "none" or not contest.contenders:
+    if comparison.better == "none" or not comparison.contenders:
         return told
-    best, fair = next(iter(levels)), contest.contenders
-    return f"{told} Better than {best} in every seed: {_of(contest, fair)}."
+    best, fair = next(iter(levels)), comparison.contenders
+    return f"{told} Better than {best} in every seed: {_of(comparison, fair)}."
 
 
-def _of(contest: Contest, fair: list[str]) -> str:
-    won = len(contest.beats_the_rest)
+def _of(comparison: Comparison, fair: list[str]) -> str:
+    won = len(comparison.beats_the_rest)
     return f"{won} of {len(fair)} contender{'s' if len(fair) > 1 else ''}"
 
 
-def without_levels(contest: Contest) -> dict[str, Interval]:
+def without_levels(comparison: Comparison) -> dict[str, Interval]:
     """Mean over seeds of what needs no network, best first."""
-    return {name: t_interval([*values.values()]) for name, values in contest.without.items()}
+    return {name: t_interval([*values.values()]) for name, values in comparison.without.items()}
 
 
 def level_text(level: Interval) -> str:
@@ -56,36 +56,44 @@ def level_text(level: Interval) -> str:
     return with_interval(level.estimate, level.low, level.high)
 
 
-def _anchors(contest: Contest) -> Table:
-    known = contest.catalog
-    anchors = known.anchors(contest.task)
-    rows = [_anchor(known.metric, anchor) for anchor in anchors]
+def _published_results(comparison: Comparison) -> Table:
+    known = comparison.catalog
+    published_results = known.published_results(comparison.task)
+    rows = [
+        _published_result(known.metric, published_result) for published_result in published_results
+    ]
     heads = ("What", "Metric", "Published in", "Where", "How it differs")
     columns = [Column(title=head) for head in heads]
     columns.insert(2, Column(title="Value", numeric=True))
-    if any(anchor.get("about") for anchor in anchors):
+    if any(published_result.get("about") for published_result in published_results):
         columns.append(Column(title="Options that it is about"))
-        pairs = zip(rows, anchors, strict=True)
-        rows = [(*row, Entry(text=clean(anchor.get("about", "")))) for row, anchor in pairs]
+        pairs = zip(rows, published_results, strict=True)
+        rows = [
+            (*row, Entry(text=clean(published_result.get("about", ""))))
+            for row, published_result in pairs
+        ]
     return Table(
-        key=f"published-{contest.key.removeprefix('contest-')}",
-        title=f"Published numbers: {known.task_label(contest.task)}",
+        key=f"published-{comparison.key.removeprefix('comparison-')}",
+        title=f"Published numbers: {known.task_label(comparison.task)}",
         columns=tuple(columns),
         rows=tuple(rows),
         notes=(NOT_OURS,),
     )
 
 
-def _anchor(metric_of: Any, anchor: Mapping[str, Any]) -> tuple[Entry, ...]:
-    metric = metric_of(str(anchor.get("metric", "")))
-    value = float(anchor.get("value", float("nan")))
+def _published_result(metric_of: Any, published_result: Mapping[str, Any]) -> tuple[Entry, ...]:
+    metric = metric_of(str(published_result.get("metric", "")))
+    value = float(published_result.get("value", float("nan")))
     return (
-        Entry(text=clean(anchor.get("what", ""))),
+        Entry(text=clean(published_result.get("what", ""))),
         Entry(text=metric.axis),
         Entry(text=plain(value), sort=value),
-        Entry(text=clean(anchor.get("text", "")), href=safe_url(str(anchor.get("url", "")))),
-        Entry(text=clean(anchor.get("where", ""))),
-        Entry(text=clean(anchor.get("differs", ""))),
+        Entry(
+            text=clean(published_result.get("text", "")),
+            href=safe_url(str(published_result.get("url", ""))),
+        ),
+        Entry(text=clean(published_result.get("where", ""))),
+        Entry(text=clean(published_result.get("differs", ""))),
     )
 
 
@@ -93,37 +101,37 @@ def baselines_table(folder: RunFolder) -> pd.DataFrame:
     """One line for each comparison and each thing that needs no network."""
     return pd.DataFrame(
         {
-            "contest": contest.key,
-            "task": contest.title,
+            "comparison": comparison.key,
+            "task": comparison.title,
             "baseline": name,
-            "metric": contest.metric,
-            "unit": contest.catalog.metric(contest.metric).unit,
+            "metric": comparison.metric,
+            "unit": comparison.catalog.metric(comparison.metric).unit,
             "value": level.estimate,
             "value_low": level.low,
             "value_high": level.high,
             "seeds": level.count,
-            "contenders": len(contest.contenders),
-            "contenders_better_in_every_seed": len(contest.beats_the_rest) if first else None,
+            "contenders": len(comparison.contenders),
+            "contenders_better_in_every_seed": len(comparison.beats_the_rest) if first else None,
         }
-        for contest in folder.contests
-        for name, level in without_levels(contest).items()
-        for first in (name == next(iter(contest.without)),)
+        for comparison in folder.comparisons
+        for name, level in without_levels(comparison).items()
+        for first in (name == next(iter(comparison.without)),)
     )
 
 
-def anchors_table(folder: RunFolder) -> pd.DataFrame:
+def published_results_table(folder: RunFolder) -> pd.DataFrame:
     """One line for each published number."""
     known = folder.catalog
     return pd.DataFrame(
         {
             "task": known.task_label(task),
-            **{key: clean(anchor.get(key, "")) for key in ("what", "metric")},
-            "value": float(anchor.get("value", float("nan"))),
+            **{key: clean(published_result.get(key, "")) for key in ("what", "metric")},
+            "value": float(published_result.get("value", float("nan"))),
             **{
-                key: clean(anchor.get(key, ""))
+                key: clean(published_result.get(key, ""))
                 for key in ("text", "url", "where", "differs", "about")
             },
         }
-        for task in dict.fromkeys(contest.task for contest in folder.contests)
-        for anchor in known.anchors(task)
+        for task in dict.fromkeys(comparison.task for comparison in folder.comparisons)
+        for published_result in known.published_results(task)
     )

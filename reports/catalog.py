@@ -63,9 +63,9 @@ class Catalog:
         self.plugins: tuple[str, ...] = tuple(map(str, data.get("plugins") or ()))
         """Files that registered names beside the bench's own."""
         self.data_dir = str(data.get("data_dir") or "")
-        """Mirror of the data as typed; empty where none was named on the command line."""
+        """Data directory as typed; empty where none was named on the command line."""
         self.data_variable = str(data.get("data_variable") or "")
-        """Environment variable that named the mirror, if one did."""
+        """Environment variable that named the directory, if one did."""
         self._labels = _unique_labels(self.variants)
         self._task_labels = _unique_labels(self.tasks)
 
@@ -117,12 +117,12 @@ class Catalog:
         return clean(self.tasks.get(task, {}).get("family") or "")
 
     def whole(self, task: str) -> str:
-        """The same task with nothing withheld, empty where its options withhold nothing."""
+        """The same task with nothing ablated, empty where its options withhold nothing."""
         return str(self.tasks.get(task, {}).get("whole") or "")
 
-    def anchors(self, task: str) -> list[Mapping[str, Any]]:
+    def published_results(self, task: str) -> list[Mapping[str, Any]]:
         """Published numbers beside which the scores of a task are read."""
-        return [*(self.tasks.get(task, {}).get("anchors") or ())]
+        return [*(self.tasks.get(task, {}).get("published_results") or ())]
 
     def is_generated(self, task: str) -> bool:
         """Whether the data of a task are made here, by rule."""

@@ -8,7 +8,7 @@ import pandas as pd
 
 from reports.blocks import Block, Figure, Section, Text
 from reports.catalog import uncapitalized
-from reports.contests import Contest
+from reports.comparisons import Comparison
 from reports.figures import Legend, Line, Panel, Point, panels
 from reports.folder import RunFolder
 from reports.measures import DELAY, NUMBERED, part_title, parts
@@ -32,12 +32,12 @@ DRAWN = ("forward_time_ms", "forward_backward_time_ms", "decode_step_time_ms", "
 def legend_of(folder: RunFolder) -> Legend:
     """One look per variant for the whole report: the baseline, then the best over all tasks."""
     places: dict[str, list[int]] = {}
-    for contest in folder.contests:
-        for line in contest.compared.values():
+    for comparison in folder.comparisons:
+        for line in comparison.compared.values():
             places.setdefault(line.variant, []).append(line.rank)
-    fair = {name for contest in folder.contests for name in contest.variants}
+    fair = {name for comparison in folder.comparisons for name in comparison.variants}
     fair |= {outcome.cell.variant for outcome in folder.outcomes}
-    fair -= {name for contest in folder.contests for name in contest.red}
+    fair -= {name for comparison in folder.comparisons for name in comparison.red}
     catalog = folder.catalog
 
     def order(name: str) -> tuple[bool, bool, float, str]:
@@ -57,9 +57,9 @@ def learning_section(folder: RunFolder, legend: Legend) -> Section:
     """Validation score against steps and against CPU seconds."""
     content = [
         panel
-        for contest in folder.contests
+        for comparison in folder.comparisons
         for axis, label in (("step", "step"), ("cpu_s", "CPU time (s)"))
-        if (panel := _curve_panel(contest, axis, label, "validation")).lines
+        if (panel := _curve_panel(comparison, axis, label, "validation")).lines
     ]
     words = {
         "title": "Learning curves",
@@ -73,9 +73,9 @@ def learning_section(folder: RunFolder, legend: Legend) -> Section:
 def length_section(folder: RunFolder, legend: Legend) -> Section:
     """Test score against the length or the difficulty of the input."""
     content = [
-        _curve_panel(contest, axis, part_title(axis), "test", metric)
-        for contest in folder.contests
-        for metric, axis in parts(contest)
+        _curve_panel(comparison, axis, part_title(axis), "test", metric)
+        for comparison in folder.comparisons
+        for metric, axis in parts(comparison)
         if axis not in NUMBERED
     ]
     words = {
@@ -90,12 +90,12 @@ def length_section(folder: RunFolder, legend: Legend) -> Section:
 def delay_section(folder: RunFolder, legend: Legend) -> Section | None:
     """Quality against how far a reader lags behind; None where nothing reads while it writes."""
     content = []
-    for contest in folder.contests:
-        delays = scores(final_values(contest.frame, DELAY))
+    for comparison in folder.comparisons:
+        delays = scores(final_values(comparison.frame, DELAY))
         lags = {name: t_interval([*by_seed.values()]) for name, by_seed in delays.items()}
-        known = {name: lag for name, lag in lags.items() if name in contest.means}
+        known = {name: lag for name, lag in lags.items() if name in comparison.means}
         panel = _pareto_panel(
-            contest, known, 1.0, uncapitalized(contest.catalog.metric(DELAY).axis)
+            comparison, known, 1.0, uncapitalized(comparison.catalog.metric(DELAY).axis)
         )
         if panel.points:
             content.append(panel)
@@ -114,14 +114,16 @@ def delay_section(folder: RunFolder, legend: Legend) -> Section | None:
 def pareto_section(folder: RunFolder, legend: Legend) -> Section:
     """Quality against step time and against memory."""
     content = []
-    for contest in folder.contests:
-        steps = {name: contest.trained(name, "train_step_time_ms") for name in contest.means}
-        memory = {name: timed(contest, name, "peak_memory_bytes", folder.costs) for name in steps}
+    for comparison in folder.comparisons:
+        steps = {name: comparison.trained(name, "train_step_time_ms") for name in comparison.means}
+        memory = {
+            name: timed(comparison, name, "peak_memory_bytes", folder.costs) for name in steps
+        }
         for costs, unit, label in (
             (steps, 1.0, "training step (ms)"),
             (memory, 1e6, "peak memory (MB)"),
         ):
-            panel = _pareto_panel(contest, costs, unit, label)
+            panel = _pareto_panel(comparison, costs, unit, label)
             if panel.points:
                 content.append(panel)
     front = (
@@ -142,7 +144,7 @@ def pareto_section(folder: RunFolder, legend: Legend) -> Section:
 def speed_figures(folder: RunFolder, legend: Legend) -> list[Figure]:
     """Time and memory against length, one figure for each shape and slot."""
     summary = folder.speed.dropna(subset="length")
-    red = {name for contest in folder.contests for name in contest.red}
+    red = {name for comparison in folder.comparisons for name in comparison.red}
     summary = summary[~summary["variant"].isin(red)]
     figures = []
     for at, (place, group) in enumerate(
@@ -182,21 +184,25 @@ def _figures(
     return Section(key=key, title=title, blocks=tuple(blocks or [Text(none)]))
 
 
-def _curve_panel(contest: Contest, axis: str, x_label: str, split: str, metric: str = "") -> Panel:
-    metric = metric or contest.metric
-    table = curve(contest.frame, metric, axis)
+def _curve_panel(
+    comparison: Comparison, axis: str, x_label: str, split: str, metric: str = ""
+) -> Panel:
+    metric = metric or comparison.metric
+    table = curve(comparison.frame, metric, axis)
     table = table[table["split"] == split]
-    known = contest.catalog
+    known = comparison.catalog
     levels: tuple[Literal["chance", "ceiling"], ...] = ()
-    if metric == contest.metric:
+    if metric == comparison.metric:
         levels = ("chance", "ceiling")
     return Panel(
-        title=contest.title,
+        title=comparison.title,
         x_label=x_label,
         y_label=known.metric(metric).axis,
         lines=tuple(_line(str(name), group) for name, group in table.groupby("variant")),
         levels=tuple(
-            (value, key) for key in levels if (value := known.level(contest.task, key)) is not None
+            (value, key)
+            for key in levels
+            if (value := known.level(comparison.task, key)) is not None
         ),
     )
 
@@ -221,26 +227,28 @@ def _bound(value: float, middle: float) -> float:
     return value if math.isfinite(value) else middle
 
 
-def _pareto_panel(contest: Contest, costs: dict[str, Interval], unit: float, label: str) -> Panel:
+def _pareto_panel(
+    comparison: Comparison, costs: dict[str, Interval], unit: float, label: str
+) -> Panel:
     names = [
         name
         for name, cost in costs.items()
-        if name not in contest.red and math.isfinite(cost.estimate)
+        if name not in comparison.red and math.isfinite(cost.estimate)
     ]
-    better = contest.better
+    better = comparison.better
     front = [False] * len(names)
-    if contest.catalog.ranks and better != "none":
-        pairs = [(contest.means[name].estimate, costs[name].estimate) for name in names]
+    if comparison.catalog.ranks and better != "none":
+        pairs = [(comparison.means[name].estimate, costs[name].estimate) for name in names]
         front = pareto_front(pairs, (better, "lower"))
     return Panel(
-        title=contest.title,
+        title=comparison.title,
         x_label=label,
-        y_label=contest.catalog.metric(contest.metric).axis,
+        y_label=comparison.catalog.metric(comparison.metric).axis,
         points=tuple(
             Point(
                 name=name,
                 x=_triple(costs[name], unit),
-                y=_triple(contest.means[name], 1.0),
+                y=_triple(comparison.means[name], 1.0),
                 front=on,
             )
             for name, on in zip(names, front, strict=True)

@@ -46,8 +46,8 @@ def caveats(folder: RunFolder, task: str) -> list[Text]:
 def mixed_data(folder: RunFolder) -> dict[str, str]:
     """A sentence for each task whose cells did not all read the same files.
 
-    Cells are named by what was asked for, and a copy from the hub in the place of the mirror is
-    the same question about other data.
+    Cells are named by what was asked for, and a copy from the hub in the place of the data
+    directory is the same question about other data.
     """
     return {
         task: f"{folder.catalog.task_label(task)}: cells have read different data, so they must "

@@ -58,7 +58,7 @@ def attention_section(folder: RunFolder, legend: Legend, *, publish: bool) -> Se
     for task, found in artifacts_of_one_seed(folder).items():
         hidden = publish and not folder.catalog.is_open(task)
         if hidden:
-            blocks.append(_withheld(folder, task, "tokens are replaced by their positions"))
+            blocks.append(_ablated(folder, task, "tokens are replaced by their positions"))
         own = any(data.get("showcase") for _, data in found.values())
         most = MAPS_BESIDE_A_SHOWCASE if own else MAPS_PER_TASK
         for at, title in enumerate(_titles(found)[:most], start=1):
@@ -145,7 +145,7 @@ def samples_section(folder: RunFolder, legend: Legend, *, publish: bool) -> Sect
         if not any(data.get("samples") for _, data in found.values()):
             continue
         if publish and not folder.catalog.is_open(task):
-            blocks.append(_withheld(folder, task, "sample outputs are left out"))
+            blocks.append(_ablated(folder, task, "sample outputs are left out"))
             continue
         blocks.append(
             Samples(title=folder.catalog.task_label(task), samples=_samples(folder, found, legend))
@@ -170,7 +170,7 @@ def _samples(folder: RunFolder, found: Found, legend: Legend) -> tuple[Sample, .
     )
 
 
-def _withheld(folder: RunFolder, task: str, what: str) -> Text:
+def _ablated(folder: RunFolder, task: str, what: str) -> Text:
     return Text(
         f"{folder.catalog.task_label(task)}: {what}, because the terms of its data are "
         f"{folder.catalog.license(task)}. The report in the run folder shows them.",

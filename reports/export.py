@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from reports.ablation import ablation_table
-from reports.beside import anchors_table, baselines_table
+from reports.beside import baselines_table, published_results_table
 from reports.blocks import clean
 from reports.catalog import Catalog
 from reports.folder import RunFolder, read_folder
@@ -51,8 +51,8 @@ def export_tables(folder: Path, out: Path, *, publish: bool = False) -> list[Pat
 
     Returns:
         The files written: `ranked`, `speed`, `ablation`, `baselines` (what needs no network),
-        `anchors` (published numbers) and `cells` as `.csv`, without those that have no line, and
-        `.tex` for all but the last.
+        `published_results` (published numbers) and `cells` as `.csv`, without those that have no
+        line, and `.tex` for all but the last.
 
     """
     run = replace(read_folder(folder), published=publish)
@@ -62,7 +62,7 @@ def export_tables(folder: Path, out: Path, *, publish: bool = False) -> list[Pat
         "speed": run.speed_lines,
         "ablation": ablation,
         "baselines": baselines_table(run),
-        "anchors": anchors_table(run),
+        "published_results": published_results_table(run),
         "cells": _cells(run),
     }
     out.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ def escape_latex(text: str) -> str:
 
 
 def _latex(name: str, table: pd.DataFrame, catalog: Catalog) -> str:
-    """One booktabs table for each contest, shape or base."""
+    """One booktabs table for each comparison, shape or base."""
     key, columns = _COLUMNS[name]
     parts = ["% \\usepackage{booktabs}"]
     for group, lines in table.groupby(key, sort=False):
@@ -210,7 +210,7 @@ _COLUMNS: dict[str, tuple[str | list[str], list[Column]]] = {
             ("Unit", _text("unit")),
         ],
     ),
-    "anchors": (
+    "published_results": (
         "task",
         [
             ("What", _text("what")),

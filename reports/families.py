@@ -4,7 +4,7 @@ import re
 
 from reports.beside import level_text, without_levels
 from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text
-from reports.contests import Contest
+from reports.comparisons import Comparison
 from reports.folder import RunFolder
 from reports.summary import join
 
@@ -23,14 +23,14 @@ ALONE = (
 )
 
 
-def families(folder: RunFolder) -> dict[str, list[Contest]]:
+def families(folder: RunFolder) -> dict[str, list[Comparison]]:
     """Comparisons by family, tasks without one last; empty if no task has one."""
     known = folder.catalog
-    named = sorted({known.family(contest.task) for contest in folder.contests} - {""})
+    named = sorted({known.family(comparison.task) for comparison in folder.comparisons} - {""})
     if not named:
         return {}
     groups = {
-        name: [one for one in folder.contests if known.family(one.task) == name]
+        name: [one for one in folder.comparisons if known.family(one.task) == name]
         for name in (*named, "")
     }
     return {name or NO_FAMILY: found for name, found in groups.items() if found}
@@ -54,9 +54,9 @@ def family_title(family: str) -> str:
     return family[:1].upper() + family[1:]
 
 
-def members(folder: RunFolder, found: list[Contest]) -> Text:
+def members(folder: RunFolder, found: list[Comparison]) -> Text:
     """Which tasks a family has, and whose data."""
-    tasks = dict.fromkeys(contest.task for contest in found)
+    tasks = dict.fromkeys(comparison.task for comparison in found)
     known = folder.catalog
     told = [f"{known.task_label(task)} ({data_of(folder, task)})" for task in tasks]
     return Text(f"{'Task' if len(told) == 1 else 'Tasks'}: {'; '.join(told)}.")
@@ -76,9 +76,9 @@ def families_section(folder: RunFolder) -> Section | None:
     found = families(folder)
     if not found:
         return None
-    pairs = [(family, contest) for family, here in found.items() for contest in here]
-    told = [(family, contest) for family, contest in pairs if len(contest.scores) != 1]
-    alone = [(family, contest) for family, contest in pairs if len(contest.scores) == 1]
+    pairs = [(family, comparison) for family, here in found.items() for comparison in here]
+    told = [(family, comparison) for family, comparison in pairs if len(comparison.scores) != 1]
+    alone = [(family, comparison) for family, comparison in pairs if len(comparison.scores) == 1]
     ranks = folder.catalog.ranks
     best = "Best variant" if ranks else "Best mean, not ranked"
     table = Table(
@@ -91,7 +91,7 @@ def families_section(folder: RunFolder) -> Section | None:
             *(Column(title=head, numeric=True) for head in ("Uniform", "Baseline")),
             Column(title="Without a network"),
         ),
-        rows=tuple(_row(family, contest) for family, contest in told),
+        rows=tuple(_row(family, comparison) for family, comparison in told),
     )
     blocks: list[Block] = [Text(HOW_TO_READ), table]
     if alone:
@@ -99,7 +99,7 @@ def families_section(folder: RunFolder) -> Section | None:
     return Section(key="families", title="Families at a glance", blocks=tuple(blocks))
 
 
-def _alone(found: list[tuple[str, Contest]]) -> Table:
+def _alone(found: list[tuple[str, Comparison]]) -> Table:
     """Scores that stand in no comparison."""
     return Table(
         key="families-alone",
@@ -111,60 +111,60 @@ def _alone(found: list[tuple[str, Contest]]) -> Table:
         ),
         rows=tuple(
             (
-                *_head(family, contest),
-                Entry(text=contest.catalog.label(name)),
-                _score(contest, name),
-                Entry(text=str(contest.most_seeds), sort=contest.most_seeds),
-                _without(contest),
+                *_head(family, comparison),
+                Entry(text=comparison.catalog.label(name)),
+                _score(comparison, name),
+                Entry(text=str(comparison.most_seeds), sort=comparison.most_seeds),
+                _without(comparison),
             )
-            for family, contest in found
-            for name in contest.scores
+            for family, comparison in found
+            for name in comparison.scores
         ),
     )
 
 
-def _row(family: str, contest: Contest) -> tuple[Entry, ...]:
-    best = best_contender(contest)
+def _row(family: str, comparison: Comparison) -> tuple[Entry, ...]:
+    best = best_contender(comparison)
     return (
-        *_head(family, contest),
-        Entry(text=contest.catalog.label(best) if best else NO_VALUE),
-        _score(contest, best),
-        Entry(text=str(contest.most_seeds), sort=contest.most_seeds),
-        Entry(text=verdict(contest)),
-        _score(contest, contest.floor or ""),
-        _score(contest, contest.baseline or ""),
-        _without(contest),
+        *_head(family, comparison),
+        Entry(text=comparison.catalog.label(best) if best else NO_VALUE),
+        _score(comparison, best),
+        Entry(text=str(comparison.most_seeds), sort=comparison.most_seeds),
+        Entry(text=verdict(comparison)),
+        _score(comparison, comparison.uniform_baseline or ""),
+        _score(comparison, comparison.baseline or ""),
+        _without(comparison),
     )
 
 
-def _head(family: str, contest: Contest) -> tuple[Entry, Entry]:
-    known = contest.catalog
+def _head(family: str, comparison: Comparison) -> tuple[Entry, Entry]:
+    known = comparison.catalog
     return (
         Entry(text=family_title(family), href=f"#{family_key(family)}"),
         Entry(
-            text=contest.title,
+            text=comparison.title,
             marks=(
-                "generated" if known.is_generated(contest.task) else "real data",
-                known.metric(contest.metric).arrow,
+                "generated" if known.is_generated(comparison.task) else "real data",
+                known.metric(comparison.metric).arrow,
             ),
         ),
     )
 
 
-def _score(contest: Contest, variant: str) -> Entry:
-    mean = contest.means.get(variant)
+def _score(comparison: Comparison, variant: str) -> Entry:
+    mean = comparison.means.get(variant)
     if mean is None:
         return Entry(text=NO_VALUE, sort="")
-    fewer = f"{mean.count} of {contest.most_seeds} seeds"
+    fewer = f"{mean.count} of {comparison.most_seeds} seeds"
     return Entry(
-        text=contest.score_text(variant),
+        text=comparison.score_text(variant),
         sort=mean.estimate,
-        marks=(fewer,) if mean.count < contest.most_seeds else (),
+        marks=(fewer,) if mean.count < comparison.most_seeds else (),
     )
 
 
-def _without(contest: Contest) -> Entry:
-    levels = without_levels(contest)
+def _without(comparison: Comparison) -> Entry:
+    levels = without_levels(comparison)
     first = next(iter(levels), "")
     return Entry(
         text=f"{first} {level_text(levels[first])}" if first else NO_VALUE,
@@ -172,40 +172,46 @@ def _without(contest: Contest) -> Entry:
     )
 
 
-def best_contender(contest: Contest) -> str:
+def best_contender(comparison: Comparison) -> str:
     """The first contender of those that are compared, empty without one."""
-    return next((name for name in contest.compared if name in contest.contenders), "")
+    return next((name for name in comparison.compared if name in comparison.contenders), "")
 
 
-def verdict(contest: Contest) -> str:
+def verdict(comparison: Comparison) -> str:
     """What the ranking of a task tells the best variant from: uniform attention and the baseline.
 
     The statistics are those of the marks of its table and of the sentences of the summary.
     """
-    if not contest.catalog.ranks:
+    if not comparison.catalog.ranks:
         return "nothing is ranked"
-    best, base, known = best_contender(contest), contest.baseline, contest.compared
+    best, base, known = best_contender(comparison), comparison.baseline, comparison.compared
     if not best:
         return "no score"
-    if contest.most_seeds < 2:
+    if comparison.most_seeds < 2:
         return "one seed: nothing can be told"
-    if contest.ranking[0].variant != best:
+    if comparison.ranking[0].variant != best:
         return "a control leads"
-    others = [name for name in (contest.floor, base) if name and name != best and name in known]
-    behind = [contest.catalog.label(name) for name in others if known[name].told_from_best]
-    level = [_level(contest, best, name) for name in others if not known[name].told_from_best]
+    others = [
+        name
+        for name in (comparison.uniform_baseline, base)
+        if name and name != best and name in known
+    ]
+    behind = [comparison.catalog.label(name) for name in others if known[name].told_from_best]
+    level = [_level(comparison, best, name) for name in others if not known[name].told_from_best]
     parts = [f"better than {join(behind)}"] if behind else []
     parts += [f"not told from {join(level)}"] if level else []
-    if contest.lost_every_seed(best) and contest.floor:
-        parts.append(f"no seed above {contest.catalog.label(contest.floor)} on validation")
+    if comparison.lost_every_seed(best) and comparison.uniform_baseline:
+        parts.append(
+            f"no seed above {comparison.catalog.label(comparison.uniform_baseline)} on validation"
+        )
     return "; ".join(parts) or "nothing to compare with"
 
 
-def _level(contest: Contest, best: str, name: str) -> str:
+def _level(comparison: Comparison, best: str, name: str) -> str:
     """One from which the best is not told, and what else of its table speaks of that."""
-    label = contest.catalog.label
-    if contest.compared[name].worse_than_baseline and contest.baseline:
-        return f"{label(name)} (which is worse than {label(contest.baseline)})"
-    if best in contest.above_every_seed(name):
+    label = comparison.catalog.label
+    if comparison.compared[name].worse_than_baseline and comparison.baseline:
+        return f"{label(name)} (which is worse than {label(comparison.baseline)})"
+    if best in comparison.above_every_seed(name):
         return f"{label(name)} (though better in every seed)"
     return label(name)

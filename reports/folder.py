@@ -14,7 +14,7 @@ from bench.api.command import run_command
 from bench.api.errors import UnknownName
 from bench.api.selector import parse
 from reports.catalog import Catalog
-from reports.contests import Contest, contests
+from reports.comparisons import Comparison, comparisons
 from reports.tables import Costs, costs_at_one_length, ranked_table, speed_table
 from results.frame import load, speed_summary
 from results.row import Record
@@ -24,17 +24,17 @@ PLACE = ("variant", "slot", "dtype", "device", "impl", "protocol")
 """What the lengths of one line of a speed table have in common."""
 
 
-MIRROR = "MIRROR"
+DATA_DIR = "DATA_DIR"
 """Stands for the folder of the data where a report is published."""
 
 
 def with_data_dir(command: str, data_dir: str) -> str:
     """A command line that names another mirror where it named one.
 
-    >>> with_data_dir("python -m bench run --data-dir '/my data' --seeds 3", "MIRROR")
-    'python -m bench run --data-dir MIRROR --seeds 3'
-    >>> with_data_dir("python -m bench run --data-dir=/data", "MIRROR")
-    'python -m bench run --data-dir=MIRROR'
+    >>> with_data_dir("python -m bench run --data-dir '/my data' --seeds 3", "DATA_DIR")
+    'python -m bench run --data-dir DATA_DIR --seeds 3'
+    >>> with_data_dir("python -m bench run --data-dir=/data", "DATA_DIR")
+    'python -m bench run --data-dir=DATA_DIR'
     """
     if "--data-dir" not in command:
         return command
@@ -100,10 +100,10 @@ class RunFolder:
 
     def shown(self, command: str) -> str:
         """A command as a reader of this report may see it."""
-        return with_data_dir(command, MIRROR) if self.published else command
+        return with_data_dir(command, DATA_DIR) if self.published else command
 
     def _reads_data(self, label: str) -> bool:
-        """Whether a cell reads what lies in a mirror; yes where nobody wrote that down."""
+        """Whether a cell reads what lies in a data directory; yes where nobody wrote that down."""
         kind, _, place = label.partition(" ")
         facts = self.catalog.tasks.get(place.partition(" @ ")[0], {})
         return kind != "speed" and bool(facts.get("needs_download", True))
@@ -116,9 +116,9 @@ class RunFolder:
         return whole[whole["cell"].isin(kept)] if self.tasks else whole
 
     @cached_property
-    def contests(self) -> list[Contest]:
+    def comparisons(self) -> list[Comparison]:
         """The comparisons that this run allows."""
-        return contests(self.frame, self.catalog, self.certificates)
+        return comparisons(self.frame, self.catalog, self.certificates)
 
     @cached_property
     def speed(self) -> pd.DataFrame:

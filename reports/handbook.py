@@ -1,7 +1,7 @@
 """The handbook of mechanisms: what each is, what it costs and where it shines, from one stored run.
 
-Formulas, papers and homes are what the catalog of the run says; scores, costs and weights are its
-rows and artifacts. Nothing is written by hand.
+Formulas, papers and default tasks are what the catalog of the run says; scores, costs and weights
+are its rows and artifacts. Nothing is written by hand.
 """
 
 from collections.abc import Mapping
@@ -26,8 +26,8 @@ FAMILIES = {
     "position": "Positions",
     "pattern": "Patterns: which keys a query may see",
     "alignment": "Alignments: from energies to weights",
-    "aggregate": "Aggregations: from weights to a context",
-    "feedback": "Feedback: what goes into the next step",
+    "readout": "Aggregations: from weights to a context",
+    "history": "History: what goes into the next step",
     "head": "Heads",
     "output": "Outputs: what the weights do to the prediction",
     "loss": "Losses",
@@ -51,7 +51,7 @@ def write_handbook(path: Path, out: Path) -> Path:
     pictures = out / PICTURES
     pictures.mkdir(parents=True, exist_ok=True)
     for variant, facts in _listed(folder).items():
-        found = first_map(folder, variant, str(facts.get("home", "")))
+        found = first_map(folder, variant, str(facts.get("default_task", "")))
         if found is not None:
             figure = attention_maps(str(facts["name"]), _words(facts), [replace(found, title="")])
             (pictures / f"{facts['name']}.svg").write_text(figure.svg, encoding="utf-8")
@@ -118,26 +118,26 @@ def _measured(folder: RunFolder) -> dict[str, list[str]]:
     """Lines about scores and costs, by variant."""
     found: dict[str, list[str]] = {}
     for variant, facts in _listed(folder).items():
-        scores = _scores(folder, variant, str(facts.get("home", "")))
+        scores = _scores(folder, variant, str(facts.get("default_task", "")))
         costs = _costs(folder, variant)
         lines = [f"**Shines on.** {scores}"] if scores else []
         found[variant] = [*lines, f"**Cost.** {costs}"] if costs else lines
     return found
 
 
-def _scores(folder: RunFolder, variant: str, home: str) -> str:
-    if not home:
+def _scores(folder: RunFolder, variant: str, default_task: str) -> str:
+    if not default_task:
         return "no task of this bench yet."
-    for contest in folder.contests:
-        means, base = contest.means, folder.catalog.baseline
-        if variant in means and folder.catalog.task_label(contest.task) == home:
-            metric = folder.catalog.metric(contest.metric)
-            text = f"{code_span(home)}: {contest.score_text(variant)} {metric.unit}"
+    for comparison in folder.comparisons:
+        means, base = comparison.means, folder.catalog.baseline
+        if variant in means and folder.catalog.task_label(comparison.task) == default_task:
+            metric = folder.catalog.metric(comparison.metric)
+            text = f"{code_span(default_task)}: {comparison.score_text(variant)} {metric.unit}"
             if base in means and base != variant:
                 name = code_span(folder.catalog.label(base))
-                text += f", where {name} has {contest.score_text(base)}"
+                text += f", where {name} has {comparison.score_text(base)}"
             return f"{text} ({metric.title.lower()})."
-    return f"{code_span(home)}."
+    return f"{code_span(default_task)}."
 
 
 def _costs(folder: RunFolder, variant: str) -> str:

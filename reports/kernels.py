@@ -12,7 +12,7 @@ from typing import Any
 from bench.api.errors import InvalidSelector
 from bench.api.selector import Selector, parse
 from reports.blocks import Figure
-from reports.contests import Contest
+from reports.comparisons import Comparison
 from reports.examples import artifacts_of_one_seed
 from reports.figures import Legend, Line, Panel, panels
 from reports.folder import RunFolder
@@ -40,19 +40,19 @@ Sweep = list[tuple[float, str]]
 def kernel_figures(folder: RunFolder) -> list[Figure]:
     """`band-<task>`, curves against bandwidth, and `kernels-<task>`, weights and fits."""
     found: dict[str, Figure] = {}
-    for contest in folder.contests:
-        swept = _sweeps(contest)
-        drawn = [_curves(contest, swept), _kernels(folder, contest, swept)] if swept else []
+    for comparison in folder.comparisons:
+        swept = _sweeps(comparison)
+        drawn = [_curves(comparison, swept), _kernels(folder, comparison, swept)] if swept else []
         found |= {one.key: one for one in drawn if one is not None and one.key not in found}
     return [*found.values()]
 
 
-def _sweeps(contest: Contest) -> dict[str, Sweep]:
+def _sweeps(comparison: Comparison) -> dict[str, Sweep]:
     """Variants that differ in the bandwidth alone, by their name without it."""
     groups: dict[str, Sweep] = {}
-    for variant in scores(final_values(contest.frame, WIDTH)):
+    for variant in scores(final_values(comparison.frame, WIDTH)):
         for bandwidth, rest in _bandwidth(variant):
-            if variant not in contest.red:
+            if variant not in comparison.red:
                 groups.setdefault(rest.show(), []).append((bandwidth, variant))
     swept = {
         rest: sorted(points)
@@ -78,20 +78,20 @@ def _bandwidth(variant: str) -> Iterator[tuple[float, Selector]]:
         yield precision**-0.5, Selector(chosen.name, rest)
 
 
-def _curves(contest: Contest, swept: dict[str, Sweep]) -> Figure:
+def _curves(comparison: Comparison, swept: dict[str, Sweep]) -> Figure:
     """Width beside what a Gaussian has, and the errors, of which one is least between."""
-    known = contest.catalog
-    unit = known.metric(contest.metric).unit
-    names = [str(name) for name in contest.frame["metric"].unique()]
+    known = comparison.catalog
+    unit = known.metric(comparison.metric).unit
+    names = [str(name) for name in comparison.frame["metric"].unique()]
     errors = [name for name in names if known.metric(name).unit == unit and name != WIDTH]
-    errors = sorted(errors, key=lambda name: (name != contest.metric, name))
-    width = [_line(kernel, points, _means(contest, WIDTH)) for kernel, points in swept.items()]
+    errors = sorted(errors, key=lambda name: (name != comparison.metric, name))
+    width = [_line(kernel, points, _means(comparison, WIDTH)) for kernel, points in swept.items()]
     gaussian = f"{FULL_WIDTH} bandwidths, a Gaussian"
     ends = (width[0].x[0], width[0].x[-1])
     straight = tuple(FULL_WIDTH * x for x in ends)
     width.append(Line(name=gaussian, x=ends, y=straight, low=straight, high=straight))
     kernel, points = next(iter(swept.items()))
-    found = [(name, _means(contest, name)) for name in errors]
+    found = [(name, _means(comparison, name)) for name in errors]
     wrong = [
         _line(known.metric(name).title, points, means)
         for name, means in found
@@ -99,18 +99,18 @@ def _curves(contest: Contest, swept: dict[str, Sweep]) -> Figure:
     ]
     shown = [
         _panel("Width", known.metric(WIDTH).axis, width, log_y=True),
-        _panel(f"Errors of {kernel}", known.metric(contest.metric).unit, wrong, log_y=False),
+        _panel(f"Errors of {kernel}", known.metric(comparison.metric).unit, wrong, log_y=False),
     ]
-    seeds = sorted({len(contest.scores.get(variant, ())) for _, variant in points})
+    seeds = sorted({len(comparison.scores.get(variant, ())) for _, variant in points})
     words = {
-        "title": f"Width of the kernel and errors against its bandwidth, {contest.title}",
+        "title": f"Width of the kernel and errors against its bandwidth, {comparison.title}",
         "description": "Two panels over the bandwidth: width at half height, and squared errors.",
         "caption": "The bandwidth is beta^-1/2, in deviations of the inputs. A Gaussian over dense "
         f"points is {FULL_WIDTH} bandwidths wide at half its height. Means over {_counted(seeds)}; "
         "bands are 95% t intervals.",
     }
     legend = Legend(looks([line.name for line in (*width, *wrong)]), {})
-    key = f"band-{slug(known.task_label(contest.task))}"
+    key = f"band-{slug(known.task_label(comparison.task))}"
     return panels(key, words, shown, legend, columns=2, names=2)
 
 
@@ -131,8 +131,8 @@ def _panel(title: str, axis: str, lines: Sequence[Line], *, log_y: bool) -> Pane
     )
 
 
-def _means(contest: Contest, metric: str) -> dict[str, Interval]:
-    found = scores(final_values(contest.frame, metric))
+def _means(comparison: Comparison, metric: str) -> dict[str, Interval]:
+    found = scores(final_values(comparison.frame, metric))
     return {name: t_interval([*by_seed.values()]) for name, by_seed in found.items()}
 
 
@@ -148,9 +148,9 @@ def _line(name: str, points: Sweep, means: dict[str, Interval]) -> Line:
     )
 
 
-def _kernels(folder: RunFolder, contest: Contest, swept: dict[str, Sweep]) -> Figure | None:
+def _kernels(folder: RunFolder, comparison: Comparison, swept: dict[str, Sweep]) -> Figure | None:
     """Weights over points in order, and what is read off them; None without stored weights."""
-    stored = artifacts_of_one_seed(folder, key="showcase").get(contest.task, {})
+    stored = artifacts_of_one_seed(folder, key="showcase").get(comparison.task, {})
     points = next(iter(swept.values()))
     found: list[tuple[str, Shown]] = []
     for bandwidth, variant in reversed(points):
@@ -172,7 +172,7 @@ def _kernels(folder: RunFolder, contest: Contest, swept: dict[str, Sweep]) -> Fi
 
     title = found[0][1].title
     words = {
-        "title": f"Kernels of several bandwidths, {contest.title}: {title}",
+        "title": f"Kernels of several bandwidths, {comparison.title}: {title}",
         "description": "Above, weights of training points for each point asked; below, answers.",
         "caption": "Above: weights, one column a training point in the order of x, one row a point "
         "that is asked for, light is 0 and each map's largest weight is black. Below: what is "
@@ -181,7 +181,7 @@ def _kernels(folder: RunFolder, contest: Contest, swept: dict[str, Sweep]) -> Fi
     }
     size = (0.7 + 2.0 * len(found), 4.3)
     return draw(
-        f"kernels-{slug(contest.catalog.task_label(contest.task))}", words, paint, size=size
+        f"kernels-{slug(comparison.catalog.task_label(comparison.task))}", words, paint, size=size
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from reports.blocks import NO_VALUE, Block, Column, Entry, Table, clean
 from reports.catalog import uncapitalized
-from reports.contests import Contest
+from reports.comparisons import Comparison
 from reports.folder import RunFolder
 from reports.numbers import Seen, with_interval
 from results.frame import final_values, scores
@@ -39,39 +39,39 @@ NOT_RANKED = (
 )
 
 
-def measures(folder: RunFolder, contest: Contest, order: Sequence[str]) -> list[Block]:
+def measures(folder: RunFolder, comparison: Comparison, order: Sequence[str]) -> list[Block]:
     """Folded tables of other metrics, of parts of the test, and of what single cells noted.
 
     Args:
         folder: The run.
-        contest: The comparison.
+        comparison: The comparison.
         order: Its variants, best first.
     """
     found: list[Block] = []
-    others = _others(contest, order)
+    others = _others(comparison, order)
     if others is not None:
         found.append(others)
-    found += [_parts(contest, metric, axis, order) for metric, axis in parts(contest)]
-    told = _told(folder, contest, order)
+    found += [_parts(comparison, metric, axis, order) for metric, axis in parts(comparison)]
+    told = _told(folder, comparison, order)
     return [*found, *([told] if told is not None else [])]
 
 
-def other_metrics(contest: Contest) -> list[str]:
+def other_metrics(comparison: Comparison) -> list[str]:
     """Names of the metrics of the test that do not rank it, in the order of the task."""
-    frame = contest.frame
+    frame = comparison.frame
     rows = frame[(frame["split"] == "test") & (frame["axis"] == "") & (frame["status"] == "ok")]
-    return [str(name) for name in rows["metric"].unique() if name != contest.metric]
+    return [str(name) for name in rows["metric"].unique() if name != comparison.metric]
 
 
-def parts(contest: Contest) -> list[tuple[str, str]]:
+def parts(comparison: Comparison) -> list[tuple[str, str]]:
     """Pairs of metric and axis: the ranking metric where it is divided so, else all that are."""
-    frame = contest.frame
+    frame = comparison.frame
     rows = frame[(frame["split"] == "test") & (frame["axis"] != "") & (frame["status"] == "ok")]
     rows = rows[~rows["axis"].str.startswith(BASELINE_AXIS) & (rows["axis"] != DELAY)]
     found: list[tuple[str, str]] = []
     for axis, group in rows.groupby("axis", sort=True):
         names = [str(name) for name in group["metric"].unique()]
-        chosen = [contest.metric] if contest.metric in names else names
+        chosen = [comparison.metric] if comparison.metric in names else names
         found += [(name, str(axis)) for name in chosen]
     return found
 
@@ -85,15 +85,15 @@ def part_title(axis: str) -> str:
     return PARTS.get(axis, clean(axis).replace("_", " "))
 
 
-def _others(contest: Contest, order: Sequence[str]) -> Table | None:
-    names = other_metrics(contest)
+def _others(comparison: Comparison, order: Sequence[str]) -> Table | None:
+    names = other_metrics(comparison)
     if not names:
         return None
-    known = [contest.catalog.metric(name) for name in names]
-    values = [scores(final_values(contest.frame, name)) for name in names]
+    known = [comparison.catalog.metric(name) for name in names]
+    values = [scores(final_values(comparison.frame, name)) for name in names]
     return Table(
-        key=f"measures-{contest.key.removeprefix('contest-')}",
-        title=f"Other metrics: {contest.title}",
+        key=f"measures-{comparison.key.removeprefix('comparison-')}",
+        title=f"Other metrics: {comparison.title}",
         columns=(
             Column(title="Variant"),
             *(
@@ -103,7 +103,7 @@ def _others(contest: Contest, order: Sequence[str]) -> Table | None:
         ),
         rows=tuple(
             (
-                Entry(text=contest.catalog.label(name)),
+                Entry(text=comparison.catalog.label(name)),
                 *(
                     _mean([*found.get(name, {}).values()], metric.unit)
                     for metric, found in zip(known, values, strict=True)
@@ -111,7 +111,7 @@ def _others(contest: Contest, order: Sequence[str]) -> Table | None:
             )
             for name in order
         ),
-        dimmed=tuple(name in contest.red for name in order),
+        dimmed=tuple(name in comparison.red for name in order),
         folded=True,
     )
 
@@ -124,8 +124,10 @@ def _mean(values: Sequence[float], unit: str) -> Entry:
     return Entry(text=text, sort=mean.estimate)
 
 
-def _parts(contest: Contest, metric: str, axis: str, order: Sequence[str]) -> Table:
-    rows = contest.frame[(contest.frame["metric"] == metric) & (contest.frame["axis"] == axis)]
+def _parts(comparison: Comparison, metric: str, axis: str, order: Sequence[str]) -> Table:
+    rows = comparison.frame[
+        (comparison.frame["metric"] == metric) & (comparison.frame["axis"] == axis)
+    ]
     rows = rows[(rows["split"] == "test") & (rows["status"] == "ok")]
     by_cell = rows.groupby(["variant", "x", "cell"])["value"].median()
     found = {
@@ -133,30 +135,30 @@ def _parts(contest: Contest, metric: str, axis: str, order: Sequence[str]) -> Ta
         for (name, x), values in by_cell.groupby(["variant", "x"])
     }
     places = sorted({x for _, x in found})[:MOST_PARTS]
-    known = contest.catalog.metric(metric)
+    known = comparison.catalog.metric(metric)
     return Table(
-        key=f"parts-{contest.key.removeprefix('contest-')}-{axis}-{metric}".replace("_", "-"),
-        title=f"{contest.title}: {uncapitalized(known.axis)} by {part_title(axis)}",
+        key=f"parts-{comparison.key.removeprefix('comparison-')}-{axis}-{metric}".replace("_", "-"),
+        title=f"{comparison.title}: {uncapitalized(known.axis)} by {part_title(axis)}",
         columns=(
             Column(title="Variant"),
             *(Column(title=f"{x:g}", numeric=True, better=known.better) for x in places),
         ),
         rows=tuple(
             (
-                Entry(text=contest.catalog.label(name)),
+                Entry(text=comparison.catalog.label(name)),
                 *(_mean(found.get((name, x), ()), known.unit) for x in places),
             )
             for name in order
         ),
-        dimmed=tuple(name in contest.red for name in order),
+        dimmed=tuple(name in comparison.red for name in order),
         folded=True,
     )
 
 
-def _told(folder: RunFolder, contest: Contest, order: Sequence[str]) -> Table | None:
+def _told(folder: RunFolder, comparison: Comparison, order: Sequence[str]) -> Table | None:
     """What cells noted of themselves, where it differs between them."""
-    notes = folder.notes.get(contest.task, {})
-    here = {cell for name in order for cell in contest.seeds(name)}
+    notes = folder.notes.get(comparison.task, {})
+    here = {cell for name in order for cell in comparison.seeds(name)}
     lines = [
         (order.index(outcome.cell.variant), outcome.cell.seed, about, value)
         for about, values in notes.items()
@@ -168,8 +170,8 @@ def _told(folder: RunFolder, contest: Contest, order: Sequence[str]) -> Table | 
     if not lines:
         return None
     return Table(
-        key=f"told-{contest.key.removeprefix('contest-')}",
-        title=f"What single cells noted: {contest.title}",
+        key=f"told-{comparison.key.removeprefix('comparison-')}",
+        title=f"What single cells noted: {comparison.title}",
         columns=(
             Column(title="Variant"),
             Column(title="Seed", numeric=True),
@@ -178,7 +180,7 @@ def _told(folder: RunFolder, contest: Contest, order: Sequence[str]) -> Table | 
         ),
         rows=tuple(
             (
-                Entry(text=contest.catalog.label(order[at])),
+                Entry(text=comparison.catalog.label(order[at])),
                 Entry(text=str(seed), sort=seed),
                 Entry(text=clean(about)),
                 Entry(text=clean(value)),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from reports.accounts import STATUS_TEXT
 from reports.blocks import NO_VALUE, Entry, clean
-from reports.contests import Contest
+from reports.comparisons import Comparison
 from reports.folder import Outcome, RunFolder
 
 NO_SPREAD = (
@@ -33,26 +33,26 @@ class Notes:
         return Entry(text=NO_VALUE, sort="", note=self.number(reason))
 
 
-def why_no_score(folder: RunFolder, contest: Contest, variant: str) -> str:
+def why_no_score(folder: RunFolder, comparison: Comparison, variant: str) -> str:
     """Explain why some or all cells of a variant have no score; empty if all have."""
-    name = contest.catalog.label(variant)
-    cells = [folder.by_id[cell] for cell in contest.seeds(variant)]
+    name = comparison.catalog.label(variant)
+    cells = [folder.by_id[cell] for cell in comparison.seeds(variant)]
     bad = [cell for cell in cells if cell.record.status != "ok"]
     sentences = [_some(name, "score", reason, part, cells) for reason, part in _by_reason(bad)]
-    scored = contest.scores.get(variant, {})
+    scored = comparison.scores.get(variant, {})
     silent = [c for c in cells if c.record.status == "ok" and c.cell.seed not in scored]
     if silent:
-        sentences.append(f"{name} ran, but stored no test value of {contest.metric}.")
+        sentences.append(f"{name} ran, but stored no test value of {comparison.metric}.")
     waiting = [] if scored or bad or silent else [f"{name} has not run yet."]
     return " ".join(sentences + waiting)
 
 
-def why_no_speed(folder: RunFolder, contest: Contest, variant: str) -> str:
+def why_no_speed(folder: RunFolder, comparison: Comparison, variant: str) -> str:
     """Explain why a cost that is taken from speed cells is missing."""
-    name = contest.catalog.label(variant)
-    if variant in contest.red:
+    name = comparison.catalog.label(variant)
+    if variant in comparison.red:
         return f"{name}: no speed or memory is printed under a red certificate."
-    slot = contest.frame["slot"].iloc[0]
+    slot = comparison.frame["slot"].iloc[0]
     mine = [
         outcome
         for outcome in folder.outcomes

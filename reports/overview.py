@@ -7,19 +7,19 @@ from reports.notes import Notes, why_no_score
 
 def overview_section(folder: RunFolder) -> Section | None:
     """One line per variant, one column per comparison; None below two comparisons."""
-    if len(folder.contests) < 2:
+    if len(folder.comparisons) < 2:
         return None
     notes = Notes()
-    variants = sorted({name for contest in folder.contests for name in contest.variants})
+    variants = sorted({name for comparison in folder.comparisons for name in comparison.variants})
     lines = [(name, _line(folder, name, notes)) for name in variants]
     lines.sort(key=lambda line: (_mean_rank(folder, line[0]), line[0]))
-    red = {name for contest in folder.contests for name in contest.red}
+    red = {name for comparison in folder.comparisons for name in comparison.red}
     columns = [Column(title="Variant")]
-    for contest in folder.contests:
-        metric = contest.catalog.metric(contest.metric)
+    for comparison in folder.comparisons:
+        metric = comparison.catalog.metric(comparison.metric)
         columns.append(
             Column(
-                title=contest.title,
+                title=comparison.title,
                 unit=metric.arrow.lower() + (f", {metric.unit}" if metric.unit else ""),
                 numeric=True,
                 better=metric.better,
@@ -52,23 +52,23 @@ def _line(folder: RunFolder, variant: str, notes: Notes) -> tuple[Entry, ...]:
     found = {
         "baseline": variant == catalog.baseline,
         "control": catalog.flag(variant, "control"),
-        "red certificate": any(variant in contest.red for contest in folder.contests),
-        "wiring differs": catalog.flag(variant, "wiring_differs"),
+        "red certificate": any(variant in comparison.red for comparison in folder.comparisons),
+        "decoder differs": catalog.flag(variant, "decoder_differs"),
         "search differs": catalog.flag(variant, "search_differs"),
     }
     marks = tuple(text for text, holds in found.items() if holds)
     entries = [Entry(text=catalog.label(variant), marks=marks)]
-    for contest in folder.contests:
-        mean = contest.means.get(variant)
-        asked = variant in contest.variants
-        why = why_no_score(folder, contest, variant) if asked else ""
+    for comparison in folder.comparisons:
+        mean = comparison.means.get(variant)
+        asked = variant in comparison.variants
+        why = why_no_score(folder, comparison, variant) if asked else ""
         if mean is None:
             entries.append(notes.hole(why or "This variant was not asked for on this task."))
             continue
-        leads = any(line.variant == variant for line in contest.leading)
+        leads = any(line.variant == variant for line in comparison.leading)
         entries.append(
             Entry(
-                text=contest.score_text(variant),
+                text=comparison.score_text(variant),
                 sort=mean.estimate,
                 best=leads,
                 note=notes.number(why) if why else 0,
@@ -80,8 +80,8 @@ def _line(folder: RunFolder, variant: str, notes: Notes) -> tuple[Entry, ...]:
 def _mean_rank(folder: RunFolder, variant: str) -> float:
     ranks = [
         line.rank
-        for contest in folder.contests
-        for line in contest.ranking
+        for comparison in folder.comparisons
+        for line in comparison.ranking
         if line.variant == variant
     ]
     return sum(ranks) / len(ranks) if ranks else 1e9

@@ -1,4 +1,4 @@
-"""The ranked table of each contest, as blocks."""
+"""The ranked table of each comparison, as blocks."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,15 +9,15 @@ from typing import Any
 from reports.beside import beside_the_ranking
 from reports.blocks import NO_VALUE, Block, Bullets, Column, Entry, Section, Table, Text
 from reports.catalog import uncapitalized
-from reports.contests import Contest
+from reports.comparisons import Comparison
 from reports.data import caveats, mixed_data
 from reports.families import families, family_key, family_title, members
 from reports.folder import RunFolder
+from reports.input_ablation import ablated_tables
 from reports.measures import NOT_RANKED, measures, other_metrics, parts
 from reports.notes import NO_SPREAD, Notes, why_no_score, why_no_speed
 from reports.numbers import between, percent, probability, scaled
 from reports.tables import interval_text, legend_of_marks
-from reports.withheld import withheld_tables
 
 COSTS = (
     ("train_tokens_per_s", 1.0),
@@ -62,78 +62,80 @@ def ranked_sections(folder: RunFolder) -> list[Section]:
     blocks: list[Block] = []
     if not folder.catalog.ranks:
         blocks.append(Text(NO_RANKS.format(preset=folder.catalog.preset), "warning"))
-    if not folder.contests:
+    if not folder.comparisons:
         blocks.append(Text("No quality cell has finished, so there is nothing to compare."))
         return [Section(key="ranked", title="Ranking", blocks=tuple(blocks))]
-    told = HOW_TO_READ | {"Marks": legend_of_marks(folder.contests, folder.certificates)}
+    told = HOW_TO_READ | {"Marks": legend_of_marks(folder.comparisons, folder.certificates)}
     if not folder.catalog.ranks:
         del told["Ranks"]
     told = {head: text for head, text in told.items() if text}
     blocks.append(Bullets(tuple(told.values()), tuple(told)))
-    if any(other_metrics(contest) or parts(contest) for contest in folder.contests):
+    if any(other_metrics(comparison) or parts(comparison) for comparison in folder.comparisons):
         blocks.append(Text(NOT_RANKED))
     groups = families(folder)
     if not groups:
-        blocks += _tables(folder, folder.contests)
+        blocks += _tables(folder, folder.comparisons)
     title = "Ranking" if folder.catalog.ranks else "Scores, without ranks"
     sections = [Section(key="ranked", title=title, blocks=tuple(blocks))]
     for family, found in groups.items():
-        inside = (members(folder, found), *_tables(folder, found), *withheld_tables(found))
+        inside = (members(folder, found), *_tables(folder, found), *ablated_tables(found))
         sections.append(Section(key=family_key(family), title=family_title(family), blocks=inside))
     return sections
 
 
-def _tables(folder: RunFolder, found: list[Contest]) -> list[Block]:
+def _tables(folder: RunFolder, found: list[Comparison]) -> list[Block]:
     """Each table, followed by what its scores are read by."""
     table, blocks, mixed = folder.ranked_lines, list[Block](), mixed_data(folder)
-    for contest in found:
-        lines = [dict(line) for line in table[table["contest"] == contest.key].to_dict("records")]
-        if contest.task in mixed:
-            blocks.append(Text(mixed[contest.task], "warning"))
-        blocks.append(_table(folder, contest, lines))
-        blocks += caveats(folder, contest.task)
-        blocks += measures(folder, contest, [str(line["selector"]) for line in lines])
-        first = next(one for one in found if one.task == contest.task)
-        blocks += beside_the_ranking(contest, anchors=contest is first)
+    for comparison in found:
+        lines = [
+            dict(line) for line in table[table["comparison"] == comparison.key].to_dict("records")
+        ]
+        if comparison.task in mixed:
+            blocks.append(Text(mixed[comparison.task], "warning"))
+        blocks.append(_table(folder, comparison, lines))
+        blocks += caveats(folder, comparison.task)
+        blocks += measures(folder, comparison, [str(line["selector"]) for line in lines])
+        first = next(one for one in found if one.task == comparison.task)
+        blocks += beside_the_ranking(comparison, published_results=comparison is first)
     return blocks
 
 
-def _speed_place(folder: RunFolder, contest: Contest) -> str:
+def _speed_place(folder: RunFolder, comparison: Comparison) -> str:
     """Shape and length behind decode time, memory and FLOPs."""
-    places = (where for key, (_, where) in folder.costs.items() if key[:3] == contest.place)
+    places = (where for key, (_, where) in folder.costs.items() if key[:3] == comparison.place)
     return next(places, "no speed cells")
 
 
-def _table(folder: RunFolder, contest: Contest, lines: list[dict[Any, Any]]) -> Table:
-    notes, metric = Notes(), contest.catalog.metric(contest.metric)
-    columns = _columns(contest, _speed_place(folder, contest))
+def _table(folder: RunFolder, comparison: Comparison, lines: list[dict[Any, Any]]) -> Table:
+    notes, metric = Notes(), comparison.catalog.metric(comparison.metric)
+    columns = _columns(comparison, _speed_place(folder, comparison))
     timed = any(outcome.cell.kind == "speed" for outcome in folder.outcomes)
     # a run that timed nothing needs no footnote that says so for each variant
     kept = [timed or column.title not in FROM_SPEED_CELLS for column in columns]
-    rows = tuple(_row(folder, contest, line, notes, kept) for line in lines)
-    single = contest.most_seeds == 1
+    rows = tuple(_row(folder, comparison, line, notes, kept) for line in lines)
+    single = comparison.most_seeds == 1
     return Table(
-        key=f"ranked-{contest.key.removeprefix('contest-')}",
-        title=f"{contest.title}: {uncapitalized(metric.title)}{', one seed' if single else ''}",
+        key=f"ranked-{comparison.key.removeprefix('comparison-')}",
+        title=f"{comparison.title}: {uncapitalized(metric.title)}{', one seed' if single else ''}",
         columns=tuple(compress(columns, kept)),
         rows=rows,
         notes=(
             *notes.sentences,
-            *([ONE_SEED] if single and contest.catalog.ranks else ()),
-            *_of_one_processor(contest),
+            *([ONE_SEED] if single and comparison.catalog.ranks else ()),
+            *_of_one_processor(comparison),
         ),
-        dimmed=tuple(line["selector"] in contest.red for line in lines),
+        dimmed=tuple(line["selector"] in comparison.red for line in lines),
     )
 
 
-def _of_one_processor(contest: Contest) -> list[str]:
+def _of_one_processor(comparison: Comparison) -> list[str]:
     """Say whose times are shown where cells ran on several processors."""
-    others = sorted({name for v in contest.variants for name in contest.elsewhere(v)})
+    others = sorted({name for v in comparison.variants for name in comparison.elsewhere(v)})
     if not others:
         return []
     here, there = (
         " and ".join(name or "an unknown processor" for name in names)
-        for names in ([contest.processor], others)
+        for names in ([comparison.processor], others)
     )
     return [
         f"Times of training are of the cells that ran on {here}; others ran on {there}. Scores are "
@@ -141,8 +143,8 @@ def _of_one_processor(contest: Contest) -> list[str]:
     ]
 
 
-def _columns(contest: Contest, where: str) -> tuple[Column, ...]:
-    metric = contest.catalog.metric(contest.metric)
+def _columns(comparison: Comparison, where: str) -> tuple[Column, ...]:
+    metric = comparison.catalog.metric(comparison.metric)
     timed = f"Median of rounds with 10% and 90% quantiles, {where}."
     seeds = "Mean over seeds with its 95% t interval."
     exact = f"Counted once, {where}; exact, so without interval."
@@ -172,42 +174,42 @@ def _columns(contest: Contest, where: str) -> tuple[Column, ...]:
 
 def _row(
     folder: RunFolder,
-    contest: Contest,
+    comparison: Comparison,
     line: dict[Any, Any],
     notes: Notes,
     kept: Sequence[bool],
 ) -> tuple[Entry, ...]:
     """Entries of the columns that are kept; the others leave no footnote."""
     variant = str(line["selector"])
-    why = why_no_score(folder, contest, variant)
-    if line["seeds"] == 1 < contest.most_seeds:
+    why = why_no_score(folder, comparison, variant)
+    if line["seeds"] == 1 < comparison.most_seeds:
         why = f"{why} {line['variant']} has one seed, so no interval is known.".strip()
-    if variant in contest.means and contest.means[variant].without_spread:
+    if variant in comparison.means and comparison.means[variant].without_spread:
         why = f"{why} {NO_SPREAD}".strip()
     if math.isnan(line["score"]):
         score = notes.hole(why or f"{line['variant']} has no score.")
     else:
         text = interval_text(line, "score")
-        best = variant in {leader.variant for leader in contest.leading}
+        best = variant in {leader.variant for leader in comparison.leading}
         note = notes.number(why) if why else 0
         score = Entry(text=text, sort=line["score"], note=note, best=best)
-    cells = contest.seeds(variant)
+    cells = comparison.seeds(variant)
     name = Entry(
         text=str(line["variant"]),
-        href=contest.catalog.url(variant),
+        href=comparison.catalog.url(variant),
         marks=tuple(mark for mark in str(line["marks"]).split(", ") if mark),
     )
     p_value = Entry(text=probability(line["p_adjusted"]), sort=_sort(line, "p_adjusted"))
     anchor = f"#{folder.by_id[cells[0]].anchor}"
     made: tuple[Callable[[], Entry], ...] = (
-        lambda: _rank_entry(contest, line, notes),
+        lambda: _rank_entry(comparison, line, notes),
         lambda: name,
         lambda: score,
-        lambda: _difference(contest, line, notes),
+        lambda: _difference(comparison, line, notes),
         lambda: p_value,
-        *(partial(_cost, folder, contest, line, cost, notes) for cost in COSTS),
-        lambda: _parameters(contest, line, notes),
-        lambda: _flops(folder, contest, line, notes),
+        *(partial(_cost, folder, comparison, line, cost, notes) for cost in COSTS),
+        lambda: _parameters(comparison, line, notes),
+        lambda: _flops(folder, comparison, line, notes),
         lambda: Entry(text=_counted(line["seeds"], cells), sort=line["seeds"], href=anchor),
     )
     return tuple(make() for make in compress(made, kept))
@@ -218,23 +220,23 @@ def _counted(scored: int, cells: Sequence[str]) -> str:
     return str(scored) if scored == len(cells) else f"{scored} of {len(cells)}"
 
 
-def _rank_entry(contest: Contest, line: dict[Any, Any], notes: Notes) -> Entry:
+def _rank_entry(comparison: Comparison, line: dict[Any, Any], notes: Notes) -> Entry:
     if not math.isnan(line["rank"]):
-        ranks = [ranked.rank for ranked in contest.ranking]
+        ranks = [ranked.rank for ranked in comparison.ranking]
         tie = "=" if ranks.count(int(line["rank"])) > 1 else ""
         return Entry(text=f"{int(line['rank'])}{tie}", sort=line["rank"])
-    if str(line["selector"]) in contest.red:
-        reasons = " ".join(contest.red[str(line["selector"])])
+    if str(line["selector"]) in comparison.red:
+        reasons = " ".join(comparison.red[str(line["selector"])])
         return notes.hole(f"{line['variant']} is not ranked, its certificate is red: {reasons}")
     return Entry(text=NO_VALUE, sort="")
 
 
-def _difference(contest: Contest, line: dict[Any, Any], notes: Notes) -> Entry:
-    if line["selector"] == contest.baseline:
+def _difference(comparison: Comparison, line: dict[Any, Any], notes: Notes) -> Entry:
+    if line["selector"] == comparison.baseline:
         return Entry(text="baseline", sort=0.0)
     if math.isnan(line["difference"]):
         return Entry(text=NO_VALUE, sort="")
-    found = contest.compared[str(line["selector"])].difference
+    found = comparison.compared[str(line["selector"])].difference
     note = notes.number(NO_SPREAD) if found is not None and found.without_spread else 0
     text = interval_text(line, "difference", signed=True)
     return Entry(text=text, sort=line["difference"], note=note)
@@ -242,7 +244,7 @@ def _difference(contest: Contest, line: dict[Any, Any], notes: Notes) -> Entry:
 
 def _cost(
     folder: RunFolder,
-    contest: Contest,
+    comparison: Comparison,
     line: dict[Any, Any],
     cost: tuple[str, float],
     notes: Notes,
@@ -255,40 +257,40 @@ def _cost(
         else:
             text = interval_text(line, name, unit)
         return Entry(text=text, sort=line[name])
-    return _cost_hole(folder, contest, line, notes, name)
+    return _cost_hole(folder, comparison, line, notes, name)
 
 
 def _cost_hole(
     folder: RunFolder,
-    contest: Contest,
+    comparison: Comparison,
     line: dict[Any, Any],
     notes: Notes,
     name: str,
 ) -> Entry:
     variant = str(line["selector"])
-    if name.startswith("train_") and variant not in contest.red:
-        why = why_no_score(folder, contest, variant)
-        if not why and contest.elsewhere(variant):
-            where = " and ".join(contest.elsewhere(variant))
-            why = f"{line['variant']} ran on {where}, the others on {contest.processor}."
+    if name.startswith("train_") and variant not in comparison.red:
+        why = why_no_score(folder, comparison, variant)
+        if not why and comparison.elsewhere(variant):
+            where = " and ".join(comparison.elsewhere(variant))
+            why = f"{line['variant']} ran on {where}, the others on {comparison.processor}."
         return notes.hole(why or f"{line['variant']}: its cells stored no {name}.")
-    return notes.hole(why_no_speed(folder, contest, variant))
+    return notes.hole(why_no_speed(folder, comparison, variant))
 
 
-def _parameters(contest: Contest, line: dict[Any, Any], notes: Notes) -> Entry:
+def _parameters(comparison: Comparison, line: dict[Any, Any], notes: Notes) -> Entry:
     count, ratio = line["parameters_count"], line["parameters_ratio"]
     if math.isnan(count):
         return notes.hole(f"{line['variant']}: its cells stored no parameters_count.")
-    same = line["selector"] == contest.catalog.baseline or math.isnan(ratio)
+    same = line["selector"] == comparison.catalog.baseline or math.isnan(ratio)
     text = scaled(count) if same else f"{scaled(count)} ({percent(ratio)})"
     return Entry(text=text, sort=count)
 
 
-def _flops(folder: RunFolder, contest: Contest, line: dict[Any, Any], notes: Notes) -> Entry:
+def _flops(folder: RunFolder, comparison: Comparison, line: dict[Any, Any], notes: Notes) -> Entry:
     name = "forward_flops_analytic_count"
     if not math.isnan(line[name]):
         return Entry(text=scaled(line[name]), sort=line[name])
-    return _cost_hole(folder, contest, line, notes, name)
+    return _cost_hole(folder, comparison, line, notes, name)
 
 
 def _sort(line: dict[Any, Any], name: str) -> float | str:

@@ -25,11 +25,11 @@ from reports.examples import attention_section, samples_section
 from reports.families import families_section
 from reports.folder import RunFolder, read_folder
 from reports.html import page
-from reports.instruments import instruments_section
 from reports.markdown import FIGURES, twin
 from reports.names import names_section
 from reports.numbers import counted
 from reports.overview import overview_section
+from reports.probes import probes_section
 from reports.ranked import ranked_sections
 from reports.speed import speed_section
 from reports.steps import steps_section
@@ -103,7 +103,7 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         speed_section(folder, legend),
         steps_section(folder),
         attention_section(folder, legend, publish=publish),
-        instruments_section(folder),
+        probes_section(folder),
         ablation_section(folder),
         study_section(folder, legend),
         certificates_section(folder),
@@ -156,7 +156,7 @@ def _facts(folder: RunFolder) -> tuple[tuple[str, str], ...]:
 
 def _seeds(folder: RunFolder) -> str:
     """How many seeds, and in how many comparisons it is fewer."""
-    counts = [contest.most_seeds for contest in folder.contests]
+    counts = [comparison.most_seeds for comparison in folder.comparisons]
     seeds = {outcome.cell.seed for outcome in folder.of_kind("quality")}
     few = sum(count < len(seeds) for count in counts)
     return f"{len(seeds)}, fewer in {few} of {len(counts)} comparisons" if few else str(len(seeds))

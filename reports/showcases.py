@@ -108,20 +108,20 @@ def showcases(folder: RunFolder) -> dict[str, Showcase]:
 
 def _order(folder: RunFolder, task: str, found: Iterable[str]) -> list[str]:
     """The best first; a control of the bottom has its place among those shown."""
-    mine = [contest for contest in folder.contests if contest.task == task]
-    ranked = [line.variant for contest in mine for line in contest.ranking]
+    mine = [comparison for comparison in folder.comparisons if comparison.task == task]
+    ranked = [line.variant for comparison in mine for line in comparison.ranking]
     names = [name for name in dict.fromkeys((*ranked, *sorted(found))) if name in found]
-    floors = [name for name in names if folder.catalog.flag(name, "floor")][:1]
+    floors = [name for name in names if folder.catalog.flag(name, "uniform_baseline")][:1]
     rest = [name for name in names if name not in floors]
     return [*rest[: MOST_VARIANTS - len(floors)], *floors]
 
 
 def _score(folder: RunFolder, outcome: Outcome) -> str:
     """Metric and value of the network that an artifact is of."""
-    for contest in folder.contests:
-        if outcome.record.id in contest.seeds(outcome.cell.variant):
-            value = contest.scores.get(outcome.cell.variant, {}).get(outcome.cell.seed)
-            title = uncapitalized(folder.catalog.metric(contest.metric).title)
+    for comparison in folder.comparisons:
+        if outcome.record.id in comparison.seeds(outcome.cell.variant):
+            value = comparison.scores.get(outcome.cell.variant, {}).get(outcome.cell.seed)
+            title = uncapitalized(folder.catalog.metric(comparison.metric).title)
             return "" if value is None else f"{title} {plain(value)}"
     return ""
 

@@ -18,7 +18,7 @@ HOW_TO_READ = (
     "or SLOW only if the whole interval lies outside both 1% and twice the A/A noise; SAME means "
     "shown to lie within 2%; everything else is AMBIGUOUS. The exponent k is that of "
     "cost = c · lengthᵏ, fitted to the medians. Attention is timed beneath its heads, so variants "
-    "that differ only above it (wiring, output, loss) run the same code and share their times."
+    "that differ only above it (decoder, output, loss) run the same code and share their times."
 )
 
 

@@ -12,7 +12,7 @@ from bench.api.selector import parse
 from reports.ablation import ablation_table
 from reports.blocks import NO_VALUE, Block, Bullets, Column, Entry, Section, Table, Text, clean
 from reports.catalog import Catalog
-from reports.contests import Contest
+from reports.comparisons import Comparison
 from reports.figures import Legend, Line, Panel, panels
 from reports.folder import Outcome, RunFolder
 from reports.notes import NO_SPREAD, Notes, why_no_score
@@ -31,20 +31,23 @@ def ablation_section(folder: RunFolder) -> Section | None:
             "base on the same seeds, with a 95% t interval; p is Holm-adjusted over the lines."
         )
     ]
-    for at, (_, group) in enumerate(table.groupby(["contest", "base"], sort=True), start=1):
+    for at, (_, group) in enumerate(table.groupby(["comparison", "base"], sort=True), start=1):
         blocks.append(_ablation(folder, f"ablation-{at}", group))
     return Section(key="ablation", title="Ablations", blocks=tuple(blocks))
 
 
 def _ablation(folder: RunFolder, key: str, group: pd.DataFrame) -> Table:
     lines = [dict(line) for line in group.to_dict("records")]
-    contest = next(c for c in folder.contests if c.key == lines[0]["contest"])
-    metric = contest.catalog.metric(contest.metric)
+    comparison = next(c for c in folder.comparisons if c.key == lines[0]["comparison"])
+    metric = comparison.catalog.metric(comparison.metric)
     notes = Notes()
-    rows = [_ablation_row(folder, contest, line, notes, red=lines[0]["red"]) for line in lines]
+    rows = [_ablation_row(folder, comparison, line, notes, red=lines[0]["red"]) for line in lines]
     return Table(
         key=key,
-        title=f"{contest.title}: {contest.catalog.label(str(lines[0]['base']))}, one axis changed",
+        title=(
+            f"{comparison.title}: one axis of "
+            f"{comparison.catalog.label(str(lines[0]['base']))} changed"
+        ),
         columns=(
             Column(title="Axis"),
             Column(title="Value"),
@@ -60,14 +63,14 @@ def _ablation(folder: RunFolder, key: str, group: pd.DataFrame) -> Table:
 
 
 def _ablation_row(
-    folder: RunFolder, contest: Contest, line: dict[Any, Any], notes: Notes, *, red: bool
+    folder: RunFolder, comparison: Comparison, line: dict[Any, Any], notes: Notes, *, red: bool
 ) -> tuple[Entry, ...]:
     variant, empty = str(line["variant"]), Entry(text=NO_VALUE, sort="")
-    name = contest.catalog.label(variant)
+    name = comparison.catalog.label(variant)
     if math.isnan(line["score"]):
-        score = notes.hole(why_no_score(folder, contest, variant))
+        score = notes.hole(why_no_score(folder, comparison, variant))
     else:
-        note = notes.number(NO_SPREAD) if contest.means[variant].without_spread else 0
+        note = notes.number(NO_SPREAD) if comparison.means[variant].without_spread else 0
         score = Entry(text=interval_text(line, "score"), sort=line["score"], note=note)
     difference = p = empty
     if not (math.isnan(line["difference"]) or line["red"] or red):

@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from reports.blocks import NO_VALUE, clean
 from reports.catalog import Catalog, certificate_of, red_reasons
-from reports.contests import NOTHING, Contest, contests
+from reports.comparisons import NOTHING, Comparison, comparisons
 from reports.numbers import Seen, scaled, with_interval
 from results.frame import growth_exponents, speed_summary
 from results.statistics import Interval
@@ -26,14 +26,14 @@ MARKS = {
     "control": "there to be beaten, and no mechanism to choose",
     "red certificate": "a conformance check fails, so it is not ranked",
     "not certified": "no conformance check of it is stored with this run",
-    "wiring differs": "the variant brings a wiring or an encoder of its own, as its paper does",
+    "decoder differs": "the variant brings a decoder or an encoder of its own, as its paper does",
     "search differs": "the variant brings a search of its own, so outputs are found otherwise",
     "other backbone": "another network around it than the baseline's",
     "other protocol": "trained otherwise than the baseline",
     "fewer seeds": "2 of 3 seeds: the mean is of those that have a score",
     "not above": (
-        "not above {floor} in 2 of 3 seeds: these seeds are no better on validation than the mean "
-        "of {floor}, which does not look, and have failed to learn; their scores are in the mean"
+        "not above {uniform_baseline} in 2 of 3 seeds: no better in validation than its mean, so these "
+        "seeds have failed to learn; their scores are in the mean"
     ),
     "not told from the best": "on a later rank, and still not told from the first line",
 }
@@ -61,7 +61,7 @@ def ranked_table(
         speed: `results.frame.speed_summary` of the frame, if the caller has it.
 
     Returns:
-        One line per contest and variant, best first, unranked ones last. For each quantity
+        One line per comparison and variant, best first, unranked ones last. For each quantity
         there are three columns: `score`, `score_low`, `score_high` and so on; bounds are 95% t
         intervals over seeds, and the 10% and 90% quantiles of rounds for `decode_step_time_ms`.
         `score` and `difference` have the extremes of their seeds, too, in `score_min`, `score_max`
@@ -69,42 +69,44 @@ def ranked_table(
 
     """
     known = Catalog.of(catalog)
-    found = contests(frame, known, certificates)
+    found = comparisons(frame, known, certificates)
     costs = costs_at_one_length(speed_summary(frame) if speed is None else speed, known.baseline)
-    lines = [line for contest in found for line in _contest_lines(contest, costs, certificates)]
+    lines = [
+        line for comparison in found for line in _comparison_lines(comparison, costs, certificates)
+    ]
     return pd.DataFrame(lines)
 
 
-def _contest_lines(
-    contest: Contest, costs: Costs, certificates: Certificates
+def _comparison_lines(
+    comparison: Comparison, costs: Costs, certificates: Certificates
 ) -> list[dict[str, object]]:
-    means, ranked, base = contest.means, contest.compared, contest.catalog.baseline
-    ranks = contest.catalog.ranks and contest.most_seeds > 1
+    means, ranked, base = comparison.means, comparison.compared, comparison.catalog.baseline
+    ranks = comparison.catalog.ranks and comparison.most_seeds > 1
     lines: list[dict[str, Any]] = []
-    for variant in contest.variants:
+    for variant in comparison.variants:
         line = ranked.get(variant)
         difference = line.difference if line else None
         lines.append(
             {
-                "contest": contest.key,
-                "task": contest.title,
+                "comparison": comparison.key,
+                "task": comparison.title,
                 "rank": float(line.rank) if line and ranks else math.nan,
-                "variant": contest.catalog.label(variant),
+                "variant": comparison.catalog.label(variant),
                 "selector": variant,
-                "marks": ", ".join(marks(contest, variant, certificates)),
-                "metric": contest.metric,
-                "unit": contest.catalog.metric(contest.metric).unit,
+                "marks": ", ".join(marks(comparison, variant, certificates)),
+                "metric": comparison.metric,
+                "unit": comparison.catalog.metric(comparison.metric).unit,
                 "told_from_best": line.told_from_best if line and ranks else None,
                 **bounds("score", means.get(variant, NOTHING)),
-                **seen("score", contest.scores.get(variant, {}).values()),
+                **seen("score", comparison.scores.get(variant, {}).values()),
                 "seeds": means.get(variant, NOTHING).count,
                 **bounds("difference", difference or NOTHING),
-                **seen("difference", contest.differences(variant, contest.baseline)),
+                **seen("difference", comparison.differences(variant, comparison.baseline)),
                 "p_adjusted": line.p_adjusted if line and ranks else math.nan,
-                **_costs(contest, variant, costs, base),
+                **_costs(comparison, variant, costs, base),
             }
         )
-    side = 1.0 if contest.better == "lower" else -1.0
+    side = 1.0 if comparison.better == "lower" else -1.0
     places = {variant: place for place, variant in enumerate(ranked)}
 
     def order(line: dict[str, Any]) -> tuple[bool, bool, float, int]:
@@ -115,30 +117,30 @@ def _contest_lines(
     return sorted(lines, key=order)
 
 
-def _costs(contest: Contest, variant: str, costs: Costs, base: str) -> dict[str, float | int]:
+def _costs(comparison: Comparison, variant: str, costs: Costs, base: str) -> dict[str, float | int]:
     found: dict[str, float | int] = {}
-    hidden = variant in contest.red
+    hidden = variant in comparison.red
     timed_seeds = 0
     for metric in TRAINED:
-        mean = NOTHING if hidden else contest.trained(variant, metric)
+        mean = NOTHING if hidden else comparison.trained(variant, metric)
         timed_seeds = max(timed_seeds, mean.count)
         if mean.count < LEAST_TIMES:
             mean = replace(mean, low=-math.inf, high=math.inf)
         found |= bounds(metric, mean)
     found["timed_seeds"] = timed_seeds
     for metric in TIMED:
-        low_high = NOTHING if hidden else timed(contest, variant, metric, costs)
+        low_high = NOTHING if hidden else timed(comparison, variant, metric, costs)
         found |= bounds(metric, low_high)
-    count = contest.trained(variant, "parameters_count").estimate
+    count = comparison.trained(variant, "parameters_count").estimate
     found["parameters_count"] = count
-    reference = contest.trained(base, "parameters_count").estimate
+    reference = comparison.trained(base, "parameters_count").estimate
     found["parameters_ratio"] = count / reference if reference else math.nan
     return found
 
 
-def timed(contest: Contest, variant: str, metric: str, costs: Costs) -> Interval:
+def timed(comparison: Comparison, variant: str, metric: str, costs: Costs) -> Interval:
     """Median of rounds between its quantiles; a count has neither spread nor bounds."""
-    found = costs.get((*contest.place, variant, metric))
+    found = costs.get((*comparison.place, variant, metric))
     return NOTHING if found is None else found[0]
 
 
@@ -170,53 +172,55 @@ def _quantiles(line: Mapping[Any, Any]) -> Interval:
     return Interval(estimate=value, low=float(line["q10"]), high=float(line["q90"]), count=rounds)
 
 
-def marks(contest: Contest, variant: str, certificates: Certificates) -> list[str]:
+def marks(comparison: Comparison, variant: str, certificates: Certificates) -> list[str]:
     """Short labels that a reader must see beside the name."""
-    return [text for text, _ in _marks(contest, variant, certificates)]
+    return [text for text, _ in _marks(comparison, variant, certificates)]
 
 
-def legend_of_marks(found: Iterable[Contest], certificates: Certificates) -> str:
+def legend_of_marks(found: Iterable[Comparison], certificates: Certificates) -> str:
     """What the marks of some tables mean, those alone that stand there; empty without any."""
     used: dict[str, str] = {}
-    for contest in found:
-        floor = contest.catalog.label(contest.floor or "")
-        for variant in contest.variants:
-            for text, kind in _marks(contest, variant, certificates):
-                meaning = MARKS[kind].format(floor=floor)
+    for comparison in found:
+        uniform_baseline = comparison.catalog.label(comparison.uniform_baseline or "")
+        for variant in comparison.variants:
+            for text, kind in _marks(comparison, variant, certificates):
+                meaning = MARKS[kind].format(uniform_baseline=uniform_baseline)
                 used[kind] = (
                     meaning if kind in ("fewer seeds", "not above") else f"{text}: {meaning}"
                 )
     return f"{'; '.join(used[kind] for kind in MARKS if kind in used)}." if used else ""
 
 
-def _marks(contest: Contest, variant: str, certificates: Certificates) -> list[tuple[str, str]]:
+def _marks(
+    comparison: Comparison, variant: str, certificates: Certificates
+) -> list[tuple[str, str]]:
     """Texts beside a name, each with its key in `MARKS`."""
-    catalog, base = contest.catalog, contest.catalog.baseline
+    catalog, base = comparison.catalog, comparison.catalog.baseline
     unknown = bool(certificates) and certificate_of(certificates, variant) is None
     flags = {
         "baseline": variant == base,
         "control": catalog.flag(variant, "control"),
-        "red certificate": variant in contest.red,
+        "red certificate": variant in comparison.red,
         "not certified": unknown,
-        "wiring differs": catalog.flag(variant, "wiring_differs"),
+        "decoder differs": catalog.flag(variant, "decoder_differs"),
         "search differs": catalog.flag(variant, "search_differs"),
         **{
-            f"other {column}": base in contest.variants
-            and contest.setting(variant, column) != contest.setting(base, column)
+            f"other {column}": base in comparison.variants
+            and comparison.setting(variant, column) != comparison.setting(base, column)
             for column in ("backbone", "protocol")
         },
     }
-    if flags["wiring differs"] or flags["search differs"]:
+    if flags["decoder differs"] or flags["search differs"]:
         flags["other backbone"] = False
     found = [(text, text) for text, holds in flags.items() if holds]
-    scored, most = len(contest.scores.get(variant, ())), contest.most_seeds
+    scored, most = len(comparison.scores.get(variant, ())), comparison.most_seeds
     if 0 < scored < most:
         found.append((f"{scored} of {most} seeds", "fewer seeds"))
-    lost, seeds = contest.lost_seeds(variant)
+    lost, seeds = comparison.lost_seeds(variant)
     if lost > 0 and not catalog.flag(variant, "control"):
-        floor = catalog.label(contest.floor or "")
-        found.append((f"not above {floor} in {lost} of {seeds} seeds", "not above"))
-    line = contest.compared.get(variant) if catalog.ranks and most > 1 else None
+        uniform_baseline = catalog.label(comparison.uniform_baseline or "")
+        found.append((f"not above {uniform_baseline} in {lost} of {seeds} seeds", "not above"))
+    line = comparison.compared.get(variant) if catalog.ranks and most > 1 else None
     if line is not None and line.rank > 1 and not line.told_from_best:
         found.append(("not told from the best", "not told from the best"))
     return found

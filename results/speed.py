@@ -26,7 +26,7 @@ SETTING = [
 ]
 """Columns that agree between the seeds of one setting."""
 
-REFERENCE, SHAM = "reference_", "sham_"
+REFERENCE, AA_CONTROL = "reference_", "aa_control_"
 
 _GROUP = [*SETTING, "shape", "length", "metric"]
 _SUMMARY = ["median", "q10", "q90", "rounds", "processes"]
@@ -55,7 +55,7 @@ def speed_summary(frame: pd.DataFrame) -> pd.DataFrame:
         `verdict`: FAST, SLOW, SAME or AMBIGUOUS for times; empty for all else.
     """
     rows = frame[(frame["kind"] == "speed") & (frame["status"] == "ok") & (frame["metric"] != "")]
-    joined = _beside(_beside(_own(rows), rows, REFERENCE), rows, SHAM)
+    joined = _beside(_beside(_own(rows), rows, REFERENCE), rows, AA_CONTROL)
     joined = joined.assign(shape=joined["task"].map(shape_of)).rename(columns={"x": "length"})
     lines = [
         {**dict(zip(_GROUP, key, strict=True)), **_summarize(group)}
@@ -105,7 +105,7 @@ def shape_of(task: str) -> str:
 
 
 def _own(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[~rows["metric"].str.startswith((REFERENCE, SHAM))]
+    return rows[~rows["metric"].str.startswith((REFERENCE, AA_CONTROL))]
 
 
 def _beside(own: pd.DataFrame, rows: pd.DataFrame, prefix: str) -> pd.DataFrame:
@@ -117,11 +117,13 @@ def _beside(own: pd.DataFrame, rows: pd.DataFrame, prefix: str) -> pd.DataFrame:
 
 
 def _summarize(group: pd.DataFrame) -> dict[str, object]:
-    value, reference, sham = (_floats(group[name]) for name in ("value", REFERENCE, SHAM))
+    value, reference, aa_control = (
+        _floats(group[name]) for name in ("value", REFERENCE, AA_CONTROL)
+    )
     cells = group["cell"].to_numpy()
     logs = _unit_logs(value, reference, cells)
     bounds = exp_interval(t_interval(logs, scale=1.0))
-    noise = exp_interval(t_interval(_unit_logs(sham, reference, cells), scale=1.0))
+    noise = exp_interval(t_interval(_unit_logs(aa_control, reference, cells), scale=1.0))
     aa_half_width = max(abs(noise.low - 1), abs(noise.high - 1))
     timed = str(group["metric"].iloc[0]).endswith("_time_ms") and bool(len(logs))
     return {

@@ -101,8 +101,8 @@ def test_quotations_are_short():
 def test_every_listed_variant_is_named_by_a_source_or_among_those_that_are_not():
     named = {parse(name).name for row in ROWS for name in quoted(row[1])}
     controls = set(quoted(TEXT.partition("\nControls (")[2].partition(")")[0]))
-    listed = registry.variant_entries()
-    assert controls == {name for name, entry in listed.items() if entry.control}
+    listed = registry.listed_variants()
+    assert controls == {name for name, registered in listed.items() if registered.control}
     assert not set(listed) - controls - named
 
 
@@ -122,4 +122,4 @@ def test_nothing_is_pending():
     ],
 )
 def test_dates_that_a_source_gets_wrong_are_right_here(axis, name, text):
-    assert registry.entry(axis, name).citation.text == text
+    assert registry.find(axis, name).citation.text == text

@@ -10,10 +10,10 @@ import pytest
 
 from bench.api import registry
 from bench.api.resolve import resolve
-from bench.catalog import variant_facts
-from bench.certify import certify
-from bench.plan import tasks_by_family
-from bench.task_pages import NEEDS_DATA, _made, facts_of, tasks_page
+from bench.cli.task_pages import NEEDS_DATA, _made, facts_of, tasks_page
+from bench.conformance import certify
+from bench.running.catalog import variant_facts
+from bench.running.plan import tasks_by_family
 from reports.markdown import code_span, escape
 
 ROOT = Path(__file__).parents[1]
@@ -37,14 +37,14 @@ def test_the_variant_of_the_contributing_guide_gets_a_green_certificate(tmp_path
     (code,) = blocks("CONTRIBUTING.md", "python")
     path = tmp_path / "sliding_window_guide.py"
     path.write_text(code, encoding="utf-8")
-    before = dict(registry.entries("pattern"))
+    before = dict(registry.registrations("pattern"))
     registry.load_plugin(path)
     try:
         found = certify("sliding_window")
         assert found.green(), (found.failed, found.missing())
         assert "causality" in found.passed
     finally:
-        for name in set(registry.entries("pattern")) - set(before):
+        for name in set(registry.registrations("pattern")) - set(before):
             registry._ENTRIES["pattern"].pop(name)
 
 
@@ -58,7 +58,7 @@ def test_every_make_target_in_the_readme_exists():
 @pytest.mark.parametrize("kind", ["variant", "task"])
 def test_the_tables_of_the_readme_list_what_is_registered(kind):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    found = registry.variant_entries() if kind == "variant" else registry.entries("task")
+    found = registry.listed_variants() if kind == "variant" else registry.registrations("task")
     missing = [name for name in found if f"`{name}`" not in text]
     assert not missing
 
@@ -78,7 +78,9 @@ def _committed_tasks():
 def test_the_page_of_tasks_lists_every_task_once_by_family():
     text = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
     names = re.findall(r"^### `(.+)`$", text, flags=re.MULTILINE)
-    assert names == [entry.name for entries in tasks_by_family().values() for entry in entries]
+    assert names == [
+        registered.name for entries in tasks_by_family().values() for registered in entries
+    ]
     heads = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
     assert heads == [name[:1].upper() + name[1:] for name in tasks_by_family()]
 
@@ -86,11 +88,11 @@ def test_the_page_of_tasks_lists_every_task_once_by_family():
 def test_the_page_of_tasks_says_what_the_code_says():
     committed = _committed_tasks()
     wrong = [
-        entry.name
+        registered.name
         for entries in tasks_by_family().values()
-        for entry in entries
-        if [line for line in committed[entry.name] if not line.startswith(NEEDS_DATA)]
-        != facts_of(entry)
+        for registered in entries
+        if [line for line in committed[registered.name] if not line.startswith(NEEDS_DATA)]
+        != facts_of(registered)
     ]
     assert not wrong, "run `make tasks-doc`"
 
@@ -111,7 +113,7 @@ def test_what_the_page_of_tasks_takes_from_data_is_what_they_hold():
 def test_examples_are_shown_of_numbers_and_of_data_that_are_not_here(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path))
     shown = {
-        name: [line for line in _made(registry.entry("task", name), tmp_path) if "Example" in line]
+        name: [line for line in _made(registry.find("task", name), tmp_path) if "Example" in line]
         for name in ("adding", "stsb", "translation")
     }
     assert re.fullmatch(r"\*\*Example\.\*\* `-?0\.\d+, -?0\.\d+` → `0\.\d+`", *shown["adding"])
@@ -128,7 +130,7 @@ def mirror():
 def test_only_the_page_of_tasks_is_shown_as_markdown():
     from click.testing import CliRunner
 
-    from bench.cli import cli
+    from bench.cli.main import cli
 
     done = CliRunner().invoke(cli, ["show", "scaled_dot", "--markdown"])
     assert done.exit_code == 2
@@ -145,14 +147,14 @@ def _handbook():
 
 
 def test_the_handbook_lists_exactly_the_variants():
-    assert sorted(_handbook()) == sorted(registry.variant_entries())
+    assert sorted(_handbook()) == sorted(registry.listed_variants())
 
 
 @pytest.mark.parametrize("key", ["title", "formula", "paper", "where", "made_of", "deviations"])
 def test_the_handbook_says_what_the_code_says(key):
     entries = _handbook()
     wrong = []
-    for name in registry.variant_entries():
+    for name in registry.listed_variants():
         said = str(variant_facts(resolve(name), name)[key])
         written = code_span(said) if key in ("formula", "made_of") else escape(said)
         if said and written not in entries[name]:
@@ -162,8 +164,10 @@ def test_the_handbook_says_what_the_code_says(key):
 
 def test_every_picture_of_the_handbook_is_there_and_used():
     linked = {
-        link for entry in _handbook().values() for link in re.findall(r"\((weights/[^)]+)\)", entry)
+        link
+        for registered in _handbook().values()
+        for link in re.findall(r"\((weights/[^)]+)\)", registered)
     }
     drawn = {f"weights/{path.name}" for path in (HANDBOOK.parent / "weights").iterdir()}
     assert linked == drawn
-    assert len(linked) > len(registry.variant_entries()) / 2
+    assert len(linked) > len(registry.listed_variants()) / 2

@@ -7,7 +7,7 @@ asked for doubled:
     tanh(q + k) = 1 - 2 K / (K + Q),        K = exp(-2k), Q = exp(2q): nothing but a sum and a
                                             quotient is left for a pair of query and key
 
-The constants add up to the sum of v, which softmax would cancel and other alignments would not, so
+The constants add up to the sum of v, which softmax would cancel and other normalizers would not, so
 it stays. Nothing as wide as queries x keys x units is ever whole in memory: both forms work on
 blocks that fit the cache, and their backward passes compute the blocks again.
 

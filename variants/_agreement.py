@@ -1,4 +1,4 @@
-"""Two alignments of one pair of sentences, brought to one orientation."""
+"""Two normalizers of one pair of sentences, brought to one orientation."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""The best key of a row, as hard alignments read it."""
+"""The best key of a row, as hard normalizers read it."""
 
 import torch
 from jaxtyping import Float

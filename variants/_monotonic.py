@@ -1,6 +1,6 @@
 """Monotonic walks over keys: the hard one, the expected one in several ways, and what is read.
 
-With stop probabilities p and the alignment a' of the query before, q_s = (1 - p_{s-1}) q_{s-1} +
+With stop probabilities p and the normalizer a' of the query before, q_s = (1 - p_{s-1}) q_{s-1} +
 a'_s and a_s = p_s q_s (Raffel et al., 2017, section 2.3). Every way is sequential in the queries.
 """
 
@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from bench.api import registry
 from bench.api.call import Call, Dims, QueryShape
-from bench.api.component import Aligned, Alignment, OneQuery, Score
+from bench.api.component import Normalized, Normalizer, OneQuery, Score
 from bench.api.config import Config, FloatRange, OfAxis
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.selector import Selector
@@ -31,11 +31,11 @@ FEW_QUERIES = 5
 
 
 def expected_alignment(stop: Weights, previous: Previous, computation: Computation) -> Weights:
-    """Expected alignment of every query.
+    """Expected normalizer of every query.
 
     Args:
         stop: Probability of stopping at a key once there; 0 at keys that may not be read.
-        previous: Alignment of the query before the first one.
+        previous: Normalizer of the query before the first one.
         computation: `wavefront` takes L + S rounds, `doubling` log2(S) rounds a query, `pairwise`
             O(S^2) memory and time a query, `recursive` S rounds a query; all are exact. `auto` is
             `doubling` for few queries, else `wavefront`. `parallel` is the published closed form,
@@ -139,7 +139,7 @@ class MonotonicConfig(Config):
     noise: Annotated[float, FloatRange(0.0, 4.0)] = 1.0
     """Standard deviation of the noise on the energy in training (logits)."""
     computation: Computation = "auto"
-    """Code of the expected alignment; all are exact but `parallel`, which is not certified."""
+    """Code of the expected normalizer; all are exact but `parallel`, which is not certified."""
     end: Literal["nothing", "last"] = "nothing"
     """What a walk that runs off the end reads: the zero vector, or as if it stopped at the last
     key (mass preservation)."""
@@ -150,7 +150,7 @@ class MonotonicConfig(Config):
             raise InvalidConfig(f"monotonic walk: noise must be at least 0, got {self.noise}.")
 
 
-class MonotonicAlignment(Alignment):
+class MonotonicNormalizer(Normalizer):
     """Walks on from where the last query stopped; p = sigmoid(e + r). Subclasses say what is read.
 
     A subclass that reads more than the key of the stop overrides `spread` and its oracle.
@@ -159,7 +159,7 @@ class MonotonicAlignment(Alignment):
     stream_name: ClassVar[str]
     """Stream of noise: the energy of a query and a key."""
     gives = frozenset({"stream", "delays"})
-    cannot: ClassVar[dict[str, str]] = {
+    unsupported: ClassVar[dict[str, str]] = {
         "causal": "a monotonic walk needs the whole source before it, not keys that keep arriving.",
         "self": "a monotonic walk orders queries along another sequence, not along their own.",
         "pool": "a single query has nothing to be monotonic with.",
@@ -185,7 +185,9 @@ class MonotonicAlignment(Alignment):
         """Sigmoid of energy and offset."""
         return torch.sigmoid(energy + self.offset)
 
-    def align(self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call) -> Aligned:
+    def normalize(
+        self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call
+    ) -> Normalized:
         """Walk, then read; keys that may not be read never stop the walk."""
         rows, heads, _, num_keys = energy.shape
         if call.read == "train" and self.walk.noise:
@@ -204,7 +206,7 @@ class MonotonicAlignment(Alignment):
         if self.stays_at_end:
             lost = (1 - stops.sum(-1, keepdim=True)).clamp(min=0)
             stops = stops + lost * last_allowed(stops, allowed)
-        return Aligned(self.spread(stops, allowed, call), after, terms)
+        return Normalized(self.spread(stops, allowed, call), after, terms)
 
     def spread(self, stops: Weights, allowed: Allowed | None, call: Call) -> Weights:
         """Weights of the keys that are read when a walk stops with these probabilities."""
@@ -312,7 +314,7 @@ class ChunkConfig(MonotonicConfig):
     """Score of the keys before the stop, against each other; a second one, with its own weights."""
 
 
-class ChunkAlignment(MonotonicAlignment):
+class ChunkNormalizer(MonotonicNormalizer):
     """Reads the key of the stop and `lookback` keys before it by a softmax of a second score."""
 
     def __init__(self, config: ChunkConfig, dims: Dims) -> None:

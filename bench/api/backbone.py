@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from bench.api.capabilities import Capability
 from bench.api.config import Config
 from bench.api.errors import Refused
-from bench.api.facts import Fact
 from bench.api.output import Output, OutputSizes
 from bench.api.task import Batch, Sizes
-from bench.api.trace import Claiming, Mode, Trace
+from bench.api.trace import HasCapabilities, Mode, Trace
 from bench.api.variant import Slot
 
 
@@ -44,10 +44,10 @@ class BackboneParts:
     """`Output.feed_width` of the output, before it can be made."""
     slot: str = ""
     """Which slot holds the variant; empty for the backbone's main one."""
-    facts: frozenset[Fact] = field(default_factory=frozenset)
+    capabilities: frozenset[Capability] = field(default_factory=frozenset)
 
 
-class Backbone(Claiming):
+class Backbone(HasCapabilities):
     """A whole network; `forward` runs it under teacher forcing, `generate` decodes."""
 
     slots: ClassVar[tuple[str, ...]]
@@ -55,15 +55,15 @@ class Backbone(Claiming):
     reads_frames: ClassVar[bool] = False
     """Whether sources, or decoder inputs, may be frames instead of words."""
     gives_numbers: ClassVar[bool] = False
-    """Whether its readout may be read as numbers, because nothing that it says is fed back."""
+    """Whether its output layer may be read as numbers, because nothing that it says is fed back."""
     output: Output
 
     def __init__(self, config: Config, parts: BackboneParts) -> None:
         super().__init__()
 
     @classmethod
-    def given(cls, config: Any) -> frozenset[Fact]:
-        """Facts that this backbone gives under these options."""
+    def given(cls, config: Any) -> frozenset[Capability]:
+        """Capabilities that this backbone gives under these options."""
         return cls.gives
 
     @abstractmethod
@@ -93,7 +93,7 @@ class Backbone(Claiming):
     def aligns(self, batch: Batch) -> bool:
         """Whether weights say where a target looks: over the source, or over itself if it is alone.
 
-        A self-attention slot beside a source has weights over its own sequence, no alignment.
+        A self-attention slot beside a source has weights over its own sequence, no normalizer.
         """
         regimes = {slot.heads.dims.regime for slot in self.variant_slots()}
         return not batch.sources or not regimes & {"causal", "self"}

@@ -44,7 +44,7 @@ class Dims(NamedTuple):
     source_vocab: int = 0
     """Ids a source token can take; 0 where there are no tokens."""
     num_features: int = 0
-    """F, per-key features that feedback and position components hand to the score."""
+    """F, per-key features that history and position components hand to the score."""
     word_width: int = 0
     """Width of the embedded word that comes with a query; 0 where none does."""
 
@@ -60,7 +60,7 @@ class QueryShape(NamedTuple):
 
 
 Edit = Callable[[Weights, "Call"], Weights]
-"""What an instrument does to the weights before they are used: erase, permute, replace."""
+"""What an probe does to the weights before they are used: erase, permute, replace."""
 
 
 @dataclass
@@ -135,4 +135,4 @@ class Attended(NamedTuple):
     weights: Weights | None
     state: State
     terms: dict[str, Float[Tensor, "B L"]]
-    """Facts per query (`log_prob`, `entropy`, `touched`, `expected_delay`); never losses."""
+    """Capabilities per query (`log_prob`, `entropy`, `touched`, `expected_delay`); never losses."""

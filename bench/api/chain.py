@@ -1,7 +1,7 @@
-"""Components put together: rotate, window, features, energy, align, gain, read, update.
+"""Components put together: rotate, mask, energy, normalize, post-softmax weight, read, update.
 
-The chain knows axes, not components. Three grades of sequence: without feedback all queries go
-through at once; an alignment may scan over queries by itself; feedback makes the chain step.
+The chain knows axes, not components. Three grades of sequence: without history all queries go
+through at once; an normalizer may scan over queries by itself; history makes the chain step.
 """
 
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from torch.nn import functional
 
 from bench.api.call import Call, Dims, MixResult, QueryShape, Read
 from bench.api.component import (
-    Aggregate,
-    Alignment,
-    Feedback,
-    Pattern,
+    History,
+    Mask,
+    Normalizer,
     Position,
+    Readout,
     Score,
     expand_heads,
 )
@@ -47,37 +47,37 @@ class Chain(Variant):
         dims: Dims,
         *,
         score: Score,
-        pattern: Pattern,
-        alignment: Alignment,
-        aggregate: Aggregate,
+        mask: Mask,
+        normalizer: Normalizer,
+        readout: Readout,
         positions: tuple[Position, ...] = (),
-        feedbacks: tuple[Feedback, ...] = (),
+        histories: tuple[History, ...] = (),
         impl: Impl = "auto",
     ) -> None:
         super().__init__(dims, impl)
         self.score = score
-        self.pattern = pattern
-        self.alignment = alignment
-        self.aggregate = aggregate
+        self.mask = mask
+        self.normalizer = normalizer
+        self.readout = readout
         self.positions = positions
-        self.feedbacks = feedbacks
+        self.histories = histories
         # a module list registers the parameters; the tuples above keep the types
-        self.stacked = nn.ModuleList((*positions, *feedbacks))
+        self.stacked = nn.ModuleList((*positions, *histories))
         for index, position in enumerate(positions):
             position.branch = f"position{index}"
-        for index, feedback in enumerate(feedbacks):
-            feedback.branch = f"feedback{index}"
-        self.steps = any(feedback.feeds_back for feedback in feedbacks)
-        self.default_read: Read = alignment.default_read
-        # in the order in which the alignment names them, and what only the aggregate has behind
-        self.reads: tuple[Read, ...] = tuple(dict.fromkeys(alignment.reads + aggregate.reads))
-        self._has_features = bool(feedbacks) or any(p.gives_features for p in positions)
-        plain = alignment.softmax_temperature is not None and not self._has_features
+        for index, history in enumerate(histories):
+            history.branch = f"history{index}"
+        self.steps = any(history.feeds_back for history in histories)
+        self.default_read: Read = normalizer.default_read
+        # in the order in which the normalizer names them, and what only the readout has behind
+        self.reads: tuple[Read, ...] = tuple(dict.fromkeys(normalizer.reads + readout.reads))
+        self._has_features = bool(histories) or any(p.gives_features for p in positions)
+        plain = normalizer.softmax_temperature is not None and not self._has_features
         # fused attention is open only where nothing looks at single weights
         self._fusable = (
             plain
-            and "weighted_sum" in aggregate.gives
-            and pattern.kind == "full"
+            and "weighted_sum" in readout.gives
+            and mask.kind == "full"
             and not any(p.changes_output for p in positions)
             and "dot_form" in score.gives
         )
@@ -86,25 +86,25 @@ class Chain(Variant):
             plain
             and "key_local" in score.gives
             and not self._moved
-            and "train" not in aggregate.reads
+            and "train" not in readout.reads
         )
         if impl not in CHAIN_IMPLS:
             raise Refused(f"a chain of components has no impl={impl}; use auto, eager or sdpa.")
         if impl == "sdpa" and not self._fusable:
             raise Refused(
-                "impl=sdpa needs a dot-product score, softmax over allowed keys, the full pattern, "
-                "a weighted sum, and no feedback."
+                "impl=sdpa needs a dot-product score, softmax over allowed keys, the full mask, "
+                "a weighted sum, and no history."
             )
 
     def prepare(self, source: Source) -> Memory:
         """Let every component prepare its branch."""
-        single = (self.score, self.pattern, self.alignment, self.aggregate)
-        everyone = (*single, *self.positions, *self.feedbacks)
+        single = (self.score, self.mask, self.normalizer, self.readout)
+        everyone = (*single, *self.positions, *self.histories)
         return Memory(source, {part.branch: part.prepare(source) for part in everyone})
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
         """Let every component that carries something start its branch."""
-        everyone = (self.alignment, *self.feedbacks)
+        everyone = (self.normalizer, *self.histories)
         return State(carried={part.branch: part.start(memory, like) for part in everyone})
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
@@ -125,59 +125,61 @@ class Chain(Variant):
 
     def _gathers(self, call: Call) -> bool:
         """Whether windows are so small that copying them out pays, and nobody edits weights."""
-        width = self.pattern.window_width
+        width = self.mask.window_width
         if not self._gatherable or width is None or call.edit is not None:
             return False
         return call.memory.source.key.shape[2] >= GATHER_FROM * width
 
     def _mix_at_once(self, call: Call, carried: Tree) -> MixResult:
-        seen = {f.branch: f.advance(call, branch(carried, f.branch)) for f in self.feedbacks}
+        seen = {f.branch: f.advance(call, branch(carried, f.branch)) for f in self.histories}
         energy = self.score.energy(call, self._features(call, seen))
         for position in self.positions:
             if position.changes_energy:
                 energy = energy + position.energy(call)
-        allowed, log_gain = self.window(call)
-        state = branch(carried, "alignment")
-        aligned = self.alignment.align(energy, allowed, state, call)
-        weights = aligned.weights
-        if log_gain is not None:
-            weights = weights * log_gain.exp()
+        allowed, log_post_weight = self.window(call)
+        state = branch(carried, "normalizer")
+        normalized = self.normalizer.normalize(energy, allowed, state, call)
+        weights = normalized.weights
+        if log_post_weight is not None:
+            weights = weights * log_post_weight.exp()
         if call.edit is not None:
             weights = call.edit(weights, call)
         output = self._read(call, weights, allowed)
-        after: dict[str, Tensor | Tree] = {"alignment": aligned.state}
-        terms = aligned.terms
-        for feedback in self.feedbacks:
-            after[feedback.branch] = feedback.update(call, weights, seen[feedback.branch])
-            terms = terms | feedback.terms(call, seen[feedback.branch])
+        after: dict[str, Tensor | Tree] = {"normalizer": normalized.state}
+        terms = normalized.terms
+        for history in self.histories:
+            after[history.branch] = history.update(call, weights, seen[history.branch])
+            terms = terms | history.terms(call, seen[history.branch])
         return MixResult(output, weights, after, terms)
 
     def window(self, call: Call) -> tuple[Allowed | None, Float[Tensor, "B Hq L S"] | None]:
-        """Keys that the pattern allows and the score knows, and the pattern's log gain."""
-        allowed, log_gain = self.pattern.window(call)
+        """Keys that the mask allows and the score knows, and the mask's log post-softmax weight."""
+        allowed, log_post_weight = self.mask.window(call)
         scored = self.score.scored(call)
         if scored is not None:
             allowed = scored if allowed is None else allowed & scored
-        return allowed, log_gain
+        return allowed, log_post_weight
 
     def _mix_gathered(self, call: Call, want_weights: bool) -> MixResult:
         """Every query as a row of its own, whose keys are its window."""
         length = call.query.shape[2]
-        windows = self.pattern.gather(call)
-        inner = fold_call(call, windows.keys, (self.score.branch, self.aggregate.branch))
+        windows = self.mask.gather(call)
+        inner = fold_call(call, windows.keys, (self.score.branch, self.readout.branch))
         allowed = fold_windows(windows.allowed)
-        weights = self.alignment.align(self.score.energy(inner, None), allowed, {}, inner).weights
-        if windows.log_gain is not None:
-            weights = weights * fold_windows(windows.log_gain).exp()
-        output = unfold(self.aggregate.read(inner, weights, allowed), length)
+        weights = self.normalizer.normalize(
+            self.score.energy(inner, None), allowed, {}, inner
+        ).weights
+        if windows.log_post_weight is not None:
+            weights = weights * fold_windows(windows.log_post_weight).exp()
+        output = unfold(self.readout.read(inner, weights, allowed), length)
         if not want_weights:
-            return MixResult(output, None, {"alignment": {}}, {})
+            return MixResult(output, None, {"normalizer": {}}, {})
         num_keys = call.memory.source.key.shape[2]
         found = spread(unfold(weights, length), windows.keys, num_keys)
-        return MixResult(output, found, {"alignment": {}}, {})
+        return MixResult(output, found, {"normalizer": {}}, {})
 
     def _read(self, call: Call, weights: Weights, allowed: Allowed | None) -> Mixed:
-        output = self.aggregate.read(call, weights, allowed)
+        output = self.readout.read(call, weights, allowed)
         for position in self.positions:
             if position.changes_output:
                 output = output + position.output(call, weights)
@@ -186,7 +188,7 @@ class Chain(Variant):
     def _features(self, call: Call, seen: Mapping[str, Tree]) -> Features | None:
         if not self._has_features:
             return None
-        parts = [feedback.features(call, seen[feedback.branch]) for feedback in self.feedbacks]
+        parts = [history.features(call, seen[history.branch]) for history in self.histories]
         parts += [position.features(call) for position in self.positions if position.gives_features]
         if len(parts) == 1:
             return parts[0]
@@ -209,7 +211,7 @@ class Chain(Variant):
         form = self.score.dot_form(call)
         assert form is not None, "a score that gives dot_form must have one"
         query, key, scale = form
-        temperature = self.alignment.softmax_temperature
+        temperature = self.normalizer.softmax_temperature
         assert temperature is not None, "only a softmax is fused"
         heads, length = query.shape[1:3]
         key = expand_heads(key, heads)
@@ -236,19 +238,19 @@ class Chain(Variant):
         self, query: Float[Tensor, "B Hq 1 Eq"], memory: Memory, pointer: Int[Tensor, "B Hq"]
     ) -> tuple[Float[Tensor, "B Hq 1 Ev"], Int[Tensor, "B Hq"], Int[Tensor, "B Hq"]]:
         """Read keys one at a time from the pointer on until one stops the search."""
-        if "stream" not in self.alignment.gives:
+        if "stream" not in self.normalizer.gives:
             return super().stream(query, memory, pointer)
-        scores = (self.score, *self.alignment.own_scores)
+        scores = (self.score, *self.normalizer.own_scores)
         if (
             any("key_local" not in score.gives for score in scores)
-            or "weighted_sum" not in self.aggregate.gives
-            or self.pattern.kind != "full"
+            or "weighted_sum" not in self.readout.gives
+            or self.mask.kind != "full"
             or self._moved
             or self._has_features
         ):
             raise Refused(
-                "streaming needs a score that looks at one key at a time, the full pattern, "
-                "a weighted sum, and neither positions inside attention nor feedback."
+                "streaming needs a score that looks at one key at a time, the full mask, "
+                "a weighted sum, and neither positions inside attention nor history."
             )
         return stream_hard(self, query, memory, pointer)
 

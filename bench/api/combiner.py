@@ -12,7 +12,7 @@ from bench.api.config import Config
 from bench.api.errors import Refused
 from bench.api.source import Memory, State
 from bench.api.task import Batch
-from bench.api.trace import Claiming
+from bench.api.trace import HasCapabilities
 from bench.api.variant import Slot
 
 
@@ -56,7 +56,7 @@ class Residual(Protocol):
         ...
 
 
-class Combiner(Claiming):
+class Combiner(HasCapabilities):
     """How a decoder reads its sources: one slot a source, contexts side by side.
 
     A subclass may join sources before they are read, or their contexts after; memories, states and

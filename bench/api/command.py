@@ -13,7 +13,7 @@ def run_command(*words: str, plugins: Sequence[str] = (), data_dir: str = "") ->
     Args:
         words: Options and their values.
         plugins: Files that register names beside the bench's own.
-        data_dir: The local mirror; empty where none was named.
+        data_dir: The data directory; empty where none was named.
     """
     data = ["--data-dir", data_dir] if data_dir else []
     files = [word for path in plugins for word in ("--plugin", path)]

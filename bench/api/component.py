@@ -13,13 +13,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims, QueryShape, Read
+from bench.api.capabilities import Capability, check_capabilities
 from bench.api.config import Config
-from bench.api.facts import Fact, check_facts
 from bench.api.noise import Noise
 from bench.api.shapes import Allowed, Energy, Features, Mixed, Weights
 from bench.api.source import Memory, Source, Tree
 
-NOTHING: frozenset[Fact] = frozenset()
+NOTHING: frozenset[Capability] = frozenset()
 
 
 @dataclass
@@ -59,15 +59,15 @@ class Component(nn.Module):
     memory and of the state.
     """
 
-    needs: ClassVar[frozenset[Fact]] = NOTHING
-    gives: ClassVar[frozenset[Fact]] = NOTHING
-    takes: ClassVar[frozenset[Fact]] = NOTHING
-    """Facts that another part gives and this one makes untrue."""
-    cannot: ClassVar[Mapping[Fact, str]] = {}
+    needs: ClassVar[frozenset[Capability]] = NOTHING
+    gives: ClassVar[frozenset[Capability]] = NOTHING
+    removes: ClassVar[frozenset[Capability]] = NOTHING
+    """Capabilities that another part gives and this one makes untrue."""
+    unsupported: ClassVar[Mapping[Capability, str]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        check_facts(cls.__name__, cls.needs, cls.gives, cls.takes, cls.cannot)
+        check_capabilities(cls.__name__, cls.needs, cls.gives, cls.removes, cls.unsupported)
 
     branch: str = ""
     """Name of this component's branch of memory and state; the chain numbers stacked ones."""
@@ -176,21 +176,21 @@ class Windows(NamedTuple):
     """Places of the keys; where a window reaches out of the source, any real place."""
     allowed: Bool[Tensor, "B Hq L W"]
     """Whether the query may see them."""
-    log_gain: Float[Tensor, "B Hq L W"] | None = None
-    """Logarithm of a gain applied after alignment."""
+    log_post_weight: Float[Tensor, "B Hq L W"] | None = None
+    """Logarithm of a post-softmax weight applied after normalizer."""
 
 
-class Pattern(Component):
+class Mask(Component):
     """Which keys a query may see."""
 
-    branch = "pattern"
+    branch = "mask"
     kind: ClassVar[Literal["full", "window", "dense"]] = "dense"
     """Symbolic form, so that a fused kernel need not read a mask."""
     window_width: int | None = None
     """Keys in the largest window; set where `gather` can list them."""
 
     def window(self, call: Call) -> tuple[Allowed | None, Float[Tensor, "B Hq L S"] | None]:
-        """Allowed keys (None for all), and the log of a gain applied after alignment, if any."""
+        """Allowed keys (None for all), and the log of a post-softmax weight, if any."""
         raise NotImplementedError
 
     def gather(self, call: Call) -> Windows:
@@ -198,12 +198,12 @@ class Pattern(Component):
         raise NotImplementedError
 
     def oracle(self, one: OneQuery) -> tuple[list[bool], list[float] | Float[Tensor, " S"]]:
-        """Allowed and gain of each key for one query; `gain` is not a logarithm here."""
+        """Allowed keys of one query, and their post-softmax weights (not logarithms)."""
         raise NotImplementedError
 
 
-class Aligned:
-    """Weights, the state to carry, and terms, as an alignment returns them."""
+class Normalized:
+    """Weights, the state to carry, and terms, as an normalizer returns them."""
 
     __slots__ = ("state", "terms", "weights")
 
@@ -215,10 +215,10 @@ class Aligned:
         self.terms: dict[str, Tensor] = terms or {}
 
 
-class Alignment(Component):
+class Normalizer(Component):
     """energy -> weights; owns its scan over queries if it needs one."""
 
-    branch = "alignment"
+    branch = "normalizer"
     default_read: Read = "expected"
     """How a trained model reads when it is scored."""
     reads: ClassVar[tuple[Read, ...]] = ("expected",)
@@ -227,7 +227,9 @@ class Alignment(Component):
     """Set where this is a softmax over the allowed keys and nothing else, which fused code and
     gathered windows may compute instead."""
 
-    def align(self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call) -> Aligned:
+    def normalize(
+        self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call
+    ) -> Normalized:
         """Weights of every key; exactly zero where not allowed and on rows without a key."""
         raise NotImplementedError
 
@@ -238,11 +240,11 @@ class Alignment(Component):
         state: dict[str, Any],
         one: OneQuery,
     ) -> Float[Tensor, " S"]:
-        """`align` for one query; carries by writing to `state`."""
+        """`normalize` for one query; carries by writing to `state`."""
         raise NotImplementedError
 
     own_scores: tuple[Score, ...] = ()
-    """Further scores that belong to this alignment, which prepares them."""
+    """Further scores that belong to this normalizer, which prepares them."""
     lookback: int | None = 0
     """Keys before the one that stopped a walk that are read with it; None for all of them."""
     stays_at_end: bool = False
@@ -260,10 +262,10 @@ class Alignment(Component):
         raise NotImplementedError
 
 
-class Aggregate(Component):
+class Readout(Component):
     """weights and values -> what a query reads."""
 
-    branch = "aggregate"
+    branch = "readout"
     reads: ClassVar[tuple[Read, ...]] = ("expected",)
     """Read modes that differ from each other."""
 
@@ -278,12 +280,12 @@ class Aggregate(Component):
         raise NotImplementedError
 
 
-class Feedback(Component):
+class History(Component):
     """What goes back from the weights into the next step's score."""
 
-    branch = "feedback0"
+    branch = "history0"
     # what is carried is about every key, and a walk that streams has not seen them all
-    takes = frozenset({"stream"})
+    removes = frozenset({"stream"})
     feeds_back: ClassVar[bool] = True
     num_features: int = 0
     """Per-key features handed to the score."""
@@ -301,7 +303,7 @@ class Feedback(Component):
         raise NotImplementedError
 
     def terms(self, call: Call, state: Tree) -> dict[str, Float[Tensor, "B L"]]:
-        """Facts about one query (L = 1), from the state that the score saw."""
+        """Capabilities about one query (L = 1), from the state that the score saw."""
         return {}
 
     def oracle_advance(self, one: OneQuery, state: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Where attention stands in a recurrent decoder: wirings."""
+"""Where attention stands in a recurrent decoder: decoders."""
 
 from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple
@@ -8,20 +8,20 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bench.api.call import Attended
+from bench.api.capabilities import Capability
 from bench.api.combiner import AttachSlot, Combiner, CombinerSizes, States
 from bench.api.config import Config
 from bench.api.encoder import Encoded
-from bench.api.facts import Fact
 from bench.api.registry import make
 from bench.api.selector import Selector
 from bench.api.source import Memory, State, Tree, tree_map
 from bench.api.task import Batch
-from bench.api.trace import Claiming, Mode
+from bench.api.trace import HasCapabilities, Mode
 from bench.api.variant import Slot
 
 
 class Path(NamedTuple):
-    """A decoder's position on its way: hidden state, slot states, and what a wiring adds."""
+    """A decoder's position on its way: hidden state, slot states, and what a decoder adds."""
 
     hidden: Float[Tensor, "B D"]
     slots: tuple[State, ...]
@@ -43,8 +43,8 @@ class Steps(NamedTuple):
     path: Path
 
 
-class WiringSizes(NamedTuple):
-    """Widths a wiring must know."""
+class DecoderSizes(NamedTuple):
+    """Widths a decoder must know."""
 
     embedding: int
     hidden: int
@@ -57,16 +57,16 @@ class WiringSizes(NamedTuple):
     """Units of the summary that came from reading backwards."""
 
 
-class Wiring(Claiming):
+class Decoder(HasCapabilities):
     """Where attention stands in a recurrent decoder; a combiner holds its slots."""
 
     attends: ClassVar[bool] = True
     context_width: int
-    readout_width: int
+    output_layer_width: int
     sampling: float = 0.0
     """Share of training inputs that the backbone draws from its own last prediction."""
 
-    def __init__(self, config: Config, sizes: WiringSizes, attach: AttachSlot) -> None:
+    def __init__(self, config: Config, sizes: DecoderSizes, attach: AttachSlot) -> None:
         super().__init__()
         self.combiner: Combiner | None = None
         self.context_width = 0
@@ -76,8 +76,8 @@ class Wiring(Claiming):
             self.context_width = self.combiner.context_width
 
     @classmethod
-    def given(cls, config: Any) -> frozenset[Fact]:
-        """Facts that this wiring gives under these options: `open_loop` or nothing."""
+    def given(cls, config: Any) -> frozenset[Capability]:
+        """Capabilities that this decoder gives under these options: `open_loop` or nothing."""
         return cls.gives
 
     def prepare(self, sources: tuple[Encoded, ...], batch: Batch) -> tuple[Memory, ...]:
@@ -123,10 +123,10 @@ class Wiring(Claiming):
     ) -> tuple[Float[Tensor, "B L Dv"], tuple[Attended, ...]]:
         """Read every source into one context.
 
-        `word` is what the decoder reads at these steps; a wiring that hands it on gives the fact
-        `token_extras`.
+        `word` is what the decoder reads at these steps; a decoder that hands it on gives the
+        capability `token_extras`.
         """
-        assert self.combiner is not None, "a wiring that asks has slots"
+        assert self.combiner is not None, "a decoder that asks has slots"
         call = mode.call()
         if word is not None:
             call["extras"] = {"word": word}
@@ -136,11 +136,11 @@ class Wiring(Claiming):
         self, hidden: Float[Tensor, "B D"], memories: tuple[Memory, ...]
     ) -> tuple[State, ...]:
         """Start every slot."""
-        assert self.combiner is not None, "a wiring that asks has slots"
+        assert self.combiner is not None, "a decoder that asks has slots"
         return self.combiner.start(hidden, memories)
 
     @abstractmethod
-    def readout(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
+    def output_layer(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """What the vocabulary projection reads; broadcasts over extra dimensions."""
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bench.api.config import Config
 from bench.api.task import Batch, Sizes
-from bench.api.trace import Claiming, Mode, Terms
+from bench.api.trace import HasCapabilities, Mode, Terms
 
 
 class Encoded(NamedTuple):
@@ -20,16 +20,17 @@ class Encoded(NamedTuple):
     summary: Float[Tensor, "B Ds"]
     """What initializes a decoder: last states, or their mean."""
     terms: Terms = MappingProxyType({})
-    """Facts per token: `log_prob` of a draw, `selected`."""
+    """Capabilities per token: `log_prob` of a draw, `selected`."""
 
 
-class Encoder(Claiming):
+class Encoder(HasCapabilities):
     """Turns embedded tokens into the states that are attended to."""
 
     output_width: int
     summary_width: int
     stride: int = 1
-    """Tokens per state; an encoder with more takes the facts `source_tokens`, `source_states`."""
+    """Tokens per state; an encoder with more takes the capabilities `source_tokens`,
+    `source_states`."""
     backward: range = range(0)
     """Units of the summary that came from reading the source backwards."""
 
@@ -59,7 +60,7 @@ class Encoder(Claiming):
         return batch if self.stride == 1 else batch.folded(self.stride)
 
 
-class SourceOrder(Claiming):
+class SourceOrder(HasCapabilities):
     """The order in which a backbone reads its sources."""
 
     def __init__(self, config: Config, eos: int) -> None:

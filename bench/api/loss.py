@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bench.api.config import Config
 from bench.api.task import Batch
-from bench.api.trace import Claiming, Trace
+from bench.api.trace import HasCapabilities, Trace
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class LossSizes(NamedTuple):
     """Width of decoder inputs."""
 
 
-class Loss(Claiming):
+class Loss(HasCapabilities):
     """A term added to the negative log likelihood; a baseline is carried, never kept on `self`."""
 
     copies: int = 1
@@ -59,7 +59,7 @@ class Loss(Claiming):
         """The term (nats per target token), and the next carry."""
 
 
-class JointLoss(Claiming):
+class JointLoss(HasCapabilities):
     """A term that couples the two directions of a jointly trained pair."""
 
     def __init__(self, config: Config) -> None:

@@ -43,8 +43,8 @@ def chain_oracle(
     group = heads // source.key.shape[1]
     outputs, weights = [], []
     for head in range(heads):
-        state: dict[str, dict[str, Any]] = {"alignment": {}}
-        state |= {feedback.branch: {} for feedback in chain.feedbacks}
+        state: dict[str, dict[str, Any]] = {"normalizer": {}}
+        state |= {history.branch: {} for history in chain.histories}
         rows = []
         for place in range(length):
             one = OneQuery(
@@ -73,26 +73,26 @@ def _one(
     for position in chain.positions:
         if position.changes_query:
             one = position.oracle_rotate(one)
-    for feedback in chain.feedbacks:
-        feedback.oracle_advance(one, state[feedback.branch])
+    for history in chain.histories:
+        history.oracle_advance(one, state[history.branch])
     energy = chain.score.oracle(one, _features(chain, one, state))
     for position in chain.positions:
         if position.changes_energy:
             energy = energy + position.oracle_energy(one)
-    allowed, gain = chain.pattern.oracle(one)
+    allowed, post_weight = chain.mask.oracle(one)
     scored = chain.score.oracle_scored(one)
     allowed = [allowed[s] and scored[s] for s in range(one.num_keys)]
-    weights = chain.alignment.oracle(energy, allowed, state["alignment"], one)
-    weights = weights * torch.as_tensor(gain, dtype=weights.dtype)
-    for feedback in chain.feedbacks:
-        feedback.oracle_update(one, weights, state[feedback.branch])
+    weights = chain.normalizer.oracle(energy, allowed, state["normalizer"], one)
+    weights = weights * torch.as_tensor(post_weight, dtype=weights.dtype)
+    for history in chain.histories:
+        history.oracle_update(one, weights, state[history.branch])
     return _read(chain, one, weights, allowed), weights
 
 
 def _read(
     chain: "Chain", one: OneQuery, weights: Float[Tensor, " S"], allowed: list[bool]
 ) -> Float[Tensor, " Ev"]:
-    output = chain.aggregate.oracle(one, weights, allowed)
+    output = chain.readout.oracle(one, weights, allowed)
     for position in chain.positions:
         if position.changes_output:
             output = output + position.oracle_output(one, weights)
@@ -102,7 +102,7 @@ def _read(
 def _features(
     chain: "Chain", one: OneQuery, state: dict[str, dict[str, Any]]
 ) -> Float[Tensor, "S F"] | None:
-    parts = [feedback.oracle_features(one, state[feedback.branch]) for feedback in chain.feedbacks]
+    parts = [history.oracle_features(one, state[history.branch]) for history in chain.histories]
     parts += [
         position.oracle_features(one) for position in chain.positions if position.gives_features
     ]

@@ -11,7 +11,7 @@ from torch import Tensor
 from bench.api.config import Config
 from bench.api.source import Memory, Tree
 from bench.api.task import Batch
-from bench.api.trace import Claiming, Emit, Trace
+from bench.api.trace import Emit, HasCapabilities, Trace
 
 
 class OutputSizes(NamedTuple):
@@ -33,7 +33,7 @@ Pair = tuple[Sequence[int], Sequence[int]]
 """Source and target ids of one training example, without padding."""
 
 
-class Output(Claiming):
+class Output(HasCapabilities):
     """What the weights do to the output distribution."""
 
     sequence_only: ClassVar[bool] = False

@@ -17,13 +17,13 @@ from bench.api.config import Config, NoOptions, build_config, config_options, de
 from bench.api.errors import BenchError, InvalidConfig, UnknownName
 from bench.api.selector import Selector, Value, show_value
 
-CHAIN_AXES = ("position", "score", "pattern", "alignment", "aggregate", "feedback")
+CHAIN_AXES = ("position", "score", "mask", "normalizer", "readout", "history")
 """Axes of the chain, in the order in which they act."""
 VARIANT_AXES = ("head", *CHAIN_AXES, "output", "loss")
 """Axes that a variant selector may set."""
-BACKBONE_AXES = ("encoder", "source_order", "wiring", "combiner", "direction", "search")
+BACKBONE_AXES = ("encoder", "source_order", "decoder", "combiner", "direction", "search")
 """Axes of the backbone that a recipe may fix because its mechanism stands there."""
-STACKED = ("position", "feedback", "loss")
+STACKED = ("position", "history", "loss")
 """Axes on which several components may be joined by '+'."""
 AXES = (
     *VARIANT_AXES,
@@ -33,23 +33,23 @@ AXES = (
     "backbone",
     "joint",
     "task",
-    "instrument",
+    "probe",
 )
 
 DEFAULTS: Mapping[str, str] = {
     "head": "auto",
     "position": "none",
     "score": "scaled_dot",
-    "pattern": "full",
-    "alignment": "softmax",
-    "aggregate": "weighted_sum",
-    "feedback": "none",
+    "mask": "full",
+    "normalizer": "softmax",
+    "readout": "weighted_sum",
+    "history": "none",
     "output": "softmax",
     "loss": "none",
 }
 """What a chain uses on an axis that nothing sets; `auto` heads are the slot's own."""
 
-ABSENT = {"position": "none", "feedback": "none", "loss": "none"}
+ABSENT = {"position": "none", "history": "none", "loss": "none"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class Citation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Home:
+class DefaultTask:
     """The task that shows what a variant is for."""
 
     task: str
@@ -76,7 +76,7 @@ class Home:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class Registration:
     """One registered thing."""
 
     axis: str
@@ -88,7 +88,7 @@ class Entry:
     citation: Citation | None = None
     revision: int = 1
     """Raised by hand when numbers change."""
-    home: Home | None = None
+    default_task: DefaultTask | None = None
     """Set exactly where the name is listed as a variant of its own."""
     cost: float = 1.0
     """Training time relative to `scaled_dot`, measured; lets the planner fill a budget."""
@@ -108,22 +108,22 @@ class Recipe:
     main: str = ""
     """Axis that options without an axis name go to."""
     fixes: Mapping[str, str] = field(default_factory=dict)
-    """Backbone axes that the mechanism itself is: wiring, direction."""
+    """Backbone axes that the mechanism itself is: decoder, direction."""
 
 
-_ENTRIES: dict[str, dict[str, Entry]] = {axis: {} for axis in AXES}
+_ENTRIES: dict[str, dict[str, Registration]] = {axis: {} for axis in AXES}
 _LOADED: set[str] = set()
 
 T = TypeVar("T")
 
 
 def register(axis: str, name: str, **facts: Any) -> Callable[[type[T]], type[T]]:
-    """Register the decorated class under a name; see `Entry` for the keywords."""
+    """Register the decorated class under a name; see `Registration` for the keywords."""
 
     def add(target: type[T]) -> type[T]:
         title = facts.pop("title", "") or _first_line(target.__doc__)
-        add_entry(
-            Entry(
+        add_registration(
+            Registration(
                 axis=axis,
                 name=name,
                 target=target,
@@ -139,10 +139,10 @@ def register(axis: str, name: str, **facts: Any) -> Callable[[type[T]], type[T]]
 
 def register_recipe(name: str, recipe: Recipe, *, module: str, **facts: Any) -> None:
     """Register a recipe; `module` is the caller's `__name__`."""
-    add_entry(Entry(axis="recipe", name=name, target=recipe, module=module, **facts))
+    add_registration(Registration(axis="recipe", name=name, target=recipe, module=module, **facts))
 
 
-def add_entry(new: Entry) -> None:
+def add_registration(new: Registration) -> None:
     """Put an entry into its axis; two different things under one name are an error."""
     if new.axis not in _ENTRIES:
         raise InvalidConfig(str(UnknownName.among("axis", new.axis, AXES)))
@@ -155,12 +155,12 @@ def add_entry(new: Entry) -> None:
     _ENTRIES[new.axis][new.name] = new
 
 
-def _origin(item: Entry) -> tuple[str, str]:
+def _origin(item: Registration) -> tuple[str, str]:
     """Where a thing was written; importing its module again changes nothing."""
     return item.module, getattr(item.target, "__qualname__", "")
 
 
-def entry(axis: str, name: str) -> Entry:
+def find(axis: str, name: str) -> Registration:
     """Look a name up on one axis."""
     found = _ENTRIES[axis].get(name)
     if found is None:
@@ -168,17 +168,17 @@ def entry(axis: str, name: str) -> Entry:
     return found
 
 
-def entries(axis: str) -> dict[str, Entry]:
+def registrations(axis: str) -> dict[str, Registration]:
     """Everything on one axis, by name, sorted."""
     return dict(sorted(_ENTRIES[axis].items()))
 
 
-def variant_entries() -> dict[str, Entry]:
-    """Everything that is listed as a variant: it has a home task."""
-    found: dict[str, Entry] = {}
+def listed_variants() -> dict[str, Registration]:
+    """Everything that is listed as a variant: it has a default task."""
+    found: dict[str, Registration] = {}
     for axis in ("recipe", "mechanism", *VARIANT_AXES):
         for name, item in _ENTRIES[axis].items():
-            if item.home is not None:
+            if item.default_task is not None:
                 found.setdefault(name, item)
     return dict(sorted(found.items()))
 
@@ -225,7 +225,7 @@ def load_plugin(path: Path) -> None:
 
 def canonical(axis: str, selector: Selector) -> Selector:
     """Write the defaults of a component's options out, and those of components inside them."""
-    found = entry(axis, selector.name)
+    found = find(axis, selector.name)
     written = config_options(build_config(found.config, selector.options, selector.name))
     for key, inside in _inner_axes(found.config, written).items():
         written[key] = tuple(canonical(inside, inner) for inner in options_of(written[key]))
@@ -235,7 +235,7 @@ def canonical(axis: str, selector: Selector) -> Selector:
 def inner(axis: str, selector: Selector) -> list[tuple[str, Selector]]:
     """Axis and selector of every component that a canonical selector names inside itself."""
     found: list[tuple[str, Selector]] = []
-    for key, inside in _inner_axes(entry(axis, selector.name).config, selector.options).items():
+    for key, inside in _inner_axes(find(axis, selector.name).config, selector.options).items():
         for named in options_of(selector.options[key]):
             found += [(inside, named), *inner(inside, named)]
     return found
@@ -250,7 +250,7 @@ def _inner_axes(config: type[Config], options: Mapping[str, Value]) -> dict[str,
 
 def make(axis: str, selector: Selector, *args: Any, **kwargs: Any) -> Any:
     """Build what a selector names: `target(config, *args, **kwargs)`."""
-    found = entry(axis, selector.name)
+    found = find(axis, selector.name)
     config = build_config(found.config, selector.options, selector.name)
     return found.target(config, *args, **kwargs)
 

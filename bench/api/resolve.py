@@ -6,10 +6,10 @@ from typing import Any
 
 from bench.api import registry
 from bench.api.call import Dims, Regime
+from bench.api.capabilities import Capabilities, Capability, only_needs, refusal
 from bench.api.chain import Chain
 from bench.api.component import Heads
 from bench.api.errors import InvalidConfig, Refused, UnknownName
-from bench.api.facts import Claims, Fact, only_needs, refusal
 from bench.api.registry import (
     ABSENT,
     BACKBONE_AXES,
@@ -17,8 +17,8 @@ from bench.api.registry import (
     DEFAULTS,
     STACKED,
     VARIANT_AXES,
-    Entry,
     Recipe,
+    Registration,
 )
 from bench.api.selector import Selector, Value, parse
 from bench.api.variant import Impl, Slot, Variant
@@ -31,7 +31,7 @@ class VariantSpec:
     """A variant selector with every choice written out."""
 
     name: str
-    entry: Entry
+    registered: Registration
     axes: Axes
     """Selectors by variant axis; empty tuples where an axis has nothing."""
     mechanism: Selector | None
@@ -54,34 +54,34 @@ class VariantSpec:
     @property
     def revision(self) -> str:
         """`name:number` of everything whose code decides the numbers."""
-        used = [(self.entry.name, self.entry.revision)]
+        used = [(self.registered.name, self.registered.revision)]
         for axis, chosen in self.axes.items():
             for selector in (s for s in chosen if s.name != "auto"):
                 named = [(axis, selector), *registry.inner(axis, selector)]
-                used += [(s.name, registry.entry(a, s.name).revision) for a, s in named]
+                used += [(s.name, registry.find(a, s.name).revision) for a, s in named]
         return " ".join(f"{name}:{number}" for name, number in sorted(set(used)))
 
-    def claims(self) -> list[tuple[str, type[Claims]]]:
+    def capabilities(self) -> list[tuple[str, type[Capabilities]]]:
         """Names and claims of all parts, for `refusal`."""
-        parts: list[tuple[str, type[Claims]]] = []
+        parts: list[tuple[str, type[Capabilities]]] = []
         if self.mechanism is not None:
             parts.append(
-                (self.mechanism.name, registry.entry("mechanism", self.mechanism.name).target)
+                (self.mechanism.name, registry.find("mechanism", self.mechanism.name).target)
             )
         for axis, chosen in self.axes.items():
             for selector in chosen if axis != "head" else ():
-                parts.append((selector.name, registry.entry(axis, selector.name).target))
+                parts.append((selector.name, registry.find(axis, selector.name).target))
                 parts += [
-                    (named.name, only_needs(registry.entry(inside, named.name).target))
+                    (named.name, only_needs(registry.find(inside, named.name).target))
                     for inside, named in registry.inner(axis, selector)
                 ]
         if self.mechanism is None:
             parts.append((self.name, Chain))
         return parts
 
-    def refusal(self, given: frozenset[Fact]) -> str | None:
-        """Say why this variant cannot stand in a place with these facts, or None."""
-        return refusal(self.claims(), given)
+    def refusal(self, given: frozenset[Capability]) -> str | None:
+        """Say why this variant cannot stand in a place with these capabilities, or None."""
+        return refusal(self.capabilities(), given)
 
 
 def resolve(selector: Selector | str, *, beneath: bool = False) -> VariantSpec:
@@ -122,25 +122,25 @@ def resolve(selector: Selector | str, *, beneath: bool = False) -> VariantSpec:
     return VariantSpec(found.name, found, written, None, fixes)
 
 
-def find(name: str) -> Entry:
+def find(name: str) -> Registration:
     """Find a recipe, a mechanism or the one component of this name."""
     for axis in ("recipe", "mechanism"):
-        if name in registry.entries(axis):
-            return registry.entry(axis, name)
-    owners = [axis for axis in VARIANT_AXES if name in registry.entries(axis)]
+        if name in registry.registrations(axis):
+            return registry.find(axis, name)
+    owners = [axis for axis in VARIANT_AXES if name in registry.registrations(axis)]
     if name in ABSENT.values() and owners:
         # the word for nothing is a choice on an axis; alone it could mean anything
         choices = " or ".join(f"scaled_dot[{axis}={name}]" for axis in owners)
         raise InvalidConfig(f"{name!r} is no variant; write {choices}.")
     if len(owners) == 1:
-        return registry.entry(owners[0], name)
+        return registry.find(owners[0], name)
     if owners:
         choices = " or ".join(f"scaled_dot[{axis}={name}]" for axis in owners)
         raise InvalidConfig(f"{name!r} is a component of several axes; write {choices}.")
     known = {
         candidate
         for axis in ("recipe", "mechanism", *VARIANT_AXES)
-        for candidate in registry.entries(axis)
+        for candidate in registry.registrations(axis)
     }
     raise UnknownName.among("variant", name, known, see="bench list variants")
 
@@ -166,7 +166,7 @@ def _fixed(axis: str, value: Value) -> Selector:
 
 
 def _give_own(
-    found: Entry,
+    found: Registration,
     main: str,
     axes: dict[str, tuple[Selector, ...]],
     fixes: dict[str, Selector],
@@ -176,7 +176,7 @@ def _give_own(
     target = fixes.get(main) or next(iter(axes.get(main, ())), None)
     if target is None or target.name == "auto":  # nothing stands there that could have options
         raise _unknown_option(found.name, min(own), ())
-    known = [field.name for field in fields(registry.entry(main, target.name).config)]
+    known = [field.name for field in fields(registry.find(main, target.name).config)]
     for key in own:
         if key not in known:
             raise _unknown_option(found.name, key, known)
@@ -194,7 +194,7 @@ def _unknown_option(name: str, key: str, known: Iterable[str]) -> InvalidConfig:
 
 
 def _resolve_mechanism(
-    found: Entry, given: Mapping[str, Value], own: Mapping[str, Value]
+    found: Registration, given: Mapping[str, Value], own: Mapping[str, Value]
 ) -> VariantSpec:
     for axis in given:
         if axis in CHAIN_AXES:
@@ -229,7 +229,7 @@ def canonical_backbone(selector: Selector | str, fixes: Mapping[str, Selector]) 
     """
     asked = parse(selector) if isinstance(selector, str) else selector
     written = registry.canonical("backbone", asked)
-    known = {field.name for field in fields(registry.entry("backbone", asked.name).config)}
+    known = {field.name for field in fields(registry.find("backbone", asked.name).config)}
     for axis, fixed in fixes.items():
         if axis not in known:
             raise Refused(f"the variant fixes {axis}={fixed}, and {asked.name} has no such axis.")
@@ -238,7 +238,11 @@ def canonical_backbone(selector: Selector | str, fixes: Mapping[str, Selector]) 
 
 
 def build_variant(
-    spec: VariantSpec, dims: Dims, *, impl: Impl = "auto", given: frozenset[Fact] = frozenset()
+    spec: VariantSpec,
+    dims: Dims,
+    *,
+    impl: Impl = "auto",
+    given: frozenset[Capability] = frozenset(),
 ) -> Variant:
     """Build the attention of a spec beneath its heads.
 
@@ -252,13 +256,13 @@ def build_variant(
         built: Variant = registry.make("mechanism", spec.mechanism, dims, impl)
         return built
     positions = tuple(registry.make("position", s, dims) for s in spec.axes["position"])
-    feedbacks = tuple(registry.make("feedback", s, dims) for s in spec.axes["feedback"])
-    dims = dims._replace(num_features=sum(part.num_features for part in (*positions, *feedbacks)))
+    histories = tuple(registry.make("history", s, dims) for s in spec.axes["history"])
+    dims = dims._replace(num_features=sum(part.num_features for part in (*positions, *histories)))
     parts: dict[str, Any] = {
         axis: registry.make(axis, spec.axes[axis][0], dims)
-        for axis in ("score", "pattern", "alignment", "aggregate")
+        for axis in ("score", "mask", "normalizer", "readout")
     }
-    return Chain(dims, positions=positions, feedbacks=feedbacks, impl=impl, **parts)
+    return Chain(dims, positions=positions, histories=histories, impl=impl, **parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,8 +277,8 @@ class SlotPlace:
     source_vocab: int = 0
     word_width: int = 0
     """Width of the embedded word that comes with a query; 0 where none does."""
-    given: frozenset[Fact] = frozenset()
-    """Facts of the task and the backbone."""
+    given: frozenset[Capability] = frozenset()
+    """Capabilities of the task and the backbone."""
 
 
 def build_slot(spec: VariantSpec, place: SlotPlace, *, impl: Impl = "auto") -> Slot:
@@ -289,9 +293,9 @@ def build_slot(spec: VariantSpec, place: SlotPlace, *, impl: Impl = "auto") -> S
         "head", selector, place.query_width, place.source_width, place.regime
     )
     dims = heads.dims._replace(source_vocab=place.source_vocab, word_width=place.word_width)
-    facts = set(place.given)
+    capabilities = set(place.given)
     if dims.query_width == dims.key_width:
-        facts.add("equal_width")
+        capabilities.add("equal_width")
     if dims.heads == dims.kv_heads:
-        facts.add("equal_heads")
-    return Slot(heads, build_variant(spec, dims, impl=impl, given=frozenset(facts)))
+        capabilities.add("equal_heads")
+    return Slot(heads, build_variant(spec, dims, impl=impl, given=frozenset(capabilities)))

@@ -8,11 +8,11 @@ from torch import Tensor
 
 from bench.api.backbone import Generated
 from bench.api.call import Read
+from bench.api.capabilities import Capability
 from bench.api.component import NOTHING
 from bench.api.config import Config
-from bench.api.facts import Fact
 from bench.api.task import Batch, Sizes
-from bench.api.trace import Claiming, Trace
+from bench.api.trace import HasCapabilities, Trace
 
 
 @runtime_checkable
@@ -55,7 +55,7 @@ class Said(NamedTuple):
         return self.trace.weights.squeeze(1)
 
 
-class Search(Claiming):
+class Search(HasCapabilities):
     """Turns what a decoder thinks into what it says."""
 
     read: ClassVar[Read | None] = None
@@ -66,8 +66,8 @@ class Search(Claiming):
         self.sizes = sizes
 
     @classmethod
-    def wanted(cls, config: Any) -> frozenset[Fact]:
-        """Facts that this search needs under these options."""
+    def wanted(cls, config: Any) -> frozenset[Capability]:
+        """Capabilities that this search needs under these options."""
         return NOTHING
 
     @abstractmethod

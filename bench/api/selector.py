@@ -5,8 +5,8 @@
 
 `show` prints options in sorted order, and `parse(show(selector)) == selector` always holds.
 
->>> parse("bahdanau[score=additive[width=64],feedback=markov+tu_coverage]").show()
-'bahdanau[feedback=markov+tu_coverage,score=additive[width=64]]'
+>>> parse("bahdanau[score=additive[width=64],history=markov+tu_coverage]").show()
+'bahdanau[history=markov+tu_coverage,score=additive[width=64]]'
 """
 
 import math

@@ -24,7 +24,7 @@ def stream_hard(
 
     Each round scores one key a head, so keys beyond the pointer are never touched; the rounds end
     when all heads have stopped or run off the end. Keys that are not real are passed over. An
-    alignment with a lookback reads keys before the stop again, without looking beyond it.
+    normalizer with a lookback reads keys before the stop again, without looking beyond it.
     """
     source = memory.source
     heads = pointer.shape[1]
@@ -37,8 +37,8 @@ def stream_hard(
     while bool(searching.any()):
         at = pointer.clamp(max=num_keys - 1).unsqueeze(2)
         call = Call(query=query, memory=take_keys(memory, at), offset=0, causal=False)
-        stop = chain.alignment.stop_probability(chain.score.energy(call, None))
-        assert stop is not None, "an alignment that gives `stream` has a stop probability"
+        stop = chain.normalizer.stop_probability(chain.score.energy(call, None))
+        assert stop is not None, "an normalizer that gives `stream` has a stop probability"
         stops = (stop[..., 0, 0] > 0.5) & real.gather(2, at).squeeze(2)
         touched = touched + searching
         stopped = stopped | (searching & stops)
@@ -47,7 +47,7 @@ def stream_hard(
         # a walk that has left the source stays past its end, whatever the next query is
         pointer = torch.where(searching & (pointer >= length), num_keys, pointer)
         searching = searching & (pointer < length)
-    reads = stopped | (length > 0) if chain.alignment.stays_at_end else stopped
+    reads = stopped | (length > 0) if chain.normalizer.stays_at_end else stopped
     at = torch.where(stopped, pointer, length - 1).clamp(min=0)
     output = _read(chain, query, memory, at, real)
     return torch.where(reads[:, :, None, None], output, 0.0), pointer, touched
@@ -62,7 +62,7 @@ def _read(
 ) -> Float[Tensor, "B Hq 1 Ev"]:
     """The value of one key a head, or the mixture of that key and those before it."""
     source, (rows, heads) = memory.source, at.shape
-    back = chain.alignment.lookback
+    back = chain.normalizer.lookback
     if back == 0:
         index = at[:, :, None, None].expand(rows, heads, 1, source.value.shape[3])
         return expand_heads(source.value, heads).gather(2, index)
@@ -72,7 +72,7 @@ def _read(
     taken = take_keys(memory, inside)
     allowed = (index >= 0) & real.gather(2, inside)
     call = Call(query=query, memory=taken, offset=0, causal=False)
-    return chain.alignment.stop_weights(call, allowed.unsqueeze(2)) @ taken.source.value
+    return chain.normalizer.stop_weights(call, allowed.unsqueeze(2)) @ taken.source.value
 
 
 def take_keys(memory: Memory, index: Int[Tensor, "B Hq n"]) -> Memory:

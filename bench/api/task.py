@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from bench.api.capabilities import Capability
 from bench.api.config import Config
-from bench.api.facts import Fact
 from bench.api.selector import Selector, parse
 
 Split = Literal["train", "validation", "test"]
@@ -277,8 +277,8 @@ class Answer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entrant:
-    """One line of a contest that a task proposes: data for the planner, nothing the task reads."""
+class Entry:
+    """One line of a comparison that a task proposes; only the planner reads it."""
 
     variant: str
     """Variant selector."""
@@ -291,7 +291,7 @@ class Entrant:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Anchor:
+class PublishedResult:
     """A published number that stands beside ours."""
 
     what: str
@@ -313,7 +313,7 @@ class Anchor:
     def holds_for(self, task: Selector) -> bool:
         """Whether the number may stand beside a run of this task, whose defaults are written out.
 
-        >>> english = Anchor(
+        >>> english = PublishedResult(
         ...     what="", metric="bleu", value=1.0, text="", url="", where="", differs="",
         ...     about="translation[target=en]",
         ... )
@@ -374,7 +374,7 @@ class Task:
 
     metrics: ClassVar[tuple[Metric, ...]]
     """The first one ranks."""
-    facts: ClassVar[frozenset[Fact]] = frozenset()
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
     """What the task provides: `gold_alignment`, `source_tokens`, `reversible_pairs` ..."""
     presets: ClassVar[Mapping[str, TaskPreset]]
     """Sizes and backbones by preset name: `smoke`, `quick`, `standard`."""
@@ -386,17 +386,17 @@ class Task:
     """Whether the first metric is about single words, which not every output predicts."""
     family: ClassVar[str] = ""
     """The use of attention that the task stands for, `image captioning`; members share it."""
-    contest: ClassVar[tuple[Entrant, ...]] = ()
+    comparison: ClassVar[tuple[Entry, ...]] = ()
     """Mechanisms that are worth comparing here; the planner adds controls and baseline."""
-    anchors: ClassVar[tuple[Anchor, ...]] = ()
-    withholds: ClassVar[tuple[str, ...]] = ()
+    published_results: ClassVar[tuple[PublishedResult, ...]] = ()
+    ablated_inputs: ClassVar[tuple[str, ...]] = ()
     """Options that take away from what a network is given and leave the question as it is, so that
     scores compare across them: `read` and `shuffle` of tasks with two sources."""
     regresses: ClassVar[bool] = False
     """Whether `Batch.values` are predicted, not words."""
     data_sets: ClassVar[tuple[str, ...]] = ()
-    """What it reads, by the names of the mirror's folders; nothing where it generates its data or
-    takes them from a library."""
+    """What it reads, by the names of the data directory's folders; nothing where it generates its
+    data or takes them from a library."""
     data_license: ClassVar[str] = GENERATED
     seen_in_training: ClassVar[str] = ""
     """What of its test training has seen too, and what tells learning from memory all the same;
@@ -418,7 +418,7 @@ class Task:
         Args:
             config: Options.
             seed: Of the cell; draws generated data.
-            data_dir: A local mirror, or None for the environment's.
+            data_dir: A data directory, or None for the environment's.
 
         Raises:
             DataUnavailable: The data are not on this machine; the message says how to get them.
@@ -426,7 +426,7 @@ class Task:
         self.seed = seed
         self.chance = self.chance_of(config)
         self.notes: dict[str, str] = {}
-        """Facts a report prints beside the numbers: metric signatures, data hashes."""
+        """Capabilities a report prints beside the numbers: metric signatures, data hashes."""
         if self.seen_in_training:
             self.notes[SEEN] = self.seen_in_training
 

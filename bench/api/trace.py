@@ -9,31 +9,31 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Attended, Edit, Read
+from bench.api.capabilities import Capability, check_capabilities
 from bench.api.component import NOTHING
 from bench.api.errors import Refused
-from bench.api.facts import Fact, check_facts
 from bench.api.noise import Noise
 from bench.api.source import Memory
 
 Terms = Mapping[str, Float[Tensor, "B S"]]
-"""Facts per source token, by name; like those of attention they are never losses."""
+"""Capabilities per source token, by name; like those of attention they are never losses."""
 
 Emit = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(states, context, embedded) -> logits over the vocabulary; broadcasts over extra dimensions, so
 that p(y | s) is `emit(states[:, :, None], value[:, None], embedded[:, :, None])`."""
 
 
-class Claiming(nn.Module):
+class HasCapabilities(nn.Module):
     """A module that says what it needs, gives and cannot meet, as data on its class."""
 
-    needs: ClassVar[frozenset[Fact]] = NOTHING
-    gives: ClassVar[frozenset[Fact]] = NOTHING
-    takes: ClassVar[frozenset[Fact]] = NOTHING
-    cannot: ClassVar[Mapping[Fact, str]] = {}
+    needs: ClassVar[frozenset[Capability]] = NOTHING
+    gives: ClassVar[frozenset[Capability]] = NOTHING
+    removes: ClassVar[frozenset[Capability]] = NOTHING
+    unsupported: ClassVar[Mapping[Capability, str]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        check_facts(cls.__name__, cls.needs, cls.gives, cls.cannot)
+        check_capabilities(cls.__name__, cls.needs, cls.gives, cls.unsupported)
 
 
 LAYER_STRIDE = 2**40

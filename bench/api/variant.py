@@ -10,9 +10,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from bench.api.call import Attended, Call, Dims, Edit, MixResult, QueryShape, Read
+from bench.api.capabilities import Capability, check_capabilities
 from bench.api.component import NOTHING, Heads
 from bench.api.errors import Refused
-from bench.api.facts import Fact, check_facts
 from bench.api.noise import Noise
 from bench.api.shapes import Query
 from bench.api.source import Memory, Source, State, Tree, leaf
@@ -31,10 +31,10 @@ class Variant(nn.Module, ABC):
     are counted here and nowhere else, and all state is returned, never kept on `self`.
     """
 
-    needs: ClassVar[frozenset[Fact]] = NOTHING
-    gives: ClassVar[frozenset[Fact]] = NOTHING
-    takes: ClassVar[frozenset[Fact]] = NOTHING
-    cannot: ClassVar[Mapping[Fact, str]] = {}
+    needs: ClassVar[frozenset[Capability]] = NOTHING
+    gives: ClassVar[frozenset[Capability]] = NOTHING
+    removes: ClassVar[frozenset[Capability]] = NOTHING
+    unsupported: ClassVar[Mapping[Capability, str]] = {}
     remembers_keys: bool = True
     """Whether causal self-attention keeps old keys; recurrent mechanisms do not."""
     default_read: Read = "expected"
@@ -47,7 +47,7 @@ class Variant(nn.Module, ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        check_facts(cls.__name__, cls.needs, cls.gives, cls.cannot)
+        check_capabilities(cls.__name__, cls.needs, cls.gives, cls.unsupported)
 
     def __init__(self, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class Variant(nn.Module, ABC):
             progress: Share of training done.
             extras: Declared per-query inputs.
             want_weights: Whether the weight matrix is wanted; fused code cannot give it.
-            edit: What an instrument does to the weights before the values are mixed.
+            edit: What an probe does to the weights before the values are mixed.
 
         Returns:
             Output, weights (None where the mechanism has none or none were wanted), next state.

@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.call import Attended
+from bench.api.capabilities import Capability
 from bench.api.config import Config, IntRange
 from bench.api.encoder import Encoder
 from bench.api.errors import Refused
-from bench.api.facts import Fact
 from bench.api.noise import Noise
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
@@ -96,7 +96,9 @@ class Hierarchical(Backbone):
         self.held = ("word", "sentence") if parts.slot in ("", "pool") else (parts.slot,)
         self.embedding = nn.Embedding(sizes.source_vocabs[0], config.embedding, padding_idx=0)
 
-        def level(name: str, input_width: int, facts: frozenset[Fact], vocab: int) -> Level:
+        def level(
+            name: str, input_width: int, capabilities: frozenset[Capability], vocab: int
+        ) -> Level:
             encoder: Encoder = registry.make("encoder", config.encoder, input_width, width)
             place = SlotPlace(
                 regime="pool",
@@ -104,15 +106,15 @@ class Hierarchical(Backbone):
                 source_width=encoder.output_width,
                 head="raw",
                 source_vocab=vocab,
-                given=facts,
+                given=capabilities,
             )
             attach = parts.attach if name in self.held else parts.attach_default
             return Level(encoder, attach(place))
 
-        self.words = level("word", config.embedding, parts.facts, sizes.source_vocabs[0])
+        self.words = level("word", config.embedding, parts.capabilities, sizes.source_vocabs[0])
         # a sentence is no token
-        facts = parts.facts - {"source_tokens"}
-        self.sentences = level("sentence", self.words.slot.output_width, facts, 0)
+        capabilities = parts.capabilities - {"source_tokens"}
+        self.sentences = level("sentence", self.words.slot.output_width, capabilities, 0)
         pooled, asked = self.sentences.slot.output_width, len(self.sentences.query)
         self.project = nn.Linear(pooled, sizes.target_vocab)
         self.output = parts.output(OutputSizes(sizes.target_vocab, asked, pooled, asked, sizes.unk))

@@ -78,7 +78,7 @@ class ImageClassifier(Backbone):
                 source_width=width,
                 head=f"multi[heads={config.heads}]",
                 source_vocab=sizes.source_vocabs[0],
-                given=parts.facts,
+                given=parts.capabilities,
             )
         )
         self.join: nn.Module = nn.Identity()

@@ -50,7 +50,7 @@ class KernelRegressionConfig(Config):
     citation=Citation(text="Nadaraya, 1964; Watson, 1964", url="https://doi.org/10.1137/1109020"),
 )
 class KernelRegression(Backbone):
-    """f(x) = sum_i a(x, x_i) y_i: what was read is the answer, without a readout.
+    """f(x) = sum_i a(x, x_i) y_i: what was read is the answer, without a output layer.
 
     Frames of the source are training points, inputs and then outputs; frames beside the decoder
     inputs are the points that are asked for. Outputs stand in the first units of values as wide as
@@ -85,7 +85,7 @@ class KernelRegression(Backbone):
                 query_width=self.width,
                 source_width=self.width,
                 head="raw",
-                given=parts.facts - {"source_tokens"},
+                given=parts.capabilities - {"source_tokens"},
             )
         )
         self.output = parts.output(

@@ -106,7 +106,7 @@ class MemN2NNetwork(Backbone):
             source_width=width,
             head="raw",
             # a memory is a sentence and no token
-            given=parts.facts - {"source_tokens"},
+            given=parts.capabilities - {"source_tokens"},
         )
         slots = [parts.attach(place) for _ in range(config.hops if adjacent else 1)]
         if slots[0].output_width != width:

@@ -98,11 +98,15 @@ class Pair(Backbone):
         self.to_states = nn.Linear(self.encoder.output_width, width, bias=False)
         self.null = nn.Parameter(torch.randn(config.embedding)) if config.null else None
         # NULL and the words after it are not where the token ids say
-        facts = parts.facts - {"source_tokens"}
+        capabilities = parts.capabilities - {"source_tokens"}
 
         def slot(regime: Regime, inputs: int, own: str) -> Slot:
             place = SlotPlace(
-                regime=regime, query_width=inputs, source_width=inputs, head="raw", given=facts
+                regime=regime,
+                query_width=inputs,
+                source_width=inputs,
+                head="raw",
+                given=capabilities,
             )
             return parts.attach(place) if regime == self.held else build_slot(resolve(own), place)
 

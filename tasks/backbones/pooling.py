@@ -66,7 +66,7 @@ class Pooling(Backbone):
                 source_width=self.encoder.output_width,
                 head="raw",
                 source_vocab=sizes.source_vocabs[0],
-                given=parts.facts,
+                given=parts.capabilities,
             )
         )
         self.project = nn.Linear(self.slot.output_width, sizes.target_vocab)

@@ -48,7 +48,7 @@ class PoolingPerceptronConfig(PoolingConfig):
     ),
 )
 class PoolingPerceptron(Pooling):
-    """What a linear readout cannot do with a pooled vector, such as a product, is possible here."""
+    """Two layers after pooling can compute what one cannot, such as a product."""
 
     def __init__(self, config: PoolingPerceptronConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)

@@ -43,7 +43,7 @@ class RnnDecoderConfig(RecurrentConfig):
     heads: Annotated[int, IntRange(1, 16)] = 1
     """Heads of a slot whose variant does not choose its own."""
     dropout: Annotated[float, FloatRange(0.0, 0.5)] = 0.0
-    """Share of embedding and readout units dropped in training."""
+    """Share of embedding and output layer units dropped in training."""
 
     def __post_init__(self) -> None:
         """Check the sizes."""
@@ -83,7 +83,7 @@ class RnnDecoder(Backbone):
                 query_width=hidden,
                 source_width=hidden,
                 head=f"multi[heads={config.heads}]",
-                given=parts.facts,
+                given=parts.capabilities,
             )
         )
         self.of_context = nn.Linear(self.slot.output_width, hidden, bias=False)
@@ -112,7 +112,7 @@ class RnnDecoder(Backbone):
         return Trace(states, context, embedded, (attended,), (None,))
 
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
-        """Readout and vocabulary projection."""
+        """Output layer and vocabulary projection."""
         read = torch.tanh(self.of_context(context) + self.of_state(states))
         return self.project(self._drop(read))
 

@@ -1,7 +1,7 @@
 """Recurrent encoder-decoder: the house of the classic mechanisms.
 
 Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473; Luong et al., 2015,
-https://arxiv.org/abs/1508.04025. Encoder, source order, wiring, combiner, direction and search are
+https://arxiv.org/abs/1508.04025. Encoder, source order, decoder, combiner, direction and search are
 axes.
 """
 
@@ -15,10 +15,10 @@ from torch.nn import functional
 
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts, Generated
+from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange, IntRange
-from bench.api.decoder import Path, Steps, Wiring, WiringSizes, join_steps
+from bench.api.decoder import Decoder, DecoderSizes, Path, Steps, join_steps
 from bench.api.encoder import Encoded, Encoder, SourceOrder
-from bench.api.facts import Fact
 from bench.api.output import OutputSizes
 from bench.api.registry import register
 from bench.api.resolve import SlotPlace
@@ -42,12 +42,12 @@ class RnnSeq2SeqConfig(Config):
     embedding: Annotated[int, IntRange(8, 1024, log=True)] = 32
     """Width of word embeddings."""
     dropout: Annotated[float, FloatRange(0.0, 0.5)] = 0.0
-    """Share of embedding and readout units dropped in training."""
+    """Share of embedding and output layer units dropped in training."""
     encoder: Selector = Selector("birnn")
     """How source states are made."""
     source_order: Selector = Selector("forward")
     """Order in which the source is read."""
-    wiring: Selector = Selector("luong")
+    decoder: Selector = Selector("luong")
     """Where attention stands in the decoder."""
     combiner: Selector = Selector("concat")
     """How several sources are read."""
@@ -106,11 +106,11 @@ class RnnSeq2Seq(Backbone):
                     head="raw",
                     source_vocab=sizes.source_vocabs[0],
                     word_width=embedded,
-                    given=parts.facts,
+                    given=parts.capabilities,
                 )
             )
 
-        wired = WiringSizes(
+        wired = DecoderSizes(
             embedded,
             config.hidden,
             {"basic": sum(widths), "child_sum": config.hidden, "none": 1}[config.summaries],
@@ -119,13 +119,13 @@ class RnnSeq2Seq(Backbone):
             _backward_units(encoders) if config.summaries == "basic" else (),
         )
         self.search: Search = registry.make("search", config.search, sizes)
-        self.wiring: Wiring = registry.make("wiring", config.wiring, wired, attach)
-        self.project = nn.Linear(self.wiring.readout_width, sizes.target_vocab)
+        self.decoder: Decoder = registry.make("decoder", config.decoder, wired, attach)
+        self.project = nn.Linear(self.decoder.output_layer_width, sizes.target_vocab)
         self.output = parts.output(
             OutputSizes(
                 vocab=sizes.target_vocab,
                 states=config.hidden,
-                context=self.wiring.context_width,
+                context=self.decoder.context_width,
                 embedded=embedded,
                 unk=sizes.unk,
                 source=encoders[0].output_width,
@@ -136,7 +136,7 @@ class RnnSeq2Seq(Backbone):
         )
 
     @classmethod
-    def given(cls, config: RnnSeq2SeqConfig) -> frozenset[Fact]:
+    def given(cls, config: RnnSeq2SeqConfig) -> frozenset[Capability]:
         """Whether the decoder starts before anything is read."""
         return cls.gives | ({"unread_start"} if config.summaries == "none" else frozenset())
 
@@ -147,8 +147,8 @@ class RnnSeq2Seq(Backbone):
         first = self.encoders[0]
         assert isinstance(first, Encoder), "gold belongs to the first source"
         batch = first.arrange(self.source_order.arrange(batch))
-        if self.wiring.combiner is not None:
-            batch = self.wiring.combiner.arrange(batch)
+        if self.decoder.combiner is not None:
+            batch = self.decoder.combiner.arrange(batch)
         return replace(batch, arranged=True)
 
     def encode(self, batch: Batch, mode: Mode) -> tuple[Encoded, ...]:
@@ -168,10 +168,10 @@ class RnnSeq2Seq(Backbone):
         batch = self.arrange(batch)
         encoded, memories, path = self._begin(batch, mode)
         embedded = self._drop(self.target_embedding(batch.inputs))
-        if self.fed or (self.wiring.sampling > 0 and mode.read == "train"):
+        if self.fed or (self.decoder.sampling > 0 and mode.read == "train"):
             embedded, steps = self._run_by_word(embedded, batch, memories, path, mode)
         else:
-            steps = self.wiring.run(embedded, memories, path, mode)
+            steps = self.decoder.run(embedded, memories, path, mode)
         terms = tuple(source.terms for source in encoded)
         return Trace(steps.states, steps.context, embedded, steps.attended, memories, terms)
 
@@ -185,7 +185,7 @@ class RnnSeq2Seq(Backbone):
     ) -> tuple[Float[Tensor, "B T Df"], Steps]:
         """One word after the other, where what is read hangs on what was predicted before.
 
-        An output may feed what it says of the word before; a wiring may want some words drawn from
+        An output may feed what it says of the word before; a decoder may want some words drawn from
         the network's own last prediction.
         """
         carried = self.output.begin(batch, memories)
@@ -202,18 +202,18 @@ class RnnSeq2Seq(Backbone):
                 given[t] = torch.where(drawn[:, t, None], fresh, given[t])
             states = found[-1].states if found else None
             read.append(self.join_feed(given[t], states, words[t], carried))
-            found.append(self.wiring.step(read[-1], memories, path, mode))
+            found.append(self.decoder.step(read[-1], memories, path, mode))
             path = found[-1].path
         return torch.cat(read, 1), join_steps(found)
 
     def _drawn(self, words: list[Tensor], mode: Mode) -> Bool[Tensor, "B T 1"] | None:
         """Which inputs are the network's own words; None where all are the targets."""
-        if self.wiring.sampling == 0 or mode.read != "train":
+        if self.decoder.sampling == 0 or mode.read != "train":
             return None
         assert mode.noise is not None, "read='train' needs noise"
         place = torch.arange(len(words), device=words[0].device)
         draws = mode.noise.uniform("sampling", len(words[0]), 1, place, 1)
-        return draws[:, 0] < self.wiring.sampling
+        return draws[:, 0] < self.decoder.sampling
 
     @torch.no_grad()
     def _said(self, steps: Steps, embedded: Tensor, mode: Mode, place: int) -> Int[Tensor, "B 1"]:
@@ -247,8 +247,8 @@ class RnnSeq2Seq(Backbone):
         return torch.where(copied, said, batch.inputs)
 
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
-        """Readout and vocabulary projection."""
-        read = self._drop(self.wiring.readout(states, context, embedded))
+        """Output layer and vocabulary projection."""
+        read = self._drop(self.decoder.output_layer(states, context, embedded))
         if not self.low_precision:
             return self.project(read)
         weight, bias = self.project.weight.bfloat16(), self.project.bias.bfloat16()
@@ -267,8 +267,8 @@ class RnnSeq2Seq(Backbone):
     ) -> tuple[tuple[Encoded, ...], tuple[Memory, ...], Path]:
         """Read the sources and stand before the first word."""
         encoded = self.encode(batch, mode)
-        memories = self.wiring.prepare(encoded, batch)
-        return encoded, memories, self.wiring.begin(self._summary(encoded), memories)
+        memories = self.decoder.prepare(encoded, batch)
+        return encoded, memories, self.decoder.begin(self._summary(encoded), memories)
 
     def _summary(self, encoded: tuple[Encoded, ...]) -> Float[Tensor, "B Ds"]:
         """What the decoder starts from; one zero where it starts unread."""
@@ -279,7 +279,7 @@ class RnnSeq2Seq(Backbone):
 
     def variant_slots(self) -> tuple[Slot, ...]:
         """One slot a source, or one for all."""
-        return self.wiring.slots
+        return self.decoder.slots
 
     def _drop(self, x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         if not self.training or self.dropout == 0:
@@ -316,7 +316,7 @@ class RnnWalk:
         known = torch.where(words < sizes.target_vocab, words, sizes.unk)
         embedded = network.target_embedding(known)
         embedded = network.join_feed(embedded, self.states, words, self.carried)
-        steps = network.wiring.step(embedded, self.memories, self.path, self.mode)
+        steps = network.decoder.step(embedded, self.memories, self.path, self.mode)
         trace = Trace(steps.states, steps.context, embedded, steps.attended, self.memories)
         found, carried = network.output.step(trace, network.emit, self.batch, words, self.carried)
         after = replace(self, path=steps.path, carried=carried, states=steps.states)

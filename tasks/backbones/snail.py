@@ -113,7 +113,7 @@ class SnailNetwork(Backbone):
                 query_width=width,
                 source_width=width,
                 head=f"snail[key={config.key},value={config.key}]",
-                given=parts.facts,
+                given=parts.capabilities,
             )
             slot = parts.attach(place)
             width += slot.output_width

@@ -38,7 +38,7 @@ class ForwardOrder(SourceOrder):
 class ReversedOrder(SourceOrder):
     """Words are reversed in front of EOS; EOS and padding stay; doing it twice changes nothing."""
 
-    takes = frozenset({"source_order"})
+    removes = frozenset({"source_order"})
 
     def __init__(self, config: NoOptions, eos: int) -> None:
         super().__init__(config, eos)

@@ -45,7 +45,7 @@ class TransformerDecoder(Backbone):
             query_width=width,
             source_width=width,
             head=f"multi[heads={config.heads}]",
-            given=parts.facts,
+            given=parts.capabilities,
         )
         self.blocks = nn.ModuleList(
             Block(config, parts.attach(place), first=layer == 0) for layer in range(config.layers)

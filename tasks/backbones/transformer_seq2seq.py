@@ -81,7 +81,7 @@ class TransformerSeq2Seq(Backbone):
         self.scale = width**0.5
         self.search: Search = registry.make("search", config.search, sizes)
         self.variant_regime = parts.slot or "cross"
-        self.parts_given = parts.facts
+        self.parts_given = parts.capabilities
         sources = range(len(sizes.source_vocabs))
         self.source_embeddings = nn.ModuleList(_source_map(sizes, n, width) for n in sources)
         self.target_embedding = embedding_table(sizes.target_vocab, width)
@@ -93,7 +93,7 @@ class TransformerSeq2Seq(Backbone):
                 source_width=width,
                 head=f"multi[heads={config.heads}]",
                 source_vocab=sizes.source_vocabs[0],
-                given=parts.facts,
+                given=parts.capabilities,
             )
             if regime == self.variant_regime:
                 return parts.attach(place)

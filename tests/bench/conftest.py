@@ -24,7 +24,7 @@ from typing import Annotated
 from bench.api.component import Pattern
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class SlidingConfig(Config):
     "sliding",
     config=SlidingConfig,
     citation=Citation(text="Beltagy et al., 2020", url="https://arxiv.org/abs/2004.05150"),
-    home=Home(task="offset"),
+    default_task=DefaultTask(task="offset"),
 )
 class Sliding(Pattern):
     """Only the last keys are seen."""
@@ -73,7 +73,7 @@ import sys
 import time
 
 from bench.api.component import Score
-from bench.api.registry import Home, register
+from bench.api.registry import DefaultTask, register
 from variants.scores.scaled_dot import ScaledDotScore
 
 
@@ -88,7 +88,7 @@ def add(name, trouble):
             return super().dot_form(call)
 
     Trouble.__qualname__ = name
-    register("score", name, home=Home(task="after_marker"), title=name)(Trouble)
+    register("score", name, default_task=DefaultTask(task="after_marker"), title=name)(Trouble)
 
 
 def error():

@@ -20,10 +20,10 @@ from bench.api import registry
 from bench.api.config import Choices, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.resolve import resolve
-from bench.executors.session import Session
-from bench.executors.worker import WorkerSettings
-from bench.plan import Request
-from bench.runner import JobResult, Outcome
+from bench.running.plan import Request
+from bench.running.runner import JobResult, Outcome
+from bench.running.session import Session
+from bench.running.worker import WorkerSettings
 from bench.study import (
     FRESH_SEED,
     MOST_KNOBS,
@@ -34,7 +34,7 @@ from bench.study import (
     study_name,
     trial_cell,
 )
-from bench.train.protocol import read_protocol
+from bench.training.protocol import read_protocol
 from results.row import Row
 from results.store import Store
 
@@ -106,7 +106,7 @@ def rates(executor, name):
     ]
 
 
-@pytest.mark.parametrize("name", sorted(registry.variant_entries()))
+@pytest.mark.parametrize("name", sorted(registry.listed_variants()))
 def test_a_variant_has_the_learning_rate_and_at_most_two_knobs_of_its_own(name):
     knobs = knobs_of(resolve(name))
     assert knobs[0].name == "lr"
@@ -115,7 +115,7 @@ def test_a_variant_has_the_learning_rate_and_at_most_two_knobs_of_its_own(name):
     assert len({knob.name for knob in knobs}) == len(knobs)
     for knob in knobs[1:]:
         owner = knob.name.rpartition(".")[0]
-        assert owner in registry.entries(knob.axis)
+        assert owner in registry.registrations(knob.axis)
 
 
 def test_ranges_become_distributions():
@@ -223,16 +223,19 @@ def test_a_failed_trial_is_spent_and_a_variant_without_a_value_stops_no_other(tu
     assert [result.best_value is None for result in results] == [True, False]
     assert results[0].finals == ()
     assert len(rates(executor, "additive")) == 4
-    facts = studies.study_facts(ASKED, results)
-    assert facts["additive"]["best_trial"] == "none gave a value"
-    assert facts["dot"]["best_validation"] > 0.9
+    capabilities = studies.study_facts(ASKED, results)
+    assert capabilities["additive"]["best_trial"] == "none gave a value"
+    assert capabilities["dot"]["best_validation"] > 0.9
 
 
 def test_a_metric_that_should_be_low_is_minimized(tune, fresh_registry):
-    entry = registry.entry("task", "after_marker")
-    metrics = (replace(entry.target.metrics[0], better="lower"), *entry.target.metrics[1:])
-    target = type("Low", (entry.target,), {"metrics": metrics})
-    registry._ENTRIES["task"]["after_marker"] = replace(entry, target=target)
+    registered = registry.find("task", "after_marker")
+    metrics = (
+        replace(registered.target.metrics[0], better="lower"),
+        *registered.target.metrics[1:],
+    )
+    target = type("Low", (registered.target,), {"metrics": metrics})
+    registry._ENTRIES["task"]["after_marker"] = replace(registered, target=target)
     results, executor = tune()
     worst = max(rates(executor, "dot"), key=lambda rate: abs(rate - 0.003))
     assert results[1].parameters["lr"] == worst

@@ -93,7 +93,7 @@ class Dot(Copier):
 class Bahdanau(Copier):
     """Additive attention before each step; its context enters the GRU cell.
 
-    The readout is the published one: maxout over the old state, the word and the context.
+    The output layer is the published one: maxout over the old state, the word and the context.
     """
 
     def __init__(self) -> None:

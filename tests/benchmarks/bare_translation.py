@@ -4,7 +4,7 @@ Nothing of the bench is used but its data loading. One thread, training measured
 (`time.process_time`), evaluation not counted. Example:
 
     python tests/benchmarks/bare_translation.py --model dot --cpu-seconds 40 80 120 \
-        --data-dir MIRROR
+        --data-dir DATA_DIR
 """
 
 import argparse
@@ -18,9 +18,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from tasks.sources.bucketing import bucketed_batches, pad_rows
-from tasks.sources.multi30k import load_multi30k
-from tasks.sources.subwords import BOS, EOS, PAD, SubwordConfig, Subwords, corpus_subwords
+from tasks.data.bucketing import bucketed_batches, pad_rows
+from tasks.data.multi30k import load_multi30k
+from tasks.data.subwords import BOS, EOS, PAD, SubwordConfig, Subwords, corpus_subwords
 
 HIDDEN, EMBEDDING, DROPOUT, BATCH, LEARNING_RATE, CLIP = 256, 192, 0.2, 128, 2e-3, 1.0
 SLICE, LONGEST = 512, 60
@@ -126,9 +126,9 @@ class Dot(WithoutAttention):
 class Bahdanau(Translator):
     """Additive attention before each step; its context enters the GRU cell.
 
-    The readout is the published one: maxout over the old state, the word and the context. The keys
-    are computed once a sentence. Splitting the cell's weights, so that the share of the embeddings
-    is computed once too, was measured and is not faster.
+    The output layer is the published one: maxout over the old state, the word and the context. The
+    keys are computed once a sentence. Splitting the cell's weights, so that the share of the
+    embeddings is computed once too, was measured and is not faster.
     """
 
     def __init__(self, source_vocabulary: int, target_vocabulary: int):
@@ -236,7 +236,7 @@ def main() -> None:
     trainer = Trainer(model, data, options.seed)
     for mark in sorted(options.cpu_seconds):
         trainer.train_until(mark)
-        facts = {
+        capabilities = {
             "model": options.model,
             "seed": options.seed,
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -247,8 +247,8 @@ def main() -> None:
             "bleu": round(trainer.bleu(), 2),
             "sentences": options.sentences,
         }
-        told = "  ".join(f"{name} {value}" for name, value in facts.items())
-        print(json.dumps(facts) if options.json else told, flush=True)
+        told = "  ".join(f"{name} {value}" for name, value in capabilities.items())
+        print(json.dumps(capabilities) if options.json else told, flush=True)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import torch
 import variants
 from bench.api import registry
 from bench.api.cell import Cell
-from bench.plan import Request, plan
+from bench.running.plan import Request, plan
 from results.frame import load
 from results.row import Record, Row
 from results.store import Store

@@ -19,18 +19,18 @@ import torch
 
 from bench.api import registry
 from bench.api.cell import Cell
-from bench.api.registry import Home
+from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.plan import Request, quality_cell
-from bench.train.assemble import assemble
-from bench.train.protocol import read_protocol
-from bench.train.quality import start_training
+from bench.running.plan import Request, quality_cell
+from bench.training.assemble import assemble
+from bench.training.protocol import read_protocol
+from bench.training.quality import start_training
 from results.statistics import log_ratio_interval
 
 VARIANTS = {
-    "dot": "dot[wiring=luong]",
-    "bahdanau": "additive[width=128,wiring=bahdanau]",
+    "dot": "dot[decoder=luong]",
+    "bahdanau": "additive[width=128,decoder=bahdanau]",
 }
 TASK = "transduction[rule=copy,vocab=16,min_length=1,max_length=20,beyond=20]"
 BACKBONE = "rnn_seq2seq[hidden=128,embedding=64]"
@@ -39,7 +39,7 @@ BACKBONE = "rnn_seq2seq[hidden=128,embedding=64]"
 def harness_cell(model: str) -> Cell:
     """The cell that trains the same model."""
     request = Request(backbone=BACKBONE, preset="standard", protocol="adam[batch=64,steps=100000]")
-    return quality_cell(request, resolve(VARIANTS[model]), Home(task=TASK), 0).cell
+    return quality_cell(request, resolve(VARIANTS[model]), DefaultTask(task=TASK), 0).cell
 
 
 def harness_step(model: str) -> Callable[[], object]:

@@ -7,7 +7,7 @@ The sides are two processes of one thread that take turns in random order, some 
 same batches. Tokens are target words with the end of the sentence, counted here; time is CPU time.
 Ours keeps freed memory, as the workers of a run do; `--hand-back` leaves that out.
 Both are GRU networks with Bahdanau's attention, or transformers, of the same widths, layers and
-heads; wirings differ in detail (JoeyNMT feeds the attentional vector, ours the context).
+heads; decoders differ in detail (JoeyNMT feeds the attentional vector, ours the context).
 """
 
 import argparse
@@ -21,14 +21,14 @@ from pathlib import Path
 import torch
 
 from bench.api import registry
-from bench.api.registry import Home
+from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.task import Batch
-from bench.executors.allocator import keep_freed_memory
-from bench.plan import Request, quality_cell
-from bench.train.assemble import assemble
-from bench.train.protocol import read_protocol
-from bench.train.quality import start_training
+from bench.running.allocator import keep_freed_memory
+from bench.running.plan import Request, quality_cell
+from bench.training.assemble import assemble
+from bench.training.protocol import read_protocol
+from bench.training.quality import start_training
 from results.statistics import log_ratio_interval
 
 WORKER = Path(__file__).parent / "peers" / "joeynmt_worker.py"
@@ -57,7 +57,7 @@ class Harness:
             protocol=f"adam[lr={LR},batch={BATCH},steps=1000000,evaluate_every=1000000]",
         )
         planned = quality_cell(
-            request, resolve(variant), Home(task="translation[vocab=3000]"), seed=0
+            request, resolve(variant), DefaultTask(task="translation[vocab=3000]"), seed=0
         )
         torch.manual_seed(0)
         self.built = assemble(planned.cell, None)

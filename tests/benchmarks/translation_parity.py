@@ -15,18 +15,18 @@ import bare_translation as bare
 import torch
 
 from bench.api import registry
-from bench.api.registry import Home
+from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.plan import Request, quality_cell
-from bench.train.assemble import assemble
-from bench.train.evaluate import evaluate
-from bench.train.protocol import read_protocol
-from bench.train.quality import start_training
+from bench.running.plan import Request, quality_cell
+from bench.training.assemble import assemble
+from bench.training.evaluate import evaluate
+from bench.training.protocol import read_protocol
+from bench.training.quality import start_training
 from results.statistics import log_ratio_interval
 
 VARIANTS = {
     "none": "none_state",
-    "dot": "dot[wiring=luong]",
+    "dot": "dot[decoder=luong]",
     "bahdanau": "bahdanau[score=additive[width=256]]",
 }
 TURN = 10
@@ -38,7 +38,9 @@ class Harness:
 
     def __init__(self, model: str, seed: int) -> None:
         request = Request(preset="standard", first_seed=seed)
-        planned = quality_cell(request, resolve(VARIANTS[model]), Home(task="translation"), seed)
+        planned = quality_cell(
+            request, resolve(VARIANTS[model]), DefaultTask(task="translation"), seed
+        )
         torch.manual_seed(seed)
         self.built = assemble(planned.cell, None)
         self.protocol = read_protocol(planned.cell.protocol)

@@ -22,9 +22,9 @@ from torch.utils.checkpoint import checkpoint
 
 from bench.api import registry
 from bench.api.resolve import resolve
-from bench.measure.memory import peak_bytes
-from bench.measure.shape import AttendShape
-from bench.measure.workloads import build, draw_inputs, forward, forward_backward
+from bench.timing.memory import peak_bytes
+from bench.timing.shape import AttendShape
+from bench.timing.workloads import build, draw_inputs, forward, forward_backward
 from results.statistics import log_ratio_interval
 from variants._additive import tanh_sum
 

@@ -42,7 +42,7 @@ class Shape:
     exponent: float = 2.0
     parameters: int = 210_000
     control: bool = False
-    wiring_differs: bool = False
+    decoder_differs: bool = False
     red: bool = False
 
 
@@ -52,7 +52,7 @@ VARIANTS: dict[str, Shape] = {
     "scaled_dot": Shape("scaled_dot", 0.895, speed=0.45, parameters=180_000),
     "shaw_rpr[clip=16]": Shape("shaw_rpr", 0.94, "position", 0.95, 2.0, 214_000),
     "linear_attention[feature_map=elu]": Shape("linear_attention", 0.80, "linear", 0.5, 1.0),
-    "lstmn": Shape("lstmn", 0.86, "recurrent", 1.9, 2.1, 260_000, wiring_differs=True),
+    "lstmn": Shape("lstmn", 0.86, "recurrent", 1.9, 2.1, 260_000, decoder_differs=True),
     "mocha[chunk=4]": Shape("mocha", 0.97, "monotonic", 1.3, 2.0, red=True),
     "no_attention": Shape("no_attention", 0.45, "control", 0.2, 0.9, 150_000, control=True),
 }
@@ -71,13 +71,13 @@ def catalog(*, ranks: bool = True, preset: str = "standard") -> dict[str, object
             "name": shape.short,
             "title": f"{shape.short.replace('_', ' ').capitalize()} attention",
             "formula": "v . tanh(W q + U k) | k in 1..S",
-            "home": "" if shape.family == "recurrent" else "reversal",
+            "default_task": "" if shape.family == "recurrent" else "reversal",
             "paper": "Bahdanau et al., 2015" if name == BASE else "Somebody et al., 2020",
             "url": "https://arxiv.org/abs/1409.0473",
             "where": "section 3.1",
             "family": shape.family,
             "control": shape.control,
-            "wiring_differs": shape.wiring_differs,
+            "decoder_differs": shape.decoder_differs,
             "deviations": "none",
         }
         for name, shape in VARIANTS.items()
@@ -178,7 +178,7 @@ def speed_rows(shape: Shape, length: int) -> Iterable[Row]:
             named = {
                 metric: level * shape.speed * grow,
                 f"reference_{metric}": level * (length / 64) ** 2,
-                f"sham_{metric}": level * (length / 64) ** 2 * draw.gauss(1, 0.02),
+                f"aa_control_{metric}": level * (length / 64) ** 2 * draw.gauss(1, 0.02),
             }
             for name, value in named.items():
                 yield Row(metric=name, value=value * draw.gauss(1, 0.01), repeat=repeat, **at)

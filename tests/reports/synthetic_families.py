@@ -1,4 +1,5 @@
-"""A run of contests by family: real and diagnostic tasks, baselines, anchors, showcases."""
+"""A run of comparisons by family: real and diagnostic tasks, baselines, published results,
+showcases."""
 
 import copy
 import math
@@ -38,15 +39,15 @@ BETAS = (1, 4, 16)
 
 
 def families_catalog() -> dict[str, Any]:
-    """The catalog of the other run, with families, anchors and two more tasks."""
+    """The catalog of the other run, with families, published results and two more tasks."""
     names: dict[str, Any] = copy.deepcopy(catalog())
-    names["variants"]["no_attention"]["floor"] = True
+    names["variants"]["no_attention"]["uniform_baseline"] = True
     for task, short in ((DIGITS, "digits"), (KERNEL, "kernel_line")):
         names["tasks"][task] = {**names["tasks"][REVERSAL], "short": short, "title": short}
         names["tasks"][task] |= {"chance": None, "ceiling": None}
     for task, family in FAMILIES.items():
-        names["tasks"][task] |= {"family": family, "needs_download": False, "anchors": []}
-    names["tasks"][TRANSLATION] |= {"needs_download": True, "anchors": [ANCHOR]}
+        names["tasks"][task] |= {"family": family, "needs_download": False, "published_results": []}
+    names["tasks"][TRANSLATION] |= {"needs_download": True, "published_results": [ANCHOR]}
     names["tasks"][DIGITS]["data_license"] = "open (BSD, scikit-learn)"
     for beta in BETAS:
         name = f"nadaraya_watson[beta={beta}]"

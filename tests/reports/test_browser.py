@@ -159,7 +159,7 @@ def test_buttons_and_arrow_keys_step_through(
     assert current(document, "steps-3") == "the"
 
 
-def test_home_and_end_lead_to_the_ends_and_keep_the_keyboard(
+def test_default_task_and_end_lead_to_the_ends_and_keep_the_keyboard(
     families_report: RenderedReport, tmp_path: Path
 ) -> None:
     script = """
@@ -168,7 +168,7 @@ def test_home_and_end_lead_to_the_ends_and_keep_the_keyboard(
       root.querySelector(`[aria-label="${name} output"]`));
     const press = (key) => root.querySelector(".stage").dispatchEvent(
       new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
-    press("End"); press("ArrowLeft"); press("Home"); press("ArrowRight");
+    press("End"); press("ArrowLeft"); press("DefaultTask"); press("ArrowRight");
     back.focus(); back.click();
     root.dataset.held = document.activeElement.className;
     press("End");

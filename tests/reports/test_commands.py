@@ -1,4 +1,4 @@
-"""Commands of a report: all that ran into the folder, and the mirror that cells need."""
+"""Commands of a report: all that ran into the folder, and the data directory that cells need."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -57,7 +57,7 @@ def test_cells_that_read_data_name_the_mirror_and_published_ones_name_no_folder(
     assert "my data" in render(folder.path).markdown.read_text()
     for text in (path.read_text() for path in vars(render(folder.path, publish=True)).values()):
         assert "/home/me" not in text
-        assert "--data-dir MIRROR" in text
+        assert "--data-dir DATA_DIR" in text
 
 
 def test_a_mirror_of_the_environment_is_told_once_above_the_commands(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from reports.folder import read_folder
 from reports.render import render
 
 TASK = "translation[pair=de-en]"
-MIRROR = "multi30k from the mirror: train.de.gz 1f2e3d"
+DATA_DIR = "multi30k from the directory: train.de.gz 1f2e3d"
 HUB = "multi30k from the hub, revision 37e118 (unpinned)"
 SIGNATURE = "nrefs:1|case:mixed|tok:13a|version:2.6.0"
 
@@ -32,23 +32,23 @@ def run_with_notes(folder: Path, data: dict[str, str]) -> str:
 
 
 def test_a_report_names_data_and_signatures(tmp_path: Path) -> None:
-    text = run_with_notes(tmp_path / "run", {BASE: MIRROR, "scaled_dot": MIRROR})
-    assert MIRROR in text
+    text = run_with_notes(tmp_path / "run", {BASE: DATA_DIR, "scaled_dot": DATA_DIR})
+    assert DATA_DIR in text
     assert SIGNATURE.replace("|", "\\|") in text
     assert "read different data" not in text
 
 
 def test_fewer_rows_than_were_asked_for_are_a_warning(tmp_path: Path) -> None:
-    run_with_notes(tmp_path / "run", {BASE: MIRROR})
+    run_with_notes(tmp_path / "run", {BASE: DATA_DIR})
     for path in (tmp_path / "run" / "artifacts").iterdir():
-        write_json(path, {"notes": {"data": MIRROR, FEWER: "5 of 200 in train"}})
+        write_json(path, {"notes": {"data": DATA_DIR, FEWER: "5 of 200 in train"}})
     (told,) = short_data(read_folder(tmp_path / "run"))
     assert "fewer rows than were asked for (5 of 200 in train)" in told
     assert told in render(tmp_path / "run").markdown.read_text(encoding="utf-8")
 
 
 def test_cells_of_two_sources_are_warned_of_where_they_are_ranked(tmp_path: Path) -> None:
-    text = run_with_notes(tmp_path / "run", {BASE: MIRROR, "scaled_dot": HUB})
+    text = run_with_notes(tmp_path / "run", {BASE: DATA_DIR, "scaled_dot": HUB})
     _, after = text.split("read different data", 1)
     assert after.index(HUB) < after.index("| Rank")
     assert "differs between cells, 2 values" in text
@@ -66,7 +66,7 @@ def test_examples_are_of_the_network_that_most_cells_share(tmp_path: Path) -> No
     records = [record(cell, "ok", quality_rows(TASK, VARIANTS[BASE], 0)) for cell in cells]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
     for one in records:
-        write_json(folder / "artifacts" / f"{one.id}.json", {"notes": {"data": MIRROR}})
+        write_json(folder / "artifacts" / f"{one.id}.json", {"notes": {"data": DATA_DIR}})
     (found,) = artifacts_of_one_seed(read_folder(folder)).values()
     assert found[BASE][0].record.id == records[1].id
 

@@ -13,7 +13,7 @@ from synthetic_families import DIGITS, REVERSAL, TRANSLATION, write_families
 from synthetic_run import write_run
 
 from reports.agreement import Line, _answer
-from reports.contests import Contest
+from reports.comparisons import Comparison
 from reports.export import export_tables
 from reports.families import verdict
 from reports.folder import RunFolder, read_folder
@@ -37,12 +37,12 @@ def test_values_without_a_network_change_no_score_and_no_curve(folder: RunFolder
     frame = folder.frame
     assert frame["axis"].str.startswith(BASELINE_AXIS).any()
     plain = frame[~frame["axis"].str.startswith(BASELINE_AXIS)]
-    for contest in folder.contests:
-        rows = plain[(plain["task"] == contest.task) & (plain["split"] == "test")]
-        mine = rows[(rows["variant"] == BASE) & (rows["metric"] == contest.metric)]
-        assert sorted(contest.scores.get(BASE, {}).values()) == sorted(mine["value"])
+    for comparison in folder.comparisons:
+        rows = plain[(plain["task"] == comparison.task) & (plain["split"] == "test")]
+        mine = rows[(rows["variant"] == BASE) & (rows["metric"] == comparison.metric)]
+        assert sorted(comparison.scores.get(BASE, {}).values()) == sorted(mine["value"])
         for axis in ("step", "cpu_s", "length"):
-            assert curve(frame, contest.metric, axis).empty
+            assert curve(frame, comparison.metric, axis).empty
 
 
 def test_values_without_a_network_stand_below_the_table(text: str) -> None:
@@ -59,7 +59,7 @@ def test_one_bad_seed_is_enough_not_to_be_better_in_every_seed(tmp_path: Path) -
         rows.append(Row(metric="token_accuracy", value=0.5, axis=axis, x=0.0, split="test"))
         records.append(record(quality_cell(REVERSAL, BASE, seed), "ok", rows))
     run = read_folder(write_run(tmp_path / "run", records=records, tasks=[REVERSAL]))
-    assert run.contests[0].beats_the_rest == []
+    assert run.comparisons[0].beats_the_rest == []
     assert "0 of 1 contender." in render(run.path).markdown.read_text(encoding="utf-8")
 
 
@@ -81,8 +81,8 @@ def test_a_published_number_says_which_options_it_is_about(text: str, tmp_path: 
     folder = write_families(tmp_path / "run", seeds=1)
     catalog = folder / "catalog.json"
     names = json.loads(catalog.read_text(encoding="utf-8"))
-    (anchor,) = names["tasks"][TRANSLATION]["anchors"]
-    del anchor["about"]
+    (published_result,) = names["tasks"][TRANSLATION]["published_results"]
+    del published_result["about"]
     catalog.write_text(json.dumps(names), encoding="utf-8")
     text = render(folder).markdown.read_text(encoding="utf-8")
     assert "How it differs" in text
@@ -113,7 +113,9 @@ def test_the_table_of_families_stands_before_them(text: str) -> None:
 
 def test_a_verdict_admits_one_seed(tmp_path: Path) -> None:
     run = read_folder(write_families(tmp_path / "run", seeds=1))
-    assert {verdict(contest) for contest in run.contests} == {"one seed: nothing can be told"}
+    assert {verdict(comparison) for comparison in run.comparisons} == {
+        "one seed: nothing can be told"
+    }
 
 
 def test_a_run_without_families_has_none(markdown: str) -> None:
@@ -124,14 +126,19 @@ def test_a_run_without_families_has_none(markdown: str) -> None:
 
 def test_tables_of_values_without_a_network_are_exported(families: Path, tmp_path: Path) -> None:
     written = {path.name for path in export_tables(families, tmp_path)}
-    assert {"baselines.csv", "baselines.tex", "anchors.csv", "anchors.tex"} <= written
+    assert {
+        "baselines.csv",
+        "baselines.tex",
+        "published_results.csv",
+        "published_results.tex",
+    } <= written
     with (tmp_path / "baselines.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     assert [line["baseline"] for line in lines if line["task"] == "reversal"] == [
         "copy the source",
         "majority",
     ]
-    with (tmp_path / "anchors.csv").open(encoding="utf-8", newline="") as file:
+    with (tmp_path / "published_results.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     assert [line["value"] for line in lines] == ["26.75"]
     assert [line["about"] for line in lines] == ["translation[pair=de-en]"]
@@ -139,7 +146,7 @@ def test_tables_of_values_without_a_network_are_exported(families: Path, tmp_pat
 
 def test_runs_without_them_export_no_such_tables(demo: Path, tmp_path: Path) -> None:
     written = {path.name for path in export_tables(demo, tmp_path)}
-    assert not {"baselines.csv", "anchors.csv"} & written
+    assert not {"baselines.csv", "published_results.csv"} & written
 
 
 def test_tasks_are_generated_or_real(folder: RunFolder) -> None:
@@ -160,13 +167,13 @@ def test_diagnostics_are_correlated_with_real_tasks(text: str) -> None:
     assert re.search(r"\| recall \| translation \| 7 \| (0\.[6-9]\d|1\.00) \\\[", part)
 
 
-def contest(title: str) -> Contest:
-    return cast(Contest, SimpleNamespace(title=title))
+def comparison(title: str) -> Comparison:
+    return cast(Comparison, SimpleNamespace(title=title))
 
 
 def pair(one: str, other: str, correlation: float, p: float) -> tuple[Line, float]:
     found = Agreement(correlation=correlation, low=-1, high=1, p=p, variants=7)
-    return (contest(one), contest(other), found), p
+    return (comparison(one), comparison(other), found), p
 
 
 def test_the_section_says_in_words_which_diagnostics_predict_what() -> None:

@@ -19,7 +19,7 @@ LEVELS = {
 
 def written(path):
     known = catalog()
-    known["variants"]["no_attention"]["floor"] = True
+    known["variants"]["no_attention"]["uniform_baseline"] = True
     records = [
         record(
             quality_cell(TASK, name, seed),
@@ -36,13 +36,13 @@ def written(path):
 
 
 def test_lost_seeds_are_counted_and_marked(tmp_path):
-    (contest,) = read_folder(written(tmp_path / "run")).contests
-    assert contest.lost_seeds(BASE) == (0, 3)
-    assert contest.lost_seeds("scaled_dot") == (1, 3)
-    assert contest.lost_seeds("luong_general") == (3, 3)
-    assert "not above no_attention in 1 of 3 seeds" in marks(contest, "scaled_dot", {})
-    assert not any("above" in mark for mark in marks(contest, BASE, {}))
-    assert not any("above" in mark for mark in marks(contest, "no_attention", {}))
+    (comparison,) = read_folder(written(tmp_path / "run")).comparisons
+    assert comparison.lost_seeds(BASE) == (0, 3)
+    assert comparison.lost_seeds("scaled_dot") == (1, 3)
+    assert comparison.lost_seeds("luong_general") == (3, 3)
+    assert "not above no_attention in 1 of 3 seeds" in marks(comparison, "scaled_dot", {})
+    assert not any("above" in mark for mark in marks(comparison, BASE, {}))
+    assert not any("above" in mark for mark in marks(comparison, "no_attention", {}))
 
 
 def test_the_summary_says_who_failed_and_who_failed_sometimes(tmp_path):

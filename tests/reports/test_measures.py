@@ -62,14 +62,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 
 
 def shown(folder: RunFolder) -> dict[str, list[list[str]]]:
-    (contest,) = folder.contests
-    tables = [one for one in measures(folder, contest, [*NAMES]) if isinstance(one, Table)]
+    (comparison,) = folder.comparisons
+    tables = [one for one in measures(folder, comparison, [*NAMES]) if isinstance(one, Table)]
     return {one.title: [[e.text for e in row] for row in one.rows] for one in tables}
 
 
 def test_all_other_metrics_of_the_test_are_shown_and_none_twice(folder: RunFolder) -> None:
-    (contest,) = folder.contests
-    assert sorted(other_metrics(contest)) == sorted(OTHERS)
+    (comparison,) = folder.comparisons
+    assert sorted(other_metrics(comparison)) == sorted(OTHERS)
     table = shown(folder)["Other metrics: reversal"]
     assert [line[0] for line in table] == ["bahdanau", "scaled_dot", "no_attention"]
     assert table[0][1:] == ["0.455 ± 0.012", "—"]  # it looks at everything, so it has no lagging
@@ -77,8 +77,8 @@ def test_all_other_metrics_of_the_test_are_shown_and_none_twice(folder: RunFolde
 
 
 def test_parts_are_those_of_the_ranking_metric_where_it_is_divided(folder: RunFolder) -> None:
-    (contest,) = folder.contests
-    assert parts(contest) == [("token_accuracy", "length"), ("exact_accuracy", "task")]
+    (comparison,) = folder.comparisons
+    assert parts(comparison) == [("token_accuracy", "length"), ("exact_accuracy", "task")]
     found = shown(folder)
     by_length = found["reversal: token accuracy (fraction) by length (tokens)"]
     assert by_length[0] == ["bahdanau", "0.870 ± 0.025", "0.830 ± 0.025"]

@@ -16,7 +16,7 @@ class Structure(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.ids: list[str] = []
-        self.anchors: set[str] = set()
+        self.published_results: set[str] = set()
         self.loads: list[str] = []
         self.open: list[str] = []
 
@@ -26,7 +26,7 @@ class Structure(HTMLParser):
             if name == "id":
                 self.ids.append(value)
             if name in ("href", "xlink:href") and value.startswith("#"):
-                self.anchors.add(value[1:])
+                self.published_results.add(value[1:])
             if name == "src" or (name in ("href", "xlink:href") and tag != "a"):
                 self.loads.append(value)
 
@@ -47,7 +47,7 @@ def test_nothing_is_loaded_from_anywhere(page: str, structure: Structure) -> Non
 
 def test_ids_are_unique_and_every_inner_link_arrives(structure: Structure) -> None:
     assert len(structure.ids) == len(set(structure.ids))
-    assert structure.anchors <= set(structure.ids)
+    assert structure.published_results <= set(structure.ids)
 
 
 def test_every_finished_cell_has_its_command(demo: Path, page: str) -> None:
@@ -78,10 +78,10 @@ def test_a_red_certificate_is_shown_and_never_ranked(markdown: str) -> None:
     assert "mocha is not ranked, its certificate is red: causality" in markdown
 
 
-def test_controls_wiring_and_baseline_are_marked(markdown: str) -> None:
+def test_controls_decoder_and_baseline_are_marked(markdown: str) -> None:
     for name, mark in (
         ("no_attention", "control"),
-        ("lstmn", "wiring differs"),
+        ("lstmn", "decoder differs"),
         ("bahdanau", "baseline"),
     ):
         assert re.search(rf"\[{name}\]\(https://[^)]+\) \*\({mark}\)\*", markdown)

@@ -7,7 +7,7 @@ import pytest
 
 from reports.beside import level_text, without_levels
 from reports.blocks import NO_VALUE
-from reports.contests import Contest
+from reports.comparisons import Comparison
 from reports.families import best_contender, families, family_title, verdict
 from reports.folder import RunFolder, read_folder
 from reports.markdown import escape
@@ -18,9 +18,9 @@ README = ROOT / "README.md"
 SHOWN = """
 conv_attention context_vector shaw_rpr sinusoid pointer_generator copynet linear_attention sparsemax
 memn2n raffel_monotonic mocha ssnt hard_reinforce hard_exact luong_local_p tu_coverage scaled_dot
-dot additive additive_fourier bahdanau none_state sham supervised_attention agreement_trace
+dot additive additive_fourier bahdanau none_state A/A control supervised_attention agreement_trace
 """
-"""Variants of the first table, each in the comparison of its home."""
+"""Variants of the first table, each in the comparison of its default task."""
 TIMED = "forward_time_ms"
 
 
@@ -34,38 +34,38 @@ def lines_of(heads: tuple[str, ...], rows: list[tuple[str, ...]], *, left: int) 
     return "".join(f"| {' | '.join(row)} |\n" for row in cells)
 
 
-def score(contest: Contest, name: str | None) -> str:
-    return contest.score_text(name) if name in contest.scores else NO_VALUE
+def score(comparison: Comparison, name: str | None) -> str:
+    return comparison.score_text(name) if name in comparison.scores else NO_VALUE
 
 
 def mechanisms(folder: RunFolder) -> str:
-    """Each variant at home, beside baseline and floor, and the cost of its attention."""
+    """Each variant on its default task, beside both baselines, and the cost of its attention."""
     known, rows = folder.catalog, []
     for short in SHOWN.split():
         (name,) = [one for one, facts in known.variants.items() if facts["short"] == short]
-        home = known.fact(name, "home")
-        (contest, *_) = [
+        default_task = known.fact(name, "default_task")
+        (comparison, *_) = [
             one
-            for one in folder.contests
-            if name in one.scores and known.task_label(one.task) == home
+            for one in folder.comparisons
+            if name in one.scores and known.task_label(one.task) == default_task
         ]
         mark = " (control)" if known.flag(name, "control") else ""
-        row = (contest.title, f"{short}{mark}", score(contest, name))
+        row = (comparison.title, f"{short}{mark}", score(comparison, name))
         row += (
-            score(contest, known.baseline),
-            score(contest, contest.floor),
-            cost(folder, name, contest),
+            score(comparison, known.baseline),
+            score(comparison, comparison.uniform_baseline),
+            cost(folder, name, comparison),
         )
         rows.append(tuple(map(escape, row)))
-    heads = ("home task (its network)", "variant", "score", "`scaled_dot`", "`uniform`")
+    heads = ("default task (its network)", "variant", "score", "`scaled_dot`", "`uniform`")
     heads += ("forward time, ratio to `scaled_dot`",)
     return lines_of(heads, sorted(rows), left=2)
 
 
-def cost(folder: RunFolder, name: str, contest: Contest) -> str:
+def cost(folder: RunFolder, name: str, comparison: Comparison) -> str:
     lines = folder.speed_lines
     mine = lines[(lines["variant"] == name) & (lines["metric"] == TIMED)]
-    here = mine[mine["slot"] == contest.place[0]]
+    here = mine[mine["slot"] == comparison.place[0]]
     if mine.empty:
         return NO_VALUE
     if name == folder.catalog.baseline:
@@ -74,32 +74,36 @@ def cost(folder: RunFolder, name: str, contest: Contest) -> str:
     return between(line["ratio"], line["ratio_low"], line["ratio_high"])
 
 
-def chosen(folder: RunFolder) -> Iterator[tuple[str, Contest]]:
+def chosen(folder: RunFolder) -> Iterator[tuple[str, Comparison]]:
     """All diagnostics, and of each other family the first task on real data, or else the first."""
     known = folder.catalog
     for family, found in families(folder).items():
         real = [one for one in found if not known.is_generated(one.task)] or found
-        for contest in found:
-            first = known.task_label(contest.task) == known.task_label(real[0].task)
-            if contest.floor and len(contest.compared) > 2 and (family == "diagnostics" or first):
-                yield family, contest
+        for comparison in found:
+            first = known.task_label(comparison.task) == known.task_label(real[0].task)
+            if (
+                comparison.uniform_baseline
+                and len(comparison.compared) > 2
+                and (family == "diagnostics" or first)
+            ):
+                yield family, comparison
 
 
 def uses(folder: RunFolder) -> str:
-    """The best mean of each use of attention, what it is told from, floor, and no network."""
+    """The best mean of each use of attention, what it beats, uniform attention, and no network."""
     rows = []
-    for family, contest in chosen(folder):
-        best, known = best_contender(contest), folder.catalog
-        levels = without_levels(contest)
+    for family, comparison in chosen(folder):
+        best, known = best_contender(comparison), folder.catalog
+        levels = without_levels(comparison)
         without = next(iter(levels), "")
         rows.append(
             (
                 family_title(family),
-                escape(contest.title),
-                escape(known.metric(contest.metric).arrow),
-                f"`{known.label(best)}` {escape(score(contest, best))}",
-                escape(verdict(contest)),
-                escape(score(contest, contest.floor)),
+                escape(comparison.title),
+                escape(known.metric(comparison.metric).arrow),
+                f"`{known.label(best)}` {escape(score(comparison, best))}",
+                escape(verdict(comparison)),
+                escape(score(comparison, comparison.uniform_baseline)),
                 escape(f"{without} {level_text(levels[without])}") if without else NO_VALUE,
             )
         )

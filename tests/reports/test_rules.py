@@ -12,7 +12,7 @@ from synthetic import BASE, TASKS, VARIANTS, catalog, quality_cell, quality_rows
 from synthetic_run import certificates, speed_records, write_json, write_run
 
 from reports.catalog import Catalog, red_reasons
-from reports.contests import _differing, contests
+from reports.comparisons import _differing, comparisons
 from reports.export import export_tables
 from reports.folder import read_folder
 from reports.render import render
@@ -178,8 +178,8 @@ def test_times_of_two_processors_are_never_averaged(tmp_path: Path) -> None:
     # nothing is left of one that ran elsewhere alone, and its scores stay
     frame.loc[frame["variant"] == BASE, "processor"] = "Xeon"
     frame.loc[frame["variant"] == "scaled_dot", "processor"] = "EPYC"
-    (contest,) = contests(frame, Catalog.of(catalog()))
-    gone = {"EPYC": BASE, "Xeon": "scaled_dot"}[contest.processor]
+    (comparison,) = comparisons(frame, Catalog.of(catalog()))
+    gone = {"EPYC": BASE, "Xeon": "scaled_dot"}[comparison.processor]
     lines = ranked_table(frame, catalog(), {}).set_index("selector")
     assert pd.isna(lines.loc[gone, "train_step_time_ms"])
     assert lines["score"].notna().all()
@@ -248,12 +248,12 @@ def test_settings_are_compared_only_where_they_agree(tmp_path: Path) -> None:
     records += [scored(BASE, seed, 0.6) for seed in range(2)]
     records += [scored("scaled_dot", seed, 0.7) for seed in range(2)]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
-    found = contests(load(folder), Catalog(catalog()), {})
-    assert [contest.title for contest in found] == [
+    found = comparisons(load(folder), Catalog(catalog()), {})
+    assert [comparison.title for comparison in found] == [
         "reversal (big)",
         "reversal (seq2seq)",
     ]
-    assert [len(contest.variants) for contest in found] == [1, 2]
+    assert [len(comparison.variants) for comparison in found] == [1, 2]
 
 
 def test_another_backbone_in_one_comparison_is_marked(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_the_terminal_table_has_one_block_per_task(demo: Path) -> None:
     assert "mocha (red certificate)" in text
 
 
-def test_contests_of_one_task_are_told_apart_by_what_differs():
+def test_comparisons_of_one_task_are_told_apart_by_what_differs():
     birnn = "pool[encoder=birnn[cell=gru],width=8]"
     others = {"pool[encoder=embed,width=8]", "pool[encoder=birnn[cell=gru],width=16]"}
     assert _differing(birnn, {"pool[encoder=embed,width=8]"}) == "encoder=birnn"

@@ -60,7 +60,7 @@ def test_weights_have_three_digits_and_sources_are_stored_once(folder: RunFolder
     assert data["examples"][0]["runs"][0]["gold"] == [[0], [1], [2], [3]]
 
 
-def test_the_best_variant_comes_first_and_the_floor_is_there(folder: RunFolder) -> None:
+def test_the_best_variant_comes_first_and_the_uniform_baseline_is_there(folder: RunFolder) -> None:
     names = steps_data(showcases(folder)[TRANSLATION])["variants"]
     assert names[0].startswith("shaw_rpr, BLEU ")
     assert names[-1].startswith("no_attention, BLEU ")

@@ -7,7 +7,7 @@ from synthetic import BASE, TASKS, catalog, quality_cell, record
 from synthetic_families import families_catalog
 from synthetic_run import write_run
 
-from reports.contests import Contest
+from reports.comparisons import Comparison
 from reports.families import best_contender, families_section, verdict
 from reports.folder import RunFolder, read_folder
 from reports.ranked import ranked_sections
@@ -19,7 +19,8 @@ TASK = next(iter(TASKS))
 FLOOR = "no_attention"
 
 NOISY = {
-    # told apart: the baseline and the floor from the best; the noisy one is last by its mean
+    # told apart: the baseline and the uniform baseline from the best; the noisy one is last by its
+    # mean
     "shaw_rpr[clip=16]": (0.900, 0.902, 0.901),
     BASE: (0.700, 0.701, 0.703),
     FLOOR: (0.400, 0.403, 0.401),
@@ -55,62 +56,67 @@ def written(
     return read_folder(folder)
 
 
-def ranks(contest: Contest) -> dict[str, int]:
-    return {contest.catalog.label(line.variant): line.rank for line in contest.ranking}
+def ranks(comparison: Comparison) -> dict[str, int]:
+    return {comparison.catalog.label(line.variant): line.rank for line in comparison.ranking}
 
 
 def test_a_lost_and_noisy_line_is_neither_first_nor_set_off_nor_called_equal(tmp_path: Path):
     folder = written(tmp_path / "run", NOISY, lost=("luong_general",))
-    (contest,) = folder.contests
-    assert ranks(contest) == {"shaw_rpr": 1, "bahdanau": 2, "no_attention": 3, "luong_general": 3}
-    assert not contest.compared["luong_general"].told_from_best
-    assert "not told from the best" in marks(contest, "luong_general", {})
-    assert [line.variant for line in contest.leading] == ["shaw_rpr[clip=16]"]
+    (comparison,) = folder.comparisons
+    assert ranks(comparison) == {
+        "shaw_rpr": 1,
+        "bahdanau": 2,
+        "no_attention": 3,
+        "luong_general": 3,
+    }
+    assert not comparison.compared["luong_general"].told_from_best
+    assert "not told from the best" in marks(comparison, "luong_general", {})
+    assert [line.variant for line in comparison.leading] == ["shaw_rpr[clip=16]"]
     (table,) = [b for s in ranked_sections(folder) for b in s.blocks if getattr(b, "rows", None)]
     assert [row[2].best for row in table.rows] == [True, False, False, False]
-    told = _task(contest)
+    told = _task(comparison)
     assert told.startswith("Choose shaw_rpr, 0.9010 ± 0.0025 fraction, ahead of all 2 others that")
     assert "Failed to learn, with no seed above no_attention on validation: luong_gen" in told
 
 
 def test_a_leading_line_that_never_learned_is_not_set_off(tmp_path: Path):
     levels = {BASE: (0.5, 0.7, 0.6), "scaled_dot": (0.6, 0.5, 0.65), FLOOR: (0.1, 0.102, 0.101)}
-    (contest,) = written(tmp_path / "run", levels, lost=(BASE,)).contests
-    assert ranks(contest)["bahdanau"] == 1
-    assert [line.variant for line in contest.leading] == ["scaled_dot"]
-    assert "cannot tell" not in _task(contest)
-    assert "no seed above no_attention on validation" in verdict(contest)
+    (comparison,) = written(tmp_path / "run", levels, lost=(BASE,)).comparisons
+    assert ranks(comparison)["bahdanau"] == 1
+    assert [line.variant for line in comparison.leading] == ["scaled_dot"]
+    assert "cannot tell" not in _task(comparison)
+    assert "no seed above no_attention on validation" in verdict(comparison)
 
 
 def test_a_noisy_line_that_learned_is_named_below_the_others(tmp_path: Path):
-    (contest,) = written(tmp_path / "run", NOISY).contests
-    told = _task(contest)
+    (comparison,) = written(tmp_path / "run", NOISY).comparisons
+    told = _task(comparison)
     assert "The best mean has shaw_rpr with 0.9010 ± 0.0025 fraction, ahead of 2 of 3" in told
     assert "Lower, but not told from shaw_rpr either: luong_general." in told
 
 
 def test_a_control_that_each_seed_beats_is_not_called_as_good(tmp_path: Path):
-    (contest,) = written(tmp_path / "run", WIDE_FLOOR).contests
-    told = _task(contest)
+    (comparison,) = written(tmp_path / "run", WIDE_FLOOR).comparisons
+    told = _task(comparison)
     assert (
         "The control no_attention is among the best, though every seed of every contender is "
         "better than every seed of it on the test: 3 seeds cannot show it after the correction"
         in told
     )
     assert "do not show what attention is for" not in told
-    assert verdict(contest) == (
+    assert verdict(comparison) == (
         "not told from no_attention (though better in every seed) and bahdanau"
-        if best_contender(contest) != BASE
+        if best_contender(comparison) != BASE
         else "not told from no_attention (though better in every seed)"
     )
 
 
 def test_a_control_as_good_as_the_rest_is(tmp_path: Path):
-    (contest,) = written(tmp_path / "run", {**WIDE_FLOOR, FLOOR: (0.9, 0.92, 0.91)}).contests
-    assert "do not show what attention is for here" in _task(contest)
+    (comparison,) = written(tmp_path / "run", {**WIDE_FLOOR, FLOOR: (0.9, 0.92, 0.91)}).comparisons
+    assert "do not show what attention is for here" in _task(comparison)
 
 
-def test_table_summary_and_glance_agree_on_a_floor_that_the_baseline_alone_is_told_from(
+def test_table_summary_and_glance_agree_on_a_uniform_baseline_that_the_baseline_alone_is_told_from(
     tmp_path: Path,
 ):
     levels = {
@@ -118,14 +124,14 @@ def test_table_summary_and_glance_agree_on_a_floor_that_the_baseline_alone_is_to
         BASE: (0.700, 0.701, 0.703),
         FLOOR: (0.400, 0.403, 0.401),
     }
-    (contest,) = written(tmp_path / "run", levels).contests
-    assert ranks(contest) == {"shaw_rpr": 1, "bahdanau": 1, "no_attention": 3}
-    assert "not told from the best" in marks(contest, FLOOR, {})
-    told = _task(contest)
+    (comparison,) = written(tmp_path / "run", levels).comparisons
+    assert ranks(comparison) == {"shaw_rpr": 1, "bahdanau": 1, "no_attention": 3}
+    assert "not told from the best" in marks(comparison, FLOOR, {})
+    told = _task(comparison)
     assert "We cannot tell shaw_rpr and bahdanau apart" in told
     assert "Worse: no_attention." in told
     assert "The control" not in told
-    assert verdict(contest) == (
+    assert verdict(comparison) == (
         "not told from no_attention (which is worse than bahdanau) and bahdanau"
     )
 
@@ -137,25 +143,25 @@ def test_widths_are_those_to_the_baseline_and_never_zero(tmp_path: Path):
         "luong_general": (0.5, 0.6, 0.55),
         "lstmn": (0.4, 0.7, 0.6),
     }
-    (contest,) = written(tmp_path / "run", levels).contests
-    told = _task(contest)
+    (comparison,) = written(tmp_path / "run", levels).comparisons
+    told = _task(comparison)
     assert "Differences to bahdanau are known to ±0.12 to ±0.31 fraction, before the corr" in told
     assert "±0 " not in told
     (alone,) = written(
         tmp_path / "flat", {BASE: (0.5,) * 3, "lstmn": (0.5,) * 3, FLOOR: (0.5,) * 3}
-    ).contests
+    ).comparisons
     assert "known to" not in _task(alone)
 
 
 def test_no_interval_leaves_the_range_of_its_metric(tmp_path: Path):
     levels = {BASE: (0.05, 0.7, 0.1), "scaled_dot": (0.99, 0.995, 1.0), FLOOR: (0.4, 0.42, 0.41)}
     folder = written(tmp_path / "run", levels)
-    (contest,) = folder.contests
-    assert contest.score_text(BASE) == "0.28 (0.05 to 0.70 of 3 seeds)"
-    assert contest.score_text("scaled_dot") == "0.9950 (0.9900 to 1.0000 of 3 seeds)"
-    assert contest.score_text(FLOOR) == "0.410 ± 0.025"
+    (comparison,) = folder.comparisons
+    assert comparison.score_text(BASE) == "0.28 (0.05 to 0.70 of 3 seeds)"
+    assert comparison.score_text("scaled_dot") == "0.9950 (0.9900 to 1.0000 of 3 seeds)"
+    assert comparison.score_text(FLOOR) == "0.410 ± 0.025"
     line = folder.ranked_lines.set_index("selector").loc[BASE].to_dict()
-    assert interval_text(line, "score") == contest.score_text(BASE)
+    assert interval_text(line, "score") == comparison.score_text(BASE)
     glance = families_section(folder)
     assert glance is not None
     for text in ("0.28 (0.05 to 0.70 of 3 seeds)", "0.9950 (0.9900 to 1.0000 of 3 seeds)"):
@@ -183,18 +189,18 @@ def test_equal_means_have_the_baseline_first_then_the_smaller_model(tmp_path: Pa
         tmp_path / "run", records=records, catalog_data=families_catalog(), tasks=[TASK]
     )
     folder = read_folder(run)
-    (contest,) = folder.contests
-    assert [*contest.compared] == [BASE, "scaled_dot", "lstmn", "luong_general"]
-    assert [*folder.ranked_lines["selector"]] == [*contest.compared]
-    assert best_contender(contest) == BASE
+    (comparison,) = folder.comparisons
+    assert [*comparison.compared] == [BASE, "scaled_dot", "lstmn", "luong_general"]
+    assert [*folder.ranked_lines["selector"]] == [*comparison.compared]
+    assert best_contender(comparison) == BASE
 
 
 def test_marks_are_explained_once_and_only_those_that_stand_there(tmp_path: Path):
     folder = written(tmp_path / "run", NOISY, lost=("luong_general",))
-    legend = legend_of_marks(folder.contests, {})
+    legend = legend_of_marks(folder.comparisons, {})
     for said in ("baseline: ", "control: ", "not above no_attention in 2 of 3", "best: "):
         assert legend.count(said) == 1
-    assert "wiring differs" not in legend
+    assert "decoder differs" not in legend
     assert "red certificate" not in legend
 
 
@@ -220,7 +226,9 @@ def test_contenders_that_never_meet_are_said_so(tmp_path: Path):
         for seed in range(3)
     ]
     folder = read_folder(write_run(tmp_path / "run", records=records, catalog_data=known))
-    assert "no two contenders took part in every one of the 2 compar" in _overall(folder.contests)
+    assert "no two contenders took part in every one of the 2 compar" in _overall(
+        folder.comparisons
+    )
 
 
 @pytest.mark.parametrize("seeds", [1, 2])

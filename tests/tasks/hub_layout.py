@@ -1,4 +1,4 @@
-"""What the hub would give for the invented data of `small_mirror/`, written without our readers."""
+"""What the hub would give for the invented data of `small_data/`, written without our readers."""
 
 import gzip
 import json
@@ -40,16 +40,16 @@ def babi(folder: Path) -> Splits:
     for number in range(1, 21):
         for part in ("train", "test"):
             path = folder / "en-10k" / f"qa{number}_invented_{part}.txt.gz"
-            # the hub has the part that the mirror lacks
+            # the hub has the part that the data directory lacks
             path = path if path.exists() else folder / "en-10k" / f"qa2_invented_{part}.txt.gz"
             stories: list[dict[str, list[Any]]] = []
             for line in lines(path):
                 place, _, rest = line.partition(" ")
-                text, answer, facts = [*rest.split("\t"), "", ""][:3]
+                text, answer, capabilities = [*rest.split("\t"), "", ""][:3]
                 if place == "1":
                     names = ("id", "type", "text", "answer", "supporting_ids")
                     stories.append({name: [] for name in names})
-                told = (place, int(bool(answer)), text.strip(), answer, facts.split())
+                told = (place, int(bool(answer)), text.strip(), answer, capabilities.split())
                 for column, value in zip(stories[-1].values(), told, strict=True):
                     column.append(value)
             found[f"qa{number}_{part}"] = [{"story": story} for story in stories]

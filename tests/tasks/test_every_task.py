@@ -17,34 +17,34 @@ import bench.api
 import tasks
 from bench.api import registry
 from bench.api.config import FloatRange, IntRange, default_of, search_ranges
-from bench.api.registry import BACKBONE_AXES, Home
+from bench.api.registry import BACKBONE_AXES, DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.task import Answer
 from bench.api.trace import Mode
-from bench.catalog import COMMON_METRICS, metric_facts, task_facts
-from bench.plan import Request, quality_cell
-from bench.train.assemble import assemble
-from bench.train.evaluate import evaluate
-from bench.train.protocol import AdamProtocol, read_protocol
+from bench.running.catalog import COMMON_METRICS, metric_facts, task_facts
+from bench.running.plan import Request, quality_cell
+from bench.training.assemble import assemble
+from bench.training.evaluate import evaluate
+from bench.training.protocol import AdamProtocol, read_protocol
 
-ALL = list(registry.entries("task"))
-DRAWN = [n for n in ALL if registry.entry("task", n).target.is_generated()]
+ALL = list(registry.registrations("task"))
+DRAWN = [n for n in ALL if registry.find("task", n).target.is_generated()]
 PRESETS = ("smoke", "quick", "standard")
 HERE = [
     name
     for name in ALL
-    if not (target := registry.entry("task", name).target).needs_download
+    if not (target := registry.find("task", name).target).needs_download
     and target.metrics[0].name in ("token_accuracy", "label_accuracy")
 ]
 """Tasks that count right answers, with data that need no mirror."""
 
 
 @pytest.fixture(scope="session")
-def small_mirror(tmp_path_factory):
-    """Any downloaded task finds a little invented data; small_mirror/ has a file a data set."""
+def small_data(tmp_path_factory):
+    """Any downloaded task finds a little invented data; small_data/ has a file a data set."""
     folder = tmp_path_factory.mktemp("mirror")
-    for file in sorted((Path(__file__).parent / "small_mirror").glob("*.py")):
+    for file in sorted((Path(__file__).parent / "small_data").glob("*.py")):
         runpy.run_path(str(file))["write"](folder, random.Random(0))
     return folder
 
@@ -55,7 +55,7 @@ def own_cache(tmp_path, monkeypatch):
 
 
 def smoke(name: str, seed: int):
-    options = parse(registry.entry("task", name).target.presets["smoke"].options)
+    options = parse(registry.find("task", name).target.presets["smoke"].options)
     return registry.make("task", options, seed)
 
 
@@ -145,24 +145,26 @@ def test_a_batch_moves_with_everything_that_it_holds():
 
 
 def stands_in(name: str) -> str:
-    """The first mechanism of a task's contest, or one that fits nearly everywhere."""
-    contest = registry.entry("task", name).target.contest
-    return contest[0].variant if contest else "additive"
+    """The first mechanism of a task's comparison, or one that fits nearly everywhere."""
+    comparison = registry.find("task", name).target.comparison
+    return comparison[0].variant if comparison else "additive"
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("name", ALL)
-def test_every_preset_resolves_builds_and_scores(name, preset, small_mirror):
-    target = registry.entry("task", name).target
+def test_every_preset_resolves_builds_and_scores(name, preset, small_data):
+    target = registry.find("task", name).target
     assert set(target.presets) == set(PRESETS)
     size = target.presets[preset]
     assert parse(size.options).name == name
     assert size.seconds > 0
     protocol = read_protocol(size.protocol)
     assert protocol.evaluate_every <= protocol.steps
-    cell = quality_cell(Request(preset=preset), resolve(stands_in(name)), Home(task=name), 0).cell
+    cell = quality_cell(
+        Request(preset=preset), resolve(stands_in(name)), DefaultTask(task=name), 0
+    ).cell
     with torch.random.fork_rng():
-        built = assemble(cell, small_mirror)
+        built = assemble(cell, small_data)
     stream = built.task.training(2, torch.Generator().manual_seed(0))
     batch = next(stream)
     terms, _ = built.system.losses(batch, Mode(read="train"), built.system.init_carry())
@@ -170,10 +172,12 @@ def test_every_preset_resolves_builds_and_scores(name, preset, small_mirror):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_what_a_task_scores_is_what_it_declares(name, small_mirror):
-    cell = quality_cell(Request(preset="smoke"), resolve(stands_in(name)), Home(task=name), 0).cell
+def test_what_a_task_scores_is_what_it_declares(name, small_data):
+    cell = quality_cell(
+        Request(preset="smoke"), resolve(stands_in(name)), DefaultTask(task=name), 0
+    ).cell
     with torch.random.fork_rng():
-        built = assemble(cell, small_mirror)
+        built = assemble(cell, small_data)
     declared = {metric.name for metric in built.task.metrics}
     for split in ("validation", "test"):
         found = evaluate(
@@ -188,12 +192,12 @@ def test_what_a_task_scores_is_what_it_declares(name, small_mirror):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_report_knows_the_chance_level_that_a_task_has(name, small_mirror):
-    target = registry.entry("task", name).target
+def test_a_report_knows_the_chance_level_that_a_task_has(name, small_data):
+    target = registry.find("task", name).target
     for preset in PRESETS[:2]:
         options = parse(target.presets[preset].options)
         told = task_facts(options.show(), name)["chance"]
-        assert registry.make("task", options, 0, small_mirror).chance == told
+        assert registry.make("task", options, 0, small_data).chance == told
 
 
 def constant(batch, word) -> Answer:
@@ -207,7 +211,7 @@ def constant(batch, word) -> Answer:
 @pytest.mark.parametrize("preset", PRESETS[:2])
 @pytest.mark.parametrize("name", HERE)
 def test_no_constant_answer_is_better_than_chance(name, preset):
-    target = registry.entry("task", name).target
+    target = registry.find("task", name).target
     primary = target.metrics[0].name
     task = registry.make("task", parse(target.presets[preset].options), 100)
     batches = task.evaluation("test")
@@ -252,7 +256,7 @@ ENDINGS = {
 
 
 def test_names_of_metrics_end_in_their_unit_and_are_in_the_catalog():
-    targets = [registry.entry("task", name).target for name in ALL]
+    targets = [registry.find("task", name).target for name in ALL]
     catalog = metric_facts(targets)
     metrics = [*COMMON_METRICS, *(metric for target in targets for metric in target.metrics)]
     for metric in metrics:
@@ -270,8 +274,8 @@ def test_names_of_metrics_end_in_their_unit_and_are_in_the_catalog():
 
 def configs():
     for axis in ("task", "backbone", *BACKBONE_AXES):
-        for name, entry in registry.entries(axis).items():
-            yield f"{axis} {name}", entry.config
+        for name, registered in registry.registrations(axis).items():
+            yield f"{axis} {name}", registered.config
     yield "adam", AdamProtocol
 
 
@@ -302,7 +306,7 @@ def modules():
             yield found.name
 
 
-DRAWN_MODULES = {registry.entry("task", name).module for name in DRAWN}
+DRAWN_MODULES = {registry.find("task", name).module for name in DRAWN}
 
 
 @pytest.mark.parametrize("name", sorted(modules()))
@@ -315,5 +319,5 @@ def test_the_examples_in_docstrings_run(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_task_that_must_be_downloaded_names_its_data_sets(name):
-    target = registry.entry("task", name).target
+    target = registry.find("task", name).target
     assert bool(target.data_sets) == target.needs_download

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from bench.api import registry
-from bench.api.registry import Home
+from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.plan import Request, quality_cell
-from bench.train.quality import train_cell
+from bench.running.plan import Request, quality_cell
+from bench.training.quality import train_cell
 from results.row import BASELINE_AXIS
 
 REAL = os.environ.get("BENCH_DATA_DIR", "")
@@ -48,10 +48,10 @@ def test_attention_learns_beyond_what_needs_no_network(
     task, variant, backbone, steps, baseline, margin
 ):
     request = Request(preset="quick", protocol=f"adam[steps={steps},evaluate_every={steps}]")
-    home = Home(task=task, backbone=backbone)
-    cell = quality_cell(request, resolve(variant), home, 11).cell
+    default_task = DefaultTask(task=task, backbone=backbone)
+    cell = quality_cell(request, resolve(variant), default_task, 11).cell
     rows = [row for row in train_cell(cell, data_dir=Path(REAL)).rows if row.split == "test"]
-    metric = registry.entry("task", parse(task).name).target.metrics[0]
+    metric = registry.find("task", parse(task).name).target.metrics[0]
     found = {row.axis: row.value for row in rows if row.metric == metric.name}
     gain = found[""] - found[f"{BASELINE_AXIS}{baseline}"]
     assert (gain if metric.better == "higher" else -gain) > margin

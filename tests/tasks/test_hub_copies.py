@@ -1,6 +1,7 @@
-"""Rows of a hub copy are those of the mirror, and every task on such data runs from the copy alone.
+"""Rows of a hub copy are those of the directory, and every task on such data runs from the copy
+alone.
 
-`hub_layout.py` has the invented data of `small_mirror/` as the hub would give them.
+`hub_layout.py` has the invented data of `small_data/` as the hub would give them.
 """
 
 import itertools
@@ -13,26 +14,26 @@ from pathlib import Path
 import pytest
 import torch
 
-from bench import shows
 from bench.api import registry
 from bench.api.errors import DataDamaged, DataUnavailable
-from bench.api.registry import Home
+from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.plan import Request, quality_cell
-from bench.train.assemble import assemble
-from bench.train.evaluate import evaluate
-from tasks.sources import hub
-from tasks.sources.aeslc import load_aeslc
-from tasks.sources.ag_news import load_ag_news
-from tasks.sources.babi import load_babi
-from tasks.sources.django import load_django
-from tasks.sources.fsdd import load_fsdd
-from tasks.sources.imdb import load_imdb
-from tasks.sources.snli import load_snli
-from tasks.sources.sst2_sentences import load_sst2_sentences
-from tasks.sources.tinyshakespeare import load_tinyshakespeare
-from tasks.sources.wikitext2 import load_wikitext2
+from bench.cli import shows
+from bench.running.plan import Request, quality_cell
+from bench.training.assemble import assemble
+from bench.training.evaluate import evaluate
+from tasks.data import hub
+from tasks.data.aeslc import load_aeslc
+from tasks.data.ag_news import load_ag_news
+from tasks.data.babi import load_babi
+from tasks.data.django import load_django
+from tasks.data.fsdd import load_fsdd
+from tasks.data.imdb import load_imdb
+from tasks.data.snli import load_snli
+from tasks.data.sst2_sentences import load_sst2_sentences
+from tasks.data.tinyshakespeare import load_tinyshakespeare
+from tasks.data.wikitext2 import load_wikitext2
 
 HERE = Path(__file__).parent
 LAYOUTS = runpy.run_path(str(HERE / "hub_layout.py"))["LAYOUTS"]
@@ -44,20 +45,20 @@ COMMIT = "c" * 40
 def mirror(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mirror")
     for name in LAYOUTS:
-        file = HERE / "small_mirror" / f"{name}.py"
+        file = HERE / "small_data" / f"{name}.py"
         runpy.run_path(str(file))["write"](folder, random.Random(0))
     return folder
 
 
 @pytest.fixture(scope="module", autouse=True)
-def copies(tmp_path_factory, mirror):
+def copies(tmp_path_factory, directory):
     """Every entry fetched, as small as the invented data; no mirror is named."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCH_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         patch.delenv("BENCH_DATA_DIR", raising=False)
         patch.delenv("HF_HUB_OFFLINE", raising=False)
         for name, layout in LAYOUTS.items():
-            splits = layout(mirror / name)
+            splits = layout(directory / name)
             fetch(patch, name, splits)
         yield
 
@@ -84,8 +85,8 @@ def test_every_entry_has_a_layout_here():
     "load",
     [load_aeslc, load_django, load_sst2_sentences, load_tinyshakespeare, load_wikitext2],
 )
-def test_the_same_data_give_the_same_rows(load, mirror):
-    mirrored, fetched = load(mirror), load()
+def test_the_same_data_give_the_same_rows(load, directory):
+    mirrored, fetched = load(directory), load()
     assert (mirrored.origin, fetched.origin) == ("mirror", "hub")
     if load is load_aeslc:  # the hub has one subject a mail
         names = ("email_body", "subject_line")
@@ -99,38 +100,38 @@ def test_the_same_data_give_the_same_rows(load, mirror):
 
 @pytest.mark.parametrize("numbers", [(1,), (2, 20)])
 @pytest.mark.parametrize("train", [0, 7])
-def test_stories_give_the_same_questions_and_facts(numbers, train, mirror):
-    mirrored = load_babi(numbers, mirror, train=train)
+def test_stories_give_the_same_questions_and_facts(numbers, train, directory):
+    mirrored = load_babi(numbers, directory, train=train)
     fetched = load_babi(numbers, train=train)
     assert mirrored.parts == fetched.parts
     assert fetched.parts["train"][0]["supporting"]
     assert len(fetched.files) == 2 * len(numbers), "only files of these tasks are read"
 
 
-def test_a_training_part_that_the_mirror_lacks_is_in_the_copy(mirror):
-    assert not load_babi((3,), mirror).parts["train"]
+def test_a_training_part_that_the_mirror_lacks_is_in_the_copy(directory):
+    assert not load_babi((3,), directory).parts["train"]
     assert len(load_babi((3,)).parts["train"]) == 40
 
 
-def test_recordings_come_out_in_the_mirrors_parts_and_order(mirror):
-    mirrored, fetched = load_fsdd(mirror), load_fsdd()
+def test_recordings_come_out_in_the_mirrors_parts_and_order(directory):
+    mirrored, fetched = load_fsdd(directory), load_fsdd()
     for part, rows in mirrored.parts.items():
         for one, two in zip(rows, fetched.parts[part], strict=True):
             assert {**one, "audio": None} == {**two, "audio": None}
             assert (one["audio"]["array"] == two["audio"]["array"]).all()
 
 
-def test_news_have_their_titles_and_are_otherwise_the_same(mirror):
-    mirrored, fetched = load_ag_news(mirror), load_ag_news()
+def test_news_have_their_titles_and_are_otherwise_the_same(directory):
+    mirrored, fetched = load_ag_news(directory), load_ag_news()
     for part, rows in mirrored.parts.items():
         assert fetched.parts[part] == tuple({**r, "text": TITLE + r["text"]} for r in rows)
 
 
-def test_reviews_that_come_one_label_after_the_other_are_shuffled(mirror):
+def test_reviews_that_come_one_label_after_the_other_are_shuffled(directory):
     def every(table):
         return sorted((r["text"], r["label"]) for rows in table.parts.values() for r in rows)
 
-    mirrored, fetched = load_imdb(mirror), load_imdb()
+    mirrored, fetched = load_imdb(directory), load_imdb()
     assert every(mirrored) == every(fetched)
     assert all(set(row) == {"text", "label"} for row in mirrored.parts["train"])
     for part in ("train", "test"):
@@ -138,8 +139,8 @@ def test_reviews_that_come_one_label_after_the_other_are_shuffled(mirror):
     assert fetched.parts == load_imdb().parts
 
 
-def test_pairs_without_a_label_or_a_word_are_dropped_and_the_rest_is_the_mirrors(mirror):
-    mirrored, fetched = load_snli(mirror), load_snli()
+def test_pairs_without_a_label_or_a_word_are_dropped_and_the_rest_is_the_mirrors(directory):
+    mirrored, fetched = load_snli(directory), load_snli()
     for part in ("validation", "test"):
         assert fetched.parts[part] == mirrored.parts[part]
     whole = fetched.parts["train"]
@@ -187,7 +188,7 @@ def test_values_that_are_not_expected_name_file_and_line(name, load, rows, said,
     assert hub.REPORT_IT in str(told.value)
 
 
-def test_a_recording_beside_another_label_is_refused(mirror, another):
+def test_a_recording_beside_another_label_is_refused(directory, another):
     splits = LAYOUTS["fsdd"](mirror / "fsdd")
     splits["test"][0] = {**splits["test"][0], "label": 9}
     another("fsdd", splits)
@@ -198,7 +199,7 @@ def test_a_recording_beside_another_label_is_refused(mirror, another):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"supporting_ids": [[], ["7"]]}, "names a supporting fact that was not told"),
+        ({"supporting_ids": [[], ["7"]]}, "names a supporting capability that was not told"),
         ({"text": ["Ada left."]}, "is no story with"),
         ({"id": [], "type": [], "text": [], "answer": [], "supporting_ids": []}, "is no story"),
     ],
@@ -219,20 +220,20 @@ def test_stories_that_are_none_are_refused(change, said, another):
 
 
 def reads_only_fetched(name: str) -> bool:
-    sets = registry.entry("task", name).target.data_sets
+    sets = registry.find("task", name).target.data_sets
     return bool(sets) and set(sets) <= set(hub.FETCHABLE)
 
 
-FETCHED = [name for name in registry.entries("task") if reads_only_fetched(name)]
+FETCHED = [name for name in registry.registrations("task") if reads_only_fetched(name)]
 MORE_LANGUAGES = {"multi_source_translation"}
 """Tasks that read French too, which the hub's Multi30k has not."""
 
 
 @pytest.mark.parametrize("name", FETCHED)
 def test_every_task_on_such_data_runs_from_the_hub_copy_alone(name):
-    contest = registry.entry("task", name).target.contest
-    variant = contest[0].variant if contest else "additive"
-    cell = quality_cell(Request(preset="smoke"), resolve(variant), Home(task=name), 0).cell
+    comparison = registry.find("task", name).target.comparison
+    variant = comparison[0].variant if comparison else "additive"
+    cell = quality_cell(Request(preset="smoke"), resolve(variant), DefaultTask(task=name), 0).cell
     if name in MORE_LANGUAGES:
         with pytest.raises(DataUnavailable, match="has no 'fr'"):
             assemble(cell, None)
@@ -240,7 +241,7 @@ def test_every_task_on_such_data_runs_from_the_hub_copy_alone(name):
     with torch.random.fork_rng():
         built = assemble(cell, None)
     assert "from the hub at" in built.task.notes["data"]
-    differs = hub.FETCHABLE[registry.entry("task", name).target.data_sets[0]].differs
+    differs = hub.FETCHABLE[registry.find("task", name).target.data_sets[0]].differs
     assert differs in built.task.notes["data"]
     next(built.task.training(2, torch.Generator().manual_seed(0)))
     found = evaluate(
@@ -259,30 +260,30 @@ def wikitext(options, data_dir=None):
     return registry.make("task", parse(f"wikitext2_mini[window=32,{options}]"), 0, data_dir)
 
 
-def test_the_mini_set_is_the_same_from_mirror_and_copy(mirror):
-    one, two = wikitext("full=false", mirror), wikitext("full=false")
+def test_the_mini_set_is_the_same_from_mirror_and_copy(directory):
+    one, two = wikitext("full=false", directory), wikitext("full=false")
     assert one.notes["data"] != two.notes["data"]
     assert all((one.parts[split] == two.parts[split]).all() for split in one.parts)
     assert "name" not in two.notes
 
 
-def test_full_wikitext_trains_on_the_training_part_and_says_its_name(mirror):
-    task = wikitext("full=true", mirror)
+def test_full_wikitext_trains_on_the_training_part_and_says_its_name(directory):
+    task = wikitext("full=true", directory)
     assert "wikitext2 from the hub" in task.notes["data"]
     assert task.notes["name"] == "WikiText-2 in its own parts, not the mini set"
     assert "training" in task.words.words, "a word of the training part alone"
-    assert "training" not in wikitext("full=false", mirror).words.words
+    assert "training" not in wikitext("full=false", directory).words.words
     mini = wikitext("full=false")
     assert len(task.parts["validation"]) > 5 * len(mini.parts["validation"])
     assert (task.parts["test"] != mini.parts["test"]).any() or task.words != mini.words
 
 
-def test_the_mirror_alone_cannot_be_full_and_says_what_to_fetch(mirror, tmp_path, monkeypatch):
+def test_the_mirror_alone_cannot_be_full_and_says_what_to_fetch(directory, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path))
     with pytest.raises(
         DataUnavailable, match=r"has no train\.txt\.gz.*run `python -m bench data fetch wikitext2`"
     ):
-        wikitext("full=true", mirror)
+        wikitext("full=true", directory)
 
 
 def test_ids_of_the_mini_set_are_those_from_before_it_could_be_full():
@@ -298,7 +299,7 @@ def test_an_unpinned_copy_warns_and_a_pinned_one_does_not():
     assert f"revision {COMMIT} (unpinned)" in shows.fetch("babi")
     assert "Warning" not in shows.fetch("imdb")
     listed = shows.data_sets("")
-    for name, entry in hub.FETCHABLE.items():
+    for name, registered in hub.FETCHABLE.items():
         (line,) = [line for line in listed.splitlines() if line.split()[:1] == [name]]
         assert "fetched copy" in line
-        assert entry.dataset in line
+        assert registered.dataset in line

@@ -10,11 +10,11 @@ import pytest
 
 from bench.api import registry
 from bench.api.selector import parse
-from tasks.sources.multi30k import LANGUAGES, load_multi30k
-from tasks.sources.word_alignment import load_word_alignment
+from tasks.data.multi30k import LANGUAGES, load_multi30k
+from tasks.data.word_alignment import load_word_alignment
 
 REAL = os.environ.get("BENCH_DATA_DIR", "")
-SMALL = Path(__file__).parent / "small_mirror"
+SMALL = Path(__file__).parent / "small_data"
 on_real_data = pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no mirror of real data")
 CAPTIONS = ("translation", "incremental_translation", "multi_source_translation")
 

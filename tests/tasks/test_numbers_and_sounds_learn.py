@@ -6,17 +6,17 @@ import pytest
 import torch
 
 from bench.api.noise import Noise
-from bench.api.registry import Home
+from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.trace import Mode
-from bench.plan import Request, quality_cell
-from bench.train.assemble import assemble
-from bench.train.evaluate import evaluate
+from bench.running.plan import Request, quality_cell
+from bench.training.assemble import assemble
+from bench.training.evaluate import evaluate
 
 
 def trained(task, backbone, variant, steps):
-    home = Home(task=task, backbone=backbone)
-    cell = quality_cell(Request(preset="quick"), resolve(variant), home, 0).cell
+    default_task = DefaultTask(task=task, backbone=backbone)
+    cell = quality_cell(Request(preset="quick"), resolve(variant), default_task, 0).cell
     with torch.random.fork_rng():
         torch.manual_seed(0)
         built = assemble(cell, None)

@@ -8,7 +8,7 @@ import torch
 from bench.api import registry
 from bench.api.selector import parse
 from bench.api.task import SEEN
-from bench.train.protocol import read_protocol
+from bench.training.protocol import read_protocol
 
 STRINGS = {"2 symbols": 256, "4": 59, "6": 1, "8": 1, "12": 0, "16": 0}
 COUNTED = {
@@ -26,7 +26,7 @@ def texts(batch) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("name", COUNTED)
 def test_strings_of_the_test_that_training_has_seen_are_as_many_as_told(name):
-    target = registry.entry("task", name).target
+    target = registry.find("task", name).target
     size = target.presets["quick"]
     task = registry.make("task", parse(size.options), 0)
     protocol = read_protocol(size.protocol)

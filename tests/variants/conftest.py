@@ -137,9 +137,11 @@ def beneath():
     ) -> Variant:
         place = Dims(heads, heads, *widths, heads * widths[0], regime=regime)
         place = place._replace(source_vocab=VOCAB, word_width=WORD_DIM)
-        facts = frozenset({"padding", "stepwise", "equal_heads", "source_tokens", "token_extras"})
-        facts |= {"equal_width"} if widths[0] == widths[1] else set()
-        made = build_variant(resolve(selector), place, impl=impl, given=facts).double()
+        capabilities = frozenset(
+            {"padding", "stepwise", "equal_heads", "source_tokens", "token_extras"}
+        )
+        capabilities |= {"equal_width"} if widths[0] == widths[1] else set()
+        made = build_variant(resolve(selector), place, impl=impl, given=capabilities).double()
         if seed is not None:
             randomize(made, seed)
         return made

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from bench.measure.memory import peak_bytes
+from bench.timing.memory import peak_bytes
 from variants import _additive
 from variants._additive import tanh_sum
 

@@ -15,9 +15,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
-from bench.api.facts import Fact
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
 from variants._coverage import NO_TARGET, per_token, scored_weights
@@ -53,7 +53,7 @@ class CoverageLoss(Loss):
     """lambda sum_ts min(w_ts, sum of w_us over u < t), averaged over target words."""
 
     needs = frozenset({"weights"})
-    cannot: ClassVar[Mapping[Fact, str]] = NO_TARGET
+    unsupported: ClassVar[Mapping[Capability, str]] = NO_TARGET
 
     def __init__(self, config: CoverageLossConfig) -> None:
         super().__init__(config)

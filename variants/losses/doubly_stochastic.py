@@ -16,9 +16,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bench.api.capabilities import Capability
 from bench.api.config import Choices, Config, FloatRange
 from bench.api.errors import InvalidConfig
-from bench.api.facts import Fact
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
 from variants._coverage import NO_TARGET, per_token, real_keys, scored_weights
@@ -51,7 +51,7 @@ class DoublyStochasticLoss(Loss):
     """lambda sum_s (1 - sum_t w_ts)^2 over the keys of each source."""
 
     needs = frozenset({"weights"})
-    cannot: ClassVar[Mapping[Fact, str]] = NO_TARGET
+    unsupported: ClassVar[Mapping[Capability, str]] = NO_TARGET
 
     def __init__(self, config: DoublyStochasticConfig) -> None:
         super().__init__(config)

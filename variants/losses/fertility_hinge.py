@@ -16,9 +16,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
-from bench.api.facts import Fact
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
 from variants._coverage import NO_TARGET, counted_keys, per_token, scored_weights
@@ -56,7 +56,7 @@ class FertilityHingeLoss(Loss):
     """lambda sum_s max(0, sum_t w_ts - F_max)^2 over the words of each source."""
 
     needs = frozenset({"weights"})
-    cannot: ClassVar[Mapping[Fact, str]] = NO_TARGET
+    unsupported: ClassVar[Mapping[Capability, str]] = NO_TARGET
 
     def __init__(self, config: FertilityHingeConfig) -> None:
         super().__init__(config)

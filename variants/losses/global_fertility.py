@@ -19,9 +19,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.facts import Fact
 from bench.api.loss import Loss, LossInputs, LossSizes
 from bench.api.registry import Citation, register
 from variants._coverage import NO_TARGET, counted_keys, per_token, scored_weights
@@ -63,7 +63,7 @@ class GlobalFertilityLoss(Loss):
     """-sum_s log N(f_s; m(h_s), v(h_s)) with f_s = sum_t w_ts, and one hidden layer for m and v."""
 
     needs = frozenset({"weights"})
-    cannot: ClassVar[Mapping[Fact, str]] = NO_TARGET
+    unsupported: ClassVar[Mapping[Capability, str]] = NO_TARGET
 
     hidden: nn.Linear
     out: nn.Linear

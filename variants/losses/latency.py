@@ -22,7 +22,7 @@ from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
 
 HEADS = {"mean": "expected_delay", "leading": "delay_leading"}
-"""Terms of an alignment that join the delays of its heads."""
+"""Terms of an normalizer that join the delays of its heads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class LatencyLoss(Loss):
                 term = term + self.config.variance * apart.sum() / mask.sum().clamp(min=1)
             found.append(term)
         if not found:
-            raise Refused("latency needs an alignment that walks; use milk, mocha or mma.")
+            raise Refused("latency needs an normalizer that walks; use milk, mocha or mma.")
         return torch.stack(found).mean(), carry
 
 

@@ -45,7 +45,7 @@ class PonderLoss(Loss):
     """tau (N + p_N), averaged over scored targets."""
 
     needs = frozenset({"ponder"})
-    cannot = {"self": "a hop belongs to a target, and queries within the source have none."}
+    unsupported = {"self": "a hop belongs to a target, and queries within the source have none."}
 
     def __init__(self, config: PonderConfig) -> None:
         super().__init__(config)

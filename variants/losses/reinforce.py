@@ -75,7 +75,7 @@ class ReinforceLoss(Loss):
     """-lambda_r stop(R - b) log p(z) - lambda_e H, with R the log likelihood of the targets."""
 
     gives = frozenset({"loss:reinforce"})
-    cannot = {"self": "a reward belongs to a target, and queries within the source have none."}
+    unsupported = {"self": "a reward belongs to a target, and queries within the source have none."}
 
     def __init__(self, config: ReinforceConfig) -> None:
         super().__init__(config)
@@ -172,5 +172,5 @@ def _summed(inputs: LossInputs, name: str) -> Float[Tensor, "B T"]:
     """One term, summed over the slots that sample."""
     found = [a.terms[name] for a in inputs.trace.attended if "log_prob" in a.terms]
     if not found:
-        raise Refused("reinforce needs an alignment that samples keys; use hard_reinforce.")
+        raise Refused("reinforce needs an normalizer that samples keys; use hard_reinforce.")
     return torch.stack(found).sum(0)

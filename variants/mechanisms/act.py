@@ -20,7 +20,7 @@ from bench.api.call import Call, Dims, MixResult, Read
 from bench.api.component import expand_heads
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Source, Tree
 from bench.api.variant import Impl, Variant
 from variants._hops import oracle_read, read_memory
@@ -53,7 +53,7 @@ class ActConfig(Config):
         text="Graves, 2016", url="https://arxiv.org/abs/1603.08983", where="sections 2 and 2.1"
     ),
     cost=2.0,
-    home=Home(task="recall"),
+    default_task=DefaultTask(task="recall"),
 )
 class Act(Variant):
     """u_n = H u_{n-1} + o_n, h_n = sigmoid(w . u_n + b), stop at N, the first with sum h >= 1 - e.

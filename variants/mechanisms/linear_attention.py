@@ -17,7 +17,7 @@ from bench.api.call import Call, Dims, MixResult, QueryShape, Read
 from bench.api.component import expand_heads
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Mixed
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.variant import Impl, Variant
@@ -36,7 +36,7 @@ CHUNK = 64
         url="https://arxiv.org/abs/2006.16236",
         where="sections 3.2 to 3.4",
     ),
-    home=Home(task="recall"),
+    default_task=DefaultTask(task="recall"),
 )
 class LinearAttention(Variant):
     """f(q).M / (f(q).z + eps), M = sum f(k) v, z = sum f(k), f(x) = elu(x) + 1.

@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.api.call import Call, Dims, MixResult, QueryShape, Read
+from bench.api.capabilities import Capability
 from bench.api.component import expand_heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.facts import Fact
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.variant import Impl, Variant
 from variants._math import (
@@ -56,7 +56,7 @@ class LstmnConfig(Config):
         text="Cheng et al., 2016", url="https://arxiv.org/abs/1601.06733", where="section 3.1"
     ),
     cost=7.5,
-    home=Home(task="offset"),
+    default_task=DefaultTask(task="offset"),
 )
 class Lstmn(Variant):
     """a_i = v . tanh(W h_i + U x_t + R r_{t-1}); [r; m] = sum softmax(a)_i [h_i; c_i]; LSTM gates.
@@ -66,7 +66,7 @@ class Lstmn(Variant):
     """
 
     gives = frozenset({"weights"})
-    cannot: ClassVar[Mapping[Fact, str]] = {
+    unsupported: ClassVar[Mapping[Capability, str]] = {
         "cross": "it attends to its own earlier states, and another sequence has none",
         "self": "it reads from left to right, and here keys lie on both sides",
         "pool": "it attends to its own earlier states, and a single query has none",

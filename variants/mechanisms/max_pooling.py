@@ -15,11 +15,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Call, Dims, MixResult, Read
+from bench.api.capabilities import Capability
 from bench.api.component import expand_heads
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
-from bench.api.facts import Fact
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, Tree, leaf
 from bench.api.variant import Impl, Variant
 
@@ -34,7 +34,7 @@ from bench.api.variant import Impl, Variant
         where="section 3.2.2",
     ),
     cost=5.0,
-    home=Home(task="after_marker", backbone="pooling[encoder=birnn]"),
+    default_task=DefaultTask(task="after_marker", backbone="pooling[encoder=birnn]"),
 )
 class MaxPooling(Variant):
     """o_f = max_s v_sf; no parameters; time O(S Ev) once a source.
@@ -43,7 +43,7 @@ class MaxPooling(Variant):
     """
 
     gives = frozenset({"key_local"})
-    cannot: ClassVar[Mapping[Fact, str]] = {
+    unsupported: ClassVar[Mapping[Capability, str]] = {
         "causal": "a maximum so far may leave out the query's own value altogether"
     }
 

@@ -20,7 +20,7 @@ from bench.api.call import Call, Dims, MixResult, Read
 from bench.api.component import expand_heads
 from bench.api.config import Choices, Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, Tree, leaf
 from bench.api.variant import Impl, Variant
 from variants._hops import oracle_read, read_memory
@@ -61,7 +61,7 @@ class MemN2NConfig(Config):
         where="sections 2.1 and 2.2",
     ),
     cost=1.4,
-    home=Home(task="recall"),
+    default_task=DefaultTask(task="recall"),
 )
 class MemN2N(Variant):
     """u = q; K times: o = softmax(u . m) c, u = u + o (adjacent) or H u + o (layer-wise).

@@ -22,7 +22,7 @@ from bench.api.call import Call, Dims, MixResult, Read
 from bench.api.component import expand_heads
 from bench.api.config import Choices, Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Mixed, Weights
 from bench.api.source import Memory, Source, Tree, leaf
 from bench.api.variant import Impl, Variant
@@ -65,7 +65,7 @@ class MultiDimensionalConfig(Config):
         where="sections 3.1, 3.2 and 4.1",
     ),
     cost=1.5,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class MultiDimensionalAttention(Variant):
     """o_f = sum_s softmax_s(e_sf) v_sf with an energy e_s of the value's width for each key.

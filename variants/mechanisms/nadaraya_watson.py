@@ -21,7 +21,7 @@ from bench.api.call import Call, Dims, MixResult, Read
 from bench.api.component import expand_heads
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Weights
 from bench.api.source import Memory, Source, Tree, leaf
 from bench.api.variant import Impl, Variant
@@ -84,7 +84,7 @@ class NadarayaWatsonConfig(Config):
         where="Murphy, 2022, section 15.4.2",
     ),
     cost=1.1,
-    home=Home(task="recall"),
+    default_task=DefaultTask(task="recall"),
 )
 class NadarayaWatson(Variant):
     """K(u_j) / sum K(u), u_j = sqrt(beta) |q - k_j|; time O(L S E) a head.

@@ -5,8 +5,8 @@ source code", https://arxiv.org/abs/1602.03001, section 2.2; constants of the lo
 authors' code.
 
 Deviations: the head has layers of its own, where the paper's shares the first two with attention;
-generated words come from the wiring's readout. Where it is scored, a word has the probability of
-the mixture, without the constants of the published loss; one that the source does not hold is
+generated words come from the decoder's output layer. Where it is scored, a word has the probability
+of the mixture, without the constants of the published loss; one that the source does not hold is
 copied with probability 1e-20. Layers and padding are those of the score `conv_attention`.
 """
 
@@ -77,7 +77,7 @@ class ConvCopyOutput(Output):
 
     needs = frozenset({"source_tokens", "source_states"})
     gives = frozenset({"reads_source"})
-    cannot = {"two_sources": "conv_copy copies from one source."}
+    unsupported = {"two_sources": "conv_copy copies from one source."}
 
     def __init__(self, config: ConvCopyConfig, sizes: OutputSizes) -> None:
         super().__init__(config, sizes)

@@ -4,11 +4,11 @@ Gu, Lu, Li & Li, 2016, "Incorporating copying mechanism in sequence-to-sequence 
 https://arxiv.org/abs/1603.06393, section 3.2, equations 4 to 8; the selective read is section 3.3,
 equation 9.
 
-Deviations: generate scores are the readout's logits, which the paper reads off the decoder state
-alone; copy scores too use the state that the wiring shows to its readout. The selective read stands
-beside the embedding of the word that was said, wherever the wiring looks at it; nothing is read for
-the first word. Under projected heads, the source states are the values of all heads side by side. A
-target beyond the vocabulary that the source does not hold is trained as UNK.
+Deviations: generate scores are the output_layer's logits, which the paper reads off the decoder
+state alone; copy scores too use the state that the decoder shows to its output layer. The selective
+read stands beside the embedding of the word that was said, wherever the decoder looks at it;
+nothing is read for the first word. Under projected heads, the source states are the values of all
+heads side by side. A target beyond the vocabulary that the source does not hold is trained as UNK.
 """
 
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ class CopyNetOutput(Output):
 
     needs = frozenset({"source_tokens", "source_states"})
     gives = frozenset({"reads_source"})
-    cannot = {"two_sources": "copynet copies from one source."}
+    unsupported = {"two_sources": "copynet copies from one source."}
 
     def __init__(self, config: CopyNetConfig, sizes: OutputSizes) -> None:
         super().__init__(config, sizes)

@@ -35,7 +35,9 @@ class HardExactOutput(Output):
     """log sum_s w_ts p(y_t | s): mixes predictions where soft attention mixes values."""
 
     needs = frozenset({"open_loop", "weights", "simplex"})
-    cannot = {"two_sources": "hard_exact sums over the keys of one source, not over pairs of keys."}
+    unsupported = {
+        "two_sources": "hard_exact sums over the keys of one source, not over pairs of keys."
+    }
 
     def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
         """The mixture over all words; zero probability for extra ids."""

@@ -19,13 +19,13 @@ from torch.nn import functional
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Tree
 from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 from variants._copying import NEVER, log_matches, log_softmax, log_words, scatter_rows
-from variants._history import History, extended, known_words
 from variants._math import at_least_single
+from variants._recent_states import RecentStates, extended, known_words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class NeuralCacheConfig(Config):
         where="section 3, equations 2 and 3",
     ),
     cost=1.1,
-    home=Home(task="recall"),
+    default_task=DefaultTask(task="recall"),
 )
 class NeuralCacheOutput(Output):
     """(1 - lambda) p_vocab(w) + lambda p_cache(w), p_cache ~ sum of e^(theta h_t h_i), x_i+1 = w.
@@ -75,7 +75,7 @@ class NeuralCacheOutput(Output):
 
     def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
         """Zero probability for extra ids."""
-        return self._mixed(trace, emit, batch, self._history(trace, batch))
+        return self._mixed(trace, emit, batch, self._recent(trace, batch))
 
     def step(
         self, trace: Trace, emit: Emit, batch: Batch, words: Int[Tensor, "B 1"], carried: Tree
@@ -83,8 +83,8 @@ class NeuralCacheOutput(Output):
         """The same for the last of the words heard so far."""
         # the oldest state in the window needs the word after it, hence none more than the window
         heard = known_words(words, self.sizes)
-        history, after = extended(trace, heard, carried, self.config.window)
-        return self._mixed(trace, emit, batch, history), after
+        recent, after = extended(trace, heard, carried, self.config.window)
+        return self._mixed(trace, emit, batch, recent), after
 
     def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T"]:
         """The mixture at the scored targets; an extra id counts as UNK."""
@@ -93,30 +93,32 @@ class NeuralCacheOutput(Output):
         known = emit(trace.states[picked], trace.context[picked], trace.embedded[picked])
         known = log_softmax(known).gather(-1, targets[picked].unsqueeze(-1)).squeeze(-1)
         if not self.training or self.config.in_training:
-            history = self._history(trace, batch)
-            scores = self._scores(trace.states, history)
-            cached = log_matches(scores, _following(history), targets)
+            recent = self._recent(trace, batch)
+            scores = self._scores(trace.states, recent)
+            cached = log_matches(scores, _following(recent), targets)
             known = self._mix(known, cached[picked], _filled(scores)[picked])
         return scatter_rows(picked, -known)
 
-    def _history(self, trace: Trace, batch: Batch) -> History:
-        return History(trace.states, known_words(batch.inputs, self.sizes))
+    def _recent(self, trace: Trace, batch: Batch) -> RecentStates:
+        return RecentStates(trace.states, known_words(batch.inputs, self.sizes))
 
     def _mixed(
-        self, trace: Trace, emit: Emit, batch: Batch, history: History
+        self, trace: Trace, emit: Emit, batch: Batch, recent: RecentStates
     ) -> Float[Tensor, "B L VX"]:
-        scores = self._scores(trace.states, history)
+        scores = self._scores(trace.states, recent)
         known = log_softmax(emit(trace.states, trace.context, trace.embedded))
-        cached = log_words(scores, _following(history), known.shape[-1])
+        cached = log_words(scores, _following(recent), known.shape[-1])
         mixed = self._mix(known, cached, _filled(scores).unsqueeze(-1))
         if not batch.num_extra:
             return mixed
         return functional.pad(mixed, (0, batch.num_extra), value=float("-inf"))
 
-    def _scores(self, states: Float[Tensor, "B L D"], history: History) -> Float[Tensor, "B L N"]:
+    def _scores(
+        self, states: Float[Tensor, "B L D"], recent: RecentStates
+    ) -> Float[Tensor, "B L N"]:
         """Log of what each earlier state gives to the word after it, normalized."""
-        scores = at_least_single(states @ history.states.mT) * self.config.theta
-        allowed = history.allowed(states.shape[1], 1, self.config.window)
+        scores = at_least_single(states @ recent.states.mT) * self.config.theta
+        allowed = recent.allowed(states.shape[1], 1, self.config.window)
         scores = torch.where(allowed, scores, NEVER)
         return torch.where(allowed, scores.log_softmax(-1), NEVER)
 
@@ -133,6 +135,6 @@ def _filled(scores: Float[Tensor, "B L N"]) -> Tensor:
     return (scores > NEVER).any(-1)
 
 
-def _following(history: History) -> Int[Tensor, "B N"]:
+def _following(recent: RecentStates) -> Int[Tensor, "B N"]:
     """The word after each state; the last has none and is in no cache."""
-    return history.words.roll(-1, 1)
+    return recent.words.roll(-1, 1)

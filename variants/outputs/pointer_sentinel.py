@@ -18,13 +18,13 @@ from torch.nn import functional
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Tree
 from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 from variants._copying import NEVER, log_matches, log_softmax, log_words, scatter_rows
-from variants._history import History, extended, known_words
 from variants._math import at_least_single
+from variants._recent_states import RecentStates, extended, known_words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class Pointed(NamedTuple):
         text="Merity et al., 2017", url="https://arxiv.org/abs/1609.07843", where="section 2"
     ),
     cost=1.5,
-    home=Home(task="recall"),
+    default_task=DefaultTask(task="recall"),
 )
 class PointerSentinelOutput(Output):
     """p(w) = g p_vocab(w) + sum of a_i over x_i = w, a = softmax([q.h_i; q.s]), g = a_sentinel.
@@ -80,22 +80,22 @@ class PointerSentinelOutput(Output):
 
     def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
         """Zero probability for extra ids."""
-        return self._mixed(trace, emit, batch, self._history(trace, batch))
+        return self._mixed(trace, emit, batch, self._recent(trace, batch))
 
     def step(
         self, trace: Trace, emit: Emit, batch: Batch, words: Int[Tensor, "B 1"], carried: Tree
     ) -> tuple[Float[Tensor, "B 1 VX"], Tree]:
         """The same for the last of the words heard so far."""
-        history, after = extended(trace, known_words(words, self.sizes), carried, self.window)
-        return self._mixed(trace, emit, batch, history), after
+        recent, after = extended(trace, known_words(words, self.sizes), carried, self.window)
+        return self._mixed(trace, emit, batch, recent), after
 
     def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T"]:
         """The mixture at the scored targets; an extra id is trained as UNK."""
         picked = batch.mask
         targets = known_words(batch.targets, self.sizes)
-        history = self._history(trace, batch)
-        pointed = self._point(trace.states, history)
-        copied = log_matches(pointed.places, history.words, targets)[picked]
+        recent = self._recent(trace, batch)
+        pointed = self._point(trace.states, recent)
+        copied = log_matches(pointed.places, recent.words, targets)[picked]
         known = emit(trace.states[picked], trace.context[picked], trace.embedded[picked])
         known = log_softmax(known).gather(-1, targets[picked].unsqueeze(-1)).squeeze(-1)
         return scatter_rows(picked, -torch.logaddexp(pointed.gate[picked] + known, copied))
@@ -104,31 +104,31 @@ class PointerSentinelOutput(Output):
         """The gate's: the sentinel should be sure where no word in the window is right."""
         if self.gate_loss == 0:
             return {}
-        history = self._history(trace, batch)
-        pointed = self._point(trace.states, history)
+        recent = self._recent(trace, batch)
+        pointed = self._point(trace.states, recent)
         targets = known_words(batch.targets, self.sizes)
-        copied = log_matches(pointed.places, history.words, targets)
+        copied = log_matches(pointed.places, recent.words, targets)
         losses = -torch.logaddexp(pointed.gate, copied)[batch.mask]
         return {"gate": self.gate_loss * losses.sum() / batch.mask.sum().clamp(min=1)}
 
-    def _history(self, trace: Trace, batch: Batch) -> History:
-        return History(trace.states, known_words(batch.inputs, self.sizes))
+    def _recent(self, trace: Trace, batch: Batch) -> RecentStates:
+        return RecentStates(trace.states, known_words(batch.inputs, self.sizes))
 
     def _mixed(
-        self, trace: Trace, emit: Emit, batch: Batch, history: History
+        self, trace: Trace, emit: Emit, batch: Batch, recent: RecentStates
     ) -> Float[Tensor, "B L VX"]:
-        pointed = self._point(trace.states, history)
+        pointed = self._point(trace.states, recent)
         known = log_softmax(emit(trace.states, trace.context, trace.embedded))
-        copied = log_words(pointed.places, history.words, known.shape[-1])
+        copied = log_words(pointed.places, recent.words, known.shape[-1])
         mixed = torch.logaddexp(pointed.gate.unsqueeze(-1) + known, copied)
         if not batch.num_extra:
             return mixed
         return functional.pad(mixed, (0, batch.num_extra), value=float("-inf"))
 
-    def _point(self, states: Float[Tensor, "B L D"], history: History) -> Pointed:
+    def _point(self, states: Float[Tensor, "B L D"], recent: RecentStates) -> Pointed:
         query = torch.tanh(self.query(states))
-        scores = at_least_single(query @ history.states.mT)
-        allowed = history.allowed(states.shape[1], 0, self.window - 1)
+        scores = at_least_single(query @ recent.states.mT)
+        allowed = recent.allowed(states.shape[1], 0, self.window - 1)
         scores = torch.where(allowed, scores, NEVER)
         sentinel = at_least_single(query @ self.sentinel)
         total = torch.logaddexp(scores.logsumexp(-1), sentinel)

@@ -4,10 +4,10 @@ Yu, Buys & Blunsom, 2016, "Online segment to segment neural transduction",
 https://arxiv.org/abs/1609.08194, section 2; the recursion is section 2.2.
 
 Deviations: whether to emit is read from one hidden layer of tanh units over [h_s; g_t]. What is
-emitted comes from the wiring's own readout with h_s in the place of the context, linear under the
-wiring `target_only`. `end=last` asks that the last word is emitted at the last source token, as we
-understand the paper; `end=sum` asks nothing. Decoding is greedy: it reads on until emitting is
-likelier, and then emits the best word; there is no beam over places. Only scored positions are
+emitted comes from the decoder's own output layer with h_s in the place of the context, linear under
+the decoder `target_only`. `end=last` asks that the last word is emitted at the last source token,
+as we understand the paper; `end=sum` asks nothing. Decoding is greedy: it reads on until emitting
+is likelier, and then emits the best word; there is no beam over places. Only scored positions are
 projected to the vocabulary. Emission at the last source token may be below one, so probabilities of
 all sequences sum to less than one.
 """
@@ -70,7 +70,7 @@ class SsntOutput(Output):
     sequence_only = True
     needs = frozenset({"open_loop", "source_states"})
     gives = frozenset({"reads_source"})
-    cannot = {
+    unsupported = {
         "two_sources": "ssnt walks along one source.",
         "loss:reinforce": "ssnt sums its places out and has no reward for a word.",
     }

@@ -17,10 +17,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Call, Dims
+from bench.api.capabilities import Capability
 from bench.api.component import OneQuery, Position
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
-from bench.api.facts import Fact
 from bench.api.registry import Citation, register
 from bench.api.shapes import Features
 from bench.api.source import Source, Tree, leaf
@@ -53,8 +53,8 @@ class CohnPosition(Position):
     """Features log(1 + s), log(1 + S), log(1 + t) of key s, query t and true length S."""
 
     needs = frozenset({"takes_features"})
-    takes = frozenset({"stream"})
-    cannot: ClassVar[Mapping[Fact, str]] = {
+    removes = frozenset({"stream"})
+    unsupported: ClassVar[Mapping[Capability, str]] = {
         "causal": "it needs the length of the source, which grows under causal self-attention",
     }
     gives_features = True

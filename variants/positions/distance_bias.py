@@ -16,10 +16,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims
+from bench.api.capabilities import Capability
 from bench.api.component import OneQuery, Position
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.facts import Fact
 from bench.api.registry import Citation, register
 
 
@@ -52,7 +52,7 @@ class DistanceBiasConfig(Config):
 class DistanceBias(Position):
     """d[i - j] joins the energy, i - j clipped just beyond `clip`; time O(L S) a head."""
 
-    cannot: ClassVar[Mapping[Fact, str]] = {
+    unsupported: ClassVar[Mapping[Capability, str]] = {
         "cross": "distances need one sequence, and cross attention has two",
         "pool": "distances need one sequence, and the query of pooling has no place in it",
     }

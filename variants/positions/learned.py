@@ -16,11 +16,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Dims
+from bench.api.capabilities import Capability
 from bench.api.component import Position
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.facts import Fact
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +44,12 @@ class LearnedConfig(Config):
     citation=Citation(
         text="Gehring et al., 2017", url="https://arxiv.org/abs/1705.03122", where="section 3.1"
     ),
-    home=Home(task="offset"),
+    default_task=DefaultTask(task="offset"),
 )
 class LearnedPosition(Position):
     """A table of `max_length` vectors of the model's width; there is nothing beyond its end."""
 
-    cannot: ClassVar[Mapping[Fact, str]] = {
+    unsupported: ClassVar[Mapping[Capability, str]] = {
         "cross": "it acts on the input of self-attention layers, which cross attention has not",
         "pool": "it acts on the input of self-attention layers, which pooling has not",
     }

@@ -17,11 +17,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims
+from bench.api.capabilities import Capability
 from bench.api.component import OneQuery, Position
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.facts import Fact
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Mixed, Weights
 from variants._distances import collect, spread
 from variants._math import per_head_linear, xavier_per_head
@@ -54,7 +54,7 @@ class ShawConfig(Config):
         url="https://arxiv.org/abs/1803.02155",
         where="sections 3.1 and 3.2",
     ),
-    home=Home(task="offset"),
+    default_task=DefaultTask(task="offset"),
 )
 class ShawPosition(Position):
     """q.a / sqrt(E) joins the energy and the weighted mean of b the output, by clipped distance.
@@ -62,7 +62,7 @@ class ShawPosition(Position):
     The distance of key j from query i is clip(j - i, -k, k). Time O(L S + L k E) a head.
     """
 
-    cannot: ClassVar[Mapping[Fact, str]] = {
+    unsupported: ClassVar[Mapping[Capability, str]] = {
         "cross": "relative positions need one sequence, and cross attention has two",
         "pool": "relative positions need one sequence, and the query of pooling has no place in it",
     }

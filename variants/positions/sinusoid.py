@@ -18,10 +18,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from bench.api.call import Dims
+from bench.api.capabilities import Capability
 from bench.api.component import Position
 from bench.api.config import Choices, Config
-from bench.api.facts import Fact
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 
 BASE = 10000.0
 
@@ -47,7 +47,7 @@ class SinusoidConfig(Config):
     citation=Citation(
         text="Vaswani et al., 2017", url="https://arxiv.org/abs/1706.03762", where="section 3.5"
     ),
-    home=Home(task="offset"),
+    default_task=DefaultTask(task="offset"),
 )
 class SinusoidPosition(Position):
     """sin(p w_i) and cos(p w_i), w_i = 10000^(-2i/D); no parameters; time O(L D).
@@ -55,7 +55,7 @@ class SinusoidPosition(Position):
     With `spacing=ends` w_i = 10000^(-i / (D/2 - 1)), so that the last frequency is exactly 1e-4.
     """
 
-    cannot: ClassVar[Mapping[Fact, str]] = {
+    unsupported: ClassVar[Mapping[Capability, str]] = {
         "cross": "it acts on the input of self-attention layers, which cross attention has not",
         "pool": "it acts on the input of self-attention layers, which pooling has not",
     }

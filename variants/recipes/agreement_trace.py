@@ -1,4 +1,4 @@
-"""Two directions trained jointly, with a bonus where their alignments agree.
+"""Two directions trained jointly, with a bonus where their normalizers agree.
 
 Cohn et al., 2016, "Incorporating structural alignment biases into an attentional neural
 translation model", https://arxiv.org/abs/1601.01085, on bidirectional training.
@@ -6,7 +6,7 @@ translation model", https://arxiv.org/abs/1601.01085, on bidirectional training.
 Deviations: those of the joint loss `agreement_trace` and of the additive score.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "agreement_trace",
@@ -19,5 +19,5 @@ register_recipe(
     title="Joint training with the trace bonus",
     citation=Citation(text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085"),
     cost=2.0,
-    home=Home(task="transduction[rule=swap]"),
+    default_task=DefaultTask(task="transduction[rule=swap]"),
 )

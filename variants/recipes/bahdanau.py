@@ -3,14 +3,14 @@
 Bahdanau et al., 2015, "Neural machine translation by jointly learning to align and translate",
 https://arxiv.org/abs/1409.0473, section 3.1 and appendix A.1.2.
 
-Deviations: those of the additive score and of the wiring `bahdanau`.
+Deviations: those of the additive score and of the decoder `bahdanau`.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "bahdanau",
-    Recipe(axes={"score": "additive"}, main="score", fixes={"wiring": "bahdanau"}),
+    Recipe(axes={"score": "additive"}, main="score", fixes={"decoder": "bahdanau"}),
     module=__name__,
     title="Attention between decoder steps, additive score",
     citation=Citation(
@@ -19,5 +19,5 @@ register_recipe(
         where="section 3.1, appendix A.1.2",
     ),
     cost=1.9,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )

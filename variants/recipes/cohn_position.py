@@ -6,7 +6,7 @@ translation model", https://arxiv.org/abs/1601.01085, section 3.1.
 Deviations: those of the position component `cohn_position` and of the additive score.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "cohn_position",
@@ -17,5 +17,5 @@ register_recipe(
         text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="section 3.1"
     ),
     cost=1.2,
-    home=Home(task="transduction[rule=fert]"),
+    default_task=DefaultTask(task="transduction[rule=fert]"),
 )

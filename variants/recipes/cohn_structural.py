@@ -7,7 +7,7 @@ Deviations: those of `cohn_position`, `cohn_markov` and `cohn_local_fertility`. 
 `global_fertility` and the joint loss `agreement_trace`, are added as `loss=` and `direction=`.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "cohn_structural",
@@ -15,7 +15,7 @@ register_recipe(
         axes={
             "score": "additive",
             "position": "cohn_position",
-            "feedback": "cohn_markov+cohn_local_fertility",
+            "history": "cohn_markov+cohn_local_fertility",
         },
         main="score",
     ),
@@ -25,5 +25,5 @@ register_recipe(
         text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="section 3"
     ),
     cost=2.2,
-    home=Home(task="transduction[rule=swap]"),
+    default_task=DefaultTask(task="transduction[rule=swap]"),
 )

@@ -7,7 +7,7 @@ Deviations: those of the score `conv_attention`, here with the sizes of the pape
 and of the output `conv_copy`.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "conv_copy",
@@ -24,5 +24,5 @@ register_recipe(
         text="Allamanis et al., 2016", url="https://arxiv.org/abs/1602.03001", where="section 2.2"
     ),
     cost=2.6,
-    home=Home(task="oov_copy"),
+    default_task=DefaultTask(task="oov_copy"),
 )

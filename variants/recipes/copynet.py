@@ -3,10 +3,10 @@
 Gu, Lu, Li & Li, 2016, "Incorporating copying mechanism in sequence-to-sequence learning",
 https://arxiv.org/abs/1603.06393, section 3.
 
-Deviations: those of the output `copynet` and of the additive score; the wiring is the backbone's.
+Deviations: those of the output `copynet` and of the additive score; the decoder is the backbone's.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "copynet",
@@ -17,5 +17,5 @@ register_recipe(
         text="Gu et al., 2016", url="https://arxiv.org/abs/1603.06393", where="section 3"
     ),
     cost=2.0,
-    home=Home(task="oov_copy"),
+    default_task=DefaultTask(task="oov_copy"),
 )

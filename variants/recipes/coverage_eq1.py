@@ -6,7 +6,7 @@ translation model", https://arxiv.org/abs/1601.01085, in the released code.
 Deviations: those of the loss `coverage_eq1` and of the additive score.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "coverage_eq1",
@@ -16,5 +16,5 @@ register_recipe(
     citation=Citation(
         text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="released code"
     ),
-    home=Home(task="transduction[rule=copy]"),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
 )

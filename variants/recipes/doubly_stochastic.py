@@ -6,7 +6,7 @@ https://arxiv.org/abs/1502.03044, section 4.2.1.
 Deviations: those of the loss `doubly_stochastic` and of the additive score.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "doubly_stochastic",
@@ -16,5 +16,5 @@ register_recipe(
     citation=Citation(
         text="Xu et al., 2015", url="https://arxiv.org/abs/1502.03044", where="section 4.2.1"
     ),
-    home=Home(task="transduction[rule=copy]"),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
 )

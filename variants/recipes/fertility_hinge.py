@@ -6,7 +6,7 @@ https://arxiv.org/abs/1609.08144, section 7.
 Deviations: those of the loss `fertility_hinge` and of the additive score.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "fertility_hinge",
@@ -16,5 +16,5 @@ register_recipe(
     citation=Citation(
         text="after Wu et al., 2016", url="https://arxiv.org/abs/1609.08144", where="section 7"
     ),
-    home=Home(task="transduction[rule=copy]"),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
 )

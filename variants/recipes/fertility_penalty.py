@@ -6,7 +6,7 @@ section 7, equation 14: the coverage penalty, here with beta = 0.2 and alpha = 0
 Deviations: those of the search `beam` and of the additive score.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "fertility_penalty",
@@ -18,5 +18,5 @@ register_recipe(
     citation=Citation(
         text="Wu et al., 2016", url="https://arxiv.org/abs/1609.08144", where="section 7"
     ),
-    home=Home(task="transduction[rule=copy,decode=true]"),
+    default_task=DefaultTask(task="transduction[rule=copy,decode=true]"),
 )

@@ -6,7 +6,7 @@ translation model", https://arxiv.org/abs/1601.01085, section 3.3.
 Deviations: those of the loss `global_fertility` and of the additive score.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "global_fertility",
@@ -16,5 +16,5 @@ register_recipe(
     citation=Citation(
         text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="section 3.3"
     ),
-    home=Home(task="transduction[rule=fert]"),
+    default_task=DefaultTask(task="transduction[rule=fert]"),
 )

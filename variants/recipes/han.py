@@ -7,7 +7,7 @@ https://aclanthology.org/N16-1174, sections 2.2 and 2.3. The two levels are the 
 Deviations: those of the score `context_vector` and of the backbone `hierarchical`.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "han",
@@ -19,5 +19,5 @@ register_recipe(
         url="https://aclanthology.org/N16-1174",
         where="sections 2.2 and 2.3",
     ),
-    home=Home(task="hier_doc"),
+    default_task=DefaultTask(task="hier_doc"),
 )

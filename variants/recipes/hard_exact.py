@@ -6,7 +6,7 @@ https://arxiv.org/abs/1808.10024.
 Deviations: those of the output `hard_exact` and of the additive score.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "hard_exact",
@@ -15,5 +15,5 @@ register_recipe(
     title="Hard attention, marginalized exactly",
     citation=Citation(text="Wu et al., 2018", url="https://arxiv.org/abs/1808.10024"),
     cost=1.6,
-    home=Home(task="transduction[rule=copy]"),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
 )

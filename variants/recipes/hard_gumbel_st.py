@@ -3,16 +3,16 @@
 Jang, Gu & Poole, 2017, "Categorical reparameterization with Gumbel-softmax",
 https://arxiv.org/abs/1611.01144, sections 2.1 and 2.2.
 
-Deviations: those of the alignment `hard_gumbel_st` and of the additive score; the temperature stays
-at 1, for training was steadier than when it fell to 0.5; the paper is not about attention.
+Deviations: those of the normalizer `hard_gumbel_st` and of the additive score; the temperature
+stays at 1, for training was steadier than when it fell to 0.5; the paper is not about attention.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "hard_gumbel_st",
     Recipe(
-        axes={"score": "additive", "alignment": "hard_gumbel_st[tau_end=1.0]"}, main="alignment"
+        axes={"score": "additive", "normalizer": "hard_gumbel_st[tau_end=1.0]"}, main="normalizer"
     ),
     module=__name__,
     title="Hard attention, straight-through Gumbel",
@@ -23,5 +23,5 @@ register_recipe(
     ),
     revision=2,
     cost=1.2,
-    home=Home(task="transduction[rule=copy]"),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
 )

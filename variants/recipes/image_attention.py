@@ -3,19 +3,19 @@
 Xu et al., 2015, "Show, attend and tell: neural image caption generation with visual attention",
 https://arxiv.org/abs/1502.03044, section 4.2.
 
-Deviations: those of the wiring `gated` and of the additive score; keys are the states of the
+Deviations: those of the decoder `gated` and of the additive score; keys are the states of the
 backbone's encoder, where the paper has 196 features of an image (`encoder=embed` is as blind to
 the order of keys as those are). Those of the loss `doubly_stochastic`.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "image_attention",
     Recipe(
         axes={"score": "additive", "loss": "doubly_stochastic"},
-        main="wiring",
-        fixes={"wiring": "gated"},
+        main="decoder",
+        fixes={"decoder": "gated"},
     ),
     module=__name__,
     title="Soft attention with a context gate",
@@ -23,5 +23,5 @@ register_recipe(
         text="Xu et al., 2015", url="https://arxiv.org/abs/1502.03044", where="section 4.2"
     ),
     cost=2.0,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )

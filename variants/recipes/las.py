@@ -3,17 +3,18 @@
 Chan, Jaitly, Le & Vinyals, 2016, "Listen, attend and spell", https://arxiv.org/abs/1508.01211.
 
 Deviations: one halving of the length where the paper has three, because sources of the bench are
-words and not frames of ten milliseconds; those of encoder `pyramid`, wiring `las`, score `mlp_dot`.
+words and not frames of ten milliseconds; those of encoder `pyramid`, decoder `las`, score
+`mlp_dot`.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "las",
     Recipe(
         axes={"score": "mlp_dot"},
-        main="wiring",
-        fixes={"encoder": "pyramid[layers=1]", "wiring": "las"},
+        main="decoder",
+        fixes={"encoder": "pyramid[layers=1]", "decoder": "las"},
     ),
     module=__name__,
     title="Listen, attend and spell",
@@ -21,5 +22,5 @@ register_recipe(
         text="Chan et al., 2016", url="https://arxiv.org/abs/1508.01211", where="section 3"
     ),
     cost=3.4,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )

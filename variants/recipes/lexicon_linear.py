@@ -6,7 +6,7 @@ translation", https://arxiv.org/abs/1606.02006, section 3.2.
 Deviations: those of the output `lexicon_linear` and of the additive score.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "lexicon_linear",
@@ -17,5 +17,5 @@ register_recipe(
         text="Arthur et al., 2016", url="https://arxiv.org/abs/1606.02006", where="section 3.2"
     ),
     cost=1.3,
-    home=Home(task="transduction[rule=dict]"),
+    default_task=DefaultTask(task="transduction[rule=dict]"),
 )

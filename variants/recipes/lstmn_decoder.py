@@ -3,19 +3,19 @@
 Cheng et al., 2016, "Long short-term memory-networks for machine reading",
 https://arxiv.org/abs/1601.06733, section 3.3.
 
-Deviations: those of the wiring `lstmn` and of the additive score; the encoder is the backbone's.
+Deviations: those of the decoder `lstmn` and of the additive score; the encoder is the backbone's.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "lstmn_decoder",
-    Recipe(axes={"score": "additive"}, main="wiring", fixes={"wiring": "lstmn"}),
+    Recipe(axes={"score": "additive"}, main="decoder", fixes={"decoder": "lstmn"}),
     module=__name__,
     title="Decoder with a memory tape (intra-attention)",
     citation=Citation(
         text="Cheng et al., 2016", url="https://arxiv.org/abs/1601.06733", where="section 3.3"
     ),
     cost=2.0,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )

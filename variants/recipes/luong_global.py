@@ -1,16 +1,16 @@
-"""Global attention after the decoder step: the new state asks, and the context joins the readout.
+"""Global attention after the decoder step: the context joins the output layer.
 
 Luong et al., 2015, "Effective approaches to attention-based neural machine translation",
 https://arxiv.org/abs/1508.04025, section 3.1; `input_feeding` is section 3.3.
 
-Deviations: those of the general score and of the wiring `luong`.
+Deviations: those of the general score and of the decoder `luong`.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "luong_global",
-    Recipe(axes={"score": "general"}, main="wiring", fixes={"wiring": "luong"}),
+    Recipe(axes={"score": "general"}, main="decoder", fixes={"decoder": "luong"}),
     module=__name__,
     title="Global attention after the decoder step",
     citation=Citation(
@@ -18,5 +18,5 @@ register_recipe(
         url="https://arxiv.org/abs/1508.04025",
         where="sections 3.1 and 3.3",
     ),
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )

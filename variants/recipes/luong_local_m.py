@@ -3,19 +3,19 @@
 Luong et al., 2015, "Effective approaches to attention-based neural machine translation",
 https://arxiv.org/abs/1508.04025, section 3.2.
 
-Deviations: those of the pattern `luong_local_m` and of the general score.
+Deviations: those of the mask `luong_local_m` and of the general score.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "luong_local_m",
-    Recipe(axes={"pattern": "luong_local_m", "score": "general"}, main="pattern"),
+    Recipe(axes={"mask": "luong_local_m", "score": "general"}, main="mask"),
     module=__name__,
     title="Local attention that moves on by one key a step",
     citation=Citation(
         text="Luong et al., 2015", url="https://arxiv.org/abs/1508.04025", where="section 3.2"
     ),
-    home=Home(task="transduction[rule=copy]"),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
     cost=1.2,
 )

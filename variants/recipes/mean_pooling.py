@@ -7,7 +7,7 @@ uniform score under the name by which classifiers know it.
 Deviations: none.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "mean_pooling",
@@ -18,5 +18,5 @@ register_recipe(
         text="Yang et al., 2016", url="https://aclanthology.org/N16-1174", where="table 2"
     ),
     cost=5.0,
-    home=Home(task="after_marker", backbone="pooling[encoder=birnn]"),
+    default_task=DefaultTask(task="after_marker", backbone="pooling[encoder=birnn]"),
 )

@@ -5,7 +5,7 @@ Vaswani et al., 2017, "Attention is all you need", https://arxiv.org/abs/1706.03
 Deviations: none.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "mha",
@@ -15,5 +15,5 @@ register_recipe(
     citation=Citation(
         text="Vaswani et al., 2017", url="https://arxiv.org/abs/1706.03762", where="section 3.2.2"
     ),
-    home=Home(task="recall"),
+    default_task=DefaultTask(task="recall"),
 )

@@ -9,7 +9,7 @@ heads than one, the output must be told too: `head=roles[pointing=2],output=poin
 heads=2]`.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "mha_roles",
@@ -27,5 +27,5 @@ register_recipe(
         text="Allamanis et al., 2016", url="https://arxiv.org/abs/1602.03001", where="section 3.1"
     ),
     cost=1.25,
-    home=Home(task="oov_copy"),
+    default_task=DefaultTask(task="oov_copy"),
 )

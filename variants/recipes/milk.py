@@ -3,21 +3,21 @@
 Arivazhagan et al., 2019, "Monotonic infinite lookback attention for simultaneous machine
 translation", https://arxiv.org/abs/1906.05218.
 
-Deviations: those of the alignment `milk`, of the loss `latency` and of the additive score; the
+Deviations: those of the normalizer `milk`, of the loss `latency` and of the additive score; the
 noise before the sigmoid has deviation 2, not 1.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "milk",
     Recipe(
-        axes={"score": "additive", "alignment": "milk[end=last,noise=2.0]", "loss": "latency"},
-        main="alignment",
+        axes={"score": "additive", "normalizer": "milk[end=last,noise=2.0]", "loss": "latency"},
+        main="normalizer",
     ),
     module=__name__,
     title="Monotonic infinite lookback",
     citation=Citation(text="Arivazhagan et al., 2019", url="https://arxiv.org/abs/1906.05218"),
     cost=1.8,
-    home=Home(task="transduction[rule=copy]"),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
 )

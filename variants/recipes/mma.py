@@ -2,12 +2,12 @@
 
 Ma et al., 2020, "Monotonic multihead attention", https://arxiv.org/abs/1909.12406, section 2.2.
 
-Deviations: those of the alignment `milk` and of the loss `latency`. The second energy is a bilinear
-form of the queries and keys of the first, where the paper projects the states again; the noise
-before the sigmoid has deviation 2, not 1.
+Deviations: those of the normalizer `milk` and of the loss `latency`. The second energy is a
+bilinear form of the queries and keys of the first, where the paper projects the states again; the
+noise before the sigmoid has deviation 2, not 1.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "mma",
@@ -15,10 +15,10 @@ register_recipe(
         axes={
             "head": "multi",
             "score": "scaled_dot",
-            "alignment": "milk[chunk=general,end=last,noise=2.0]",
+            "normalizer": "milk[chunk=general,end=last,noise=2.0]",
             "loss": "latency[heads=leading]",
         },
-        main="alignment",
+        main="normalizer",
     ),
     module=__name__,
     title="Monotonic multihead attention, infinite lookback",
@@ -26,5 +26,5 @@ register_recipe(
         text="Ma et al., 2020", url="https://arxiv.org/abs/1909.12406", where="section 2.2"
     ),
     cost=2.0,
-    home=Home(task="transduction[rule=copy]"),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
 )

@@ -3,11 +3,11 @@
 Ma et al., 2020, "Monotonic multihead attention", https://arxiv.org/abs/1909.12406, sections 2.2
 and 2.3.
 
-Deviations: those of the alignment `raffel_monotonic` and of the loss `latency`; the noise before
+Deviations: those of the normalizer `raffel_monotonic` and of the loss `latency`; the noise before
 the sigmoid has deviation 2, not 1.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "mma_h",
@@ -15,10 +15,10 @@ register_recipe(
         axes={
             "head": "multi",
             "score": "scaled_dot",
-            "alignment": "raffel_monotonic[end=last,noise=2.0]",
+            "normalizer": "raffel_monotonic[end=last,noise=2.0]",
             "loss": "latency[heads=leading,variance=0.1,weight=0.0]",
         },
-        main="alignment",
+        main="normalizer",
     ),
     module=__name__,
     title="Monotonic multihead attention, hard",
@@ -28,5 +28,5 @@ register_recipe(
         where="sections 2.2 and 2.3",
     ),
     cost=1.8,
-    home=Home(task="transduction[rule=copy]"),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
 )

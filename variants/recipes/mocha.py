@@ -2,18 +2,18 @@
 
 Chiu & Raffel, 2018, "Monotonic chunkwise attention", https://arxiv.org/abs/1712.05382.
 
-Deviations: those of the alignment `mocha` and of the additive score; the noise before the sigmoid
+Deviations: those of the normalizer `mocha` and of the additive score; the noise before the sigmoid
 has deviation 2, not 1.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "mocha",
-    Recipe(axes={"score": "additive", "alignment": "mocha[noise=2.0]"}, main="alignment"),
+    Recipe(axes={"score": "additive", "normalizer": "mocha[noise=2.0]"}, main="normalizer"),
     module=__name__,
     title="Monotonic chunkwise attention",
     citation=Citation(text="Chiu & Raffel, 2018", url="https://arxiv.org/abs/1712.05382"),
     cost=1.8,
-    home=Home(task="transduction[rule=copy]"),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
 )

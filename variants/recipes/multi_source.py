@@ -2,17 +2,17 @@
 
 Zoph & Knight, 2016, "Multi-source neural translation", https://arxiv.org/abs/1601.00710.
 
-Deviations: those of the pattern `luong_local_p` and of the wiring `luong`.
+Deviations: those of the mask `luong_local_p` and of the decoder `luong`.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "multi_source",
     Recipe(
-        axes={"score": "general", "pattern": "luong_local_p"},
+        axes={"score": "general", "mask": "luong_local_p"},
         main="combiner",
-        fixes={"combiner": "concat", "wiring": "luong"},
+        fixes={"combiner": "concat", "decoder": "luong"},
     ),
     module=__name__,
     title="Attention to each of several sources",
@@ -22,5 +22,5 @@ register_recipe(
         where="multi-source attention",
     ),
     cost=1.9,
-    home=Home(task="two_source"),
+    default_task=DefaultTask(task="two_source"),
 )

@@ -3,17 +3,17 @@
 Libovický & Helcl, 2017, "Attention strategies for multi-source sequence-to-sequence learning",
 https://arxiv.org/abs/1704.06567.
 
-Deviations: those of the combiner `flat` and of the wiring `bahdanau`.
+Deviations: those of the combiner `flat` and of the decoder `bahdanau`.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "multi_source_flat",
     Recipe(
         axes={"score": "additive"},
         main="combiner",
-        fixes={"combiner": "flat", "wiring": "bahdanau"},
+        fixes={"combiner": "flat", "decoder": "bahdanau"},
     ),
     module=__name__,
     title="One softmax over the positions of several sources",
@@ -23,5 +23,5 @@ register_recipe(
         where="flat combination",
     ),
     cost=1.9,
-    home=Home(task="two_source"),
+    default_task=DefaultTask(task="two_source"),
 )

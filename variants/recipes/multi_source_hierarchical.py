@@ -3,17 +3,17 @@
 Libovický & Helcl, 2017, "Attention strategies for multi-source sequence-to-sequence learning",
 https://arxiv.org/abs/1704.06567.
 
-Deviations: those of the wiring `bahdanau`.
+Deviations: those of the decoder `bahdanau`.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "multi_source_hierarchical",
     Recipe(
         axes={"score": "additive"},
         main="combiner",
-        fixes={"combiner": "hierarchical", "wiring": "bahdanau"},
+        fixes={"combiner": "hierarchical", "decoder": "bahdanau"},
     ),
     module=__name__,
     title="Attention over the contexts of several sources",
@@ -23,5 +23,5 @@ register_recipe(
         where="hierarchical combination",
     ),
     cost=1.9,
-    home=Home(task="two_source"),
+    default_task=DefaultTask(task="two_source"),
 )

@@ -3,19 +3,19 @@
 Cho et al., 2014, "Learning phrase representations using RNN encoder-decoder for statistical
 machine translation", https://arxiv.org/abs/1406.1078, section 2.2.
 
-Deviations: those of the wiring `none_input`.
+Deviations: those of the decoder `none_input`.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "none_input",
-    Recipe(axes={}, fixes={"wiring": "none_input"}),
+    Recipe(axes={}, fixes={"decoder": "none_input"}),
     module=__name__,
     title="Fixed vector at every step",
     citation=Citation(
         text="Cho et al., 2014", url="https://arxiv.org/abs/1406.1078", where="section 2.2"
     ),
     control=True,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )

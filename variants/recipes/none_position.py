@@ -6,7 +6,7 @@ section 3.5. Under causal self-attention the number of visible keys still differ
 Deviations: none.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "none_position",
@@ -18,5 +18,5 @@ register_recipe(
         url="https://arxiv.org/abs/1706.03762",
         where="without section 3.5",
     ),
-    home=Home(task="offset"),
+    default_task=DefaultTask(task="offset"),
 )

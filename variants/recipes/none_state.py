@@ -3,19 +3,19 @@
 Sutskever et al., 2014, "Sequence to sequence learning with neural networks",
 https://arxiv.org/abs/1409.3215, section 2.
 
-Deviations: those of the wiring `none_state`; the score is named but never asked.
+Deviations: those of the decoder `none_state`; the score is named but never asked.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "none_state",
-    Recipe(axes={}, main="wiring", fixes={"wiring": "none_state"}),
+    Recipe(axes={}, main="decoder", fixes={"decoder": "none_state"}),
     module=__name__,
     title="No attention, source in the first state (control)",
     citation=Citation(
         text="Sutskever et al., 2014", url="https://arxiv.org/abs/1409.3215", where="section 2"
     ),
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
     control=True,
 )

@@ -7,7 +7,7 @@ Deviations: those of the output `pointer_generator` and of the additive score. T
 paper's coverage is a loss of its own.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "pointer_generator",
@@ -18,5 +18,5 @@ register_recipe(
         text="See et al., 2017", url="https://arxiv.org/abs/1704.04368", where="section 2.2"
     ),
     cost=1.1,
-    home=Home(task="oov_copy"),
+    default_task=DefaultTask(task="oov_copy"),
 )

@@ -6,7 +6,7 @@ section 2.3.
 Deviations: those of the output `pointer_net` and of the additive score.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "pointer_net",
@@ -17,5 +17,5 @@ register_recipe(
         text="Vinyals et al., 2015", url="https://arxiv.org/abs/1506.03134", where="section 2.3"
     ),
     cost=1.1,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )

@@ -7,7 +7,7 @@ Deviations: those of the encoder `rationale` and of the loss `rationale`; the se
 pooled by attention, where the paper takes the last state of a recurrent network.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "rationale",
@@ -16,5 +16,5 @@ register_recipe(
     title="Rationale: selected tokens only",
     citation=Citation(text="Lei et al., 2016", url="https://arxiv.org/abs/1606.04155"),
     cost=3.5,
-    home=Home(task="after_marker"),
+    default_task=DefaultTask(task="after_marker"),
 )

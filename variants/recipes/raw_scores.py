@@ -2,16 +2,16 @@
 
 No paper: the linear control. What softmax is good for is what it wins over this.
 
-Deviations: those of the alignment `none`.
+Deviations: those of the normalizer `none`.
 """
 
-from bench.api.registry import Home, Recipe, register_recipe
+from bench.api.registry import DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "raw_scores",
-    Recipe(axes={"alignment": "none"}, main="alignment"),
+    Recipe(axes={"normalizer": "none"}, main="normalizer"),
     module=__name__,
     title="Raw scores as weights (control)",
-    home=Home(task="recall"),
+    default_task=DefaultTask(task="recall"),
     control=True,
 )

@@ -6,7 +6,7 @@ https://arxiv.org/abs/1805.08318, section 3.
 Deviations: those of the head `sagan`.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "sagan",
@@ -16,5 +16,5 @@ register_recipe(
     citation=Citation(
         text="Zhang et al., 2019", url="https://arxiv.org/abs/1805.08318", where="section 3"
     ),
-    home=Home(task="digits", backbone="image_classifier[width=32,layers=2]"),
+    default_task=DefaultTask(task="digits", backbone="image_classifier[width=32,layers=2]"),
 )

@@ -6,10 +6,10 @@ https://arxiv.org/abs/1801.07860, supplement: recurrent states, attention, and a
 Deviations: the reading is a guess, for the text that motivates this entry names no paper and shows
 no formula; the score is additive; times between events are not part of it, for no task here has
 any. The encoder is fixed; that the last state asks is the backbone's option `query=last`, which the
-home task sets.
+default task sets.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "seq2vec_attention",
@@ -20,5 +20,5 @@ register_recipe(
         text="Rajkomar et al., 2018", url="https://arxiv.org/abs/1801.07860", where="supplement"
     ),
     cost=5.0,
-    home=Home(task="after_marker", backbone="pooling[encoder=uni_rnn,query=last]"),
+    default_task=DefaultTask(task="after_marker", backbone="pooling[encoder=uni_rnn,query=last]"),
 )

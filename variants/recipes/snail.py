@@ -6,7 +6,7 @@ section 3. Its blocks of dilated convolutions are the backbone `snail`.
 Deviations: those of the head and the backbone `snail`.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "snail",
@@ -17,5 +17,5 @@ register_recipe(
         text="Mishra et al., 2018", url="https://arxiv.org/abs/1707.03141", where="section 3"
     ),
     cost=2.8,
-    home=Home(task="recall", backbone="snail"),
+    default_task=DefaultTask(task="recall", backbone="snail"),
 )

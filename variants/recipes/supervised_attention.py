@@ -6,7 +6,7 @@ https://arxiv.org/abs/1609.04186.
 Deviations: those of the loss `supervised` and of the additive score.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "supervised_attention",
@@ -14,5 +14,5 @@ register_recipe(
     module=__name__,
     title="Supervised attention",
     citation=Citation(text="Liu et al., 2016", url="https://arxiv.org/abs/1609.04186"),
-    home=Home(task="transduction[rule=swap]"),
+    default_task=DefaultTask(task="transduction[rule=swap]"),
 )

@@ -7,7 +7,7 @@ https://arxiv.org/abs/1410.8206.
 Deviations: those of the search `greedy` and of the additive score.
 """
 
-from bench.api.registry import Citation, Home, Recipe, register_recipe
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
 
 register_recipe(
     "unk_replacement",
@@ -17,5 +17,5 @@ register_recipe(
     citation=Citation(
         text="Luong et al., 2015", url="https://arxiv.org/abs/1508.04025", where="section 4"
     ),
-    home=Home(task="oov_copy[decode=true]"),
+    default_task=DefaultTask(task="oov_copy[decode=true]"),
 )

@@ -5,7 +5,7 @@ https://arxiv.org/abs/1409.0473, appendix A.1.2.
 
 Deviations: the hidden width defaults to the query width, not 1000; weights start at Xavier's scale
 instead of N(0, 0.001), which leaves small models at uniform weights for hundreds of steps. Per-key
-features of feedback and position components enter inside the tanh.
+features of history and position components enter inside the tanh.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
 from variants._additive import tanh_sum
@@ -50,7 +50,7 @@ class AdditiveConfig(Config):
         where="appendix A.1.2",
     ),
     cost=1.2,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class AdditiveScore(Score):
     """v . tanh(W q + U k + b); U k is made once a source; O(L S d_a) time, O(L S) memory."""

@@ -22,7 +22,7 @@ from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
 from variants._math import at_least_single, per_head_linear, xavier_per_head
@@ -80,7 +80,7 @@ class AdditiveFourierConfig(Config):
         where="appendix A.1.2, approximated",
     ),
     cost=1.8,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class AdditiveFourierScore(Score):
     """v . T(clip(W q) + clip(U k + b)), T(x) = sum_m c_m sin(w_m x); time O(L S M d_a) a head."""

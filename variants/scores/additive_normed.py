@@ -6,7 +6,7 @@ Bahdanau et al., 2015, as the normalized Bahdanau attention of TensorFlow's sequ
 library has it: the length starts at sqrt(1 / d_a) and the bias at zero.
 
 Deviations: with several heads each has its own length; matrices start at Xavier's scale. Per-key
-features of feedback and position components enter inside the tanh.
+features of history and position components enter inside the tanh.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
 from variants._additive import tanh_sum
@@ -51,7 +51,7 @@ class AdditiveNormedConfig(Config):
         where="equation 2, on Bahdanau et al., 2015",
     ),
     cost=1.2,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class AdditiveNormedScore(Score):
     """g v/|v| . tanh(W q + U k + b); time O(L S d_a) and memory O(L S) a head."""

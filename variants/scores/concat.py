@@ -5,7 +5,7 @@ https://arxiv.org/abs/1508.04025, section 3.1 (score `concat`).
 
 Deviations: the matrix starts at Xavier's scale, not uniform in [-0.1, 0.1]; its two halves meet
 query and key apart, so that keys are projected once a source; with several heads each has its own.
-Per-key features of feedback and position components enter inside the tanh.
+Per-key features of history and position components enter inside the tanh.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
 from variants._additive import tanh_sum
@@ -50,7 +50,7 @@ class ConcatConfig(Config):
         where="section 3.1",
     ),
     cost=1.2,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class ConcatScore(Score):
     """v . tanh(W [q; k]); time O(L S d_a) and memory O(L S) a head."""

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import NoOptions
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
 from variants._math import per_head_linear, xavier_per_head
@@ -31,7 +31,7 @@ from variants._math import per_head_linear, xavier_per_head
         where="section 3.1, early version",
     ),
     control=True,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class ConcatLinearScore(Score):
     """u.q + w.k; w.k is computed once a source; time O(L S + S Ek + L Eq) a head."""

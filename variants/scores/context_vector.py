@@ -17,7 +17,7 @@ from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
 from variants._math import per_head_linear, xavier_per_head
@@ -47,7 +47,7 @@ class ContextVectorConfig(Config):
         where="section 2.2, equations 5 and 6",
     ),
     cost=5.0,
-    home=Home(task="after_marker", backbone="pooling[encoder=birnn]"),
+    default_task=DefaultTask(task="after_marker", backbone="pooling[encoder=birnn]"),
 )
 class ContextVectorScore(Score):
     """u.tanh(W k + b), once a source; time O(L S + S Ek d_a) a head.

@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.api.call import Call, Dims
+from bench.api.capabilities import Capability
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.facts import Fact
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
 from variants._convolution import (
@@ -67,7 +67,7 @@ class ConvAttentionConfig(Config):
     config=ConvAttentionConfig,
     citation=Citation(text="Allamanis et al., 2016", url="https://arxiv.org/abs/1602.03001"),
     cost=3.0,
-    home=Home(task="after_marker"),
+    default_task=DefaultTask(task="after_marker"),
 )
 class ConvAttentionScore(Score):
     """conv3(F / |F|), F = conv2(LeakyReLU(conv1(k))) * LeakyReLU(gate(q)).
@@ -76,7 +76,7 @@ class ConvAttentionScore(Score):
     are made once a source: time O(S (w1 Ek k1 + w2 k1 k2 + w3 k2)) a source and O(L S k2) a head.
     """
 
-    cannot: ClassVar[Mapping[Fact, str]] = {
+    unsupported: ClassVar[Mapping[Capability, str]] = {
         "causal": "its convolutions and its norm see keys that are still to come"
     }
 

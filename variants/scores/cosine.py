@@ -19,7 +19,7 @@ from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Choices, Config, FloatRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features, Query
 from bench.api.source import Source, Tree, leaf
 from variants._math import inverse_softplus
@@ -57,7 +57,7 @@ class CosineConfig(Config):
         where="section 3.3.1, equations 5 and 6",
     ),
     cost=1.15,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class CosineScore(Score):
     """beta q.k / (|q| |k|); norms of keys are computed once a source; time O(L S E) a head.

@@ -19,7 +19,7 @@ from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
 from variants._math import per_head_linear, xavier_per_head
@@ -48,7 +48,7 @@ class DecomposableConfig(Config):
         url="https://arxiv.org/abs/1606.01933",
         where="section 3.1, equation 1",
     ),
-    home=Home(task="nli_syn"),
+    default_task=DefaultTask(task="nli_syn"),
 )
 class DecomposableScore(Score):
     """F(q) . F(k), F two ReLU layers shared by queries and keys.

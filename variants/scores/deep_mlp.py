@@ -5,7 +5,7 @@ https://aclanthology.org/D17-1117, with the query term that the survey of Galass
 "Attention in natural language processing", https://arxiv.org/abs/1902.02181, gives it.
 
 Deviations: the bias of the last layer is left out, as it shifts all energies alike; the activation,
-which the survey leaves open, is an option. Per-key features of feedback and position components
+which the survey leaves open, is an option. Per-key features of history and position components
 enter the first layer.
 """
 
@@ -22,7 +22,7 @@ from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
 from variants._additive import block_steps
@@ -55,7 +55,7 @@ class DeepMlpConfig(Config):
     config=DeepMlpConfig,
     citation=Citation(text="Pavlopoulos et al., 2017", url="https://aclanthology.org/D17-1117"),
     cost=1.5,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class DeepMlpScore(Score):
     """v . f(W_n .. f(W_2 f(W_1 q + U k + b_1) + b_2) ..); time O(L S n d_a^2) a head.

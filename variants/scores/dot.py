@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bench.api.call import Call
 from bench.api.component import OneQuery, Score, expand_heads
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 
 
@@ -25,7 +25,7 @@ from bench.api.shapes import Energy, Features
         url="https://arxiv.org/abs/1508.04025",
         where="section 3.1",
     ),
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class DotScore(Score):
     """q.k; no parameters; time O(L S E) a head.

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import NoOptions
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
 from variants._math import per_head_linear, xavier_per_head
@@ -29,7 +29,7 @@ from variants._math import per_head_linear, xavier_per_head
         where="sections 2 and 3",
     ),
     cost=5.0,
-    home=Home(task="after_marker", backbone="pooling[encoder=birnn]"),
+    default_task=DefaultTask(task="after_marker", backbone="pooling[encoder=birnn]"),
 )
 class FeedForwardScore(Score):
     """tanh(w.k + b), once a source; time O(L S + S Ek) a head.

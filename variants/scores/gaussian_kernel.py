@@ -19,7 +19,7 @@ from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Choices, Config, FloatRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
 from variants._math import inverse_softplus
@@ -50,7 +50,7 @@ class GaussianKernelConfig(Config):
     config=GaussianKernelConfig,
     citation=Citation(text="Nadaraya, 1964; Watson, 1964", url="https://doi.org/10.1137/1109020"),
     cost=1.2,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class GaussianKernelScore(Score):
     """-beta/2 |q - k|^2 = beta (q.k - |k|^2 / 2) - beta/2 |q|^2; time O(L S E) a head.

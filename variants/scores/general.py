@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import NoOptions
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from variants._math import per_head_linear, xavier_per_head
 
@@ -28,7 +28,7 @@ from variants._math import per_head_linear, xavier_per_head
         url="https://arxiv.org/abs/1508.04025",
         where="section 3.1",
     ),
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class GeneralScore(Score):
     """q.(W k); a query is projected once; time O(L S Ek + L Eq Ek) a head."""

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Choices, Config
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from variants._math import per_head_linear, xavier_per_head
 
@@ -40,7 +40,7 @@ class GeneralActivatedConfig(Config):
         text="Ma et al., 2017", url="https://arxiv.org/abs/1709.00893", where="section 2"
     ),
     cost=1.15,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class GeneralActivatedScore(Score):
     """f(k.W q + b); time O(L S Ek + L Eq Ek) a head.

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import NoOptions
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features, Query
 from variants._math import per_head_linear, xavier_per_head
 
@@ -29,7 +29,7 @@ from variants._math import per_head_linear, xavier_per_head
         url="https://arxiv.org/abs/1606.02245",
         where="section 3.2",
     ),
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class GeneralBiasedScore(Score):
     """k.(W q + b) = k.W q + b.k, the second term a prior on content; time O(L S Ek + L Eq Ek)."""

@@ -20,7 +20,7 @@ from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Energy, Features
 from variants._math import per_head_linear, xavier_per_head
 
@@ -49,7 +49,7 @@ class LocationConfig(Config):
         where="section 3.1, equation 8",
     ),
     cost=1.15,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class LocationScore(Score):
     """(W q)_s for place s below `max_keys`; keys are not looked at; time O(L max_keys Eq) a head.

@@ -17,7 +17,7 @@ from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
 from variants._math import per_head_linear, xavier_per_head
@@ -47,7 +47,7 @@ class MlpDotConfig(Config):
         where="section 3.2, equations 9-11",
     ),
     cost=1.1,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class MlpDotScore(Score):
     """A tanh(B q + b) . C tanh(D k + d); the key's side once a source; time O(L S width) a head."""

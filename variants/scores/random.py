@@ -19,7 +19,7 @@ from bench.api.component import OneQuery, Score
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.noise import Noise
-from bench.api.registry import Home, register
+from bench.api.registry import DefaultTask, register
 from bench.api.shapes import Energy, Features
 
 STREAM = "score.random"
@@ -43,7 +43,7 @@ class RandomConfig(Config):
     "random",
     title="Fixed random weights (control)",
     config=RandomConfig,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
     control=True,
 )
 class RandomScore(Score):

@@ -13,7 +13,7 @@ from torch import Tensor
 from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import NoOptions
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 
 
@@ -26,7 +26,7 @@ from bench.api.shapes import Energy, Features
         url="https://arxiv.org/abs/1706.03762",
         where="section 3.2.1, equation 1",
     ),
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class ScaledDotScore(Score):
     """q.k / sqrt(E); no parameters; time O(L S E) a head.

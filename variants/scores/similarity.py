@@ -17,7 +17,7 @@ from torch.nn import functional
 from bench.api.call import Call, Dims
 from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Choices, Config
-from bench.api.registry import Citation, Home, register
+from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from variants._math import at_least_single
 
@@ -43,7 +43,7 @@ class SimilarityConfig(Config):
         text="Galassi et al., 2019", url="https://arxiv.org/abs/1902.02181", where="table 3"
     ),
     cost=1.1,
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class SimilarityScore(Score):
     """-sum |q - k|, -|q - k|^2 or the cosine; no parameters; time O(L S E) a head.

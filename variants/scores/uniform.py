@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bench.api.call import Call
 from bench.api.component import OneQuery, Score
-from bench.api.registry import Home, register
+from bench.api.registry import DefaultTask, register
 from bench.api.shapes import Energy, Features
 
 
@@ -20,7 +20,7 @@ from bench.api.shapes import Energy, Features
     "score",
     "uniform",
     title="Uniform weights (control)",
-    home=Home(task="transduction[rule=reverse]"),
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
     control=True,
 )
 class UniformScore(Score):

@@ -3,7 +3,7 @@
 Zoph & Knight, 2016, "Multi-source neural translation", https://arxiv.org/abs/1601.00710
 (multi-source attention); with one source it is ordinary attention.
 
-Deviations: none; what the wiring makes of the joined context is the wiring's business.
+Deviations: none; what the decoder makes of the joined context is the decoder's business.
 """
 
 from bench.api.combiner import Combiner

@@ -39,7 +39,7 @@ class FlatCombiner(Combiner):
     """
 
     # a position of another source has no word of the first one
-    takes = frozenset({"source_tokens", "source_states"})
+    removes = frozenset({"source_tokens", "source_states"})
 
     def __init__(self, config: NoOptions, sizes: CombinerSizes, attach: AttachSlot) -> None:
         super().__init__(config, sizes, attach)

@@ -61,7 +61,7 @@ class MultimodalEncoder(Encoder):
     """Another encoder over [P f1 ... P fR; words] or [words; P f1 ... P fR]; P has no bias."""
 
     needs = frozenset({"features"})
-    takes = frozenset({"source_tokens", "source_states"})
+    removes = frozenset({"source_tokens", "source_states"})
 
     def __init__(self, config: MultimodalConfig, embedding_width: int, hidden: int) -> None:
         super().__init__(config, embedding_width, hidden)

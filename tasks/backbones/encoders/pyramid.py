@@ -51,7 +51,7 @@ class PyramidConfig(Config):
 class PyramidEncoder(Encoder):
     """h_i = BRNN(h_{i-1}, [g_{2i}; g_{2i+1}]); S tokens become ceil(S / 2^layers) states."""
 
-    takes = frozenset({"source_tokens", "source_states"})
+    removes = frozenset({"source_tokens", "source_states"})
 
     def __init__(self, config: PyramidConfig, embedding_width: int, hidden: int) -> None:
         super().__init__(config, embedding_width, hidden)

@@ -18,9 +18,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bench.api.backbone import Generated
+from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.facts import Fact
 from bench.api.registry import Citation, register
 from bench.api.search import Said, Search, Walk
 from bench.api.task import Batch, Sizes
@@ -91,7 +91,7 @@ class BeamSearch(Search):
         self.config = config
 
     @classmethod
-    def wanted(cls, config: BeamConfig) -> frozenset[Fact]:
+    def wanted(cls, config: BeamConfig) -> frozenset[Capability]:
         """Penalty and copying look at weights, copying also at the source."""
         copying = {"weights", "source_tokens"} if config.replace_unk else set()
         return frozenset(copying | ({"weights"} if config.coverage_penalty else set()))

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from bench.api.backbone import Generated
+from bench.api.capabilities import Capability
 from bench.api.component import NOTHING
 from bench.api.config import Config
-from bench.api.facts import Fact
 from bench.api.registry import Citation, register
 from bench.api.search import Search, Walk
 from bench.api.task import Batch, Sizes
@@ -47,7 +47,7 @@ class GreedySearch(Search):
         self.replace_unk = config.replace_unk
 
     @classmethod
-    def wanted(cls, config: GreedyConfig) -> frozenset[Fact]:
+    def wanted(cls, config: GreedyConfig) -> frozenset[Capability]:
         """Copying looks at weights and at the source."""
         return frozenset({"weights", "source_tokens"}) if config.replace_unk else NOTHING
 

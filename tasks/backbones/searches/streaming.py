@@ -16,8 +16,8 @@ from torch import Tensor
 
 from bench.api.backbone import Generated
 from bench.api.call import Read
+from bench.api.capabilities import Capability
 from bench.api.config import NoOptions
-from bench.api.facts import Fact
 from bench.api.registry import Citation, register
 from bench.api.search import Search, StreamingWalk, Walk
 from bench.api.task import Batch
@@ -44,7 +44,7 @@ class StreamingSearch(Search):
     read: ClassVar[Read | None] = "stream"
 
     @classmethod
-    def wanted(cls, config: NoOptions) -> frozenset[Fact]:
+    def wanted(cls, config: NoOptions) -> frozenset[Capability]:
         """A walk over single keys, in a network that knows nothing of what it has not read."""
         walk = {"stream", "key_local", "weighted_sum"}
         return frozenset(walk | {"online", "source_order", "unread_start"})

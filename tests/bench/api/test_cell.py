@@ -25,7 +25,7 @@ def test_the_id_of_a_cell_never_changes_between_versions():
     assert CELL.id == "533d1f343179"
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in fields(Cell)])
+@pytest.mark.parametrize("name", [registered.name for registered in fields(Cell)])
 def test_every_field_of_a_cell_matters(name):
     other = {"kind": "speed", "seed": 4}.get(name, "other")
     assert replace(CELL, **{name: other}).id != CELL.id

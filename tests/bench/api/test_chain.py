@@ -141,7 +141,7 @@ def test_an_implementation_that_a_chain_lacks_is_refused_and_never_replaced():
             build("scaled_dot", impl=impl)
 
 
-def test_feedback_makes_the_chain_step_and_steps_equal_the_whole():
+def test_history_makes_the_chain_step_and_steps_equal_the_whole():
     query, source = draw(5, 7, lengths=(7, 4, 2))
     variant = build("tu_coverage")
     whole = cross(variant, query, source)
@@ -183,7 +183,7 @@ class Planned:
     stays_at_end = False
 
     def __init__(self):
-        self.alignment = self.score = self
+        self.normalizer = self.score = self
         self.touched = 0
 
     def energy(self, call: Call, features):
@@ -241,7 +241,7 @@ def test_a_chain_that_does_not_stop_has_no_stream(selector):
 
 def test_positions_inside_attention_have_no_stream():
     query, source = draw(1, 3)
-    variant = build("raffel_monotonic[feedback=tu_coverage]")
+    variant = build("raffel_monotonic[history=tu_coverage]")
     with pytest.raises(Refused, match="streaming needs"):
         variant.stream(query, variant.prepare(source), torch.zeros(ROWS, HEADS, dtype=torch.int64))
 
@@ -249,7 +249,7 @@ def test_positions_inside_attention_have_no_stream():
 @pytest.mark.parametrize("bias", ["none", "shaw_rpr[use=keys]"])
 def test_fused_code_divides_by_the_temperature_too(bias):
     query, source = draw(6, 6, lengths=(6, 4, 1))
-    selector = f"scaled_dot[position={bias},alignment=softmax[temperature=0.3]]"
+    selector = f"scaled_dot[position={bias},normalizer=softmax[temperature=0.3]]"
     plain = causal(build(selector, "causal", "eager"), query, source)
     fused = causal(build(selector, "causal", "sdpa"), query, source, want_weights=False)
     equal(fused, plain)
@@ -259,14 +259,14 @@ def test_fused_code_divides_by_the_temperature_too(bias):
 @pytest.mark.parametrize(
     "part",
     [
-        "alignment=softmax[mask_mode=neg_1e6_fill]",
-        "alignment=sparsemax",
-        "alignment=hardmax",
-        "alignment=none",
-        "aggregate=max",
-        "aggregate=unnormalized_sum",
-        "aggregate=concat_topk",
-        "aggregate=gated_sum",
+        "normalizer=softmax[mask_mode=neg_1e6_fill]",
+        "normalizer=sparsemax",
+        "normalizer=hardmax",
+        "normalizer=none",
+        "readout=max",
+        "readout=unnormalized_sum",
+        "readout=concat_topk",
+        "readout=gated_sum",
     ],
 )
 def test_fused_code_is_refused_and_never_taken_where_it_would_compute_something_else(part):

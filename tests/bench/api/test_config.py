@@ -128,7 +128,7 @@ def test_ranges_are_data_on_the_fields():
 
 @pytest.mark.parametrize("axis", AXES)
 def test_every_registered_default_lies_in_its_range_and_is_read_back(axis):
-    for name, item in registry.entries(axis).items():
+    for name, item in registry.registrations(axis).items():
         if axis == "recipe":
             continue
         config = item.config()

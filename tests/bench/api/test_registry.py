@@ -9,16 +9,16 @@ from bench.api.errors import BenchError, InvalidConfig, UnknownName
 from bench.api.registry import (
     AXES,
     Citation,
-    Home,
+    DefaultTask,
     Recipe,
-    add_entry,
-    entries,
-    entry,
+    add_registration,
+    find,
+    listed_variants,
     load_package,
     load_plugin,
     register,
     register_recipe,
-    variant_entries,
+    registrations,
 )
 
 
@@ -28,36 +28,38 @@ def _isolated(fresh_registry):
 
 
 def test_every_axis_but_those_of_nothing_has_entries():
-    assert [axis for axis in AXES if not entries(axis)] == []
+    assert [axis for axis in AXES if not registrations(axis)] == []
 
 
-def test_listed_variants_are_those_with_a_home_and_are_sorted():
-    listed = variant_entries()
+def test_listed_variants_are_those_with_a_default_task_and_are_sorted():
+    listed = listed_variants()
     assert list(listed) == sorted(listed)
-    assert all(item.home is not None for item in listed.values())
+    assert all(item.default_task is not None for item in listed.values())
     assert {"scaled_dot", "bahdanau", "linear_attention", "none_state"} <= set(listed)
     controls = {name for name, item in listed.items() if item.control}
-    assert {"none_state", "random", "sham", "uniform"} <= controls
+    assert {"none_state", "random", "aa_control", "uniform"} <= controls
     assert not {"scaled_dot", "bahdanau"} & controls
 
 
 def test_loading_a_package_again_changes_nothing():
-    before = {axis: entries(axis) for axis in AXES}
+    before = {axis: registrations(axis) for axis in AXES}
     load_package("variants")
     registry._LOADED.discard("variants")
     load_package("variants")
     for axis in AXES:
-        assert before[axis].items() <= entries(axis).items()
+        assert before[axis].items() <= registrations(axis).items()
 
 
 def test_an_unknown_name_is_answered_with_the_closest_and_where_to_look():
     with pytest.raises(UnknownName, match=r"did you mean 'additive'\?.*bench list score"):
-        entry("score", "addtive")
+        find("score", "addtive")
 
 
 def test_a_name_taken_by_another_module_is_refused():
     with pytest.raises(InvalidConfig, match="'dot' of elsewhere is already registered"):
-        add_entry(registry.Entry(axis="score", name="dot", target=object, module="elsewhere"))
+        add_registration(
+            registry.Registration(axis="score", name="dot", target=object, module="elsewhere")
+        )
 
 
 def test_a_name_taken_in_the_same_module_is_refused():
@@ -70,7 +72,7 @@ def test_a_name_taken_in_the_same_module_is_refused():
     register("score", "mine")(First)
     with pytest.raises(InvalidConfig, match="choose another name"):
         register("score", "mine")(Second)
-    assert entry("score", "mine").target is First
+    assert find("score", "mine").target is First
 
 
 def test_an_unknown_axis_is_refused():
@@ -86,8 +88,8 @@ def test_a_title_is_the_first_line_of_the_docstring_unless_it_is_given():
         """
 
     register("score", "one")(Mine)
-    register("pattern", "two", title="Another")(Mine)
-    assert (entry("score", "one").title, entry("pattern", "two").title) == (
+    register("mask", "two", title="Another")(Mine)
+    assert (find("score", "one").title, find("mask", "two").title) == (
         "What it does",
         "Another",
     )
@@ -100,9 +102,9 @@ def test_a_recipe_is_data():
         module=__name__,
         title="Mine",
         citation=Citation(text="Me", url="https://example.org"),
-        home=Home(task="recall"),
+        default_task=DefaultTask(task="recall"),
     )
-    assert "mine" in variant_entries()
+    assert "mine" in listed_variants()
 
 
 @pytest.mark.parametrize(
@@ -138,10 +140,10 @@ def test_a_plug_in_that_is_not_there_is_one_sentence(tmp_path):
 
 def test_a_plug_in_is_loaded_once_and_listed(window_plugin):
     load_plugin(window_plugin)
-    target = entry("pattern", "sliding").target
+    target = find("mask", "sliding").target
     load_plugin(window_plugin)
-    assert entry("pattern", "sliding").target is target
-    assert "sliding" in variant_entries()
+    assert find("mask", "sliding").target is target
+    assert "sliding" in listed_variants()
 
 
 def test_two_plug_ins_of_one_name_are_told_apart(tmp_path):

@@ -28,8 +28,8 @@ from bench.api.selector import Selector, parse
 
 load_package("variants")
 load_package("tasks")
-LISTED = tuple(registry.variant_entries())
-NAMED = tuple({*LISTED, *registry.entries("recipe"), *registry.entries("mechanism")})
+LISTED = tuple(registry.listed_variants())
+NAMED = tuple({*LISTED, *registry.registrations("recipe"), *registry.registrations("mechanism")})
 DIMS = Dims(
     heads=2,
     kv_heads=2,
@@ -53,13 +53,15 @@ def test_a_written_out_variant_means_itself(name):
 
 
 def choices(axis):
-    names = sorted(registry.entries(axis))
+    names = sorted(registry.registrations(axis))
     if axis in ABSENT:
         names.append(ABSENT[axis])
     one = st.sampled_from(names).map(lambda name: (Selector(name),))
     if axis not in STACKED:
         return one
-    several = st.lists(st.sampled_from(sorted(registry.entries(axis))), min_size=2, max_size=3)
+    several = st.lists(
+        st.sampled_from(sorted(registry.registrations(axis))), min_size=2, max_size=3
+    )
     return one | several.map(lambda found: tuple(Selector(name) for name in found))
 
 
@@ -72,7 +74,7 @@ def choices(axis):
 )
 def test_any_combination_of_axes_means_itself_once_written_out(name, chosen):
     asked = Selector(name, chosen)
-    if registry.variant_entries()[name].axis == "mechanism" and set(CHAIN_AXES) & set(chosen):
+    if registry.listed_variants()[name].axis == "mechanism" and set(CHAIN_AXES) & set(chosen):
         with pytest.raises(InvalidConfig, match="replaces the whole chain"):
             resolve(asked)
         return
@@ -91,7 +93,7 @@ def test_options_without_an_axis_go_to_what_the_name_is_about():
     for asked, axis, option, value in (
         ("additive[width=8]", "score", "width", 8),
         ("bahdanau[width=8]", "score", "width", 8),
-        ("luong_global[input_feeding=true]", "wiring", "input_feeding", True),
+        ("luong_global[input_feeding=true]", "decoder", "input_feeding", True),
         ("mha[heads=2]", "head", "heads", 2),
     ):
         (owner,) = resolve(asked).canonical.options[axis]
@@ -99,11 +101,11 @@ def test_options_without_an_axis_go_to_what_the_name_is_about():
 
 
 def test_a_nested_selector_sets_options_two_levels_down():
-    inner = "score=additive[width=8],feedback=tu_coverage,direction=both[joint=agreement_trace]"
+    inner = "score=additive[width=8],history=tu_coverage,direction=both[joint=agreement_trace]"
     shown = resolve(f"bahdanau[{inner}]").canonical.show()
     assert "score=additive[width=8]" in shown
     assert "joint=agreement_trace" in shown
-    assert "feedback=tu_coverage[" in shown or "feedback=tu_coverage," in shown
+    assert "history=tu_coverage[" in shown or "history=tu_coverage," in shown
 
 
 @pytest.mark.parametrize(
@@ -114,16 +116,16 @@ def test_a_nested_selector_sets_options_two_levels_down():
         ("linear_attention[hed=multi]", "did you mean 'head'"),
         ("scaled_dot[score=addtive]", "did you mean 'additive'"),
         ("scaled_dto", "did you mean 'scaled_dot'"),
-        ("bahdanau[wiring=luonge]", "did you mean 'luong'"),
+        ("bahdanau[decoder=luonge]", "did you mean 'luong'"),
         ("scaled_dot[score=3]", "score takes a name, got 3"),
-        ("bahdanau[wiring=true]", "wiring takes a name, got true"),
+        ("bahdanau[decoder=true]", "decoder takes a name, got true"),
         ("additive[width=wide]", "additive: width must be int, got 'wide'"),
         ("additive[width=0]", "width must be at least 1"),
         ("additive[width=2.5]", "must be int"),
         ("scaled_dot[score=dot+general]", "score takes one name"),
-        ("bahdanau[wiring=luong+bahdanau]", "wiring takes one name"),
+        ("bahdanau[decoder=luong+bahdanau]", "decoder takes one name"),
         ("shaw_rpr[position=none+sinusoid]", "'none' stands alone"),
-        ("scaled_dot[feedback=none[x=1]]", "'none' stands alone"),
+        ("scaled_dot[history=none[x=1]]", "'none' stands alone"),
         ("scaled_dot[head=auto[heads=4]]", "head=auto takes no options"),
         ("none_position[heads=4]", "no option of none_position named 'heads'"),
         ("shaw_rpr[position=none,reach=4]", "no option of shaw_rpr named 'reach'"),
@@ -139,8 +141,8 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(asked, complaint):
 
 
 def test_a_mechanism_keeps_a_backbone_axis_that_is_asked_of_it():
-    spec = resolve("linear_attention[wiring=luong]")
-    assert spec.fixes["wiring"].name == "luong"
+    spec = resolve("linear_attention[decoder=luong]")
+    assert spec.fixes["decoder"].name == "luong"
     assert resolve(spec.canonical).fixes == spec.fixes
 
 
@@ -150,19 +152,19 @@ def test_stacked_components_keep_their_order():
 
 
 def test_a_component_of_two_axes_must_be_named_with_its_axis():
-    with pytest.raises(InvalidConfig, match=r"axes; write scaled_dot\[alignment=softmax\] or"):
+    with pytest.raises(InvalidConfig, match=r"axes; write scaled_dot\[normalizer=softmax\] or"):
         find("softmax")
 
 
 def test_the_backbone_axes_of_a_recipe_are_left_out_beneath_a_users_own_model():
-    assert resolve("bahdanau").fixes["wiring"].name == "bahdanau"
+    assert resolve("bahdanau").fixes["decoder"].name == "bahdanau"
     assert not resolve("bahdanau", beneath=True).fixes
 
 
 def test_a_fixed_axis_replaces_the_backbones_own():
     fixes = resolve("bahdanau").fixes
-    assert canonical_backbone("rnn_seq2seq", fixes).options["wiring"] == (fixes["wiring"],)
-    with pytest.raises(Refused, match=r"fixes wiring=.*pooling has no such axis"):
+    assert canonical_backbone("rnn_seq2seq", fixes).options["decoder"] == (fixes["decoder"],)
+    with pytest.raises(Refused, match=r"fixes decoder=.*pooling has no such axis"):
         canonical_backbone("pooling", fixes)
 
 
@@ -213,6 +215,6 @@ def test_a_wrong_name_on_a_chain_axis_is_never_silently_the_default():
 
 
 def test_the_word_for_nothing_is_no_variant():
-    with pytest.raises(InvalidConfig, match=r"scaled_dot\[alignment=none\]"):
+    with pytest.raises(InvalidConfig, match=r"scaled_dot\[normalizer=none\]"):
         resolve("none")
-    assert resolve("scaled_dot[alignment=none]").axes["alignment"][0].name == "none"
+    assert resolve("scaled_dot[normalizer=none]").axes["normalizer"][0].name == "none"

@@ -19,7 +19,7 @@ def source(rows=3, heads=2, keys=4, *, mask=True, tokens=True, seed=0):
 
 def memory(**options):
     found = source(**options)
-    return Memory(found, {"score": {"key": found.key * 2}, "pattern": {}})
+    return Memory(found, {"score": {"key": found.key * 2}, "mask": {}})
 
 
 def same(left, right):
@@ -89,7 +89,7 @@ def test_picking_rows_picks_them_everywhere(rows):
     assert torch.equal(chosen.source.tokens, whole.source.tokens[rows])
     assert torch.equal(leaf(chosen.source.extras, "gate"), leaf(whole.source.extras, "gate")[rows])
     assert torch.equal(leaf(chosen.parts, "score", "key"), leaf(whole.parts, "score", "key")[rows])
-    assert branch(chosen.parts, "pattern") == {}
+    assert branch(chosen.parts, "mask") == {}
     assert memory(mask=False, tokens=False).select(index).source.mask is None
 
 
@@ -100,11 +100,11 @@ def test_picking_and_extending_commute():
 
 
 def test_a_state_picks_what_it_carries_and_its_cache():
-    carried = {"feedback0": {"coverage": torch.arange(3.0).view(3, 1)}, "alignment": {}}
+    carried = {"history0": {"coverage": torch.arange(3.0).view(3, 1)}, "normalizer": {}}
     state = State(offset=4, carried=carried, cache=memory())
     chosen = state.select(torch.tensor([2, 2]))
     assert chosen.offset == 4
-    assert leaf(chosen.carried, "feedback0", "coverage").flatten().tolist() == [2.0, 2.0]
+    assert leaf(chosen.carried, "history0", "coverage").flatten().tolist() == [2.0, 2.0]
     assert torch.equal(chosen.cache.source.key, state.cache.source.key[[2, 2]])
     assert State().select(torch.tensor([0])).cache is None
 

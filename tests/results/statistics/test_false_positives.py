@@ -147,9 +147,9 @@ def test_two_equal_kernels_differ_when_timed_in_sequence_and_not_in_shuffled_rou
         error = math.sqrt(first.var() / half + second.var() / half)
         sequential += abs(first.mean() - second.mean()) > 1.96 * error
         medians = np.median(times.reshape(rounds, 3, visit), axis=2)
-        variant, reference, sham = draw.permuted(medians, axis=1).T
+        variant, reference, aa_control = draw.permuted(medians, axis=1).T
         in_rounds += not log_ratio_interval(variant, reference).contains(1.0)
-        noise = log_ratio_interval(sham, reference)
+        noise = log_ratio_interval(aa_control, reference)
         aa_half_width = max(1 - noise.low, noise.high - 1)
         verdicts += speed_verdict(np.log(variant / reference), aa_half_width) in ("FAST", "SLOW")
     assert sequential / experiments > 0.9

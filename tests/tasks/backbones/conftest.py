@@ -9,12 +9,12 @@ import torch
 
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
-from bench.api.registry import Home
+from bench.api.registry import DefaultTask
 from bench.api.resolve import build_slot, canonical_backbone, resolve
 from bench.api.task import Batch, Sizes, Task, Text
 from bench.api.trace import Trace
-from bench.plan import Request, quality_cell
-from bench.train.assemble import assemble
+from bench.running.plan import Request, quality_cell
+from bench.training.assemble import assemble
 
 TASK = "transduction[rule=reverse,min_length=1,max_length=5,vocab=6]"
 
@@ -40,7 +40,7 @@ def built() -> Callable[..., Built]:
         rows: int = 4,
     ) -> Built:
         request = Request(preset="smoke", backbone=backbone, slot=slot)
-        cell = quality_cell(request, resolve(variant), Home(task=task), seed).cell
+        cell = quality_cell(request, resolve(variant), DefaultTask(task=task), seed).cell
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             made = assemble(cell, None)
@@ -54,7 +54,7 @@ def built() -> Callable[..., Built]:
 
 @pytest.fixture
 def placed() -> Callable[..., Backbone]:
-    """`placed(backbone, variant, sources, targets, slot=.., facts=..)`: a network without a task.
+    """`placed(backbone, variant, sources, targets, slot=.., capabilities=..)`: a network alone.
 
     `sources` are source vocabularies, `targets` the target vocabulary; slots that do not hold the
     variant hold the plain one of their regime.
@@ -67,7 +67,7 @@ def placed() -> Callable[..., Backbone]:
         targets: int,
         *,
         slot: str = "",
-        facts: frozenset[str] = frozenset(),
+        capabilities: frozenset[str] = frozenset(),
         max_length: int = 12,
         seed: int = 0,
     ) -> Backbone:
@@ -78,7 +78,7 @@ def placed() -> Callable[..., Backbone]:
             attach_default=lambda place: build_slot(resolve("scaled_dot"), place),
             output=lambda sizes: registry.make("output", spec.axes["output"][0], sizes),
             slot=slot,
-            facts=facts | {"padding", "stepwise"},
+            capabilities=capabilities | {"padding", "stepwise"},
         )
         with torch.random.fork_rng():
             torch.manual_seed(seed)

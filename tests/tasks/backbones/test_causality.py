@@ -72,11 +72,11 @@ RECURRENT = (
 )
 
 
-@pytest.mark.parametrize("wiring", RECURRENT)
-def test_the_recurrent_decoder_is_causal(wiring, built):
+@pytest.mark.parametrize("decoder", RECURRENT)
+def test_the_recurrent_decoder_is_causal(decoder, built):
     backbone, _, batch = built(
         task="transduction[min_length=4,max_length=4,beyond=6]",
-        backbone=f"rnn_seq2seq[hidden=16,embedding=8,wiring={wiring}]",
+        backbone=f"rnn_seq2seq[hidden=16,embedding=8,decoder={decoder}]",
     )
     assert_causal(gradients(backbone, backbone.target_embedding, batch))
 

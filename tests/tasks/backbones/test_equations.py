@@ -1,7 +1,8 @@
-"""Recurrent wirings, with one source and with two, against the published equations in loops.
+"""Recurrent decoders, with one source and with two, against the published equations in loops.
 
 Nothing of the network under test is called but its encoders and its parameters: cell, score,
-softmax, context, readout and projection are written out again, one example and one step at a time.
+softmax, context, output layer and projection are written out again, one example and one step at a
+time.
 """
 
 import pytest
@@ -15,28 +16,28 @@ from bench.api.task import Batch, Sizes, Text
 from bench.api.trace import Mode
 
 HIDDEN, EMBEDDING, VOCAB = 6, 4, 9
-WIRINGS = (
+DECODERS = (
     "bahdanau",
-    "bahdanau[readout_state=curr]",
+    "bahdanau[output_layer_state=curr]",
     "bahdanau[start=backward,maxout=3]",
     "luong",
     "luong[input_feeding=true]",
 )
 
 
-def network(wiring: str, source_vocabs: tuple[int, ...], variant: str, draw):
+def network(decoder: str, source_vocabs: tuple[int, ...], variant: str, draw):
     """A backbone with a slot of its own for each source."""
     spec = resolve(variant)
     selector = canonical_backbone(
-        f"rnn_seq2seq[hidden={HIDDEN},embedding={EMBEDDING},wiring={wiring}]", {}
+        f"rnn_seq2seq[hidden={HIDDEN},embedding={EMBEDDING},decoder={decoder}]", {}
     )
-    facts = frozenset({"padding", "stepwise", "source_tokens"})
+    capabilities = frozenset({"padding", "stepwise", "source_tokens"})
     parts = BackboneParts(
         sizes=Sizes(source_vocabs, VOCAB, 12),
         attach=lambda place: build_slot(spec, place),
         attach_default=lambda place: build_slot(spec, place),
         output=lambda sizes: registry.make("output", spec.axes["output"][0], sizes),
-        facts=facts,
+        capabilities=capabilities,
     )
     with torch.random.fork_rng():
         torch.manual_seed(0)
@@ -94,9 +95,11 @@ def ask(slot, query, states):
     return context, torch.stack(weights)
 
 
-def ask_all(wiring, query, sources):
+def ask_all(decoder, query, sources):
     """Contexts of the sources side by side, and the weights on each."""
-    answers = [ask(slot, query, states) for slot, states in zip(wiring.slots, sources, strict=True)]
+    answers = [
+        ask(slot, query, states) for slot, states in zip(decoder.slots, sources, strict=True)
+    ]
     return torch.cat([context for context, _ in answers]), [weights for _, weights in answers]
 
 
@@ -105,59 +108,59 @@ def affine(layer, x):
     return found if layer.bias is None else found + layer.bias
 
 
-def bahdanau(wiring, hidden, words, sources):
+def bahdanau(decoder, hidden, words, sources):
     """c_t asked by s_{t-1}; s_t = GRU([y; c], s_{t-1}); maxout over pairs of U s + V y + C c."""
-    weights = gru_weights(wiring.cell)
+    weights = gru_weights(decoder.cell)
     for word in words:
-        context, seen = ask_all(wiring, hidden, sources)
+        context, seen = ask_all(decoder, hidden, sources)
         before, hidden = hidden, cell(weights, torch.cat((word, context)), hidden)
-        shown = before if wiring.reads_previous else hidden
-        joined = affine(wiring.of_state, shown) + affine(wiring.of_word, word)
-        joined = joined + affine(wiring.of_context, context)
+        shown = before if decoder.reads_previous else hidden
+        joined = affine(decoder.of_state, shown) + affine(decoder.of_word, word)
+        joined = joined + affine(decoder.of_context, context)
         pairs = [max(joined[2 * i], joined[2 * i + 1]) for i in range(len(joined) // 2)]
         yield shown, context, seen, torch.stack(pairs)
 
 
-def luong(wiring, hidden, words, sources):
+def luong(decoder, hidden, words, sources):
     """s_t = GRU(y, or [y; h~_{t-1}], s_{t-1}); c_t asked by s_t; h~ = tanh(W [c; s])."""
-    weights = gru_weights(wiring.rnn)
+    weights = gru_weights(decoder.rnn)
     fed = torch.zeros_like(hidden)
     for word in words:
-        given = torch.cat((word, fed)) if wiring.input_feeding else word
+        given = torch.cat((word, fed)) if decoder.input_feeding else word
         hidden = cell(weights, given, hidden)
-        context, seen = ask_all(wiring, hidden, sources)
-        fed = torch.tanh(affine(wiring.out, torch.cat((context, hidden))))
+        context, seen = ask_all(decoder, hidden, sources)
+        fed = torch.tanh(affine(decoder.out, torch.cat((context, hidden))))
         yield hidden, context, seen, fed
 
 
-def none_state(wiring, hidden, words, summary):
+def none_state(decoder, hidden, words, summary):
     """s_t = GRU(y, s_{t-1}); the vocabulary is read off s_t."""
-    weights = gru_weights(wiring.rnn)
+    weights = gru_weights(decoder.rnn)
     for word in words:
         hidden = cell(weights, word, hidden)
         yield hidden, hidden[:0], [], hidden
 
 
-def none_input(wiring, hidden, words, summary):
+def none_input(decoder, hidden, words, summary):
     """s_t = GRU([y; m], s_{t-1}); tanh(W [s; m]) is read."""
-    weights = gru_weights(wiring.rnn)
+    weights = gru_weights(decoder.rnn)
     for word in words:
         hidden = cell(weights, torch.cat((word, summary)), hidden)
-        yield hidden, summary, [], torch.tanh(affine(wiring.out, torch.cat((hidden, summary))))
+        yield hidden, summary, [], torch.tanh(affine(decoder.out, torch.cat((hidden, summary))))
 
 
-def walk(wiring, hidden, words, sources, summary):
-    """The equations of this wiring."""
-    if not wiring.attends:
-        steps = none_input if hasattr(wiring, "out") else none_state
-        return steps(wiring, hidden, words, summary)
-    steps = bahdanau if hasattr(wiring, "cell") else luong
-    return steps(wiring, hidden, words, sources)
+def walk(decoder, hidden, words, sources, summary):
+    """The equations of this decoder."""
+    if not decoder.attends:
+        steps = none_input if hasattr(decoder, "out") else none_state
+        return steps(decoder, hidden, words, summary)
+    steps = bahdanau if hasattr(decoder, "cell") else luong
+    return steps(decoder, hidden, words, sources)
 
 
 def oracle(backbone, batch, row, name):
     """States, context, weights of each slot and log probabilities of one example."""
-    wiring, sources, summary = backbone.wiring, [], []
+    decoder, sources, summary = backbone.decoder, [], []
     for index, text in enumerate(batch.sources):
         real = text.tokens[row][text.mask[row]]
         embedded = torch.stack([backbone.source_embeddings[index].weight[t] for t in real])
@@ -168,10 +171,10 @@ def oracle(backbone, batch, row, name):
         forward = [states[-1][:half]] if "start=backward" not in name else []
         summary += [*forward, states[0][half:]]
     joined = torch.cat(summary)
-    hidden = torch.tanh(affine(wiring.start, joined))
+    hidden = torch.tanh(affine(decoder.start, joined))
     words = [backbone.target_embedding.weight[t] for t in batch.inputs[row]]
     found = []
-    for states, context, weights, read in walk(wiring, hidden, words, sources, joined):
+    for states, context, weights, read in walk(decoder, hidden, words, sources, joined):
         scores = affine(backbone.project, read)
         log_total = torch.log(sum(torch.exp(score) for score in scores))
         found.append((states, context, weights, scores - log_total))
@@ -182,7 +185,7 @@ def compare(backbone, batch, near, name):
     trace = backbone(batch, Mode())
     said = torch.log_softmax(backbone.emit(trace.states, trace.context, trace.embedded), -1)
     nll = backbone.output.nll(trace, backbone.emit, batch)
-    assert len(trace.attended) == (len(batch.sources) if backbone.wiring.attends else 0)
+    assert len(trace.attended) == (len(batch.sources) if backbone.decoder.attends else 0)
     for row in range(len(batch.inputs)):
         for t, (states, context, weights, logs) in enumerate(oracle(backbone, batch, row, name)):
             near(trace.states[row, t], states)
@@ -196,23 +199,23 @@ def compare(backbone, batch, near, name):
             near(nll[row, t].double(), expected, 1e-5)
 
 
-@pytest.mark.parametrize("wiring", WIRINGS)
-def test_one_source_equals_the_equations(wiring, draw, near):
-    compare(network(wiring, (9,), "additive[width=5]", draw), examples((9,)), near, wiring)
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_one_source_equals_the_equations(decoder, draw, near):
+    compare(network(decoder, (9,), "additive[width=5]", draw), examples((9,)), near, decoder)
 
 
-@pytest.mark.parametrize("wiring", WIRINGS)
-def test_two_sources_equal_the_equations_with_contexts_side_by_side(wiring, draw, near):
-    backbone = network(wiring, (9, 7), "additive[width=5]", draw)
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_two_sources_equal_the_equations_with_contexts_side_by_side(decoder, draw, near):
+    backbone = network(decoder, (9, 7), "additive[width=5]", draw)
     first, second = backbone.variant_slots()
     assert not {id(p) for p in first.parameters()} & {id(p) for p in second.parameters()}
-    compare(backbone, examples((9, 7)), near, wiring)
+    compare(backbone, examples((9, 7)), near, decoder)
 
 
-@pytest.mark.parametrize("wiring", ["none_state", "none_input"])
+@pytest.mark.parametrize("decoder", ["none_state", "none_input"])
 @pytest.mark.parametrize("vocabs", [(9,), (9, 7)])
-def test_without_attention_the_equations_read_the_summaries_alone(wiring, vocabs, draw, near):
-    compare(network(wiring, vocabs, wiring, draw), examples(vocabs), near, wiring)
+def test_without_attention_the_equations_read_the_summaries_alone(decoder, vocabs, draw, near):
+    compare(network(decoder, vocabs, decoder, draw), examples(vocabs), near, decoder)
 
 
 def said_with_other_states(backbone, batch, monkeypatch):
@@ -235,9 +238,9 @@ def said_with_other_states(backbone, batch, monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("wiring", ["none_state", "none_input", "none_state[cell=lstm,layers=2]"])
-def test_a_decoder_without_attention_sees_the_summary_and_nothing_else(wiring, draw, monkeypatch):
-    backbone, batch = network(wiring, (9,), wiring.partition("[")[0], draw), examples((9,))
+@pytest.mark.parametrize("decoder", ["none_state", "none_input", "none_state[cell=lstm,layers=2]"])
+def test_a_decoder_without_attention_sees_the_summary_and_nothing_else(decoder, draw, monkeypatch):
+    backbone, batch = network(decoder, (9,), decoder.partition("[")[0], draw), examples((9,))
     (logs, words), (again, words_again) = said_with_other_states(backbone, batch, monkeypatch)
     assert torch.equal(logs, again)
     assert words == words_again
@@ -255,9 +258,9 @@ def test_a_decoder_with_attention_sees_more_than_the_summary(draw, monkeypatch):
     assert (logs - other).abs().amax(-1).min() > 1e-3
 
 
-@pytest.mark.parametrize("wiring", WIRINGS)
-def test_gradients_reach_both_sources_and_both_slots(wiring, draw):
-    backbone = network(wiring, (9, 7), "additive[width=5]", draw)
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_gradients_reach_both_sources_and_both_slots(decoder, draw):
+    backbone = network(decoder, (9, 7), "additive[width=5]", draw)
     batch = examples((9, 7))
     trace = backbone(batch, Mode())
     backbone.output.nll(trace, backbone.emit, batch).sum().backward()
@@ -273,16 +276,16 @@ def test_gradients_reach_both_sources_and_both_slots(wiring, draw):
 
 
 def test_steps_of_a_two_source_decoder_equal_its_run(draw, near):
-    for wiring in WIRINGS:
-        backbone = network(wiring, (9, 7), "tu_coverage", draw)
+    for decoder in DECODERS:
+        backbone = network(decoder, (9, 7), "tu_coverage", draw)
         batch = examples((9, 7))
         trace = backbone(batch, Mode())
         encoded = backbone.encode(batch, Mode())
-        memories = backbone.wiring.prepare(encoded, batch)
-        path = backbone.wiring.begin(torch.cat([e.summary for e in encoded], -1), memories)
+        memories = backbone.decoder.prepare(encoded, batch)
+        path = backbone.decoder.begin(torch.cat([e.summary for e in encoded], -1), memories)
         x = backbone.target_embedding(batch.inputs)
         for t in range(4):
-            steps = backbone.wiring.step(x[:, t : t + 1], memories, path, Mode())
+            steps = backbone.decoder.step(x[:, t : t + 1], memories, path, Mode())
             path = steps.path
             near(steps.context[:, 0], trace.context[:, t])
 
@@ -298,14 +301,14 @@ def test_only_encoders_that_read_backwards_can_start_from_their_backward_half(dr
     spec = resolve("additive")
     for encoder in ("uni_rnn", "embed", "cnn"):
         selector = canonical_backbone(
-            f"rnn_seq2seq[wiring=bahdanau[start=backward],encoder={encoder}]", {}
+            f"rnn_seq2seq[decoder=bahdanau[start=backward],encoder={encoder}]", {}
         )
         parts = BackboneParts(
             sizes=Sizes((9,), VOCAB, 12),
             attach=lambda place: build_slot(spec, place),
             attach_default=lambda place: build_slot(spec, place),
             output=lambda sizes: registry.make("output", spec.axes["output"][0], sizes),
-            facts=frozenset({"padding", "stepwise"}),
+            capabilities=frozenset({"padding", "stepwise"}),
         )
         with pytest.raises(Refused, match="start=backward needs an encoder that reads backwards"):
             registry.make("backbone", selector, parts)

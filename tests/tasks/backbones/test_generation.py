@@ -7,11 +7,11 @@ import torch
 
 from bench.api.trace import Mode
 
-RNN = "rnn_seq2seq[hidden=16,embedding=8,wiring={}]"
+RNN = "rnn_seq2seq[hidden=16,embedding=8,decoder={}]"
 TRANSFORMER = "transformer_seq2seq[width=16,heads=2,layers=2{}]"
 PLACES = [
     ("additive", RNN.format("bahdanau"), ""),
-    ("additive", RNN.format("bahdanau[readout_state=curr]"), ""),
+    ("additive", RNN.format("bahdanau[output_layer_state=curr]"), ""),
     ("additive", RNN.format("luong"), ""),
     ("additive", RNN.format("luong[input_feeding=true]"), ""),
     ("tu_coverage", RNN.format("luong"), ""),

@@ -14,12 +14,14 @@ from bench.api.trace import Mode
 SMALL = "rnn_seq2seq[hidden=16,embedding=8]"
 
 
-@pytest.mark.parametrize("wiring", ["luong", "bahdanau"])
-def test_pointer_generator_gives_one_distribution_over_the_extended_vocabulary(wiring, built, near):
+@pytest.mark.parametrize("decoder", ["luong", "bahdanau"])
+def test_pointer_generator_gives_one_distribution_over_the_extended_vocabulary(
+    decoder, built, near
+):
     backbone, task, batch = built(
         "pointer_generator",
         task="oov_copy[unknown=0.5]",
-        backbone=f"rnn_seq2seq[hidden=16,embedding=8,wiring={wiring}]",
+        backbone=f"rnn_seq2seq[hidden=16,embedding=8,decoder={decoder}]",
     )
     trace = backbone(batch, Mode())
     logs = backbone.output.log_probs(trace, backbone.emit, batch)
@@ -58,7 +60,7 @@ def test_hard_exact_mixes_the_predictions_of_single_keys(built, near):
 
 def test_hard_exact_needs_states_that_ignore_the_context(built):
     with pytest.raises(Refused, match=r"hard_exact needs .*states"):
-        built("hard_exact", backbone="rnn_seq2seq[hidden=16,embedding=8,wiring=bahdanau]")
+        built("hard_exact", backbone="rnn_seq2seq[hidden=16,embedding=8,decoder=bahdanau]")
 
 
 def test_supervised_attention_is_the_cross_entropy_with_the_gold_alignment(built, near):
@@ -79,12 +81,12 @@ def test_supervised_attention_is_the_cross_entropy_with_the_gold_alignment(built
     near(term, torch.stack(linked).mean())
 
 
-@pytest.mark.parametrize("wiring", ["luong", "bahdanau[readout_state=curr]"])
-def test_copynet_reads_the_states_it_copied_from_beside_the_next_word(wiring, built, near):
+@pytest.mark.parametrize("decoder", ["luong", "bahdanau[output_layer_state=curr]"])
+def test_copynet_reads_the_states_it_copied_from_beside_the_next_word(decoder, built, near):
     backbone, task, batch = built(
         "copynet",
         task="oov_copy[unknown=0.5]",
-        backbone=f"rnn_seq2seq[hidden=16,embedding=8,wiring={wiring}]",
+        backbone=f"rnn_seq2seq[hidden=16,embedding=8,decoder={decoder}]",
     )
     trace = backbone(batch, Mode())
     assert trace.embedded.shape[-1] == 8 + 16
@@ -105,12 +107,12 @@ def test_copynet_reads_the_states_it_copied_from_beside_the_next_word(wiring, bu
     assert copies > 3, "unknown words must be read back by their own ids"
 
 
-@pytest.mark.parametrize("wiring", ["luong", "bahdanau"])
-def test_coverage_embeddings_see_the_word_and_what_copynet_reads_beside_it(wiring, built, near):
+@pytest.mark.parametrize("decoder", ["luong", "bahdanau"])
+def test_coverage_embeddings_see_the_word_and_what_copynet_reads_beside_it(decoder, built, near):
     backbone, _, batch = built(
         "mi_coverage[output=copynet]",
         task="oov_copy[unknown=0.5]",
-        backbone=f"rnn_seq2seq[hidden=16,embedding=8,wiring={wiring}]",
+        backbone=f"rnn_seq2seq[hidden=16,embedding=8,decoder={decoder}]",
     )
     word_map = backbone.variant_slots()[0].variant.stacked[0].word_map
     assert word_map.shape[1] == 8 + 16

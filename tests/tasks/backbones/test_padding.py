@@ -39,7 +39,7 @@ TRANSFORMERS = (
 def test_every_registered_encoder_is_looked_at():
     found = {name.partition("[")[0] for name in ENCODERS}
     # features beside the words, and pictures, come with tests of their own
-    assert found | {"multimodal", "grid_cnn"} == set(registry.entries("encoder"))
+    assert found | {"multimodal", "grid_cnn"} == set(registry.registrations("encoder"))
 
 
 def compare(found, alone, logits, near):
@@ -71,9 +71,9 @@ def test_rnn_seq2seq_does_not_see_padding(encoder, variant, built, alone, logits
 OTHERS = ("bahdanau", "none_state", "none_input", "lstmn", "lstmn[fusion=deep]", "las", "gated")
 
 
-@pytest.mark.parametrize("wiring", OTHERS)
-def test_other_wirings_do_not_see_padding(wiring, built, alone, logits, near):
-    backbone = f"rnn_seq2seq[hidden=16,embedding=8,wiring={wiring}]"
+@pytest.mark.parametrize("decoder", OTHERS)
+def test_other_decoders_do_not_see_padding(decoder, built, alone, logits, near):
+    backbone = f"rnn_seq2seq[hidden=16,embedding=8,decoder={decoder}]"
     compare(built("additive", backbone=backbone, rows=6), alone, logits, near)
 
 

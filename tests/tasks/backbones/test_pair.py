@@ -7,7 +7,7 @@ from bench.api.errors import Refused
 from bench.api.resolve import resolve
 from bench.api.task import Batch, Text
 from bench.api.trace import Mode
-from bench.train.evaluate import evaluate
+from bench.training.evaluate import evaluate
 
 VOCAB, LABELS = 11, 3
 LENGTHS = ((5, 2, 3), (2, 4, 1))

@@ -1,20 +1,20 @@
-"""Teacher forcing all at once equals one step after the other, for every wiring."""
+"""Teacher forcing all at once equals one step after the other, for every decoder."""
 
 import pytest
 import torch
 
 from bench.api import registry
 from bench.api.config import build_config
-from bench.api.decoder import Wiring
+from bench.api.decoder import Decoder
 from bench.api.noise import Noise
 from bench.api.selector import parse
 from bench.api.trace import Mode
 
-WIRINGS = (
+DECODERS = (
     "luong",
     "luong[input_feeding=true]",
     "bahdanau",
-    "bahdanau[readout_state=curr]",
+    "bahdanau[output_layer_state=curr]",
     "none_state",
     "none_input",
     "luong[cell=lstm]",
@@ -31,22 +31,22 @@ WIRINGS = (
     "target_only",
 )
 NEEDED = {"target_only": "ssnt"}
-"""Variants that a wiring asks for; any other takes what there is."""
+"""Variants that a decoder asks for; any other takes what there is."""
 VARIANTS = ("additive", "tu_coverage", "luong_local_p", "raffel_monotonic", "hard_reinforce")
 
 
-def test_every_registered_wiring_is_looked_at():
-    assert {name.partition("[")[0] for name in WIRINGS} == set(registry.entries("wiring"))
+def test_every_registered_decoder_is_looked_at():
+    assert {name.partition("[")[0] for name in DECODERS} == set(registry.registrations("decoder"))
 
 
 def parallel_and_loop(found, mode):
     backbone, _, batch = found
-    wiring = backbone.wiring
+    decoder = backbone.decoder
     encoded = backbone.encode(batch, Mode())
-    memories = wiring.prepare(encoded, batch) if wiring.attends else ()
+    memories = decoder.prepare(encoded, batch) if decoder.attends else ()
     x = backbone.target_embedding(batch.inputs)
-    path = wiring.begin(torch.cat([source.summary for source in encoded], -1), memories)
-    return wiring.run(x, memories, path, mode), Wiring.run(wiring, x, memories, path, mode)
+    path = decoder.begin(torch.cat([source.summary for source in encoded], -1), memories)
+    return decoder.run(x, memories, path, mode), Decoder.run(decoder, x, memories, path, mode)
 
 
 def assert_equal_steps(run, loop, near):
@@ -65,10 +65,10 @@ def assert_equal_steps(run, loop, near):
             near(one.terms[name], two.terms[name])
 
 
-@pytest.mark.parametrize("wiring", WIRINGS)
-def test_run_equals_a_loop_of_steps(wiring, built, near):
-    variant = NEEDED.get(wiring, "additive")
-    found = built(variant, backbone=f"rnn_seq2seq[hidden=16,embedding=8,wiring={wiring}]")
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_run_equals_a_loop_of_steps(decoder, built, near):
+    variant = NEEDED.get(decoder, "additive")
+    found = built(variant, backbone=f"rnn_seq2seq[hidden=16,embedding=8,decoder={decoder}]")
     assert_equal_steps(*parallel_and_loop(found, Mode()), near)
 
 
@@ -84,23 +84,23 @@ def test_run_equals_a_loop_of_steps_whatever_the_mechanism_remembers(variant, bu
 def test_attention_that_remembers_steps_through_input_feeding_too(built, near):
     found = built(
         "tu_coverage",
-        backbone="rnn_seq2seq[hidden=16,embedding=8,wiring=luong[input_feeding=true]]",
+        backbone="rnn_seq2seq[hidden=16,embedding=8,decoder=luong[input_feeding=true]]",
     )
     assert_equal_steps(*parallel_and_loop(found, Mode()), near)
 
 
 def test_open_loop_is_given_exactly_where_states_ignore_the_context(built):
-    """States move with the slot's parameters unless the wiring calls itself open-loop."""
-    for wiring in WIRINGS:
-        name = f"rnn_seq2seq[hidden=16,embedding=8,wiring={wiring}]"
-        backbone, _, batch = built(NEEDED.get(wiring, "additive"), backbone=name)
+    """States move with the slot's parameters unless the decoder calls itself open-loop."""
+    for decoder in DECODERS:
+        name = f"rnn_seq2seq[hidden=16,embedding=8,decoder={decoder}]"
+        backbone, _, batch = built(NEEDED.get(decoder, "additive"), backbone=name)
         before = backbone(batch, Mode()).states
         with torch.no_grad():
-            for slot in backbone.wiring.slots:
+            for slot in backbone.decoder.slots:
                 for parameter in slot.parameters():
                     parameter.mul_(-2)
         moved = (backbone(batch, Mode()).states - before).abs().max() > 1e-9
-        chosen = parse(wiring)
-        target = registry.entry("wiring", chosen.name)
+        chosen = parse(decoder)
+        target = registry.find("decoder", chosen.name)
         config = build_config(target.config, chosen.options, chosen.name)
-        assert bool(moved) == ("open_loop" not in target.target.given(config)), wiring
+        assert bool(moved) == ("open_loop" not in target.target.given(config)), decoder

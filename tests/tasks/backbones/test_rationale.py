@@ -11,7 +11,7 @@ from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.task import Batch
 from bench.api.trace import Mode
-from bench.train.assemble import cell_refusal
+from bench.training.assemble import cell_refusal
 
 INNER = ("embed", "birnn", "uni_rnn")
 NOTHING = torch.zeros(1, 1, dtype=torch.int64)
@@ -150,7 +150,7 @@ def backbone_of(task):
 
 
 def test_the_encoder_needs_its_loss_and_the_recipe_brings_both():
-    task = registry.entry("task", "after_marker").target
+    task = registry.find("task", "after_marker").target
     alone = registry.canonical("backbone", parse("pooling[encoder=rationale]"))
     reason = cell_refusal(resolve("additive"), task, alone, "pool")
     assert reason == "rationale needs the rationale loss, which nothing here gives."
@@ -164,8 +164,8 @@ def test_the_encoder_needs_its_loss_and_the_recipe_brings_both():
 
 
 def test_a_decoder_without_attention_needs_the_loss_too():
-    task = registry.entry("task", "transduction").target
-    chosen = "rnn_seq2seq[encoder=rationale,wiring=none_state]"
+    task = registry.find("task", "transduction").target
+    chosen = "rnn_seq2seq[encoder=rationale,decoder=none_state]"
     backbone = registry.canonical("backbone", parse(chosen))
     reason = cell_refusal(resolve("additive"), task, backbone, "cross")
     assert reason == "rationale needs the rationale loss, which nothing here gives."

@@ -72,11 +72,11 @@ def test_words_in_pieces_equal_words_at_once(cell, layers, near):
 def test_the_decoder_of_the_paper_can_be_asked_for(feeding, built):
     backbone, _, batch = built(
         backbone="rnn_seq2seq[hidden=16,embedding=8,encoder=uni_rnn[cell=lstm,layers=4],"
-        f"wiring=luong[cell=lstm,layers=4,input_feeding={feeding}]]"
+        f"decoder=luong[cell=lstm,layers=4,input_feeding={feeding}]]"
     )
     trace = backbone(batch, Mode())
     backbone.output.nll(trace, backbone.emit, batch).sum().backward()
-    assert backbone.wiring.rnn.num_layers == 4
+    assert backbone.decoder.rnn.num_layers == 4
     for parameter in backbone.parameters():
         assert parameter.grad is not None
         assert parameter.grad.isfinite().all()

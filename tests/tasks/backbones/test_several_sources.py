@@ -14,15 +14,15 @@ import torch
 from bench.api import registry
 from bench.api.cell import Cell
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.registry import Home
+from bench.api.registry import DefaultTask
 from bench.api.resolve import canonical_backbone, resolve
 from bench.api.selector import parse
 from bench.api.task import Batch, Text
 from bench.api.trace import Mode
-from bench.plan import Request, quality_cell, revisions
-from bench.train.assemble import assemble, cell_refusal, place_facts
-from bench.train.quality import train_cell
-from tasks.two_source import TwoSource
+from bench.running.plan import Request, quality_cell, revisions
+from bench.training.assemble import assemble, cell_refusal, place_capabilities
+from bench.training.quality import train_cell
+from tasks.translation.two_source import TwoSource
 
 WIDTH, HEADS, VOCAB, EACH = 6, 2, 9, 3
 NAME = f"transformer_seq2seq[width={WIDTH},heads={HEADS},layers=2{{}}]"
@@ -343,7 +343,7 @@ PLAIN = "transformer_seq2seq[width=16,heads=2,layers=2]"
 def cell_of(task: str, variant: str = "scaled_dot") -> Cell:
     protocol = "adam[steps=4,batch=8,evaluate_every=2]"
     request = Request(preset="smoke", backbone=PLAIN, protocol=protocol)
-    return quality_cell(request, resolve(variant), Home(task=task), 0).cell
+    return quality_cell(request, resolve(variant), DefaultTask(task=task), 0).cell
 
 
 def test_the_option_is_not_written_where_it_is_not_set():
@@ -387,7 +387,7 @@ def test_recurrent_recipes_stay_refused_with_the_axis_that_is_missing():
     for name in ("multi_source", "multi_source_flat", "multi_source_hierarchical"):
         backbone = canonical_backbone(PLAIN, {})
         reason = cell_refusal(resolve(name), TwoSource, backbone, "cross")
-        assert "is wiring=" in reason
+        assert "is decoder=" in reason
         assert reason.endswith("transformer_seq2seq has no such axis.")
     flat = resolve("scaled_dot[combiner=flat]")
     reason = cell_refusal(flat, TwoSource, canonical_backbone(PLAIN, {}), "cross")
@@ -396,8 +396,8 @@ def test_recurrent_recipes_stay_refused_with_the_axis_that_is_missing():
 
 def test_flat_takes_the_words_of_the_first_source_away():
     backbone = canonical_backbone(PLAIN.replace("]", ",combiner=flat]"), {})
-    assert not place_facts(TwoSource, backbone) & {"source_tokens", "source_states"}
-    plain = place_facts(TwoSource, canonical_backbone(PLAIN, {}))
+    assert not place_capabilities(TwoSource, backbone) & {"source_tokens", "source_states"}
+    plain = place_capabilities(TwoSource, canonical_backbone(PLAIN, {}))
     assert "source_states" in plain
 
 

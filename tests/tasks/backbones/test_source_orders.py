@@ -12,8 +12,8 @@ from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.task import Batch, Text
 from bench.api.trace import Mode
-from bench.train.evaluate import evaluate
-from bench.train.system import System
+from bench.training.evaluate import evaluate
+from bench.training.system import System
 
 BACKWARDS = "rnn_seq2seq[hidden=16,embedding=8,encoder=uni_rnn,source_order=reversed]"
 FORWARDS = "rnn_seq2seq[hidden=16,embedding=8,encoder=uni_rnn]"
@@ -158,7 +158,7 @@ def test_two_directions_are_refused_because_only_one_of_them_would_turn(built):
 
 def test_the_recipe_is_the_fixed_vector_reading_backwards(built):
     spec = resolve("source_reversal")
-    assert spec.fixes["wiring"].name == "none_state"
+    assert spec.fixes["decoder"].name == "none_state"
     assert spec.fixes["source_order"].name == "reversed"
     backbone, _, _ = built("source_reversal", backbone=FORWARDS)
     assert backbone.variant_slots() == ()

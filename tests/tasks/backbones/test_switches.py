@@ -99,7 +99,7 @@ def test_switches_of_a_block_change_what_it_computes(built):
         "transformer_decoder[layers=0]",
         "transformer_seq2seq[feed_forward=-1]",
         "rnn_seq2seq[hidden=15]",
-        "rnn_seq2seq[wiring=sideways]",
+        "rnn_seq2seq[decoder=sideways]",
         "pooling[width=3]",
     ],
 )
@@ -123,7 +123,7 @@ def test_the_variant_fills_the_slot_it_was_given_and_no_other(built):
 
 
 def test_every_registered_backbone_is_tested_here_or_beside():
-    assert set(registry.entries("backbone")) == {
+    assert set(registry.registrations("backbone")) == {
         "hierarchical",
         "image_classifier",
         "kernel_regression",

@@ -74,15 +74,15 @@ def forced(backbone, batch):
 
 def test_an_output_that_does_not_read_the_source_is_refused(built):
     with pytest.raises(Refused, match="target_only needs an output that reads the source itself"):
-        built("additive", backbone="rnn_seq2seq[hidden=16,embedding=8,wiring=target_only]")
+        built("additive", backbone="rnn_seq2seq[hidden=16,embedding=8,decoder=target_only]")
 
 
-@pytest.mark.parametrize("wiring", ["none_state", "bahdanau", "luong[input_feeding=true]"])
-def test_ssnt_needs_states_that_ignore_the_context_and_a_source_that_is_kept(wiring, built):
-    name = f"rnn_seq2seq[hidden=16,embedding=8,wiring={wiring}]"
-    why = "one state for each source token" if wiring == "none_state" else "do not depend"
+@pytest.mark.parametrize("decoder", ["none_state", "bahdanau", "luong[input_feeding=true]"])
+def test_ssnt_needs_states_that_ignore_the_context_and_a_source_that_is_kept(decoder, built):
+    name = f"rnn_seq2seq[hidden=16,embedding=8,decoder={decoder}]"
+    why = "one state for each source token" if decoder == "none_state" else "do not depend"
     with pytest.raises(Refused, match=f"ssnt needs .*{why}"):
-        built(f"additive[output=ssnt,wiring={wiring}]", backbone=name)
+        built(f"additive[output=ssnt,decoder={decoder}]", backbone=name)
 
 
 def test_ssnt_stands_in_an_open_loop_with_attention_too(built):

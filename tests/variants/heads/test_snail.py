@@ -5,7 +5,7 @@ import variants
 from bench.api.config import build_config
 from bench.api.errors import InvalidConfig
 from bench.api.selector import parse
-from bench.certify.suite import certify
+from bench.conformance.suite import certify
 from variants.heads.snail import SnailConfig
 
 

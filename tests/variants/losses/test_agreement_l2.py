@@ -37,7 +37,7 @@ def test_by_hand_and_the_same_from_both_sides():
     assert apart(there, back, weight=0.1).item() == pytest.approx(APART / 10)
 
 
-def test_transposed_alignments_agree_and_have_no_gradient():
+def test_transposed_normalizers_agree_and_have_no_gradient():
     ahead = AHEAD.clone().requires_grad_()
     found = apart(side(ahead, [[4, 5, 6]]), side(AHEAD.transpose(2, 3), [[7, 8]]))
     found.backward()

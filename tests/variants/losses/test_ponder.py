@@ -41,11 +41,11 @@ def test_hops_of_several_slots_add_up():
 
 
 def test_it_needs_a_mechanism_that_counts_hops_and_a_target_for_each_query():
-    facts = frozenset({"padding", "stepwise", "equal_width"})
-    assert resolve("act[loss=ponder]").refusal(facts | {"causal"}) is None
-    reason = resolve("scaled_dot[loss=ponder]").refusal(facts | {"causal"})
+    capabilities = frozenset({"padding", "stepwise", "equal_width"})
+    assert resolve("act[loss=ponder]").refusal(capabilities | {"causal"}) is None
+    reason = resolve("scaled_dot[loss=ponder]").refusal(capabilities | {"causal"})
     assert reason == "ponder needs a mechanism that counts its hops, which nothing here gives."
-    assert "within the source" in resolve("act[loss=ponder]").refusal(facts | {"self"})
+    assert "within the source" in resolve("act[loss=ponder]").refusal(capabilities | {"self"})
 
 
 def test_a_negative_price_is_refused():

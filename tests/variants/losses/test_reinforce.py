@@ -55,10 +55,10 @@ def toy(component, ask):
 
     def run(rows, loss, carry):
         given = energy.expand(rows, 1, 1, 3).clone().requires_grad_()
-        alignment = component("alignment", "hard_reinforce[sampling=1]", heads=1)
+        normalizer = component("normalizer", "hard_reinforce[sampling=1]", heads=1)
         blank = torch.zeros(rows, 1, 3, 1, dtype=torch.float64)
         call = ask(blank[:, :, :1], Source(blank, blank), read="train", noise=Noise(11))
-        aligned = alignment.align(given, None, {}, call)
+        aligned = normalizer.normalize(given, None, {}, call)
         nll = (aligned.weights[:, 0] @ costs).detach()
         term, _ = loss(inputs(aligned.terms["log_prob"], nll, copies=loss.copies), carry)
         term.backward()

@@ -6,7 +6,7 @@ from bench.api.config import build_config
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.selector import parse
 from bench.api.source import Source
-from bench.certify.suite import certify
+from bench.conformance.suite import certify
 from variants.mechanisms.memn2n import MemN2NConfig
 
 SQUARE = (5, 5, 5)

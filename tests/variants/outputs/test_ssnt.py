@@ -61,7 +61,7 @@ def test_the_recursion_equals_the_sum_over_all_paths(length, places):
         assert (found[row] - enumerated(emit[row], words[row])).abs().max() < 1e-12
 
 
-def test_words_that_are_certain_leave_the_expected_monotonic_alignment():
+def test_words_that_are_certain_leave_the_expected_monotonic_normalizer():
     emit, words = drawn(2, 5, 6)
     found = forward_scores(*logs(emit, torch.ones_like(words))).exp()
     start = torch.zeros(2, 1, 6, dtype=torch.float64)

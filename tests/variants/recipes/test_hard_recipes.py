@@ -24,16 +24,16 @@ HOMES = {
 }
 
 
-@pytest.mark.parametrize(("name", "home"), HOMES.items())
-def test_recipes_are_listed_with_their_home_and_paper(name, home):
-    entry = registry.entry("recipe", name)
-    assert entry.home.task == home
-    assert entry.citation.url.startswith("https://arxiv.org/abs/")
-    assert entry.title
+@pytest.mark.parametrize(("name", "default_task"), HOMES.items())
+def test_recipes_are_listed_with_their_default_task_and_paper(name, default_task):
+    registered = registry.find("recipe", name)
+    assert registered.default_task.task == default_task
+    assert registered.citation.url.startswith("https://arxiv.org/abs/")
+    assert registered.title
 
 
 @pytest.mark.parametrize(
-    ("name", "facts", "sentence"),
+    ("name", "capabilities", "sentence"),
     [
         ("hard_exact", {"simplex"}, "hard_exact needs decoder states that do not depend on"),
         ("hard_exact", {"open_loop", "two_sources"}, "hard_exact: hard_exact sums over the keys"),
@@ -48,15 +48,15 @@ def test_recipes_are_listed_with_their_home_and_paper(name, home):
         ("raffel_monotonic[output=hard_exact]", {"open_loop"}, "weights that sum to one"),
     ],
 )
-def test_a_place_that_lacks_something_is_refused_in_a_sentence(name, facts, sentence):
-    reason = resolve(name).refusal(CROSS | facts)
+def test_a_place_that_lacks_something_is_refused_in_a_sentence(name, capabilities, sentence):
+    reason = resolve(name).refusal(CROSS | capabilities)
     assert reason is not None
     assert sentence in reason
     assert reason.endswith(".")
 
 
 @pytest.mark.parametrize(
-    ("name", "facts"),
+    ("name", "capabilities"),
     [
         ("hard_reinforce", set()),
         ("hard_gumbel_st", set()),
@@ -67,18 +67,18 @@ def test_a_place_that_lacks_something_is_refused_in_a_sentence(name, facts, sent
         ("hard_gumbel_st[output=hard_exact]", {"open_loop"}),
     ],
 )
-def test_a_place_that_has_everything_is_accepted(name, facts):
-    assert resolve(name).refusal(CROSS | facts) is None
+def test_a_place_that_has_everything_is_accepted(name, capabilities):
+    assert resolve(name).refusal(CROSS | capabilities) is None
 
 
 @pytest.mark.parametrize(
     ("name", "axis", "option"),
     [
-        ("hard_reinforce[sampling=0.7]", "alignment", "sampling"),
-        ("hard_gumbel_st[tau_end=0.2]", "alignment", "tau_end"),
-        ("raffel_monotonic[offset=-4]", "alignment", "offset"),
-        ("mocha[window=4]", "alignment", "window"),
-        ("milk[end=nothing]", "alignment", "end"),
+        ("hard_reinforce[sampling=0.7]", "normalizer", "sampling"),
+        ("hard_gumbel_st[tau_end=0.2]", "normalizer", "tau_end"),
+        ("raffel_monotonic[offset=-4]", "normalizer", "offset"),
+        ("mocha[window=4]", "normalizer", "window"),
+        ("milk[end=nothing]", "normalizer", "end"),
         ("rationale[coherence=0.1]", "loss", "coherence"),
         ("supervised_attention[distance=mse]", "loss", "distance"),
     ],
@@ -95,7 +95,7 @@ def test_hard_reinforce_cannot_stand_within_the_source():
 
 
 def test_agreement_trace_fixes_the_direction():
-    assert registry.entry("recipe", "agreement_trace").target.fixes == {
+    assert registry.find("recipe", "agreement_trace").target.fixes == {
         "direction": "both[joint=agreement_trace]"
     }
     pytest.importorskip("tasks.backbones.directions")

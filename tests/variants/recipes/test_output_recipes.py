@@ -16,15 +16,15 @@ RECIPES = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _wirings_are_loaded():
+def _decoders_are_loaded():
     registry.load_package("tasks")
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_a_recipe_resolves_has_a_home_and_prints_every_choice(name):
+def test_a_recipe_resolves_has_a_default_task_and_prints_every_choice(name):
     spec = resolve(name)
-    assert spec.entry.home is not None
-    assert spec.entry.target.main == RECIPES[name]
+    assert spec.registered.default_task is not None
+    assert spec.registered.target.main == RECIPES[name]
     assert resolve(spec.canonical).canonical == spec.canonical
 
 
@@ -40,8 +40,8 @@ def test_options_go_to_the_output_or_to_the_heads():
         resolve("copynet[selective=false]")
 
 
-def test_ssnt_fixes_its_wiring_and_takes_an_encoder():
-    assert resolve("ssnt").fixes["wiring"].name == "target_only"
+def test_ssnt_fixes_its_decoder_and_takes_an_encoder():
+    assert resolve("ssnt").fixes["decoder"].name == "target_only"
     assert resolve("ssnt[encoder=uni_rnn]").fixes["encoder"].name == "uni_rnn"
 
 

@@ -15,10 +15,10 @@ def _encoders_are_loaded():
 
 
 @pytest.mark.parametrize("name", MINE)
-def test_a_recipe_resolves_has_a_pooling_home_and_prints_every_choice(name):
+def test_a_recipe_resolves_has_a_pooling_default_task_and_prints_every_choice(name):
     spec = resolve(name)
-    assert spec.entry.home.task == "after_marker"
-    assert spec.entry.home.backbone.startswith("pooling[encoder=")
+    assert spec.registered.default_task.task == "after_marker"
+    assert spec.registered.default_task.backbone.startswith("pooling[encoder=")
     assert resolve(spec.canonical).canonical == spec.canonical
 
 

@@ -13,30 +13,30 @@ MINE = (
     "mha",
     "none_position",
     "none_state",
-    "sham",
+    "aa_control",
     "tu_coverage",
 )
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _wirings_are_loaded():
+def _decoders_are_loaded():
     registry.load_package("tasks")
 
 
 @pytest.mark.parametrize("name", MINE)
-def test_a_recipe_resolves_has_a_home_and_prints_every_choice(name):
+def test_a_recipe_resolves_has_a_default_task_and_prints_every_choice(name):
     spec = resolve(name)
-    assert spec.entry.home is not None
+    assert spec.registered.default_task is not None
     assert resolve(spec.canonical).canonical == spec.canonical
 
 
-def test_sham_is_the_scaled_dot_product_under_another_name():
-    assert registry.entry("recipe", "sham").control
-    sham, plain = resolve("sham"), resolve("scaled_dot")
-    assert sham.axes == plain.axes
-    assert sham.canonical != plain.canonical
+def test_aa_control_is_the_scaled_dot_product_under_another_name():
+    assert registry.find("recipe", "aa_control").control
+    aa_control, plain = resolve("aa_control"), resolve("scaled_dot")
+    assert aa_control.axes == plain.axes
+    assert aa_control.canonical != plain.canonical
     torch.manual_seed(0)
-    one = variants.build("sham", dim=8, heads=2, regime="self")
+    one = variants.build("aa_control", dim=8, heads=2, regime="self")
     torch.manual_seed(0)
     other = variants.build("scaled_dot", dim=8, heads=2, regime="self")
     x = torch.randn(2, 5, 8)
@@ -61,36 +61,36 @@ def test_mha_of_one_head_and_identity_projections_is_the_scaled_dot_product():
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
-def test_bahdanau_fixes_its_wiring_and_passes_options_to_the_score():
+def test_bahdanau_fixes_its_decoder_and_passes_options_to_the_score():
     spec = resolve("bahdanau[width=32]")
-    assert spec.fixes["wiring"].name == "bahdanau"
+    assert spec.fixes["decoder"].name == "bahdanau"
     assert spec.axes["score"][0].show() == "additive[width=32]"
 
 
-def test_luong_global_passes_input_feeding_to_its_wiring():
-    assert resolve("luong_global").fixes["wiring"].options["input_feeding"] is False
+def test_luong_global_passes_input_feeding_to_its_decoder():
+    assert resolve("luong_global").fixes["decoder"].options["input_feeding"] is False
     spec = resolve("luong_global[input_feeding=true,score=dot]")
-    assert spec.fixes["wiring"].options["input_feeding"] is True
+    assert spec.fixes["decoder"].options["input_feeding"] is True
     assert spec.axes["score"][0].name == "dot"
     with pytest.raises(InvalidConfig, match="did you mean 'input_feeding'"):
         resolve("luong_global[input_fed=true]")
 
 
-def test_none_state_is_a_control_that_fixes_its_wiring():
-    assert registry.entry("recipe", "none_state").control
-    assert resolve("none_state").fixes["wiring"].name == "none_state"
+def test_none_state_is_a_control_that_fixes_its_decoder():
+    assert registry.find("recipe", "none_state").control
+    assert resolve("none_state").fixes["decoder"].name == "none_state"
 
 
-def test_local_p_leaves_the_wiring_open():
+def test_local_p_leaves_the_decoder_open():
     spec = resolve("luong_local_p[window=3]")
     assert spec.fixes == {}
-    assert spec.axes["pattern"][0].show() == "luong_local_p[window=3]"
+    assert spec.axes["mask"][0].show() == "luong_local_p[window=3]"
     assert spec.axes["score"][0].name == "general"
 
 
-def test_coverage_options_go_to_the_feedback():
+def test_coverage_options_go_to_the_history():
     spec = resolve("tu_coverage[kind=linguistic,max_fertility=5.0]")
-    assert spec.axes["feedback"][0].options["max_fertility"] == 5.0
+    assert spec.axes["history"][0].options["max_fertility"] == 5.0
     assert spec.axes["score"][0].name == "additive"
 
 

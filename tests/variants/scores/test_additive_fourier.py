@@ -132,7 +132,7 @@ def like_of(query):
 
 def test_features_have_no_place_in_a_product():
     with pytest.raises(Refused, match="tu_coverage"):
-        variants.build("additive_fourier[feedback=tu_coverage]", dim=8, heads=2, regime="cross")
+        variants.build("additive_fourier[history=tu_coverage]", dim=8, heads=2, regime="cross")
 
 
 @pytest.mark.parametrize(

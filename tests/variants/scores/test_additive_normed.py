@@ -19,7 +19,7 @@ def test_vectorized_code_equals_the_loops(equals_oracle, regime):
 
 def test_queries_and_keys_may_differ_in_width_and_features_enter(equals_oracle):
     equals_oracle("additive_normed[width=3]", heads=None, dim=4, source_dim=6)
-    equals_oracle("additive_normed[width=3,feedback=tu_coverage[width=2]]", queries=3)
+    equals_oracle("additive_normed[width=3,history=tu_coverage[width=2]]", queries=3)
 
 
 def test_with_the_norm_of_v_as_length_it_is_the_additive_score(component, ask, draw):

@@ -19,7 +19,7 @@ def test_vectorized_code_equals_the_loops(equals_oracle, regime):
 
 def test_queries_and_keys_may_differ_in_width_and_features_enter(equals_oracle):
     equals_oracle("concat[width=3]", heads=None, dim=4, source_dim=6)
-    equals_oracle("concat[width=3,feedback=tu_coverage[width=2]]", queries=3)
+    equals_oracle("concat[width=3,history=tu_coverage[width=2]]", queries=3)
 
 
 def test_golden_energies_of_two_identities_side_by_side(component, ask, golden):

@@ -54,4 +54,4 @@ def test_it_pools_as_an_additive_score_whose_query_is_not_read(beneath, answer, 
 
 
 def test_it_is_a_control():
-    assert registry.entry("score", "concat_linear").control
+    assert registry.find("score", "concat_linear").control

@@ -5,7 +5,7 @@ from bench.api import registry
 from bench.api.call import Dims
 from bench.api.errors import InvalidConfig
 from bench.api.selector import parse
-from bench.measure.memory import peak_bytes
+from bench.timing.memory import peak_bytes
 from variants import _additive
 
 
@@ -27,7 +27,7 @@ def test_any_number_of_layers_equals_the_loops(equals_oracle, layers):
 
 def test_queries_and_keys_may_differ_in_width_and_features_enter(equals_oracle):
     equals_oracle("deep_mlp[width=3]", heads=None, dim=4, source_dim=6)
-    equals_oracle("deep_mlp[width=3,feedback=tu_coverage[width=2]]", queries=3)
+    equals_oracle("deep_mlp[width=3,history=tu_coverage[width=2]]", queries=3)
 
 
 def test_golden_energies_of_three_small_layers(component, ask, golden):

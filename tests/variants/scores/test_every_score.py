@@ -7,7 +7,7 @@ import variants
 from bench.api import registry
 
 variants.load_all()
-SCORES = sorted(registry.entries("score"))
+SCORES = sorted(registry.registrations("score"))
 
 
 @pytest.mark.parametrize("heads", [None, 1, 2])

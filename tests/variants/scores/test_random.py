@@ -51,4 +51,4 @@ def test_a_negative_seed_is_an_error():
 
 
 def test_it_is_a_control():
-    assert registry.entry("score", "random").control
+    assert registry.find("score", "random").control

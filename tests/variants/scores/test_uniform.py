@@ -24,4 +24,4 @@ def test_under_causality_it_is_the_mean_of_what_came_before(equals_oracle):
 
 
 def test_it_is_a_control():
-    assert registry.entry("score", "uniform").control
+    assert registry.find("score", "uniform").control

@@ -11,28 +11,28 @@ import torch
 
 from bench.api import registry
 from bench.api.backbone import BackboneParts
-from bench.api.decoder import Wiring
+from bench.api.decoder import Decoder
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.resolve import build_slot, canonical_backbone, resolve
 from bench.api.selector import parse
 from bench.api.task import Batch, Sizes, Text
 from bench.api.trace import Mode
-from bench.train.assemble import cell_refusal
-from tasks.oov_copy import OovCopy
+from bench.training.assemble import cell_refusal
+from tasks.copying.oov_copy import OovCopy
 
 HIDDEN, EMBEDDING, VOCAB = 6, 4, 9
-FACTS = frozenset({"padding", "stepwise", "source_tokens"})
+CAPABILITIES = frozenset({"padding", "stepwise", "source_tokens"})
 COMBINERS = ("concat", "flat", "hierarchical[width=8]")
 
 
 @pytest.fixture
 def network(draw):
-    """`network(combiner, vocabs, wiring=.., options=..)`, drawn, in float64."""
+    """`network(combiner, vocabs, decoder=.., options=..)`, drawn, in float64."""
 
-    def make(combiner: str, vocabs=(9, 7), wiring: str = "luong", options: str = ""):
+    def make(combiner: str, vocabs=(9, 7), decoder: str = "luong", options: str = ""):
         spec = resolve("additive[width=5]")
         selector = canonical_backbone(
-            f"rnn_seq2seq[hidden={HIDDEN},embedding={EMBEDDING},wiring={wiring},"
+            f"rnn_seq2seq[hidden={HIDDEN},embedding={EMBEDDING},decoder={decoder},"
             f"combiner={combiner}{options}]",
             {},
         )
@@ -41,7 +41,7 @@ def network(draw):
             attach=lambda place: build_slot(spec, place),
             attach_default=lambda place: build_slot(spec, place),
             output=lambda sizes: registry.make("output", spec.axes["output"][0], sizes),
-            facts=FACTS,
+            capabilities=CAPABILITIES,
         )
         made = registry.make("backbone", selector, parts).double()
         draw(made, 1)
@@ -98,7 +98,7 @@ def test_flat_weights_equal_one_softmax_over_all_projected_states(vocabs, networ
         sources = states_of(backbone, batch, row)
         keys = [
             (index, place, project.weight @ state)
-            for index, project in enumerate(backbone.wiring.combiner.project)
+            for index, project in enumerate(backbone.decoder.combiner.project)
             for place, state in enumerate(sources[index])
         ]
         for t in range(4):
@@ -124,8 +124,8 @@ def test_flat_with_a_source_twice_halves_every_weight_and_keeps_the_context(netw
         source = source.replace("source_embeddings.1", "source_embeddings.0")
         tied[name] = state.get(source, value)
     # the summary of the copy must not count twice
-    start = state["wiring.start.weight"]
-    tied["wiring.start.weight"] = torch.cat((start, torch.zeros_like(start)), 1)
+    start = state["decoder.start.weight"]
+    tied["decoder.start.weight"] = torch.cat((start, torch.zeros_like(start)), 1)
     twice.load_state_dict(tied)
     one, two = once(batch, Mode()), twice(double, Mode())
     near(two.states, one.states)
@@ -147,7 +147,7 @@ def test_gold_of_the_first_source_is_aligned_with_nothing_in_the_others(network)
 def test_hierarchical_equals_its_two_softmaxes_written_out(vocabs, network, near):
     backbone = network("hierarchical[width=8]", vocabs)
     batch = examples(((5, 2, 3), (2, 4, 1), (3, 3, 2))[: len(vocabs)])
-    trace, combiner = backbone(batch, Mode()), backbone.wiring.combiner
+    trace, combiner = backbone(batch, Mode()), backbone.decoder.combiner
     assert len(trace.attended) == len(vocabs)
     for row in range(3):
         sources = states_of(backbone, batch, row)
@@ -171,7 +171,7 @@ def test_hierarchical_over_one_source_is_that_source(network, near):
     plain, above = network("concat", (9,)), network("hierarchical", (9,))
     batch = examples(((5, 2, 3),))
     same = {name: plain.state_dict().get(name, v) for name, v in above.state_dict().items()}
-    same["wiring.combiner.value.0.weight"] = torch.eye(HIDDEN, dtype=torch.float64)
+    same["decoder.combiner.value.0.weight"] = torch.eye(HIDDEN, dtype=torch.float64)
     above.load_state_dict(same)
     one, two = plain(batch, Mode()), above(batch, Mode())
     near(two.context, one.context)
@@ -181,7 +181,7 @@ def test_hierarchical_over_one_source_is_that_source(network, near):
 def test_hierarchical_follows_the_score_among_sources(network, near):
     """Blind to contexts it takes their mean; pushed far enough it takes one of them alone."""
     backbone, batch = network("hierarchical[width=8]"), examples()
-    combiner = backbone.wiring.combiner
+    combiner = backbone.decoder.combiner
     with torch.no_grad():
         for layer in combiner.of_context:
             layer.weight.zero_()
@@ -195,21 +195,21 @@ def test_hierarchical_follows_the_score_among_sources(network, near):
     near(share, torch.full_like(share, 0.5))
 
 
-@pytest.mark.parametrize("wiring", ["luong", "luong[input_feeding=true]", "bahdanau"])
+@pytest.mark.parametrize("decoder", ["luong", "luong[input_feeding=true]", "bahdanau"])
 @pytest.mark.parametrize("combiner", COMBINERS)
-def test_steps_equal_all_at_once_and_gradients_reach_every_source(combiner, wiring, network, near):
-    backbone, batch = network(combiner, wiring=wiring), examples()
+def test_steps_equal_all_at_once_and_gradients_reach_every_source(combiner, decoder, network, near):
+    backbone, batch = network(combiner, decoder=decoder), examples()
     _, memories, path = backbone._begin(backbone.arrange(batch), Mode())
     x = backbone.target_embedding(batch.inputs)
-    whole = backbone.wiring.run(x, memories, path, Mode())
-    steps = Wiring.run(backbone.wiring, x, memories, path, Mode())
+    whole = backbone.decoder.run(x, memories, path, Mode())
+    steps = Decoder.run(backbone.decoder, x, memories, path, Mode())
     near(whole.context, steps.context)
     near(whole.states, steps.states)
     trace = backbone(batch, Mode())
     backbone.output.nll(trace, backbone.emit, batch).sum().backward()
     for table in backbone.source_embeddings:
         assert table.weight.grad.abs().sum() > 0
-    for parameter in backbone.wiring.combiner.parameters():
+    for parameter in backbone.decoder.combiner.parameters():
         assert parameter.grad is not None
 
 
@@ -245,7 +245,7 @@ def test_child_sum_is_the_node_of_a_tree_written_out(network, near):
             forget = torch.sigmoid(join.forget[index].weight @ child + join.forget[index].bias)
             cell = cell + forget * (join.cell[index].weight @ child)
         joined = leaving * torch.tanh(cell)
-        start = backbone.wiring.start
+        start = backbone.decoder.start
         near(path.hidden[row], torch.tanh(start.weight @ joined + start.bias))
 
 
@@ -253,7 +253,7 @@ def test_basic_starts_from_the_summaries_side_by_side(network, near):
     backbone, batch = network("concat"), examples()
     joined = torch.cat([source.summary for source in backbone.encode(batch, Mode())], -1)
     *_, path = backbone._begin(batch, Mode())
-    start = backbone.wiring.start
+    start = backbone.decoder.start
     near(path.hidden, torch.tanh(joined @ start.weight.T + start.bias))
 
 
@@ -267,7 +267,7 @@ def test_combiners_are_certified_by_name_and_wrong_options_refused(network):
     for name in ("multi_source", "multi_source_flat", "multi_source_hierarchical"):
         spec = resolve(name)
         assert spec.fixes["combiner"].name in ("concat", "flat", "hierarchical")
-        assert spec.entry.home.task == "two_source"
+        assert spec.registered.default_task.task == "two_source"
     with pytest.raises(InvalidConfig, match="width must be at least 1, got 0"):
         registry.make("combiner", parse("hierarchical[width=0]"), None, None)
     with pytest.raises(Refused, match="no such axis"):

@@ -75,7 +75,7 @@ def test_there_is_one_state_a_token_of_the_width_that_is_announced(selector, len
 
 @pytest.mark.parametrize("selector", [*ALIKE, "feed_forward", "feed_forward[layers=2]"])
 def test_an_encoder_is_online_where_no_state_knows_a_later_token(selector, build):
-    gives = registry.entry("encoder", parse(selector).name).target.gives
+    gives = registry.find("encoder", parse(selector).name).target.gives
     knows_later = bool(reach(build(selector)).triu(1).any())
     if selector != "cnn[kernel=1]":  # the others of its kind see neighbors
         assert ("online" in gives) == (not knows_later)

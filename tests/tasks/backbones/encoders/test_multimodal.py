@@ -8,15 +8,15 @@ import torch
 from bench.api import registry
 from bench.api.backbone import BackboneParts
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.registry import Home
+from bench.api.registry import DefaultTask
 from bench.api.resolve import build_slot, canonical_backbone, resolve
 from bench.api.selector import parse
 from bench.api.task import Batch, Sizes, Text
 from bench.api.trace import Mode
-from bench.plan import Request, quality_cell
-from bench.train.assemble import assemble, cell_refusal
-from bench.train.evaluate import Answer, attention_maps
-from tasks.transduction import Transduction, TransductionConfig
+from bench.running.plan import Request, quality_cell
+from bench.training.assemble import assemble, cell_refusal
+from bench.training.evaluate import Answer, attention_maps
+from tasks.translation.transduction import Transduction, TransductionConfig
 
 WIDTH, REGIONS, VOCAB = 5, 2, 9
 
@@ -33,7 +33,7 @@ def network(draw):
             attach=lambda place: build_slot(spec, place),
             attach_default=lambda place: build_slot(spec, place),
             output=lambda sizes: registry.make("output", spec.axes["output"][0], sizes),
-            facts=frozenset({"padding", "stepwise"}),
+            capabilities=frozenset({"padding", "stepwise"}),
         )
         made = registry.make("backbone", selector, parts).double()
         draw(made, 1)
@@ -202,8 +202,8 @@ def test_features_are_named_as_the_task_names_them(network):
 
 def built(variant: str, encoder: str, options: str = ""):
     request = Request(preset="smoke", backbone=f"rnn_seq2seq[hidden=8,embedding=6{encoder}]")
-    home = Home(task=f"scene_translation[evaluate=2{options}]")
-    return assemble(quality_cell(request, resolve(variant), home, 0).cell, None)
+    default_task = DefaultTask(task=f"scene_translation[evaluate=2{options}]")
+    return assemble(quality_cell(request, resolve(variant), default_task, 0).cell, None)
 
 
 @pytest.mark.parametrize(("options", "width"), [("", 64), (",side=4", 16), (",side=64", 4096)])

@@ -9,7 +9,7 @@ from bench.api.loss import LossInputs
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.trace import Mode
-from bench.train.evaluate import attention_maps, evaluate
+from bench.training.evaluate import attention_maps, evaluate
 
 WIDTH, HIDDEN = 3, 6
 BACKBONE = "rnn_seq2seq[hidden=16,embedding=8,encoder=pyramid[layers={}]]"

@@ -11,7 +11,7 @@ from bench.api.backbone import Generated
 from bench.api.call import Attended
 from bench.api.config import NoOptions, build_config
 from bench.api.errors import InvalidConfig
-from bench.api.registry import entry
+from bench.api.registry import find
 from bench.api.search import Said, Search
 from bench.api.selector import parse
 from bench.api.source import Memory, Source, State
@@ -21,7 +21,7 @@ from tasks.backbones.searches.beam import coverage_penalty, length_penalty
 
 BOS, EOS, UNK = 1, 2, 3
 SIZES = Sizes((6,), 6, 8)
-RNN = "rnn_seq2seq[hidden=16,embedding=8,wiring={}]"
+RNN = "rnn_seq2seq[hidden=16,embedding=8,decoder={}]"
 TRANSFORMER = "transformer_seq2seq[width=16,heads=2,layers=2{}]"
 
 
@@ -74,7 +74,7 @@ def thoughts(seed, vocab=6, keys=3, sharp=2.0):
 
 def search(selector, think, *, rows=1, longest=4, keys=3, lengths=None, tokens=None):
     chosen = parse(selector)
-    found = entry("search", chosen.name)
+    found = find("search", chosen.name)
     made = found.target(build_config(found.config, chosen.options, chosen.name), SIZES)
     source = torch.full((rows, keys), 5) if tokens is None else torch.tensor(tokens)
     real = torch.arange(keys) < torch.tensor([keys] * rows if lengths is None else lengths)[:, None]
@@ -419,7 +419,7 @@ def test_copied_words_are_searched_too(built):
 
 
 def test_width_and_penalties_are_checked():
-    target = entry("search", "beam").config
+    target = find("search", "beam").config
     for options in ({"width": 0}, {"length_penalty": -1.0}, {"coverage_penalty": -0.1}):
         with pytest.raises(InvalidConfig, match="beam: width must be at least 1"):
             target(**options)

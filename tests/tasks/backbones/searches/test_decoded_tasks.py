@@ -2,16 +2,16 @@
 
 import pytest
 
-from bench.api.registry import Home
+from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.plan import Request, quality_cell
-from bench.train.quality import train_cell
+from bench.running.plan import Request, quality_cell
+from bench.training.quality import train_cell
 
 
 def scores(variant, task, steps=150, backbone="rnn_seq2seq[hidden=32,embedding=16]"):
     protocol = f"adam[steps={steps},batch=32,evaluate_every={steps},lr=0.01]"
     request = Request(preset="smoke", backbone=backbone, protocol=protocol)
-    rows = train_cell(quality_cell(request, resolve(variant), Home(task=task), 0).cell).rows
+    rows = train_cell(quality_cell(request, resolve(variant), DefaultTask(task=task), 0).cell).rows
     return {row.metric: row.value for row in rows if row.split == "test" and not row.axis}
 
 
@@ -51,15 +51,18 @@ def test_replacing_unknown_words_solves_what_needs_copying():
 )
 def test_what_a_search_needs_is_refused_where_it_is_missing(variant, task, backbone, why):
     from bench.api.errors import Refused
-    from bench.train.assemble import assemble
+    from bench.training.assemble import assemble
 
     request = Request(preset="smoke", backbone=backbone)
     with pytest.raises(Refused, match=why):
-        assemble(quality_cell(request, resolve(variant), Home(task=task), 0).cell, None)
+        assemble(quality_cell(request, resolve(variant), DefaultTask(task=task), 0).cell, None)
 
 
 def test_beams_without_penalties_need_no_weights():
     cell = quality_cell(
-        Request(preset="smoke"), resolve("none_state[search=beam]"), Home(task="transduction"), 0
+        Request(preset="smoke"),
+        resolve("none_state[search=beam]"),
+        DefaultTask(task="transduction"),
+        0,
     ).cell
     assert "search=beam[coverage_penalty=0.0" in cell.backbone

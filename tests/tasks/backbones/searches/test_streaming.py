@@ -12,7 +12,7 @@ from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.trace import Mode
 from bench.api.variant import Variant
-from bench.train.evaluate import _heard
+from bench.training.evaluate import _heard
 
 EOS, LONGEST, ROWS = 2, 9, 6
 TASK = "transduction[rule=copy,min_length=1,max_length=7,beyond=8,vocab=6]"
@@ -21,24 +21,24 @@ ONLINE = "encoder=uni_rnn"
 
 
 def streams(name):
-    """Whether a variant gives the fact `stream` and none of its parts takes it away."""
-    parts = [part for _, part in resolve(name).claims()]
-    gives, takes = ({*()}.union(*(getattr(p, f) for p in parts)) for f in ("gives", "takes"))
-    return "stream" in gives - takes
+    """Whether a variant gives the capability `stream` and none of its parts removes it away."""
+    parts = [part for _, part in resolve(name).capabilities()]
+    gives, removes = ({*()}.union(*(getattr(p, f) for p in parts)) for f in ("gives", "removes"))
+    return "stream" in gives - removes
 
 
-STREAMING = sorted(name for name in registry.variant_entries() if streams(name))
+STREAMING = sorted(name for name in registry.listed_variants() if streams(name))
 PLACES = [
     *((name, ONLINE) for name in STREAMING),
-    ("raffel_monotonic[end=last]", f"{ONLINE},wiring=bahdanau"),
-    ("raffel_monotonic[head=multi[heads=2]]", f"{ONLINE},wiring=luong[input_feeding=true]"),
-    ("raffel_monotonic[score=general]", f"{ONLINE},wiring=las[cell=gru,layers=2]"),
-    ("raffel_monotonic", "encoder=embed[positions=sinusoid],wiring=gated"),
-    ("raffel_monotonic", "encoder=feed_forward,wiring=lstmn"),
+    ("raffel_monotonic[end=last]", f"{ONLINE},decoder=bahdanau"),
+    ("raffel_monotonic[head=multi[heads=2]]", f"{ONLINE},decoder=luong[input_feeding=true]"),
+    ("raffel_monotonic[score=general]", f"{ONLINE},decoder=las[cell=gru,layers=2]"),
+    ("raffel_monotonic", "encoder=embed[positions=sinusoid],decoder=gated"),
+    ("raffel_monotonic", "encoder=feed_forward,decoder=lstmn"),
     ("mocha[window=4,end=last]", "encoder=uni_rnn[cell=lstm,layers=2]"),
-    ("mocha[head=multi[heads=4],chunk=general]", f"{ONLINE},wiring=bahdanau"),
-    ("milk[head=multi[heads=2],end=last]", "encoder=embed,wiring=luong[input_feeding=true]"),
-    ("mma_h[head=multi[heads=4]]", f"{ONLINE},wiring=lstmn[fusion=deep]"),
+    ("mocha[head=multi[heads=4],chunk=general]", f"{ONLINE},decoder=bahdanau"),
+    ("milk[head=multi[heads=2],end=last]", "encoder=embed,decoder=luong[input_feeding=true]"),
+    ("mma_h[head=multi[heads=4]]", f"{ONLINE},decoder=lstmn[fusion=deep]"),
     ("raffel_monotonic[output=neural_cache[window=3]]", ONLINE),
 ]
 SEEDS = 6
@@ -50,7 +50,7 @@ def wander(network):
         for slot in network.variant_slots():
             for parameter in slot.parameters():
                 parameter.mul_(3)
-            offset = slot.variant.alignment.offset
+            offset = slot.variant.normalizer.offset
             offset.fill_(0.75 * len(offset) - 1.75)
 
 
@@ -335,16 +335,20 @@ REFUSED = [
     ("mocha", "encoder=transformer", "streaming needs an online encoder"),
     ("mocha", "encoder=pyramid", "streaming needs an online encoder"),
     ("milk", f"{ONLINE},source_order=reversed", "stands, which reversed takes away"),
-    ("milk", f"{ONLINE},combiner=flat,wiring=none_state", "needs attention, and none_state has"),
-    ("raffel_monotonic", f"{ONLINE},wiring=none_input", "needs attention, and none_input has none"),
+    ("milk", f"{ONLINE},combiner=flat,decoder=none_state", "needs attention, and none_state has"),
+    (
+        "raffel_monotonic",
+        f"{ONLINE},decoder=none_input",
+        "needs attention, and none_input has none",
+    ),
     ("raffel_monotonic[score=conv_attention]", ONLINE, "needs a score that looks at one key"),
-    ("raffel_monotonic[pattern=luong_local_m]", ONLINE, "which luong_local_m takes away"),
-    ("raffel_monotonic[pattern=luong_local_p]", ONLINE, "which luong_local_p takes away"),
-    ("raffel_monotonic[pattern=last_key]", ONLINE, "which last_key takes away"),
+    ("raffel_monotonic[mask=luong_local_m]", ONLINE, "which luong_local_m takes away"),
+    ("raffel_monotonic[mask=luong_local_p]", ONLINE, "which luong_local_p takes away"),
+    ("raffel_monotonic[mask=last_key]", ONLINE, "which last_key takes away"),
     ("raffel_monotonic[position=cohn_position]", ONLINE, "which cohn_position takes away"),
-    ("raffel_monotonic[feedback=tu_coverage]", ONLINE, "which tu_coverage takes away"),
-    ("raffel_monotonic[feedback=location_aware]", ONLINE, "which location_aware takes away"),
-    ("raffel_monotonic[aggregate=max]", ONLINE, "which max takes away"),
+    ("raffel_monotonic[history=tu_coverage]", ONLINE, "which tu_coverage takes away"),
+    ("raffel_monotonic[history=location_aware]", ONLINE, "which location_aware takes away"),
+    ("raffel_monotonic[readout=max]", ONLINE, "which max takes away"),
     ("milk[output=copynet]", ONLINE, "key by key, and copynet looks at all of it"),
     ("milk[output=lexicon_bias]", ONLINE, "key by key, and lexicon_bias looks at all of it"),
 ]

@@ -1,0 +1,107 @@
+"""Capabilities about a place in a network, and the refusals computed from them.
+
+A component says what it needs, what it gives and what it cannot meet; nobody writes a table of
+legal combinations. The set of capabilities is closed: each has the words that a refusal prints.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import ClassVar, Protocol
+
+Capability = str
+
+CAPABILITIES: Mapping[Capability, str] = MappingProxyType(
+    {
+        "cross": "cross attention, where keys come from another sequence",
+        "causal": "causal self-attention, where keys arrive with the queries",
+        "self": "bidirectional self-attention",
+        "pool": "pooling, where one query reads the sequence",
+        "padding": "padded keys",
+        "stepwise": "queries that come one at a time",
+        "stream": "hard decoding in linear time",
+        "online": "an online encoder, whose states know nothing of what comes after them",
+        "unread_start": "a decoder that starts without a summary of its source (summaries=none)",
+        "draws": "an normalizer that draws a key",
+        "weights": "explicit attention weights",
+        "simplex": "weights that sum to one",
+        "key_local": "a score that looks at one key at a time",
+        "dot_form": "a score that is a scaled dot product",
+        "softmax": "softmax as the normalizer",
+        "weighted_sum": "a plain weighted sum of values",
+        "ordered": "weights that depend on the order of keys",
+        "jumps": "a choice of keys that jumps where two of them tie",
+        "no_history": "no memory of earlier weights",
+        "takes_features": "a score that accepts per-key features",
+        "open_loop": "decoder states that do not depend on the context",
+        "residual_sublayers": "residual sublayers around attention",
+        "source_tokens": "the token ids of the source",
+        "grid": "a source that is a picture",
+        "source_states": "one state for each source token, in the order of the source",
+        "source_order": "a source that is read as it stands",
+        "reads_source": "an output that reads the source itself",
+        "gold_alignment": "gold alignments",
+        "two_sources": "a second source",
+        "features": "features beside the words of the source",
+        "token_extras": "per-query token embeddings",
+        "equal_width": "queries and keys of equal width",
+        "equal_heads": "as many key heads as query heads",
+        "ponder": "a mechanism that counts its hops",
+        "reversible_pairs": "pairs that can be trained in both directions",
+        "coverage_embedding": "coverage embeddings",
+        "loss:reinforce": "the reinforce loss",
+        "loss:rationale": "the rationale loss",
+        "delays": "an normalizer that tells how far it has read",
+        "selection": "an encoder that selects tokens",
+    }
+)
+
+
+class Capabilities(Protocol):
+    """What every component and variant says about itself, as data on the class."""
+
+    needs: ClassVar[frozenset[Capability]]
+    gives: ClassVar[frozenset[Capability]]
+    removes: ClassVar[frozenset[Capability]]
+    unsupported: ClassVar[Mapping[Capability, str]]
+
+
+def refusal(
+    parts: Iterable[tuple[str, type[Capabilities]]],
+    given: frozenset[Capability],
+    wanted: Iterable[tuple[str, frozenset[Capability]]] = (),
+) -> str | None:
+    """Say in one sentence why the named parts cannot work together here, or None.
+
+    Args:
+        parts: Name and claims of each part.
+        given: Capabilities of the regime, the task, the backbone and what is wanted of the result.
+        wanted: What other names need under their options, beside what parts need always.
+    """
+    named = list(parts)
+    offered = given.union(*(part.gives for _, part in named)) if named else given
+    have = offered.difference(*(part.removes for _, part in named)) if named else offered
+    for name, part in named:
+        for capability in sorted(part.unsupported):
+            if capability in have:
+                return f"{name}: {part.unsupported[capability]}"
+    for name, needs in [*((name, part.needs) for name, part in named), *wanted]:
+        for capability in sorted(needs - have):
+            removers = [other for other, taker in named if capability in taker.removes]
+            if capability in offered and removers:
+                return f"{name} needs {CAPABILITIES[capability]}, which {removers[0]} takes away."
+            return f"{name} needs {CAPABILITIES[capability]}, which nothing here gives."
+    return None
+
+
+def only_needs(part: type[Capabilities]) -> type[Capabilities]:
+    """The claims of a part inside another one: what it needs, and nothing that it gives."""
+    none: frozenset[Capability] = frozenset()
+    claims = {"needs": part.needs, "gives": none, "removes": none, "unsupported": part.unsupported}
+    return type(part.__name__, (), claims)
+
+
+def check_capabilities(owner: str, *groups: Iterable[Capability]) -> None:
+    """Assert at import that a class names known capabilities only."""
+    for group in groups:
+        for capability in group:
+            assert capability in CAPABILITIES, f"{owner}: unknown capability {capability!r}"

@@ -1,0 +1,122 @@
+"""No future reaches a query: gradients are exactly zero, and nothing changes bit for bit."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from bench.conformance.compare import expect, gradients
+from bench.conformance.place import KEYS, ROWS, VOCAB, WORD_WIDTH, Subject
+from bench.conformance.question import LENGTHS, Mode, Question, answer, ask, modes
+
+CACHED = (4, KEYS - 4)
+"""A first call that fills the cache, then fewer queries than keys."""
+AT = (0, 3, KEYS - 2)
+"""Queries that are looked at: the first, the last before the cache is read, a late one."""
+DRAWS = 20
+"""Questions in one of which a query must see its own value; sparse weights pass it by in some."""
+
+
+def causality(subject: Subject) -> None:
+    """Keys, values and queries after t do not reach query t; the value at t does."""
+    for lengths in (None, LENGTHS):
+        question = ask(subject, lengths=lengths)
+        for mode in modes(subject):
+            for split in (None, CACHED):
+                place = _place(mode, lengths, split)
+                _no_gradient(subject, question, mode, split, place)
+                _no_change(subject, question, mode, split, place)
+    _through_heads(subject)
+
+
+def _place(mode: Mode, lengths: Sequence[int] | None, split: Sequence[int] | None) -> str:
+    padded = ", with padded keys" if lengths else ""
+    cached = f", queries in calls of {CACHED}" if split else ""
+    return f"{mode}{padded}{cached}"
+
+
+def _no_gradient(
+    subject: Subject, question: Question, mode: Mode, split: Sequence[int] | None, place: str
+) -> None:
+    fresh = question.fresh()
+    output = answer(subject, fresh, mode, split=split).output
+    for t in AT:
+        found = gradients(output[:, :, t], fresh.leaves())
+        for name, gradient in zip(("query", "key", "value"), found, strict=True):
+            late = gradient[:, :, t + 1 :].abs().amax((0, 1, 3))
+            if bool((late != 0).any()):
+                s = t + 1 + int(late.argmax())
+                worst = f"gradient {float(late.max()):.2g}"
+                expect(False, f"query {t} depends on the {name} at {s} ({worst}; {place})")
+        if mode.read == "expected":
+            own = bool(found[2][:, :, t].any()) or _sees_itself(subject, question, mode, split, t)
+            expect(own, f"query {t} does not see its own value ({place})")
+
+
+def _sees_itself(
+    subject: Subject, question: Question, mode: Mode, split: Sequence[int] | None, t: int
+) -> bool:
+    """Whether the value at t reaches its query in some other draw."""
+    lengths = None if question.source.mask is None else LENGTHS
+    for seed in range(1, DRAWS):
+        fresh = ask(subject, seed=seed, lengths=lengths).fresh()
+        output = answer(subject, fresh, mode, split=split).output
+        (found,) = gradients(output[:, :, t], (fresh.source.value,))
+        if bool(found[:, :, t].any()):
+            return True
+    return False
+
+
+def _no_change(
+    subject: Subject, question: Question, mode: Mode, split: Sequence[int] | None, place: str
+) -> None:
+    before = answer(subject, question, mode, split=split).output
+    for t in AT:
+        source = question.source
+        assert source.tokens is not None
+        key, value, tokens = source.key.clone(), source.value.clone(), source.tokens.clone()
+        key[:, :, t + 1 :] += 3.0
+        value[:, :, t + 1 :] -= 2.0
+        tokens[:, t + 1 :] = (tokens[:, t + 1 :] + 1) % VOCAB
+        other = replace(source, key=key, value=value, tokens=tokens)
+        after = answer(subject, question.but(question.query, other), mode, split=split).output
+        same = torch.equal(after[:, :, : t + 1], before[:, :, : t + 1])
+        expect(same, f"changing keys after {t} changes the queries up to {t} ({place})")
+
+
+def _through_heads(subject: Subject) -> None:
+    unseen = set(AT)
+    for seed in range(5, 5 + DRAWS):
+        unseen -= _own_places(subject, seed)
+        if not unseen:
+            return
+    t = min(unseen)
+    expect(False, f"through the heads, output {t} does not depend on place {t}")
+
+
+def _own_places(subject: Subject, seed: int) -> set[int]:
+    """Places that reach their own outputs in one draw; none reaches an earlier one."""
+    rng = torch.Generator().manual_seed(seed)
+    width = subject.slot.heads.dims.model_width
+    x = torch.randn(ROWS, KEYS, width, generator=rng, dtype=torch.float64)
+    x = (subject.variant.spread * x).requires_grad_()
+    tokens = torch.randint(1, VOCAB, (ROWS, KEYS), generator=rng)
+    words = torch.randn(ROWS, KEYS, WORD_WIDTH, generator=rng, dtype=torch.float64)
+    state = subject.slot.start(None, x)
+    output, _ = subject.slot.attend(
+        x,
+        None,
+        state,
+        own=(x, None, tokens),
+        extras={"word": words},
+        read="expected",
+        want_weights=subject.weights,
+    )
+    found = set()
+    for t in AT:
+        (gradient,) = gradients(output[:, t], (x,))
+        late = gradient[:, t + 1 :].any()
+        expect(not late, f"through the heads, output {t} depends on its future")
+        if bool(gradient[:, t].any()):
+            found.add(t)
+    return found

@@ -1,0 +1,212 @@
+"""What must not matter: padding, other rows, how queries are split, the order of keys."""
+
+from dataclasses import replace
+
+import torch
+
+from bench.conformance.certificate import CheckSkipped
+from bench.conformance.compare import EXACT, LOOPS, expect, expect_near, expect_same_tree, gradients
+from bench.conformance.place import KEYS, ROWS, VOCAB, Subject
+from bench.conformance.question import (
+    DRAWN,
+    LENGTHS,
+    Mode,
+    Path,
+    Question,
+    answer,
+    ask,
+    cut,
+    every_mode,
+    modes,
+    padding,
+)
+
+HUGE = 1e30
+"""Finite, so that an exact weight of zero hides it; its square still fits float64."""
+EXTRA = 3
+
+
+def padding_invariance(subject: Subject) -> None:
+    """A padded batch equals its rows one by one; what stands in padding does not matter."""
+    question = ask(subject, lengths=LENGTHS)
+    for mode in modes(subject):
+        whole = answer(subject, question, mode).output
+        _hides_content(subject, question, mode, whole)
+        _hides_length(subject, question, mode, whole)
+        if mode.read not in DRAWN:  # noise is addressed by the row
+            _equals_rows(subject, question, mode, whole)
+
+
+def _real(subject: Subject, row: int) -> int:
+    """Queries of a row that are not padding themselves."""
+    return LENGTHS[row] if subject.own else 10**9
+
+
+def _hides_content(subject: Subject, question: Question, mode: Mode, whole: torch.Tensor) -> None:
+    source = question.source
+    hidden = ~source.key_mask()
+    assert source.tokens is not None
+    poison = replace(
+        source,
+        key=torch.where(hidden[:, None, :, None], HUGE, source.key),
+        value=torch.where(hidden[:, None, :, None], -HUGE, source.value),
+        tokens=torch.where(hidden, (source.tokens + 1) % VOCAB, source.tokens),
+    )
+    fresh = question.but(question.query, poison).fresh()
+    output = answer(subject, fresh, mode).output
+    for row in range(ROWS):
+        real = _real(subject, row)
+        sentence = f"{mode}: padded keys of 1e30 change row {row}"
+        expect_near(output[row, :, :real], whole[row, :, :real], EXACT, sentence)
+        found = gradients(output[row, :, :real], fresh.leaves()[1:])
+        for name, gradient in zip(("key", "value"), found, strict=True):
+            reached = gradient.transpose(1, 2)[hidden]
+            sentence = f"{mode}: a gradient reaches a padded {name} from row {row}"
+            expect(not reached.any(), sentence)
+
+
+def _hides_length(subject: Subject, question: Question, mode: Mode, whole: torch.Tensor) -> None:
+    wider = ask(subject, seed=9, keys=KEYS + EXTRA, lengths=LENGTHS)
+    key, value = wider.source.key.clone(), wider.source.value.clone()
+    assert wider.source.tokens is not None
+    assert question.source.tokens is not None
+    tokens = wider.source.tokens.clone()
+    key[:, :, :KEYS], value[:, :, :KEYS] = question.source.key, question.source.value
+    tokens[:, :KEYS] = question.source.tokens
+    query, words = question.query, question.words
+    if subject.own:
+        query = torch.cat((query, wider.query[:, :, KEYS:]), 2)
+        words = torch.cat((words, wider.words[:, KEYS:]), 1)
+    source = replace(wider.source, key=key, value=value, tokens=tokens)
+    output = answer(subject, Question(query, source, words), mode).output
+    for row in range(ROWS):
+        real = min(_real(subject, row), whole.shape[2])
+        sentence = f"{mode}: {EXTRA} more padded keys change row {row}"
+        expect_near(output[row, :, :real], whole[row, :, :real], EXACT, sentence)
+
+
+def _equals_rows(subject: Subject, question: Question, mode: Mode, whole: torch.Tensor) -> None:
+    for row, length in enumerate(LENGTHS):
+        alone = one_row(subject, question, row, length)
+        output = answer(subject, alone, mode).output[0]
+        real = output.shape[1]
+        sentence = f"{mode}: row {row} of a padded batch differs from the same row alone"
+        expect_near(whole[row, :, :real], output, EXACT, sentence)
+
+
+def one_row(subject: Subject, question: Question, row: int, length: int) -> Question:
+    """One example of a batch without its padding."""
+    source = cut(question.source, rows=slice(row, row + 1), keys=slice(0, length))
+    query = question.query[row : row + 1]
+    if subject.own:
+        query = query[:, :, :length]
+    words = question.words[row : row + 1, : query.shape[2]]
+    return Question(query, replace(source, mask=None), words)
+
+
+def batch_invariance(subject: Subject) -> None:
+    """Rows do not see each other, and nothing is remembered outside of the state."""
+    question = ask(subject, lengths=LENGTHS)
+    order = torch.tensor([2, 0, 1])
+    for mode in modes(subject):
+        whole = answer(subject, question, mode)
+        again = answer(subject, question, mode)
+        same = torch.equal(whole.output, again.output)
+        expect(same, f"{mode}: asking twice from a fresh state gives two answers")
+        _interleaved(subject, question, mode)
+        if mode.read not in DRAWN:  # noise is addressed by the row
+            turned = answer(subject, question.rows(order), mode)
+            sentence = f"{mode}: the order of rows in the batch matters"
+            expect_near(turned.output, whole.output[order], EXACT, sentence)
+            _reordered(subject, question, mode, order)
+
+
+def _interleaved(subject: Subject, question: Question, mode: Mode) -> None:
+    other = ask(subject, seed=11, lengths=LENGTHS)
+    length = question.query.shape[2]
+    half = (length + 1) // 2
+    split = [half, length - half] if length > 1 else [1]
+    wanted = [answer(subject, q, mode, split=split).output for q in (question, other)]
+    paths = [Path(subject, q, mode) for q in (question, other)]
+    for count in split:
+        for path in paths:
+            path.step(count)
+    for path, output in zip(paths, wanted, strict=True):
+        same = torch.equal(path.joined().output, output)
+        expect(same, f"{mode}: two sequences answered in turns disturb each other")
+
+
+def _reordered(subject: Subject, question: Question, mode: Mode, order: torch.Tensor) -> None:
+    length = question.query.shape[2]
+    if length == 1:
+        return
+    straight = Path(subject, question, mode)
+    turned = Path(subject, question, mode)
+    for path in (straight, turned):
+        path.step(length // 2)
+    turned.reorder(order)
+    for path in (straight, turned):
+        path.step(length - length // 2)
+    wanted = straight.found[-1].output[order]
+    sentence = f"{mode}: rows put into another order between two calls, as a beam search does"
+    expect_near(turned.found[-1].output, wanted, EXACT, sentence)
+
+
+def splits(subject: Subject) -> None:
+    """All queries at once, one by one, and in uneven parts give the same answers."""
+    if subject.regime == "pool":
+        raise CheckSkipped("pooling asks one query, which cannot be split")
+    for lengths in (None, LENGTHS):
+        question = ask(subject, lengths=lengths)
+        length = question.query.shape[2]
+        for mode in every_mode(subject):
+            whole = answer(subject, question, mode)
+            for split in ([1] * length, [2, 1, length - 3]):
+                parts = answer(subject, question, mode, split=split)
+                sentence = f"{mode}: queries in parts of {split} differ from all at once"
+                expect_near(parts.output, whole.output, LOOPS, sentence)
+                if whole.weights is not None and parts.weights is not None:
+                    expect_near(parts.weights, whole.weights, LOOPS, f"{sentence}, in the weights")
+                expect_same_tree(parts.terms, whole.terms, LOOPS, f"{sentence}, in the terms")
+                carried = (parts.state.carried, whole.state.carried)
+                expect_same_tree(*carried, LOOPS, f"{sentence}, in the state")
+                expect(parts.state.offset == length, f"{mode}: queries are counted wrongly")
+    _embeds_in_parts(subject)
+
+
+def _embeds_in_parts(subject: Subject) -> None:
+    rng = torch.Generator().manual_seed(13)
+    width = subject.slot.heads.dims.model_width
+    x = torch.randn(ROWS, KEYS, width, generator=rng, dtype=torch.float64)
+    whole = subject.variant.embed(x, 0)
+    for at in (1, 3):
+        late = subject.variant.embed(x[:, at:], at)
+        expect_near(late, whole[:, at:], LOOPS, f"embedding from place {at} on differs")
+
+
+def permutation_law(subject: Subject) -> None:
+    """Keys in another order, with their values and mask, give the same output."""
+    if subject.regime == "causal":
+        raise CheckSkipped("under causality the order of keys is their place in time")
+    rng = torch.Generator().manual_seed(15)
+    order = torch.randperm(KEYS, generator=rng)
+    for lengths in (None, LENGTHS):
+        mask = None if lengths is None else padding(lengths, KEYS)
+        question = ask(subject)
+        source = replace(question.source, mask=mask)
+        assert source.tokens is not None
+        turned = replace(
+            source,
+            key=source.key[:, :, order],
+            value=source.value[:, :, order],
+            mask=None if mask is None else mask[:, order],
+            tokens=source.tokens[:, order],
+        )
+        for mode in modes(subject, "expected", "hard"):
+            one = answer(subject, question.but(question.query, source), mode)
+            two = answer(subject, question.but(question.query, turned), mode)
+            sentence = f"{mode}: the order of keys matters"
+            expect_near(two.output, one.output, LOOPS, sentence)
+            if one.weights is not None and two.weights is not None:
+                wanted = one.weights[..., order]
+                expect_near(two.weights, wanted, LOOPS, f"{sentence}, in the weights")

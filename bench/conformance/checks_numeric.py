@@ -1,0 +1,73 @@
+"""Lower precision stays near double precision, and compiled code computes the same."""
+
+import copy
+from dataclasses import replace
+
+import torch
+
+from bench.api.noise import Noise
+from bench.conformance.compare import expect, gap
+from bench.conformance.place import Subject
+from bench.conformance.question import DRAWN, LENGTHS, TRAINED, Mode, Path, answer, ask, modes
+
+ROUNDINGS = 64
+"""Roundings that may add up between input and output, in units of the format's epsilon."""
+FORMATS = (torch.float32, torch.bfloat16, torch.float16)
+
+
+def dtypes(subject: Subject) -> None:
+    """Each format gives finite outputs of its own kind, near float64 on the same numbers."""
+    question = ask(subject, seed=25, lengths=LENGTHS)
+    for dtype in FORMATS:
+        rounded = question.to(dtype)
+        low = _copied(subject, dtype)
+        # the reference starts from the rounded numbers: only the arithmetic is compared
+        wanted = answer(
+            _copied(low, torch.float64), rounded.to(torch.float64), Mode("expected", weights=False)
+        ).output
+        for mode in every_expected(subject):
+            output = answer(low, rounded, mode).output
+            name = str(dtype).removeprefix("torch.")
+            expect(output.dtype == dtype, f"{name} in, {output.dtype} out ({mode})")
+            expect(output.isfinite().all(), f"{name}: the output is not finite ({mode})")
+            off, allowed = gap(output.double(), wanted), ROUNDINGS * torch.finfo(dtype).eps
+            # where a choice jumps, rounding may take another key, which is as good
+            near = off <= allowed or "jumps" in subject.gives
+            expect(near, f"{name} is off by {off:.2g}, more than {allowed:.2g} ({mode})")
+
+
+def every_expected(subject: Subject) -> list[Mode]:
+    """The two ways to read by expectation."""
+    return modes(subject, "expected")
+
+
+def _copied(subject: Subject, dtype: torch.dtype) -> Subject:
+    slot = copy.deepcopy(subject.slot).to(dtype)
+    return replace(subject, slot=slot)
+
+
+def compile_law(subject: Subject) -> None:
+    """`torch.compile(fullgraph=True)` traces `attend` whole and changes nothing."""
+    question = ask(subject, queries=3, keys=3, lengths=(3, 2, 1))
+    for mode in modes(subject):
+        torch._dynamo.reset()
+        path = Path(subject, question, mode)
+        causal = subject.regime == "causal"
+        compiled = torch.compile(subject.variant.attend, fullgraph=True, backend="eager")
+        training = mode.read == "train"
+        found = compiled(
+            question.query,
+            path.memory,
+            path.state,
+            new=question.source if causal else None,
+            read=mode.read,
+            noise=Noise(1) if mode.read in DRAWN else None,
+            progress=TRAINED if training else 1.0,
+            want_weights=mode.weights,
+            extras={"word": question.words},
+        )
+        wanted = answer(subject, question, mode)
+        same = torch.equal(found.output, wanted.output)
+        expect(
+            same, f"{mode}: the compiled answer differs by {gap(found.output, wanted.output):.2g}"
+        )

@@ -1,0 +1,109 @@
+"""Vectorized code against plain loops: forward, and gradients by autograd through the loops."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch.autograd.gradcheck import GradcheckError, gradcheck
+
+from bench.api.chain import Chain
+from bench.api.noise import Noise
+from bench.conformance.checks_invariance import one_row
+from bench.conformance.compare import LOOPS, expect, expect_near, gradients
+from bench.conformance.place import Subject
+from bench.conformance.question import DRAWN, TRAINED, Mode, Question, answer, ask, modes
+
+KEYS, QUERIES = 4, 3
+LENGTHS = (4, 2, 1)
+
+
+def oracle(subject: Subject) -> None:
+    """Every row of a padded batch equals the loops over the unpadded example."""
+    question = ask(subject, seed=17, queries=QUERIES, keys=KEYS, lengths=LENGTHS)
+    largest = 0.0
+    for read in subject.variant.reads:
+        found = {
+            mode: answer(subject, question, mode)
+            for mode in modes(subject, read)
+            if mode.weights or read == "expected"
+        }
+        for row, length in enumerate(LENGTHS):
+            output, weights = _loops(subject, question, Mode(read), row)
+            largest = max(largest, float(output.detach().abs().max()))
+            for mode, attended in found.items():
+                queries = output.shape[1]
+                sentence = f"{mode}: row {row} differs from the loops"
+                expect_near(attended.output[row, :, :queries], output, LOOPS, sentence)
+                if weights is None or attended.weights is None:
+                    continue
+                seen = attended.weights[row, :, :queries, :length]
+                expect_near(seen, weights, LOOPS, f"{sentence}, in the weights")
+    _embeds(subject)
+    if "weights" in subject.gives or "weighted_sum" in subject.gives:
+        expect(largest > 0, "all outputs are zero, so the comparison shows nothing")
+
+
+def _embeds(subject: Subject) -> None:
+    """Positions that act before the projection, token by token."""
+    if not isinstance(subject.variant, Chain):
+        return
+    rng = torch.Generator().manual_seed(29)
+    width = subject.slot.heads.dims.model_width
+    x = torch.randn(2, KEYS, width, generator=rng, dtype=torch.float64)
+    for offset in (0, 3):
+        found = subject.variant.embed(x, offset)
+        for row, place in ((row, place) for row in range(2) for place in range(KEYS)):
+            token = x[row, place]
+            for position in subject.variant.positions:
+                token = position.oracle_embed(token, offset + place)
+            sentence = f"the token at place {offset + place} is embedded unlike by the loops"
+            expect_near(found[row, place], token, LOOPS, sentence)
+
+
+def gradients_law(subject: Subject) -> None:
+    """Gradients equal finite differences, and those of the loops, in every parameter."""
+    _finite_differences(subject)
+    question = ask(subject, seed=19, rows=1, queries=2, keys=3)
+    fresh, looped = question.fresh(), question.fresh()
+    parameters = dict(subject.variant.named_parameters())
+    output = answer(subject, fresh, Mode("expected", subject.weights)).output
+    wanted, _ = _loops(subject, looped, Mode("expected"), 0)
+    names = ("query", "key", "value", *parameters)
+    one = gradients(output[0], (*fresh.leaves(), *parameters.values()))
+    two = gradients(wanted, (*looped.leaves(), *parameters.values()))
+    for name, found, loop in zip(names, one, two, strict=True):
+        expect(found.isfinite().all(), f"the gradient of {name} is not finite")
+        expect_near(found, loop, LOOPS, f"the gradient of {name} differs from that of the loops")
+
+
+def _finite_differences(subject: Subject) -> None:
+    question = ask(subject, seed=21, rows=1, queries=2, keys=3).fresh()
+    mode = Mode("expected", subject.weights)
+
+    def output(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        source = replace(question.source, key=key, value=value)
+        return answer(subject, question.but(query, source), mode).output
+
+    try:
+        gradcheck(output, question.leaves(), fast_mode=True)
+    except GradcheckError as error:
+        reason = str(error).strip().splitlines()[0]
+        expect(False, f"the gradient differs from finite differences: {reason}")
+
+
+def _loops(
+    subject: Subject, question: Question, mode: Mode, row: int
+) -> tuple[Tensor, Tensor | None]:
+    mask = question.source.mask
+    length = question.source.key.shape[2] if mask is None else int(mask[row].sum())
+    alone = one_row(subject, question, row, length)
+    training = mode.read == "train"
+    return subject.variant.oracle(
+        alone.query[0],
+        alone.source,
+        mode.read,
+        row=row,
+        noise=Noise(1) if mode.read in DRAWN else None,
+        progress=TRAINED if training else 1.0,
+        extras={"word": alone.words[0]},
+    )

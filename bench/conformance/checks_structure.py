@@ -1,0 +1,173 @@
+"""Shapes, purity, randomness and options."""
+
+from dataclasses import fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bench.api import registry
+from bench.api.config import Choices, Range, default_of, search_ranges
+from bench.api.errors import BenchError, InvalidConfig
+from bench.api.noise import Noise
+from bench.api.resolve import VariantSpec, resolve
+from bench.api.selector import parse
+from bench.api.source import Memory, State
+from bench.conformance.compare import expect, leaves_of
+from bench.conformance.place import KEYS, QUERIES, ROWS, VOCAB, WORD_WIDTH, Subject
+from bench.conformance.question import LENGTHS, Mode, Path, answer, ask, every_mode, modes
+
+
+def shapes(subject: Subject) -> None:
+    """Outputs, weights, terms, memory and state have the shapes of the contract."""
+    question = ask(subject, lengths=LENGTHS)
+    _, heads, length, _ = question.query.shape
+    for mode in every_mode(subject):
+        path = Path(subject, question, mode)
+        path.step(length)
+        found = path.joined()
+        width = subject.slot.heads.dims.value_width
+        _has_shape(found.output, (ROWS, heads, length, width), f"{mode}: the output")
+        expect(mode.weights or path.found[0].weights is None, f"{mode}: weights nobody wanted")
+        if found.weights is not None:
+            _has_shape(found.weights, (ROWS, heads, length, KEYS), f"{mode}: the weights")
+        for name, term in found.terms.items():
+            _has_shape(term, (ROWS, length), f"{mode}: the term {name!r}")
+        for leaf in leaves_of(found.state.carried):
+            expect(
+                leaf.shape[:1] == (ROWS,), f"{mode}: a leaf of the state has no row for each row"
+            )
+    _through_heads(subject)
+
+
+def _has_shape(found: Tensor, wanted: tuple[int, ...], what: str) -> None:
+    shape = tuple(found.shape)
+    expect(shape == wanted, f"{what} has shape {shape}, not {wanted}")
+
+
+def _through_heads(subject: Subject) -> None:
+    slot, own = subject.slot, subject.own
+    rng = torch.Generator().manual_seed(23)
+    queries = KEYS if own else 1 if subject.regime == "pool" else QUERIES
+    width = slot.heads.dims.model_width
+    x = torch.randn(ROWS, queries, width, generator=rng, dtype=torch.float64)
+    tokens = torch.randint(1, VOCAB, (ROWS, KEYS), generator=rng)
+    words = torch.randn(ROWS, queries, WORD_WIDTH, generator=rng, dtype=torch.float64)
+    call: dict[str, Any] = {"want_weights": subject.weights, "extras": {"word": words}}
+    call["noise"] = Noise(1)  # for those that draw even when they are scored
+    if own:
+        given = (x, None, tokens)
+        output, _ = slot.attend(x, None, slot.start(None, x), own=given, **call)
+    else:
+        y = torch.randn(ROWS, KEYS, subject.source_width, generator=rng, dtype=torch.float64)
+        memory = slot.prepare(y, None, tokens)
+        output, _ = slot.attend(x, memory, slot.start(memory, x), **call)
+    _has_shape(output, (ROWS, queries, slot.output_width), "through the heads, the output")
+
+
+def memory_pure(subject: Subject) -> None:
+    """Attention changes neither the source, nor its memory, nor the state it was given."""
+    question = ask(subject, lengths=LENGTHS)
+    for mode in modes(subject):
+        path = Path(subject, question, mode)
+        for count in [1] * min(2, question.query.shape[2]):
+            before = _watched(path.memory, path.state, *_tensors(question))
+            path.step(count)
+            for name, (leaf, copy, version) in before.items():
+                same = torch.equal(leaf, copy) and leaf._version == version
+                expect(same, f"{mode}: {name} was changed in place")
+    source = question.source
+    before = _watched(None, State(), *_tensors(question))
+    subject.variant.prepare(source)
+    for name, (leaf, copy, version) in before.items():
+        same = torch.equal(leaf, copy) and leaf._version == version
+        expect(same, f"preparing the memory changed {name} in place")
+
+
+def _tensors(question: Any) -> list[Tensor]:
+    source = question.source
+    return [question.query, source.key, source.value, source.mask, source.tokens]
+
+
+def _watched(
+    memory: Memory | None, state: State, *tensors: Tensor
+) -> dict[str, tuple[Tensor, Tensor, int]]:
+    names = ("the query", "the key", "the value", "the mask", "the tokens")
+    found = dict(zip(names, tensors, strict=True))
+    caches = {"the memory": memory, "the cache": state.cache}
+    for name, cache in caches.items():
+        if cache is not None:
+            found |= {f"{name} ({i})": leaf for i, leaf in enumerate(leaves_of(cache.parts))}
+            found |= {f"the key of {name}": cache.source.key}
+            found |= {f"the value of {name}": cache.source.value}
+    found |= {f"the given state ({i})": leaf for i, leaf in enumerate(leaves_of(state.carried))}
+    return {n: (leaf, leaf.detach().clone(), leaf._version) for n, leaf in found.items()}
+
+
+SEEDS = range(1, 13)
+"""Seeds that training is asked with."""
+
+
+def determinism(subject: Subject) -> None:
+    """Only training draws, only from the noise it is given, and the same from the same seed."""
+    question = ask(subject, lengths=LENGTHS)
+    for mode in every_mode(subject):
+        before = torch.get_rng_state()
+        one = answer(subject, question, mode, seed=1).output
+        two = answer(subject, question, mode, seed=1).output
+        untouched = torch.equal(torch.get_rng_state(), before)
+        expect(untouched, f"{mode}: draws from torch's global generator")
+        expect(torch.equal(one, two), f"{mode}: two equal calls differ")
+    weights = subject.weights
+    trained, *others = (
+        answer(subject, question, Mode("train", weights), seed=seed).output for seed in SEEDS
+    )
+    expected = answer(subject, question, Mode("expected", weights)).output
+    if "train" in subject.variant.reads:
+        # where one key is far ahead, most seeds draw it; one that does not is enough
+        sentence = "names `train` among its reads, but no other seed changes anything"
+        expect(any(not torch.equal(trained, other) for other in others), sentence)
+    else:
+        sentence = "does not name `train` among its reads, but it differs from `expected`"
+        expect(all(torch.equal(one, expected) for one in (trained, *others)), sentence)
+    if "hard" not in subject.variant.reads:
+        hard = answer(subject, question, Mode("hard", weights)).output
+        sentence = "does not name `hard` among its reads, but it differs from `expected`"
+        expect(torch.equal(hard, expected), sentence)
+
+
+def config(spec: VariantSpec) -> None:
+    """Defaults lie in their search ranges, the selector round-trips, a typo is refused."""
+    written = spec.canonical
+    expect(parse(written.show()) == written, f"{written} does not read back as itself")
+    again = resolve(parse(written.show())).canonical
+    expect(again == written, f"{written} resolves to {again}")
+    try:
+        resolve(f"{spec.name}[no_such_option=1]")
+    except (InvalidConfig, BenchError):
+        pass
+    else:
+        expect(False, "an unknown option is not refused")
+    parts = [(axis, s.name) for axis, chosen in spec.axes.items() for s in chosen]
+    parts += [] if spec.mechanism is None else [("mechanism", spec.mechanism.name)]
+    for axis, name in parts:
+        if name != "auto":
+            _defaults_in_range(axis, name)
+
+
+def _defaults_in_range(axis: str, name: str) -> None:
+    cls = registry.find(axis, name).config
+    cls()  # every option has a default, and the defaults are legal together
+    ranges = search_ranges(cls)
+    for option in fields(cls):
+        value = default_of(cls, option.name)
+        if option.name in ranges and value is not None:
+            inside = _inside(value, ranges[option.name])
+            sentence = f"{name}: the default {option.name}={value} is outside of its search range"
+            expect(inside, sentence)
+
+
+def _inside(value: Any, search: Range) -> bool:
+    if isinstance(search, Choices):
+        return value in search.options
+    return search.low <= value <= search.high

@@ -1,0 +1,134 @@
+"""Laws of the weight matrix, and rows with no key or a single one."""
+
+import torch
+from torch import Tensor
+
+from bench.api.call import Attended, Call
+from bench.api.chain import Chain
+from bench.api.component import expand_heads
+from bench.conformance.compare import EXACT, LOOPS, expect, expect_near, gradients
+from bench.conformance.place import ROWS, Subject
+from bench.conformance.question import (
+    LENGTHS,
+    Mode,
+    Question,
+    answer,
+    ask,
+    every_mode,
+    modes,
+)
+
+
+def weight_law(subject: Subject) -> None:
+    """Weights are not negative, zero on hidden keys, and sum to one or to at most one."""
+    for lengths in (None, LENGTHS):
+        question = ask(subject, lengths=lengths)
+        for mode in modes(subject):
+            if not mode.weights:
+                continue
+            weights = answer(subject, question, mode).weights
+            expect(weights is not None, f"{mode}: no weights, though the variant gives them")
+            assert weights is not None
+            expect(weights.isfinite().all(), f"{mode}: a weight is not finite")
+            least = float(weights.detach().min())
+            expect(least >= -EXACT, f"{mode}: a weight is negative ({least:.2g})")
+            visible = _visible(subject, question)
+            hidden = weights.masked_select(~visible.expand_as(weights))
+            expect(not hidden.any(), f"{mode}: a hidden key has a weight that is not zero")
+            _sums(subject, question, mode, weights)
+            if "weighted_sum" in subject.gives:
+                _sums_values(subject, question, mode, weights)
+
+
+def _visible(subject: Subject, question: Question) -> Tensor:
+    call = _call(subject, question)
+    everything = torch.ones((), dtype=torch.bool)
+    visible = everything if call.allowed is None else call.allowed
+    variant = subject.variant
+    if isinstance(variant, Chain):
+        window, _ = variant.window(call)
+        visible = visible if window is None else visible & window
+    return visible
+
+
+def _call(subject: Subject, question: Question) -> Call:
+    memory = subject.variant.prepare(question.source)
+    return Call(question.query, memory, 0, subject.regime == "causal")
+
+
+def _sums(subject: Subject, question: Question, mode: Mode, weights: Tensor) -> None:
+    total = weights.detach().sum(-1)
+    most = float(total.max())
+    expect(most <= 1 + LOOPS, f"{mode}: a row of weights sums to {most:.6g}, more than one")
+    if "simplex" not in subject.gives:
+        return
+    some = _visible(subject, question).expand_as(weights).any(-1)
+    least = float(total[some].min())
+    expect(least >= 1 - LOOPS, f"{mode}: a row of weights sums to {least:.6g}, less than one")
+
+
+def _sums_values(subject: Subject, question: Question, mode: Mode, weights: Tensor) -> None:
+    variant = subject.variant
+    if isinstance(variant, Chain) and any(p.changes_output for p in variant.positions):
+        return  # what positions add to the output is certified against the loops
+    value = expand_heads(question.source.value, weights.shape[1])
+    output = answer(subject, question, mode).output
+    expect_near(output, weights @ value, LOOPS, f"{mode}: the output is not weights times values")
+
+
+def dead_rows(subject: Subject) -> None:
+    """A row whose keys are all hidden answers zero, with finite gradients, in every mode."""
+    question = ask(subject, lengths=(0, *LENGTHS[1:]))
+    for mode in every_mode(subject):
+        fresh = question.fresh()
+        attended = answer(subject, fresh, mode)
+        _is_zero(attended, (slice(0, 1),), f"{mode}: a row without any key")
+        _finite(subject, fresh, attended, mode)
+    if subject.regime != "causal":
+        return
+    question = ask(subject, lengths=LENGTHS)
+    assert question.source.mask is not None
+    question.source.mask[:, 0] = False
+    for mode in every_mode(subject):
+        fresh = question.fresh()
+        attended = answer(subject, fresh, mode)
+        place = (slice(None), slice(None), slice(0, 1))
+        _is_zero(attended, place, f"{mode}: a first query whose only key is hidden")
+        _finite(subject, fresh, attended, mode)
+
+
+def _is_zero(attended: Attended, place: tuple[slice, ...], what: str) -> None:
+    output = attended.output[place]
+    expect(not output.isnan().any(), f"{what} gives NaN")
+    largest = float(output.detach().abs().max())
+    expect(largest == 0, f"{what} gives {largest:.2g} instead of zero")
+    if attended.weights is not None:
+        expect(not attended.weights[place].any(), f"{what} has weights that are not zero")
+
+
+def _finite(subject: Subject, question: Question, attended: Attended, mode: Mode) -> None:
+    expect(attended.output.isfinite().all(), f"{mode}: beside a row without keys, not finite")
+    for name, term in attended.terms.items():
+        expect(term.isfinite().all(), f"{mode}: the term {name!r} is not finite")
+    parameters = dict(subject.variant.named_parameters())
+    names = ("query", "key", "value", *parameters)
+    found = gradients(attended.output, (*question.leaves(), *parameters.values()))
+    for name, gradient in zip(names, found, strict=True):
+        sentence = f"{mode}: with a row without keys the gradient of {name} is not finite"
+        expect(gradient.isfinite().all(), sentence)
+
+
+def one_key(subject: Subject) -> None:
+    """A source of one key gives its value, or a share of it."""
+    question = ask(subject, keys=1)
+    for mode in every_mode(subject):
+        attended = answer(subject, question, mode)
+        expect(attended.output.isfinite().all(), f"{mode}: one key gives no finite output")
+        weights = attended.weights
+        if weights is None or "weights" not in subject.gives:
+            continue
+        expect(weights.shape[0] == ROWS and weights.shape[3] == 1, f"{mode}: wrong weights")
+        most, least = float(weights.detach().max()), float(weights.detach().min())
+        expect(most <= 1 + LOOPS, f"{mode}: a single key has weight {most:.6g}")
+        expect(least >= -EXACT, f"{mode}: a single key has weight {least:.6g}")
+        _sums(subject, question, mode, weights)

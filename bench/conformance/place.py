@@ -1,0 +1,220 @@
+"""Where variants are certified: small places in every regime, of sizes that no two axes share.
+
+Every size is another prime, so that two axes which were mixed up cannot fit by accident. Options
+are taken as asked in some places and at the small end of their search range in others, where a
+window of ten keys is not wider than the whole sentence.
+"""
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from bench.api import registry
+from bench.api.call import REGIMES, Regime
+from bench.api.capabilities import Capability
+from bench.api.config import IntRange, search_ranges
+from bench.api.errors import BenchError, InvalidConfig, Refused
+from bench.api.registry import CHAIN_AXES
+from bench.api.resolve import SlotPlace, VariantSpec, build_slot, resolve
+from bench.api.selector import Selector
+from bench.api.variant import Impl, Slot, Variant
+
+ROWS, HEADS, WIDTH, KEYS, QUERIES, SOURCE_WIDTH, VOCAB = 3, 2, 5, 7, 11, 13, 17
+WORD_WIDTH = 19
+
+OFFERED: frozenset[Capability] = frozenset(
+    {
+        "padding",
+        "stepwise",
+        "open_loop",
+        "source_tokens",
+        "source_states",
+        "gold_alignment",
+        "token_extras",
+        "two_sources",
+        "reversible_pairs",
+        "selection",
+    }
+)
+"""Everything a task or a backbone could offer; a variant refused here is refused everywhere."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A variant in its heads in one regime, with parameters drawn, in float64."""
+
+    regime: Regime
+    slot: Slot
+    gives: frozenset[Capability]
+    source_width: int
+    note: str
+    """Heads and options, for sentences."""
+
+    @property
+    def variant(self) -> Variant:
+        """The attention beneath the heads."""
+        return self.slot.variant
+
+    @property
+    def weights(self) -> bool:
+        """Whether its code can return weights at all."""
+        return self.variant.impl != "sdpa"
+
+    @property
+    def own(self) -> bool:
+        """Whether keys come from the queries' own sequence."""
+        return self.regime in ("causal", "self")
+
+    @property
+    def where(self) -> str:
+        """The place, in words."""
+        return f"{self.regime} with {self.note}"
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A regime, the heads that `head=auto` means there, and which options are used."""
+
+    regime: Regime
+    head: str
+    smallest: bool
+
+
+PLACEMENTS: tuple[Placement, ...] = (
+    Placement("cross", "raw", smallest=False),
+    Placement("cross", "multi", smallest=True),
+    Placement("causal", "multi", smallest=True),
+    Placement("self", "multi", smallest=False),
+    Placement("pool", "raw", smallest=True),
+)
+
+
+def gives(spec: VariantSpec) -> frozenset[Capability]:
+    """Capabilities that the parts of a variant give and none of them makes untrue."""
+    parts = [part for _, part in spec.capabilities()]
+    given = frozenset[Capability]().union(*(part.gives for part in parts))
+    return given.difference(*(part.removes for part in parts))
+
+
+def refusals(spec: VariantSpec) -> dict[Regime, str]:
+    """Regimes in which a variant cannot stand at all, with the reason."""
+    found: dict[Regime, str] = {}
+    for regime in REGIMES:
+        reasons = [
+            spec.refusal(given | {regime, "equal_width", "equal_heads"}) for given in _offers()
+        ]
+        if None not in reasons:
+            found[regime] = reasons[0] or ""
+    return found
+
+
+def stands_nowhere(spec: VariantSpec) -> bool:
+    """Whether every place that could be offered refuses a variant, so that nothing can be proved.
+
+    What has no attention is certified by its decoder, wherever that stands.
+    """
+    decoder = spec.fixes.get("decoder")
+    attends = decoder is None or registry.find("decoder", decoder.name).target.attends
+    return bool(attends) and len(refusals(spec)) == len(REGIMES)
+
+
+def smallest(spec: VariantSpec) -> VariantSpec:
+    """The same variant with whole-number options at the small end of their search ranges."""
+    options = dict(spec.canonical.options)
+    for axis in CHAIN_AXES:
+        if spec.axes.get(axis):
+            options[axis] = tuple(_small(axis, chosen) for chosen in spec.axes[axis])
+    if spec.mechanism is not None:
+        options.update(_small("mechanism", spec.mechanism).options)
+    try:
+        return resolve(Selector(spec.name, options))
+    except InvalidConfig:
+        return spec  # options that only make sense together stay as asked
+
+
+def build_subject(spec: VariantSpec, placement: Placement, impl: Impl = "auto") -> Subject:
+    """Build a variant for one placement, with as few capabilities taken away as it asks for.
+
+    Raises:
+        Refused: The variant cannot stand there; the message is the reason.
+    """
+    used = smallest(spec) if placement.smallest else spec
+    first: BenchError | None = None
+    for given in _offers():
+        for query_width, source_width, head in _widths(used, placement):
+            place = SlotPlace(
+                regime=placement.regime,
+                query_width=query_width,
+                source_width=source_width,
+                head=head,
+                source_vocab=VOCAB,
+                word_width=WORD_WIDTH,
+                given=given,
+            )
+            try:
+                slot = _built(used, place, impl)
+            except BenchError as error:
+                first = first or error
+                continue
+            chosen = used.axes["head"][0]
+            note = head if chosen.name == "auto" else str(chosen)
+            note += " heads, smallest options" if placement.smallest else " heads"
+            return Subject(placement.regime, slot, gives(used), source_width, note)
+    raise Refused(str(first))
+
+
+def shake(module: nn.Module, seed: int, *, bold: bool = False) -> None:
+    """Move every parameter off the value it starts at, so that no term hides behind a zero.
+
+    Args:
+        module: What to change.
+        seed: Another seed, other parameters.
+        bold: Forget the start and draw standard normals.
+    """
+    rng = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            drawn = torch.randn(parameter.shape, generator=rng, dtype=torch.float64)
+            spread = float(parameter.std()) if parameter.numel() > 1 else 0.0
+            step = drawn if bold else drawn * (spread or 0.5)
+            parameter.copy_(step if bold else parameter + step)
+
+
+def _built(spec: VariantSpec, place: SlotPlace, impl: Impl) -> Slot:
+    # initialization draws from torch's global generator, which is none of our caller's business
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        slot = build_slot(spec, place, impl=impl).double()
+    shake(slot, zlib.crc32(f"{spec.name} {place.regime}".encode()))
+    return slot
+
+
+def _offers() -> Iterable[frozenset[Capability]]:
+    yield OFFERED
+    for capability in sorted(OFFERED):
+        yield OFFERED - {capability}
+
+
+def _widths(spec: VariantSpec, placement: Placement) -> list[tuple[int, int, str]]:
+    """Model width, source width and heads to try, the least equal widths first."""
+    chosen = spec.axes["head"][0]
+    if chosen.name == "auto":
+        head, count = placement.head, HEADS
+        if head == "multi":
+            head = f"multi[heads={HEADS}]"
+    else:
+        asked = chosen.options.get("heads", 1)
+        head, count = str(chosen), asked if isinstance(asked, int) else 1
+    width = WIDTH if head.partition("[")[0] == "raw" else WIDTH * count
+    if placement.regime in ("causal", "self"):
+        return [(width, width, head)]
+    return [(width, SOURCE_WIDTH, head), (width, width, head)]
+
+
+def _small(axis: str, chosen: Selector) -> Selector:
+    ranges = search_ranges(registry.find(axis, chosen.name).config)
+    low = {name: r.low for name, r in ranges.items() if isinstance(r, IntRange)}
+    return chosen.with_options(**{n: v for n, v in low.items() if chosen.options.get(n) != v})

@@ -1,0 +1,103 @@
+"""Which checks a variant is expected to pass, derived from what its parts say of themselves."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bench.api import registry
+from bench.api.call import REGIMES, Regime
+from bench.api.capabilities import Capability
+from bench.api.component import Position
+from bench.api.registry import CHAIN_AXES
+from bench.api.resolve import VariantSpec
+from bench.api.variant import Impl
+from bench.conformance.place import gives, refusals
+
+CHECKS = (
+    "runs_somewhere",
+    "shapes",
+    "config",
+    "causality",
+    "padding_invariance",
+    "batch_invariance",
+    "splits",
+    "oracle",
+    "gradients",
+    "weight_law",
+    "permutation_law",
+    "dead_rows",
+    "one_key",
+    "dtypes",
+    "determinism",
+    "stream",
+    "memory_pure",
+    "cost",
+)
+"""Checks of every certificate, in the order in which they are printed."""
+COMPILE = "compile"
+"""Runs only when asked for: it needs a process without the type-checking import hook."""
+
+
+def expected_checks(
+    spec: VariantSpec, *, with_compile: bool = False, impl: Impl = "auto"
+) -> tuple[str, ...]:
+    """Checks that this variant has to pass."""
+    names = (*CHECKS, COMPILE) if with_compile else CHECKS
+    without = not_applicable(spec, impl)
+    return tuple(name for name in names if name not in without)
+
+
+def not_applicable(spec: VariantSpec, impl: Impl = "auto") -> dict[str, str]:
+    """Checks without meaning for this variant, each with its reason."""
+    refused = refusals(spec)
+    found: dict[str, str] = {}
+    if "causal" in refused:
+        found["causality"] = refused["causal"]
+    open_regimes = set(REGIMES) - set(refused)
+    if open_regimes <= {"pool"}:
+        found["splits"] = "pooling asks one query, which cannot be split"
+    reason = _cannot(spec, "padding")
+    if reason:
+        found |= dict.fromkeys(("padding_invariance", "dead_rows"), reason)
+    given = gives(spec)
+    if "weights" not in given:
+        found["weight_law"] = "gives no explicit weights"
+    elif impl == "sdpa":
+        found["weight_law"] = "impl=sdpa cannot return weights"
+    if "stream" not in given:
+        found["stream"] = "has no streaming form"
+    ordered = _order_matters(spec, given, refused)
+    if ordered:
+        found["permutation_law"] = ordered
+    return found
+
+
+def _cannot(spec: VariantSpec, capability: Capability) -> str:
+    for name, part in spec.capabilities():
+        if capability in part.unsupported:
+            return f"{name}: {part.unsupported[capability]}"
+    return ""
+
+
+def _order_matters(
+    spec: VariantSpec, given: frozenset[Capability], refused: Mapping[Regime, str]
+) -> str:
+    """Why keys in another order may give another output, or nothing."""
+    if {"cross", "self", "pool"} <= set(refused):
+        return "stands only in causal places, where order is time"
+    if "key_local" not in given:
+        owner = spec.name if spec.mechanism is not None else spec.axes["score"][0].name
+        return f"{owner} does not look at one key at a time"
+    for axis in CHAIN_AXES:
+        for selector in spec.axes.get(axis, ()):
+            if _looks_at_places(axis, registry.find(axis, selector.name).target):
+                return f"{selector.name} looks at the places of keys"
+    if spec.mechanism is None and ("stream" in given or "ordered" in given):
+        return f"{spec.axes['normalizer'][0].name} reads keys in order"
+    return ""
+
+
+def _looks_at_places(axis: str, part: Any) -> bool:
+    if axis == "position":  # whether a hook acts may depend on options; one that is there counts
+        hooks = ("rotate", "energy", "output", "features")
+        return any(getattr(part, hook) is not getattr(Position, hook) for hook in hooks)
+    return axis == "history" or (axis == "mask" and part.kind != "full")

@@ -1,0 +1,178 @@
+"""The conformance suite: every check on a variant, in every place where it can stand."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from bench.api.call import REGIMES, Regime
+from bench.api.errors import BenchError, Refused, UnknownName
+from bench.api.resolve import VariantSpec, resolve
+from bench.api.selector import Selector
+from bench.api.variant import Impl
+from bench.conformance.certificate import Certificate, CheckFailed, CheckSkipped
+from bench.conformance.checks_causality import causality
+from bench.conformance.checks_cost import cost
+from bench.conformance.checks_invariance import (
+    batch_invariance,
+    padding_invariance,
+    permutation_law,
+    splits,
+)
+from bench.conformance.checks_numeric import compile_law, dtypes
+from bench.conformance.checks_oracle import gradients_law, oracle
+from bench.conformance.checks_stream import stream
+from bench.conformance.checks_structure import config, determinism, memory_pure, shapes
+from bench.conformance.checks_weights import dead_rows, one_key, weight_law
+from bench.conformance.place import PLACEMENTS, Subject, build_subject
+from bench.conformance.rules import CHECKS, COMPILE, expected_checks, not_applicable
+
+IN_EVERY_PLACE: dict[str, Callable[[Subject], None]] = {
+    "shapes": shapes,
+    "causality": causality,
+    "padding_invariance": padding_invariance,
+    "batch_invariance": batch_invariance,
+    "splits": splits,
+    "oracle": oracle,
+    "gradients": gradients_law,
+    "weight_law": weight_law,
+    "permutation_law": permutation_law,
+    "dead_rows": dead_rows,
+    "one_key": one_key,
+    "dtypes": dtypes,
+    "determinism": determinism,
+    "stream": stream,
+    "memory_pure": memory_pure,
+    "compile": compile_law,
+}
+ONCE = ("cost",)
+"""Checks for which one place says it all."""
+LIMITED: dict[str, tuple[Regime, ...]] = {"causality": ("causal",), "stream": ("cross",)}
+"""Checks that have a meaning in some regimes only."""
+
+
+def certify(
+    selector: str | Selector,
+    *,
+    regimes: Sequence[Regime] | None = None,
+    checks: Iterable[str] | None = None,
+    impl: Impl = "auto",
+) -> Certificate:
+    """Run the suite on a variant; the caller has loaded variants and plug-ins.
+
+    Outputs and losses are not part of attention and have tests of their own.
+
+    Args:
+        selector: The variant, as on the command line.
+        regimes: Where to build it; None for wherever it can stand.
+        checks: Names of checks; None for all but `compile`.
+        impl: Code to certify.
+
+    Raises:
+        UnknownName: No such variant or check.
+        InvalidConfig: An option has a wrong value.
+    """
+    spec = resolve(selector)
+    asked = _asked(checks)
+    subjects, refused = _subjects(spec, regimes or REGIMES, impl)
+    without = not_applicable(spec, impl)
+    passed: list[str] = []
+    skipped: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    for name in asked:
+        try:
+            if name in without:
+                raise CheckSkipped(without[name])
+            _run(name, spec, subjects, refused)
+        except CheckSkipped as reason:
+            skipped[name] = str(reason)
+        except CheckFailed as reason:
+            failed[name] = str(reason)
+        else:
+            passed.append(name)
+    wanted = expected_checks(spec, with_compile=True, impl=impl)
+    expected = [name for name in asked if name in wanted]
+    return Certificate(spec.canonical.show(), tuple(passed), skipped, failed, tuple(expected))
+
+
+def _asked(checks: Iterable[str] | None) -> tuple[str, ...]:
+    if checks is None:
+        return CHECKS
+    names = tuple(checks)
+    known = (*CHECKS, COMPILE)
+    for name in names:
+        if name not in known:
+            raise UnknownName.among("check", name, known)
+    return tuple(name for name in known if name in names)
+
+
+def _subjects(
+    spec: VariantSpec, regimes: Sequence[Regime], impl: Impl
+) -> tuple[list[Subject], dict[Regime, str]]:
+    found: list[Subject] = []
+    refused: dict[Regime, str] = {}
+    for placement in PLACEMENTS:
+        if placement.regime not in regimes:
+            continue
+        try:
+            found.append(build_subject(spec, placement, impl))
+        except Refused as reason:
+            refused[placement.regime] = str(reason)
+        except Exception as error:  # noqa: BLE001  a variant that cannot be built gets a red certificate
+            refused[placement.regime] = _crash(error)
+    return found, refused
+
+
+def _run(
+    name: str, spec: VariantSpec, subjects: Sequence[Subject], refused: dict[Regime, str]
+) -> None:
+    why_not = "; ".join(sorted(set(refused.values()))) or "no place to run it in"
+    places = _places(name, subjects)
+    if name == "config":
+        _guarded(config, (spec,), "options")
+    elif name == "runs_somewhere" and not subjects:
+        raise CheckFailed(why_not)
+    elif name != "runs_somewhere" and not places:
+        raise CheckSkipped(why_not)
+    elif name == "cost":
+        _guarded(cost, (places[0], spec), places[0].where)
+    elif name != "runs_somewhere":
+        _run_in_places(IN_EVERY_PLACE[name], places)
+
+
+def _places(name: str, subjects: Sequence[Subject]) -> list[Subject]:
+    if name in ONCE:
+        return list(subjects[:1])
+    if name == COMPILE:  # tracing takes seconds, and other heads make no other graph
+        found = [next((s for s in subjects if s.regime == regime), None) for regime in REGIMES]
+        return [subject for subject in found if subject is not None][:2]
+    return [s for s in subjects if s.regime in LIMITED.get(name, REGIMES)]
+
+
+def _run_in_places(check: Callable[[Subject], None], places: Sequence[Subject]) -> None:
+    """Run in every place; skipped only where every place skips."""
+    reasons = []
+    for subject in places:
+        try:
+            _guarded(check, (subject,), subject.where)
+        except CheckSkipped as reason:
+            reasons.append(str(reason))
+    if len(reasons) == len(places):
+        raise CheckSkipped("; ".join(sorted(set(reasons))))
+
+
+def _guarded(check: Callable[..., None], arguments: tuple[Any, ...], where: str) -> None:
+    """Run a check, name the place in its sentence, and turn a crash into a failure."""
+    try:
+        check(*arguments)
+    except CheckFailed as reason:
+        raise CheckFailed(f"{where}: {reason}") from None
+    except CheckSkipped:
+        raise
+    except BenchError as error:
+        raise CheckFailed(f"{where}: {type(error).__name__}: {error}") from error
+    except Exception as error:
+        raise CheckFailed(f"{where}: {_crash(error)}") from error
+
+
+def _crash(error: Exception) -> str:
+    first = next(iter(str(error).strip().splitlines()), "")
+    return f"{type(error).__name__}: {first}"

@@ -1,0 +1,48 @@
+"""Certificates as plain text."""
+
+from collections.abc import Sequence
+
+from tabulate import tabulate
+
+from bench.api.selector import parse
+from bench.conformance.certificate import Certificate
+
+
+def as_text(certificates: Sequence[Certificate]) -> str:
+    """Print a table of counts, then every failure and every skip with its reason."""
+    rows = [
+        [
+            parse(found.variant).name,
+            "green" if found.green() else "red",
+            len(found.passed),
+            len(found.skipped),
+            len(found.failed),
+            len(found.expected),
+        ]
+        for found in certificates
+    ]
+    heads = ["variant", "certificate", "passed", "skipped", "failed", "expected"]
+    parts = [tabulate(rows, heads, tablefmt="simple")]
+    parts += [line for found in certificates for line in _failures(found)]
+    parts += _skips(certificates)
+    return "\n".join(parts)
+
+
+def _failures(found: Certificate) -> list[str]:
+    name = parse(found.variant).name
+    lines = [f"{name}: {check} failed: {why}" for check, why in found.failed.items()]
+    missing = found.missing().items()
+    return lines + [f"{name}: {check} was expected but skipped: {why}" for check, why in missing]
+
+
+def _skips(certificates: Sequence[Certificate]) -> list[str]:
+    """Skips grouped by check and reason, so that thirty equal sentences are one."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for found in certificates:
+        for check, why in found.skipped.items():
+            if check not in found.expected:
+                names.setdefault((check, why), []).append(parse(found.variant).name)
+    return [
+        f"{check} skipped: {why} ({', '.join(variants)})"
+        for (check, why), variants in sorted(names.items())
+    ]

@@ -1,0 +1,28 @@
+"""Jobs in this very process, one after another: for debuggers and tests."""
+
+import time
+from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
+
+from bench.running.processes import POLL_S
+from bench.running.runner import Job, JobResult, run_job
+from bench.running.worker import WorkerSettings, prepare_process
+
+
+class InlineExecutor:
+    """Does each job at once; a crash of the interpreter is not survived."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self.settings = settings
+
+    def run(
+        self, jobs: Iterable[Job | None], jobs_at_once: int, watch: Callable[[Job, float], None]
+    ) -> Generator[tuple[Job, JobResult]]:
+        """Do jobs in order."""
+        prepare_process(self.settings)
+        data_dir = Path(self.settings.data_dir) if self.settings.data_dir else None
+        for job in jobs:
+            if job is None:
+                time.sleep(POLL_S)
+            else:
+                yield job, run_job(job, data_dir, lambda share, job=job: watch(job, share))  # type: ignore[misc]

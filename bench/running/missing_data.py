@@ -1,0 +1,77 @@
+"""Which tasks of a run of everything have no data on this machine.
+
+A plan is pure, so what lies on this machine is looked up here and given to it.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from bench.api import registry
+from bench.api.errors import DataUnavailable
+from bench.api.selector import Selector, parse
+from bench.api.task import Task
+from bench.running.plan import PlannedCell, Request, contested_tasks, sized_task
+from bench.running.presets import find_preset
+from tasks.data.cache import cache_folder
+from tasks.data.files import data_folder
+from tasks.data.paths import path_of
+
+
+def missing_data(request: Request, data_dir: Path | None = None) -> dict[str, str]:
+    """Name the tasks that a preset of comparisons cannot run here; why not, in the loader's words.
+
+    A task that was asked for by name is not among them: its rows say what is missing.
+
+    Args:
+        request: What was asked for.
+        data_dir: The directory, as of `--data-dir`; None looks into `BENCH_DATA_DIR`.
+
+    Raises:
+        DataUnavailable: the data directory that was named is no folder.
+    """
+    if not find_preset(request.preset).comparisons or request.tasks:
+        return {}
+    asked = [task for group in contested_tasks() for task in group]
+    reasons = {task.name: _reason(task, request.preset, data_dir) for task in asked}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def lacking_data(planned: Iterable[PlannedCell], data_dir: Path | None = None) -> dict[str, str]:
+    """Tasks of a plan whose cells will be refused here for want of data, and why.
+
+    Their cells stay in the plan, for they were asked for by name: their rows say what is missing.
+
+    Args:
+        planned: Training cells.
+        data_dir: The directory, as of `--data-dir`; None looks into `BENCH_DATA_DIR`.
+
+    Raises:
+        DataUnavailable: the data directory that was named is no folder.
+    """
+    reasons = {task: _missing(parse(task), data_dir) for task in {p.cell.task: "" for p in planned}}
+    return {task: reason for task, reason in reasons.items() if reason}
+
+
+def _reason(task: Selector, preset: str, data_dir: Path | None) -> str:
+    """Why a task of a preset's size has no data; empty if it has.
+
+    It goes into the plan and with it into published reports, so no path of a machine is in it.
+    """
+    reason = _missing(sized_task(task.show(), preset)[0], data_dir)
+    directory = data_folder(data_dir)
+    for path, name in ((directory, "the data directory"), (cache_folder(), "the cache")):
+        reason = reason.replace(str(path), name) if path is not None else reason
+    return reason
+
+
+def _missing(task: Selector, data_dir: Path | None) -> str:
+    """Why a task has no data; empty if it has."""
+    target: type[Task] = registry.find("task", task.name).target
+    if all(path_of(name, data_dir) is not None for name in target.data_sets):
+        return ""
+    try:
+        # a folder that is not there may be one that the options of this size do not need
+        registry.make("task", task, 0, data_dir)
+    except DataUnavailable as error:
+        return " ".join(str(error).split())
+    return ""

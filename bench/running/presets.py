@@ -1,0 +1,103 @@
+"""How big a run is: seeds, sizes, roster, speed lengths and time."""
+
+from dataclasses import dataclass
+
+from bench.api.errors import UnknownName
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """One size of run; the sizes of each task under it live with the task."""
+
+    name: str
+    summary: str
+    """One line for `--help`."""
+    seeds: int
+    """Paired seeds of every quality cell."""
+    budget_s: float
+    """Wall time on two cores that the planner fills (s); 0 for no limit."""
+    ranks: bool
+    """Whether the report may rank anything."""
+    further: tuple[str, ...]
+    """Tasks that a fixed roster runs on besides the default tasks."""
+    roster: tuple[str, ...]
+    """Variants that run on the further tasks."""
+    lengths: tuple[int, ...]
+    """Sequence lengths of the speed cells (tokens)."""
+    rounds: str
+    """Timing protocol."""
+    speed_s: float
+    """Wall time of one variant's speed cells, all lengths (s)."""
+    sizes: str = ""
+    """Preset whose sizes of tasks are used; empty for its own."""
+    comparisons: bool = False
+    """Whether each task runs the comparison that it proposes, in the place of default tasks."""
+
+
+CONTROLS = ("uniform",)
+"""Controls that stand beside every default task, so that learning has something to beat."""
+
+ROSTER = ("scaled_dot", "additive", "general", "linear_attention", "uniform", "aa_control")
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            name="smoke",
+            summary="proves the plumbing in seconds a cell; ranks nothing",
+            seeds=1,
+            budget_s=0.0,
+            ranks=False,
+            further=(),
+            roster=(),
+            lengths=(32, 64, 128),
+            rounds="rounds[count=3,visit_ms=2,budget_ms=30,least=2]",
+            speed_s=0.5,
+        ),
+        Preset(
+            name="quick",
+            summary="half an hour on two cores: default tasks, one shared task, speed",
+            seeds=3,
+            budget_s=1800.0,
+            ranks=True,
+            further=("recall",),
+            roster=ROSTER,
+            lengths=(64, 128, 256),
+            rounds="rounds",
+            speed_s=4.5,
+        ),
+        Preset(
+            name="families",
+            summary="every use of attention, on real data where possible: each task's comparison",
+            seeds=3,
+            budget_s=10800.0,
+            ranks=True,
+            further=(),
+            roster=(),
+            lengths=(),
+            rounds="rounds",
+            speed_s=0.0,
+            sizes="quick",
+            comparisons=True,
+        ),
+        Preset(
+            name="standard",
+            summary="hours on a CPU: larger tasks, real data, more lengths",
+            seeds=5,
+            budget_s=0.0,
+            ranks=True,
+            further=("recall", "translation"),
+            roster=(*ROSTER, "none_state", "luong_global", "bahdanau"),
+            lengths=(128, 256, 512, 1024),
+            rounds="rounds[count=20,visit_ms=50,budget_ms=2000]",
+            speed_s=60.0,
+        ),
+    )
+}
+
+
+def find_preset(name: str) -> Preset:
+    """Look a preset up by name."""
+    if name not in PRESETS:
+        raise UnknownName.among("preset", name, PRESETS)
+    return PRESETS[name]

@@ -1,0 +1,122 @@
+"""How far a run is: a live bar on a terminal, plain lines in a log."""
+
+import time
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from bench.running.runner import Job
+
+HEARTBEAT_S = 30.0
+"""Longest silence in a plain log."""
+
+
+def spoken(seconds: float) -> str:
+    """A duration for people.
+
+    >>> spoken(45), spoken(200), spoken(9000)
+    ('45 s', '3 min 20 s', '2 h 30 min')
+    """
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+class Estimate:
+    """Time left, from expected seconds of the jobs and how wrong they were so far."""
+
+    def __init__(self, jobs: list[Job], at_once: int, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self.started = clock()
+        self.at_once = at_once
+        self.total = sum(job.seconds for job in jobs)
+        self.done = 0.0
+        self.running: dict[int, tuple[Job, float]] = {}
+
+    def watch(self, job: Job, share: float) -> None:
+        """Hear how far a running job is."""
+        self.running[id(job)] = (job, share)
+
+    def finish(self, job: Job) -> None:
+        """Count a finished job."""
+        self.running.pop(id(job), None)
+        self.done += job.seconds
+
+    @property
+    def share(self) -> float:
+        """Share of the expected work that is done."""
+        partly = sum(job.seconds * share for job, share in self.running.values())
+        return min(1.0, (self.done + partly) / self.total) if self.total else 1.0
+
+    @property
+    def left_s(self) -> float:
+        """Expected seconds until the end."""
+        elapsed, share = self.clock() - self.started, self.share
+        if share < 0.02:
+            return self.total / self.at_once
+        return elapsed * (1 - share) / share
+
+
+class Display:
+    """Tells what finishes and what is left."""
+
+    def __init__(self, jobs: list[Job], at_once: int, stream: TextIO) -> None:
+        self.console = Console(file=stream, highlight=False, soft_wrap=True, emoji=False)
+        self.estimate = Estimate(jobs, at_once, time.monotonic)
+        self.count = len(jobs)
+        self.finished = 0
+        self.spoke = time.monotonic()
+        self.bar: Progress | None = None
+        self.task: Any = None
+        if self.console.is_terminal:
+            self.bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.percentage:3.0f}% {task.fields[left]} left"),
+                console=self.console,
+                transient=True,
+            )
+            self.task = self.bar.add_task("running", total=1.0, left="")
+            self.bar.start()
+
+    def watch(self, job: Job, share: float) -> None:
+        """Hear how far a running job is."""
+        self.estimate.watch(job, share)
+        if self.bar is not None:
+            self._move()
+        elif time.monotonic() - self.spoke > HEARTBEAT_S:
+            self.say(f"{self.estimate.share:4.0%} done, {spoken(self.estimate.left_s)} left")
+
+    def finish(self, job: Job, outcome: str) -> None:
+        """Say what a finished job came to."""
+        self.finished += 1
+        self.estimate.finish(job)
+        left = spoken(self.estimate.left_s)
+        self.say(f"[{self.finished}/{self.count}] {outcome:<13} {job.label} | {left} left")
+        if self.bar is not None:
+            self._move()
+
+    def expect(self, jobs: list[Job]) -> None:
+        """Hear of jobs that come on top."""
+        self.count += len(jobs)
+        self.estimate.total += sum(job.seconds for job in jobs)
+
+    def say(self, line: str) -> None:
+        """Print a line above the bar."""
+        self.spoke = time.monotonic()
+        self.console.print(line, markup=False)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self.bar is not None:
+            self.bar.stop()
+
+    def _move(self) -> None:
+        if self.bar is not None:
+            share = self.estimate.share
+            self.bar.update(self.task, completed=share, left=spoken(self.estimate.left_s))

@@ -1,0 +1,381 @@
+"""A run: certificates, then training on all jobs, then timing alone; every result is stored."""
+
+import fcntl
+import json
+import os
+import sys
+import tempfile
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TextIO
+
+from bench.api.cell import Cell
+from bench.api.resolve import resolve
+from bench.api.selector import parse
+from bench.conformance.place import stands_nowhere
+from bench.running.inline import InlineExecutor
+from bench.running.plan import PlannedCell
+from bench.running.processes import Executor, ProcessExecutor
+from bench.running.progress import Display
+from bench.running.runner import Job, JobResult, Outcome
+from bench.running.worker import WorkerSettings
+from bench.timing.block import group_blocks
+from bench.training.analysis import look_label
+from results.environment import collect
+from results.row import Record, Status
+from results.store import Store
+
+SLACK = 30.0
+"""A cell may take this many times its expected seconds before it is ended."""
+LEAST_TIMEOUT_S = 120.0
+
+
+@dataclass
+class Tally:
+    """What became of the cells of a run."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    """Cells of this run, by status."""
+    before: Counter[str] = field(default_factory=Counter)
+    """Cells that another run had finished, by status."""
+    reasons: Counter[tuple[Status, str]] = field(default_factory=Counter)
+    """Asked cells without a value, of this run or before, by status and sentence."""
+
+    @property
+    def already(self) -> int:
+        """Cells that another run had finished."""
+        return self.before.total()
+
+    def found(self, record: Record) -> None:
+        """Count a cell that another run had finished."""
+        self.before[record.status] += 1
+        self._why(record.status, record.detail)
+
+    def ended(self, outcome: Outcome) -> None:
+        """Count a cell of this run."""
+        self.counts[outcome.status] += 1
+        self._why(outcome.status, outcome.detail)
+
+    def _why(self, status: Status, detail: str) -> None:
+        if status != "ok":
+            self.reasons[status, detail] += 1
+
+    @property
+    def failed(self) -> int:
+        """Asked cells that ended without a value for another reason than a refusal."""
+        everyone = self.counts + self.before
+        return sum(n for status, n in everyone.items() if status not in ("ok", "refused"))
+
+
+@dataclass
+class Session:
+    """Runs cells into a folder; finished ones are not run again, but for want of data."""
+
+    store: Store
+    settings: WorkerSettings
+    jobs: int = 2
+    inline: bool = False
+    retry: frozenset[Status] = frozenset()
+    """Statuses that are asked again."""
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
+    keep_models: bool = False
+    tally: Tally = field(default_factory=Tally)
+
+    def __post_init__(self) -> None:
+        kind = InlineExecutor if self.inline else ProcessExecutor
+        self.executor: Executor = kind(self.settings)
+        self.environment = self.store.write_environment(collect(self.settings.threads))
+        self._attempts = {record.id: record.attempt for record in self.store.records()}
+        """Attempts before this run: a status that is asked again is asked once."""
+        self._queue: deque[Job] = deque()
+
+    def certify(self, variants: Iterable[str], impl: str) -> dict[str, Any]:
+        """Certify variants whose code has not been certified before; returns all certificates.
+
+        What every place refuses has none: that is a refusal, which its cells tell, and no proof
+        that failed.
+        """
+        known = self.store.read_json("certificates.json") or {}
+        cache = CertificateCache(self.settings.plugins)
+        missing = []
+        for variant in dict.fromkeys(variants):
+            if stands_nowhere(resolve(variant)):
+                known.pop(variant, None)
+                continue
+            stored = cache.read(variant, impl)
+            if stored is None:
+                missing.append(variant)
+            else:
+                known[variant] = stored
+        jobs = [
+            Job(
+                kind="certificate",
+                label=f"certificate {parse(variant).name}",
+                variant=variant,
+                impl=impl,
+                seconds=3.0,
+            )
+            for variant in missing
+        ]
+        for job, result in self._run(jobs, self.jobs, exclusive=False):
+            known[job.variant] = result.certificate
+            if not result.died:  # which may be the machine's fault
+                cache.write(job.variant, impl, result.certificate)
+        self.store.write_json("certificates.json", known)
+        return dict(known)
+
+    def train(self, planned: Sequence[PlannedCell], repeats: Sequence[int] = ()) -> list[Outcome]:
+        """Train cells that have not finished; returns the outcomes of this call."""
+        todo = self._todo([one.cell for one in planned])
+        jobs = []
+        for index, one in enumerate(planned):
+            if one.cell.id not in todo:
+                continue
+            todo.remove(one.cell.id)
+            jobs.append(
+                Job(
+                    kind="quality",
+                    label=_label(one),
+                    cells=(one.cell,),
+                    repeat=repeats[index] if repeats else 0,
+                    seconds=one.seconds,
+                    timeout_s=max(LEAST_TIMEOUT_S, SLACK * one.seconds),
+                    keep_models=str(self.models) if self.keep_models else "",
+                )
+            )
+        found: list[Outcome] = []
+        for _, result in self._run(jobs, self.jobs, exclusive=False):
+            found += result.outcomes
+        return found
+
+    def analyze(self, cells: Sequence[Cell]) -> None:
+        """Look at trained models; cells that have finished are left alone."""
+        todo = self._todo(cells)
+        jobs = [
+            Job(
+                kind="analysis",
+                label=look_label(cell),
+                cells=(cell,),
+                seconds=5.0,
+                timeout_s=10 * LEAST_TIMEOUT_S,
+                keep_models=str(self.models),
+            )
+            for cell in cells
+            if cell.id in todo
+        ]
+        for _ in self._run(jobs, self.jobs, exclusive=False):
+            pass
+
+    @property
+    def models(self) -> Path:
+        """Where trained weights are kept."""
+        return self.store.folder / "models"
+
+    def measure(self, planned: Sequence[PlannedCell], baseline: str) -> None:
+        """Time cells that have not finished, block by block, with nothing else running."""
+        cells = [one.cell for one in planned]
+        seconds = {one.cell.id: one.seconds for one in planned}
+        todo = self._todo(cells)
+        revision = resolve(baseline).revision
+        jobs = []
+        for block in group_blocks(cells):
+            wanted = tuple(cell for cell in block if cell.id in todo)
+            if wanted:
+                outside = replace(block[0], variant=baseline, revisions=revision)
+                reference = next((c for c in block if c.variant == baseline), outside)
+                expected = sum(seconds[cell.id] for cell in wanted)
+                jobs.append(_speed_job(wanted, reference, expected))
+        for _ in self._run(jobs, 1, exclusive=True):
+            pass
+
+    def _todo(self, cells: Iterable[Cell]) -> set[str]:
+        """Ids of the cells to run; counts those that have finished."""
+        newest = self.store.ledger().newest()
+        asked = {cell.id for cell in cells}
+        todo = {id_ for id_ in asked if self._wants(newest.get(id_))}
+        for id_ in asked - todo:
+            self.tally.found(newest[id_])
+        return todo
+
+    def _wants(self, found: Record | None) -> bool:
+        """Whether to run a cell: never finished, asked again, or refused for want of data.
+
+        Data may be there by now, and only looking tells.
+        """
+        if found is None:
+            return True
+        again = found.lacks_data or found.status in self.retry
+        return again and found.attempt <= self._attempts.get(found.id, 0)
+
+    def _run(
+        self, jobs: list[Job], at_once: int, *, exclusive: bool
+    ) -> Iterator[tuple[Job, JobResult]]:
+        if not jobs:
+            return
+        display = Display(jobs, at_once, self.stream)
+        self._queue = deque(jobs)
+        try:
+            with (
+                machine_lock(exclusive=exclusive, say=display.say),
+                closing(self.executor.run(self._take(), at_once, display.watch)) as done,
+            ):
+                for job, result in done:
+                    if result.died and len(job.cells) > 1:
+                        # one of them took the others along; each alone shows which
+                        display.finish(job, "died; one by one")
+                        display.expect(self._split(job))
+                        continue
+                    self._keep(job, result)
+                    display.finish(job, _said(job, result))
+                    yield job, result
+        finally:
+            display.close()
+
+    def _split(self, job: Job) -> list[Job]:
+        """Queue every cell of a block as a job of its own."""
+        assert job.reference is not None, "only speed blocks have several cells"
+        expected = 2 * job.seconds / len(job.cells)
+        alone = [_speed_job((cell,), job.reference, expected) for cell in job.cells]
+        self._queue.extend(alone)
+        return alone
+
+    def _take(self) -> Iterator[Job | None]:
+        """Claim jobs one by one; what another process holds is looked at again later."""
+        while self._queue:
+            waiting = len(self._queue)
+            for _ in range(waiting):
+                job = self._queue.popleft()
+                mine, held = self._claim(job.cells)
+                if held:
+                    self._queue.append(replace(job, cells=tuple(held)))
+                if mine or not job.cells:
+                    yield replace(job, cells=tuple(mine)) if len(mine) < len(job.cells) else job
+            if self._queue:
+                yield None
+
+    def _claim(self, cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
+        """Cells that are ours to run, and cells that another process holds now."""
+        free = [cell for cell in cells if self.store.claim(cell.id)]
+        held = [cell for cell in cells if cell not in free]
+        newest = self.store.ledger().newest() if free else {}
+        mine = []
+        for cell in free:
+            found = newest.get(cell.id)
+            if self._wants(found):
+                mine.append(cell)
+            elif found is not None:
+                self.tally.found(found)
+                self.store.release(cell.id)
+        return mine, held
+
+    def _keep(self, job: Job, result: JobResult) -> None:
+        """Store what a job left, before anything else is done with it."""
+        if result.trace:
+            with (self.store.folder / "log.txt").open("a", encoding="utf-8") as log:
+                log.write(f"{datetime.now(UTC).isoformat()} {job.label}\n{result.trace}\n")
+        for outcome in result.outcomes:
+            self.tally.ended(outcome)
+            if outcome.artifact:
+                self.store.write_artifact(outcome.cell.id, outcome.artifact)
+            self.store.append(self._record(outcome))
+            self.store.release(outcome.cell.id)
+
+    def _record(self, outcome: Outcome) -> Record:
+        cell = outcome.cell
+        before = self.store.ledger().newest().get(cell.id)
+        attempt = before.attempt + 1 if before else 1
+        return Record(
+            cell={name: getattr(cell, name) for name in cell.__dataclass_fields__},
+            id=cell.id,
+            status=outcome.status,
+            detail=outcome.detail,
+            environment=self.environment,
+            attempt=attempt,
+            seconds=round(outcome.seconds, 3),
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            rows=outcome.rows,
+            lacks_data=outcome.lacks_data,
+        )
+
+
+class CertificateCache:
+    """Certificates by variant and by the code that decides them; a change of code misses."""
+
+    def __init__(self, plugins: Sequence[str]) -> None:
+        root = Path(__file__).parents[2]
+        digest = sha256(version("torch").encode())
+        paths = [*root.glob("variants/**/*.py"), *root.glob("bench/api/*.py")]
+        paths += [*root.glob("bench/conformance/*.py"), *(Path(plugin) for plugin in plugins)]
+        for path in sorted(paths):
+            digest.update(path.read_bytes())
+        base = os.environ.get("BENCH_CACHE_DIR") or Path.home() / ".cache" / "attention-bench"
+        self.folder = Path(base) / "certificates" / digest.hexdigest()[:16]
+
+    def read(self, variant: str, impl: str) -> dict[str, Any] | None:
+        """The stored certificate, or None."""
+        try:
+            found: dict[str, Any] = json.loads(self._path(variant, impl).read_text())
+        except (OSError, ValueError):
+            return None
+        return found
+
+    def write(self, variant: str, impl: str, certificate: dict[str, Any]) -> None:
+        """Store a certificate."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self._path(variant, impl)
+        draft = path.with_suffix(f".{os.getpid()}.tmp")
+        draft.write_text(json.dumps(certificate))
+        draft.replace(path)
+
+    def _path(self, variant: str, impl: str) -> Path:
+        return self.folder / f"{sha256(f'{variant} {impl}'.encode()).hexdigest()[:16]}.json"
+
+
+@contextmanager
+def machine_lock(*, exclusive: bool, say: Callable[[str], None]) -> Iterator[None]:
+    """Keep timed cells alone on the machine: training shares the lock, timing owns it."""
+    path = Path(tempfile.gettempdir()) / f"attention-bench-{os.getuid()}.lock"
+    kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another run on this machine ({path}), so that timing stays alone ...")
+            fcntl.flock(file, kind)
+        yield
+
+
+def _speed_job(cells: tuple[Cell, ...], reference: Cell, expected: float) -> Job:
+    what = f"{len(cells)} variants" if len(cells) > 1 else parse(cells[0].variant).name
+    return Job(
+        kind="speed",
+        label=f"speed {reference.task} ({what})",
+        cells=cells,
+        reference=reference,
+        seconds=expected,
+        timeout_s=max(LEAST_TIMEOUT_S, SLACK * expected),
+    )
+
+
+def _label(planned: PlannedCell) -> str:
+    cell = planned.cell
+    name = planned.shown_variant or parse(cell.variant).name
+    extra = "" if cell.kind == "quality" else f" {cell.kind}"
+    return f"{planned.shown_task} @ {name} seed {cell.seed}{extra}"
+
+
+def _said(job: Job, result: JobResult) -> str:
+    if job.kind == "certificate":
+        good = not result.certificate.get("failed")
+        return "green" if good and result.certificate.get("passed") else "red"
+    statuses = [outcome.status for outcome in result.outcomes]
+    for status in statuses:
+        if status != "ok":
+            return status if len(statuses) == 1 else f"ok but {status}"
+    return "ok"

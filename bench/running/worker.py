@@ -1,0 +1,82 @@
+"""The inside of a worker process: one thread, one job, one answer.
+
+The fork server imports this module once, so that torch and the registry are already there when a
+worker is forked and a fresh process costs milliseconds.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+
+from bench.api.registry import load_package, load_plugin
+from bench.running.allocator import keep_freed_memory
+from bench.running.runner import Job, run_job
+
+load_package("variants")
+load_package("tasks")
+
+REPORT_EVERY_S = 0.5
+"""Pause between two progress messages of one worker."""
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """What every job of a run shares."""
+
+    data_dir: str = ""
+    plugins: tuple[str, ...] = ()
+    threads: int = 1
+
+
+def work(connection: Connection, job: Job, settings: WorkerSettings) -> None:
+    """Do one job and send ("progress", share) now and then, ("done", result) at the end."""
+    # Ctrl-C reaches every process of a terminal; the driver ends its workers itself
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    finished = threading.Event()
+    threading.Thread(target=_leave_with, args=(connection, finished), daemon=True).start()
+    prepare_process(settings)
+    last = 0.0
+
+    def share_done(share: float) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= REPORT_EVERY_S:
+            last = now
+            connection.send(("progress", share))
+
+    data_dir = Path(settings.data_dir) if settings.data_dir else None
+    result = run_job(job, data_dir, share_done)
+    finished.set()
+    connection.send(("done", result))
+
+
+def prepare_process(settings: WorkerSettings) -> None:
+    """Set threads, keep freed memory, and load plug-ins."""
+    torch.set_num_threads(settings.threads)
+    keep_freed_memory()
+    load_plugins(settings.plugins)
+
+
+def load_plugins(paths: Sequence[str]) -> None:
+    """Import every plug-in file."""
+    for path in paths:
+        load_plugin(Path(path))
+
+
+def _leave_with(connection: Connection, finished: threading.Event) -> None:
+    """End this process when the driver is gone, so that a killed run leaves nothing behind.
+
+    The driver never sends anything: the only thing to hear is that its end was closed.
+    """
+    with suppress(OSError):
+        connection.poll(None)
+    if not finished.is_set():
+        os._exit(1)

@@ -1,0 +1,150 @@
+"""One block: speed cells of one shape, timed together with the baseline in one process."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import torch
+
+from bench.api.cell import Cell
+from bench.api.errors import InvalidConfig
+from bench.timing.device import open_device
+from bench.timing.reason import Reason
+from bench.timing.rounds import Progress, TimedVariant, run_rounds, warm_up
+from bench.timing.shape import parse_rounds, parse_shape
+from bench.timing.timed_variant import Entered, Setting, count, enter_all
+from bench.timing.timer import Clock, timer_for
+from bench.timing.workloads import draw_inputs
+from results.row import Row
+
+REFERENCE, AA_CONTROL = "reference", "aa_control"
+"""Names of the baseline and of its twin: the same module, timed a second time (A/A)."""
+
+Outcome = list[Row] | Reason
+
+
+def group_blocks(cells: Iterable[Cell]) -> list[list[Cell]]:
+    """Put cells that can be timed together into one block each, in the order of first sight."""
+    blocks: dict[tuple[object, ...], list[Cell]] = {}
+    for cell in cells:
+        blocks.setdefault(_shared(cell), []).append(cell)
+    return list(blocks.values())
+
+
+def measure_block(
+    cells: Sequence[Cell],
+    reference: Cell,
+    *,
+    clock: Clock | None = None,
+    progress: Progress = lambda done, planned: None,
+) -> dict[str, Outcome]:
+    """Time cells of one shape and device beside the baseline.
+
+    Everything is built and warmed up before anything is timed. A variant that refuses, fails or
+    runs out of memory leaves the block with a reason and the others go on; without the baseline
+    rows have no `reference_` beside them. A workload that a variant cannot do (weights of a
+    mechanism without weights) has no rows. Variants that differ in their output or loss alone are
+    the same code here, are timed once and get the same values.
+
+    Args:
+        cells: May contain the reference.
+        reference: The baseline's cell; it shares shape, protocol, slot, device, dtype and seed.
+        clock: Seconds, in the place of the protocol's clock; only differences matter.
+        progress: Told the visits made and planned.
+
+    Returns:
+        Rows or a reason, by cell id.
+
+    Raises:
+        InvalidConfig: The cells do not belong together.
+        Refused: The device is not there, or the protocol asks for a cold cache.
+        BenchError: Torch may use several threads on a CPU.
+    """
+    setting = _setting(cells, reference)
+    entered = enter_all((reference, *cells), setting)
+    beside = _compete(entered, entered[reference.id], setting, clock, progress)
+    return {cell.id: _outcome(entered[cell.id], beside, setting) for cell in cells}
+
+
+def _compete(
+    entered: Mapping[str, Entered],
+    baseline: Entered,
+    setting: Setting,
+    clock: Clock | None,
+    progress: Progress,
+) -> dict[str, TimedVariant]:
+    """Time and count everything; return what stands beside each row, by prefix."""
+    timer = timer_for(setting.device, setting.protocol.clock, clock)
+    baseline.compared = True
+    aa_control = TimedVariant(AA_CONTROL, baseline.works, failed=baseline.failed, compared=True)
+    distinct = list({entry.name: entry for entry in entered.values()}.values())
+    everyone = [*distinct, aa_control]
+    warm_up(everyone, setting.protocol, timer)
+    run_rounds(everyone, setting.protocol, timer, seed=setting.seed, progress=progress)
+    for entry in distinct:
+        count(entry, setting)
+    return (
+        {}
+        if baseline.failed or aa_control.failed
+        else {REFERENCE: baseline, AA_CONTROL: aa_control}
+    )
+
+
+def _shared(cell: Cell) -> tuple[object, ...]:
+    return (cell.task, cell.protocol, cell.slot, cell.device, cell.dtype, cell.seed)
+
+
+def _setting(cells: Sequence[Cell], reference: Cell) -> Setting:
+    for cell in cells:
+        if cell.kind != "speed" or _shared(cell) != _shared(reference):
+            raise InvalidConfig(
+                f"cannot time {cell.label!r} beside {reference.label!r}; cells of one block are "
+                "speed cells of one shape, protocol, slot, device, dtype and seed."
+            )
+    shape = parse_shape(reference.task)
+    if shape.regime != reference.slot:
+        raise InvalidConfig(
+            f"{reference.task} has regime {shape.regime}, the cell has slot {reference.slot}; "
+            "give both the same."
+        )
+    device = open_device(reference.device)
+    dtype = getattr(torch, reference.dtype, None)
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise InvalidConfig(f"no floating-point dtype {reference.dtype!r}; try float32.")
+    protocol = parse_rounds(reference.protocol)
+    inputs = draw_inputs(shape, device, dtype, reference.seed)
+    return Setting(shape, protocol, inputs, device, reference.seed)
+
+
+def _outcome(entry: Entered, beside: Mapping[str, TimedVariant], setting: Setting) -> Outcome:
+    if entry.failed is not None:
+        return entry.failed
+    length = setting.shape.length
+    reference = beside.get(REFERENCE)
+    against = reference.counts if isinstance(reference, Entered) else {}
+    return _time_rows(entry, beside, length) + _count_rows(entry.counts, against, length)
+
+
+def _time_rows(
+    timed_variant: TimedVariant, beside: Mapping[str, TimedVariant], length: int
+) -> list[Row]:
+    rows = []
+    for workload, visits in timed_variant.visits.items():
+        for number, value in visits.items():
+            rows.append(_row(f"{workload}_time_ms", value, length, number))
+            for prefix, other in beside.items():
+                twin = other.visits.get(workload, {}).get(number)
+                if twin is not None:
+                    rows.append(_row(f"{prefix}_{workload}_time_ms", twin, length, number))
+    return rows
+
+
+def _count_rows(own: Mapping[str, int], reference: Mapping[str, int], length: int) -> list[Row]:
+    rows = [_row(metric, value, length) for metric, value in own.items()]
+    return rows + [
+        _row(f"{REFERENCE}_{metric}", reference[metric], length)
+        for metric in own
+        if metric in reference
+    ]
+
+
+def _row(metric: str, value: float, length: int, repeat: int = 0) -> Row:
+    return Row(metric=metric, value=float(value), repeat=repeat, axis="length", x=float(length))

@@ -1,0 +1,137 @@
+"""Operations of one forward call: counted by torch, counted here, and by formula.
+
+Three numbers because none is enough. Torch's counter knows matrix products alone, so the tanh of
+additive attention is free to it; the pointwise count has what it leaves out; the formula is what
+papers quote, with half of the pairs under causality although most code computes all of them.
+"""
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
+
+from bench.api.call import Dims
+from bench.api.chain import Chain
+from bench.api.variant import Variant
+from bench.timing.shape import AttendShape
+from bench.timing.timer import Work
+
+MOVES = frozenset({"clone", "copy_", "fill_", "zero_"})
+"""Tagged as pointwise by torch, but they compute nothing."""
+
+_EXPONENTIAL = ("exp", "exp2", "expm1", "sigmoid", "_softmax", "_log_softmax", "softplus", "silu")
+_LOGARITHM = ("log", "log2", "log1p", "log_sigmoid_forward", "logaddexp", "logcumsumexp")
+_OTHER = ("tanh", "sin", "cos", "erf", "erfc", "erfinv", "gelu", "mish", "elu", "celu", "selu")
+TRANSCENDENTAL = frozenset((*_EXPONENTIAL, *_LOGARITHM, *_OTHER))
+"""Operations with one elementary function an element; softmax counts as one exponential."""
+
+
+class Counts(NamedTuple):
+    """Operations of one call."""
+
+    matmul_flops: int
+    """Of matrix products, convolutions and fused attention; a multiply-add is two."""
+    elementwise: int
+    """Elements that pointwise operations write, elementary functions included."""
+    transcendental: int
+    """Elements that went through an elementary function."""
+
+
+@runtime_checkable
+class HasFlops(Protocol):
+    """A score or mechanism that knows a formula for one forward call."""
+
+    def flops(self, batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
+        """Count a multiply-add as two, all pairs of queries and keys."""
+        ...
+
+
+class Pointwise(TorchDispatchMode):
+    """Counts elements that pointwise operations write.
+
+    What fused attention does inside is one exponential a pair; other fused code shows nothing.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elementwise = 0
+        self.transcendental = 0
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Run the operation and count its results."""
+        results = func(*args, **(kwargs or {}))
+        name = func.overloadpacket.__name__
+        if name.startswith("_scaled_dot_product") and "backward" not in name:
+            pairs = args[0].shape[:-1].numel() * args[1].shape[-2]
+            self.elementwise += pairs
+            self.transcendental += pairs
+        elif name.rstrip("_") in TRANSCENDENTAL or name in TRANSCENDENTAL:
+            size = _numel(results)
+            self.elementwise += size
+            self.transcendental += size
+        elif torch.Tag.pointwise in func.tags and name not in MOVES:
+            self.elementwise += _numel(results)
+        return results
+
+
+def count_operations(work: Work) -> Counts:
+    """Call once and count."""
+    known = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _cpu_sdpa_flops}
+    # torch's counter has no entry for fused attention on a CPU and would call it free
+    with Pointwise() as seen, FlopCounterMode(display=False, custom_mapping=known) as counter:
+        work()
+    return Counts(counter.get_total_flops(), seen.elementwise, seen.transcendental)
+
+
+def analytic_flops(variant: Variant, shape: AttendShape) -> int | None:
+    """FLOPs of one forward call by formula, or None where nobody wrote one.
+
+    The convention of the literature, 4 B H L S E for dot-product attention and half of it under
+    causality. Only terms in L S count: projections that a score makes are linear in S.
+    """
+    pairs = _pairs_flops(variant, shape)
+    if pairs is None:
+        return None
+    return pairs // 2 if shape.regime == "causal" else pairs
+
+
+def _pairs_flops(variant: Variant, shape: AttendShape) -> int | None:
+    sizes = (shape.batch, shape.heads, shape.queries, shape.length, variant.dims)
+    if isinstance(variant, HasFlops):
+        return variant.flops(*sizes)
+    if not isinstance(variant, Chain) or "weighted_sum" not in variant.readout.gives:
+        return None
+    if variant.mask.kind != "full" or any(p.changes_output for p in variant.positions):
+        return None
+    score = variant.score
+    energy = dot_flops(*sizes) if "dot_form" in score.gives else None
+    if isinstance(score, HasFlops):
+        energy = score.flops(*sizes)
+    return None if energy is None else energy + weighted_sum_flops(*sizes)
+
+
+def dot_flops(batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
+    """Energies of a score that is a scaled dot product: 2 B H L S Ek."""
+    return 2 * batch * heads * queries * keys * dims.key_width
+
+
+def weighted_sum_flops(batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
+    """A weighted sum of values: 2 B H L S Ev."""
+    return 2 * batch * heads * queries * keys * dims.value_width
+
+
+def _cpu_sdpa_flops(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
+    return int(sdpa_flop_count(query, key, value))
+
+
+def _numel(results: Any) -> int:
+    return sum(leaf.numel() for leaf in tree_leaves(results) if isinstance(leaf, Tensor))

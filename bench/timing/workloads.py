@@ -1,0 +1,220 @@
+"""The calls that are timed: one variant beneath its heads, on random inputs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from bench.api.call import Attended, QueryShape, Read
+from bench.api.capabilities import Capability
+from bench.api.errors import Refused
+from bench.api.noise import Noise
+from bench.api.resolve import VariantSpec, build_variant
+from bench.api.source import Memory, Source
+from bench.api.variant import Impl, Variant
+from bench.timing.shape import SOURCE_VOCAB, AttendShape, Workload
+from bench.timing.timer import Work
+
+T = TypeVar("T")
+
+GIVEN: frozenset[Capability] = frozenset(
+    {
+        "equal_width",
+        "equal_heads",
+        "source_tokens",
+        "token_extras",
+        "source_states",
+        "gold_alignment",
+        "selection",
+        "open_loop",
+        "reversible_pairs",
+    }
+)
+"""Capabilities of a timed place. Outputs and losses are not run, so what they need is given."""
+
+
+DRAWS = Noise(0)
+"""For mechanisms that draw even when they are scored."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Tensors shared by all timed_variants of a block."""
+
+    query: Tensor
+    """B H L E."""
+    source: Source
+    """Keys and values `B H S E`, all of them real."""
+    next_query: Tensor
+    """B H 1 E, the query of a decode step."""
+    next_source: Source
+    """The key that arrives with it under causal self-attention."""
+    gradient: Tensor
+    """B H L E, of the loss with respect to the output."""
+    seed: int
+
+
+def draw_inputs(shape: AttendShape, device: torch.device, dtype: torch.dtype, seed: int) -> Inputs:
+    """Draw N(0, 1) inputs; zeros would flatter hardware that saves power on them."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(length: int) -> Tensor:
+        size = (shape.batch, shape.heads, length, shape.width)
+        return torch.randn(size, generator=generator).to(device, dtype)
+
+    def source(length: int) -> Source:
+        ids = torch.randint(SOURCE_VOCAB, (shape.batch, length), generator=generator)
+        return Source(key=normal(length), value=normal(length), tokens=ids.to(device))
+
+    queries, keys = shape.queries, shape.length
+    return Inputs(normal(queries), source(keys), normal(1), source(1), normal(queries), seed)
+
+
+def build(spec: VariantSpec, shape: AttendShape, impl: Impl, *, seed: int) -> Variant:
+    """Build a variant with seeded parameters; the caller's random state stays as it is.
+
+    Raises:
+        Refused: The variant has no meaning in this regime.
+    """
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(seed)
+        return build_variant(spec, shape.dims, impl=impl, given=GIVEN)
+
+
+def answer(
+    variant: Variant, query: Tensor, source: Source, *, want_weights: bool = False, **call: object
+) -> Attended:
+    """Prepare, start and attend: what a layer does with one batch."""
+    rows, heads, _, width = query.shape
+    like = QueryShape(rows, heads, width, query.dtype, query.device)
+    extras = _extras(query)
+    options = {"want_weights": want_weights, "extras": extras, "noise": DRAWS, **call}
+    if variant.dims.regime in ("cross", "pool"):
+        memory = variant.prepare(source)
+        state = variant.start(memory, like)
+        return variant.attend(query, memory, state, **options)  # type: ignore[arg-type]
+    state = variant.start(None, like)
+    return variant.attend(query, None, state, new=source, **options)  # type: ignore[arg-type]
+
+
+def _extras(query: Tensor) -> dict[str, Tensor]:
+    """The first head's queries stand for the words that come with them."""
+    return {"word": query[:, 0]}
+
+
+def forward(variant: Variant, inputs: Inputs) -> Work:
+    """Answer all queries without gradients, as a trained model is scored."""
+    return without_gradients(lambda: answer(variant, inputs.query, inputs.source))
+
+
+def forward_weights(variant: Variant, inputs: Inputs) -> Work:
+    """The same with the weight matrix.
+
+    Raises:
+        Refused: The variant has no weights to give.
+    """
+    work = without_gradients(
+        lambda: answer(variant, inputs.query, inputs.source, want_weights=True)
+    )
+    if work().weights is None:
+        raise Refused("this mechanism gives no attention weights.")
+    return work
+
+
+def forward_backward(variant: Variant, inputs: Inputs) -> Work:
+    """Answer all queries as in training, and propagate a random gradient to everything."""
+    query = inputs.query.detach().requires_grad_()
+    key = inputs.source.key.detach().requires_grad_()
+    value = inputs.source.value.detach().requires_grad_()
+    source = replace(inputs.source, key=key, value=value)
+    leaves = (query, key, value, *variant.parameters())
+    read: Read = "train" if "train" in variant.reads else variant.default_read
+    noise = Noise(inputs.seed)
+
+    def work() -> None:
+        for leaf in leaves:
+            leaf.grad = None
+        attended = answer(variant, query, source, read=read, noise=noise)
+        attended.output.backward(inputs.gradient)
+
+    return work
+
+
+def decode_step(variant: Variant, inputs: Inputs) -> Work:
+    """Answer one query against S keys that were prepared, or cached under self-attention.
+
+    Appending to the cache copies it, which is part of the step.
+
+    Raises:
+        Refused: All queries come at once here, so there is no step.
+    """
+    if variant.dims.regime in ("self", "pool"):
+        raise Refused("there is no decoding where all queries come at once.")
+    query, source = inputs.next_query, inputs.source
+    if variant.dims.regime == "cross":
+        return _cross_step(variant, query, without_gradients(lambda: variant.prepare(source))())
+    fill = without_gradients(lambda: answer(variant, inputs.query, source))
+    state, new = fill().state, inputs.next_source
+    extras = _extras(query)
+    return without_gradients(
+        lambda: variant.attend(
+            query, None, state, new=new, noise=DRAWS, want_weights=False, extras=extras
+        )
+    )
+
+
+def _cross_step(variant: Variant, query: Tensor, memory: Memory) -> Work:
+    rows, heads, _, width = query.shape
+    like = QueryShape(rows, heads, width, query.dtype, query.device)
+    state = without_gradients(lambda: variant.start(memory, like))()
+    extras = _extras(query)
+    return without_gradients(
+        lambda: variant.attend(query, memory, state, noise=DRAWS, want_weights=False, extras=extras)
+    )
+
+
+def without_gradients(work: Callable[[], T]) -> Callable[[], T]:
+    """The same call under `no_grad`."""
+
+    def call() -> T:
+        with torch.no_grad():
+            return work()
+
+    return call
+
+
+MAKERS: dict[Workload, Callable[[Variant, Inputs], Work]] = {
+    "forward": forward,
+    "forward_weights": forward_weights,
+    "forward_backward": forward_backward,
+    "decode_step": decode_step,
+}
+
+
+def make_works(
+    spec: VariantSpec, variant: Variant, inputs: Inputs, asked: tuple[Workload, ...]
+) -> dict[str, Work]:
+    """Make and call once every workload that has a meaning for this variant.
+
+    Raises:
+        Refused: None has; the message is the first one's reason.
+    """
+    found: dict[str, Work] = {}
+    refused: list[str] = []
+    stepwise = spec.refusal(GIVEN | {variant.dims.regime, "stepwise"})
+    for workload in asked:
+        if workload == "decode_step" and stepwise is not None:
+            refused.append(stepwise)
+            continue
+        try:
+            work = MAKERS[workload](variant, inputs)
+            work()
+        except (Refused, NotImplementedError) as error:
+            refused.append(str(error))
+            continue
+        found[workload] = work
+    if not found:
+        raise Refused(refused[0])
+    return found

@@ -1,0 +1,172 @@
+"""Look at a trained model with an probe: what an analysis cell runs."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from bench.api import registry
+from bench.api.capabilities import refusal
+from bench.api.cell import Cell
+from bench.api.config import Config, config_options
+from bench.api.errors import DataUnavailable, InvalidConfig, Refused
+from bench.api.probe import Probe, Subject
+from bench.api.selector import Selector, parse, parse_list
+from bench.api.task import Batch, Task
+from bench.training.assemble import Assembled, assemble, place_capabilities
+from bench.training.evaluate import score_rows
+from results.row import Row
+
+EXAMPLES = 256
+"""Test examples that an probe looks at, if nobody says otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis(Config):
+    """Protocol of an analysis cell."""
+
+    probe: Selector
+    """What looks."""
+    trained: Selector
+    """Training protocol of the model it looks at."""
+    examples: int = EXAMPLES
+    """Test examples it looks at, the first ones of the split."""
+
+    def __post_init__(self) -> None:
+        """Check the number."""
+        if self.examples < 1:
+            raise InvalidConfig(f"analysis: examples must be at least 1, got {self.examples}.")
+
+
+def analysis_cell(trained: Cell, probe: Selector, examples: int) -> Cell:
+    """The cell that looks at the model of a quality cell."""
+    written = registry.canonical("probe", probe)
+    asked = Analysis(probe=written, trained=parse(trained.protocol), examples=examples)
+    looking = replace(
+        trained, kind="analysis", protocol=Selector("analysis", config_options(asked)).show()
+    )
+    return replace(looking, revisions=revisions_of_look(looking, trained.revisions))
+
+
+def revisions_of_look(cell: Cell, trained: str) -> str:
+    """Revisions of the trained cell and of the probe, which stands last."""
+    registered = registry.find("probe", _read(cell).probe.name)
+    return f"{trained} {registered.name}:{registered.revision}"
+
+
+def analysis_cells(
+    trained: Iterable[Cell], probes: Iterable[Selector], examples: int = EXAMPLES
+) -> list[Cell]:
+    """Every probe on every model."""
+    chosen = list(probes)
+    return [analysis_cell(cell, one, examples) for cell in trained for one in chosen]
+
+
+def asked_probes(text: str) -> list[Selector]:
+    """Read a list of probes; `all` is every registered one.
+
+    Raises:
+        UnknownName: Nobody registered one of the names.
+    """
+    found: dict[str, Selector] = {}
+    for asked in parse_list(text):
+        every = [Selector(name) for name in registry.registrations("probe")]
+        for selector in every if asked.name == "all" else [asked]:
+            written = registry.canonical("probe", selector)
+            found.setdefault(written.show(), written)
+    return list(found.values())
+
+
+def trained_cell(cell: Cell) -> Cell:
+    """The quality cell whose model an analysis cell looks at."""
+    asked = _read(cell)
+    *before, _ = cell.revisions.split(" ")
+    return replace(cell, kind="quality", protocol=asked.trained.show(), revisions=" ".join(before))
+
+
+def look_label(cell: Cell) -> str:
+    """An analysis cell in a line of progress: who looks at what.
+
+    >>> look_label(
+    ...     Cell(
+    ...         kind="analysis",
+    ...         task="sorting[digits=4]",
+    ...         backbone="rnn_seq2seq",
+    ...         variant="dot[scale=none]",
+    ...         slot="cross",
+    ...         protocol="analysis[examples=8,probe=blur[width=2],trained=adam[steps=9]]",
+    ...     )
+    ... )
+    'blur on sorting @ dot seed 0'
+    """
+    looks = _read(cell).probe.name
+    return f"{looks} on {parse(cell.task).name} @ {parse(cell.variant).name} seed {cell.seed}"
+
+
+def _read(cell: Cell) -> Analysis:
+    options = parse(cell.protocol).options
+    (probe,) = registry.options_of(options["probe"])
+    (trained,) = registry.options_of(options["trained"])
+    examples = options["examples"]
+    assert isinstance(examples, int), "written by analysis_cell"
+    return Analysis(probe=probe, trained=trained, examples=examples)
+
+
+def model_path(models: Path, cell: Cell) -> Path:
+    """Where the weights of a quality cell are kept."""
+    return models / f"{cell.id}.safetensors"
+
+
+def analyze_cell(cell: Cell, models: Path, data_dir: Path | None = None) -> list[Row]:
+    """Load the model of the cell and measure it.
+
+    Raises:
+        Refused: The task, the variant or the network cannot be looked at in this way.
+        DataUnavailable: The model was not kept, or its data are not on this machine.
+    """
+    asked = _read(cell)
+    probe: Probe = registry.make("probe", asked.probe)
+    trained = trained_cell(cell)
+    target: type[Task] = registry.find("task", parse(cell.task).name).target
+    if target.regresses:
+        raise Refused(f"probes look at what is said of words, and {cell.task} asks for numbers.")
+    given = place_capabilities(target, parse(cell.backbone))
+    reason = refusal([(asked.probe.name, type(probe))], given)
+    if reason is not None:
+        raise Refused(reason)
+    path = model_path(models, trained)
+    if not path.is_file():
+        raise DataUnavailable(
+            f"the weights of this cell are not in {models}; run with --keep-models into another "
+            "--out, because finished cells are not trained again."
+        )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(cell.seed)
+        built = assemble(trained, data_dir)
+    subject = _subject(built, path, asked.examples, cell)
+    # cuDNN has no gradient of recurrent layers that do not train, and probes ask for one
+    with torch.backends.cudnn.flags(enabled=False):
+        return score_rows(probe.measure(subject), "test")
+
+
+def _subject(built: Assembled, path: Path, examples: int, cell: Cell) -> Subject:
+    from safetensors.torch import load_model  # noqa: PLC0415  an optional feature's library
+
+    device = torch.device(cell.device)
+    system = built.system.to(device=device, dtype=getattr(torch, cell.dtype))
+    load_model(system, str(path), device=str(device))
+    system.requires_grad_(requires_grad=False)
+    backbone = system.there.eval()
+    batches = tuple(backbone.arrange(b.to(device)) for b in _first(built.task, examples))
+    return Subject(backbone, built.task, batches, cell.seed)
+
+
+def _first(task: Task, examples: int) -> Iterable[Batch]:
+    """Whole test batches until there are enough examples."""
+    seen = 0
+    for batch in task.evaluation("test"):
+        yield batch
+        seen += len(batch.targets)
+        if seen >= examples:
+            return

@@ -1,0 +1,1 @@
+"""Aligning the words of two languages."""

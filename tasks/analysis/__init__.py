@@ -1,1 +1,0 @@
-"""Instruments: what a trained model's attention does, in numbers; one file each."""

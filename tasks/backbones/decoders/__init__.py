@@ -1,0 +1,1 @@
+"""Decoders: where attention stands in a recurrent decoder, one file each."""

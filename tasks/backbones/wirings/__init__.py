@@ -1,1 +1,0 @@
-"""Wirings: where attention stands in a recurrent decoder, one file each."""

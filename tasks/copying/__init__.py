@@ -1,0 +1,1 @@
+"""Copying words into code, names and strings."""

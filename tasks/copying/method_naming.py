@@ -1,0 +1,166 @@
+"""Names of functions from their bodies: extreme summaries, for which identifiers are copied.
+
+Allamanis et al., 2016, "A convolutional attention network for extreme summarization of source
+code", https://arxiv.org/abs/1602.03001. F1 is theirs (section 4): parts of the best name, order
+aside, averaged over names; here the name is decoded greedily.
+
+Deviations: Python's own library in the place of Java projects; comments, strings and marks are left
+out of bodies, which are cut; whole modules go into one part, drawn by their name, so that no
+function is named from one beside it; special methods such as `__init__` are left out; training
+functions with the name and the body of an evaluated one are left out; smoke and quick evaluate on
+as many as their options say, spread evenly.
+"""
+
+import hashlib
+import keyword
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from bench.api.config import Config, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, register
+from bench.api.task import Answer, Batch, Entry, Scored, Split, TaskPreset
+from tasks.copying.code_pairs import COPYING, FAMILY, baseline_scores
+from tasks.data.stdlib_methods import Method, body_words, load_methods
+from tasks.data.word_pairs import Pair, WordPairs, spread
+from tasks.data.words import Vocabulary
+from tasks.metrics.scores import SEQUENCE_ACCURACY
+from tasks.metrics.text_scores import (
+    SUBTOKEN_F1,
+    UNKNOWN_SAID,
+    Words,
+    exact_match,
+    subtoken_f1,
+    unknown_said,
+)
+
+OWN = (
+    Pair(tuple(body_words("return self.basket.apples", "get_apples")), ("get", "apples")),
+    Pair(tuple(body_words("self.basket = basket", "set_basket")), ("set", "basket")),
+    Pair(
+        tuple(body_words("return isinstance(thing, Basket) and not thing.items", "is_empty")),
+        ("is", "empty"),
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodNamingConfig(Config):
+    """Options of naming functions."""
+
+    words: Annotated[int, IntRange(5, 200)] = 60
+    """First sub-tokens of a body that are read."""
+    vocab: Annotated[int, IntRange(50, 10000, log=True)] = 1000
+    """Sub-tokens known, special ones included."""
+    train: int = 0
+    """Functions to train on, spread evenly; 0 for all."""
+    evaluate: Annotated[int, IntRange(1, 5000)] = 1000
+    """Functions of validation and of test, spread evenly."""
+
+    def __post_init__(self) -> None:
+        """Check the counts."""
+        if min(self.words, self.evaluate) < 1 or self.train < 0 or self.vocab < 5:
+            raise InvalidConfig(
+                "method_naming: words and evaluate >= 1, train >= 0 and vocab >= 5, got "
+                f"{self.words}, {self.evaluate}, {self.train} and {self.vocab}."
+            )
+
+
+def part_of(module: str) -> Split:
+    """The part that a module and all below it belong to: a tenth each for validation and test."""
+    place = hashlib.sha256(module.encode()).digest()[0]
+    return "test" if place < 26 else "validation" if place < 52 else "train"
+
+
+@register(
+    "task",
+    "method_naming",
+    config=MethodNamingConfig,
+    citation=Citation(
+        text="Allamanis et al., 2016", url="https://arxiv.org/abs/1602.03001", where="section 4"
+    ),
+)
+class MethodNaming(WordPairs):
+    """Sub-tokens of a body to those of the function's name.
+
+    >>> part_of("argparse") == part_of("argparse")
+    True
+    """
+
+    metrics = (SUBTOKEN_F1, SEQUENCE_ACCURACY, UNKNOWN_SAID)
+    family = FAMILY
+    # a third of the parts of names stand in the body: what pointing alone can say. It would say no
+    # known word of `oov_copy`, and no mark of `django`
+    comparison = (*COPYING, Entry(variant="pointer_net"))
+    presets = {
+        "smoke": TaskPreset(
+            options="method_naming[words=15,vocab=100,train=60,evaluate=16]",
+            backbone="rnn_seq2seq[hidden=32,embedding=16]",
+            protocol="adam[steps=8,batch=8,evaluate_every=8]",
+            seconds=2.0,
+        ),
+        "quick": TaskPreset(
+            options="method_naming[words=40,vocab=1500,evaluate=300]",
+            backbone="rnn_seq2seq[hidden=96,embedding=64]",
+            protocol="adam[lr=0.004,steps=800,batch=32,evaluate_every=400]",
+            seconds=13.1,
+        ),
+        "standard": TaskPreset(
+            options="method_naming[words=80,vocab=2000]",
+            backbone="rnn_seq2seq[hidden=192,embedding=128,dropout=0.3]",
+            protocol="adam[lr=0.001,steps=5000,batch=32,evaluate_every=500]",
+            seconds=600.0,
+        ),
+    }
+    data_license = "open (PSF-2.0, the library of the interpreter that runs this)"
+    chance = 0.0
+    ceiling = 1.0
+
+    def __init__(self, config: MethodNamingConfig, seed: int, data_dir: Path | None = None) -> None:
+        super().__init__(config, seed, data_dir)
+        self.config = config
+        methods = load_methods()
+        self.notes["data"] = methods.note
+        rows: dict[Split, list[Pair]] = {"train": [], "validation": [], "test": []}
+        for method in methods.rows:
+            rows[part_of(method.module)].append(self._pair(method))
+        held = {*rows["validation"], *rows["test"]}
+        train = [pair for pair in dict.fromkeys(rows["train"]) if pair not in held]
+        pairs: dict[Split, list[Pair]] = {
+            "train": spread(train, config.train),
+            "validation": spread(rows["validation"], config.evaluate),
+            "test": spread(rows["test"], config.evaluate),
+        }
+        sides = [side for pair in pairs["train"] for side in (pair.source, pair.target)]
+        self.settle(pairs, Vocabulary.count(sides, config.vocab))
+
+    def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
+        """F1 of sub-tokens, exact match, and unknown words of the greedy output."""
+        said, references, _ = zip(*self.said(answers), strict=True)
+        return [
+            Scored(metric=SUBTOKEN_F1.name, value=subtoken_f1(said, references)),
+            Scored(metric=SEQUENCE_ACCURACY.name, value=exact_match(said, references)),
+            *unknown_said(said, references, self.knows),
+        ]
+
+    def baselines(self) -> dict[str, float]:
+        """The commonest name, two frequent words of the body, and the name of the nearest body."""
+        train, test = self.pairs["train"], self.pairs["test"]
+        copied = [_frequent(pair.source) for pair in test]
+        return baseline_scores(train, test, copied, subtoken_f1)
+
+    def showcase(self) -> Batch:
+        """Three functions of our own."""
+        return self.show(OWN)
+
+    def _pair(self, method: Method) -> Pair:
+        return Pair(method.body[: self.config.words], method.name)
+
+
+def _frequent(body: Words, count: int = 2) -> list[str]:
+    """The words of a body that occur most often, without those of the language."""
+    words = Counter(w for w in body if not keyword.iskeyword(w) and w != "self" and w[0] != "<")
+    return [word for word, _ in words.most_common(count)]

@@ -1,0 +1,225 @@
+"""Translate known words by a dictionary and copy unknown ones: what a closed vocabulary cannot do.
+
+The setting of Gu et al., 2016, https://arxiv.org/abs/1603.06393 and See et al., 2017,
+https://arxiv.org/abs/1704.04368, reduced to symbols: unknown words have ids of their own example
+only, beyond the vocabulary, and appear as UNK to encoder and decoder.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import torch
+
+from bench.api.config import Config, FloatRange, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, register
+from bench.api.task import (
+    Answer,
+    Batch,
+    Metric,
+    Sample,
+    Scored,
+    Sizes,
+    Split,
+    Task,
+    TaskPreset,
+    Text,
+)
+from tasks.copying.code_pairs import COPYING, FAMILY
+from tasks.data.string_baselines import COUNTED, string_baselines
+from tasks.metrics.scores import (
+    ALIGNMENT_ENTROPY,
+    ALIGNMENT_MATCH,
+    SEQUENCE_ACCURACY,
+    TOKEN_ACCURACY,
+    alignment_scores,
+    scores_by_length,
+)
+
+PAD, BOS, EOS, UNK, FIRST = 0, 1, 2, 3, 4
+OOV_ACCURACY = Metric(
+    name="oov_accuracy",
+    title="Accuracy on unknown words",
+    unit="fraction of unknown words",
+    better="higher",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OovCopyConfig(Config):
+    """Options of copying unknown words."""
+
+    vocab: Annotated[int, IntRange(2, 1000)] = 10
+    """Known words."""
+    length: int = 6
+    """Words a sequence in training."""
+    beyond: int = 12
+    """Longest sequence in the length curve (words)."""
+    unknown: Annotated[float, FloatRange(0.0, 1.0)] = 0.3
+    """Share of words that are unknown."""
+    evaluate: int = 256
+    """Examples of validation, and of each length of the test."""
+    decode: bool = False
+    """Whether exact match is that of decoded sentences; greedy search decodes the same number."""
+
+    def __post_init__(self) -> None:
+        """Check the share and the lengths."""
+        if not 0 <= self.unknown <= 1 or not 1 <= self.length <= self.beyond:
+            raise InvalidConfig(
+                "oov_copy: 0 <= unknown <= 1 and 1 <= length <= beyond, "
+                f"got {self.unknown}, {self.length}, {self.beyond}."
+            )
+        if min(self.vocab, self.evaluate) < 1:
+            raise InvalidConfig(
+                f"oov_copy: vocab and evaluate must be at least 1, "
+                f"got {self.vocab} and {self.evaluate}."
+            )
+
+
+@register(
+    "task",
+    "oov_copy",
+    config=OovCopyConfig,
+    citation=Citation(text="Gu et al., 2016", url="https://arxiv.org/abs/1603.06393"),
+)
+class OovCopy(Task):
+    """Known words go through a dictionary, unknown ones are copied, order is kept.
+
+    >>> task = OovCopy(OovCopyConfig(evaluate=64, unknown=0.5), seed=0)
+    >>> batch = task.evaluation("validation")[0]
+    >>> unknown = batch.sources[0].tokens == 3
+    >>> bool((batch.targets[unknown] == batch.extended[unknown]).all())
+    True
+    """
+
+    metrics = (
+        SEQUENCE_ACCURACY,
+        OOV_ACCURACY,
+        TOKEN_ACCURACY,
+        ALIGNMENT_MATCH,
+        ALIGNMENT_ENTROPY,
+    )
+    capabilities = frozenset({"gold_alignment", "source_tokens"})
+    family = FAMILY
+    comparison = COPYING
+    presets = {
+        "smoke": TaskPreset(
+            options="oov_copy[length=4,beyond=6,evaluate=32]",
+            backbone="rnn_seq2seq[hidden=32,embedding=16]",
+            protocol="adam[steps=30,batch=16,evaluate_every=15]",
+            seconds=1.0,
+        ),
+        "quick": TaskPreset(
+            options="oov_copy[length=6,beyond=12]",
+            backbone="rnn_seq2seq[hidden=64,embedding=32]",
+            protocol="adam[steps=600,batch=32,evaluate_every=100,stop_at=0.98]",
+            seconds=4.5,
+        ),
+        "standard": TaskPreset(
+            options="oov_copy[length=12,beyond=24,vocab=50]",
+            backbone="rnn_seq2seq[hidden=128,embedding=64]",
+            protocol="adam[steps=3000,batch=64,evaluate_every=300,stop_at=0.995]",
+            seconds=120.0,
+        ),
+    }
+    chance = 0.0
+    ceiling = 1.0
+
+    def __init__(self, config: OovCopyConfig, seed: int, data_dir: Path | None = None) -> None:
+        super().__init__(config, seed, data_dir)
+        self.config = config
+        self.decodes = config.decode
+        table = torch.randperm(config.vocab, generator=torch.Generator().manual_seed(7)) + FIRST
+        self.table = torch.cat((torch.arange(FIRST), table))
+        words = FIRST + config.vocab
+        self.sizes = Sizes((words,), words, config.beyond + 1)
+
+    def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
+        """Fresh sequences of the training length."""
+        while True:
+            yield self._batch(batch_size, self.config.length, generator)
+
+    def evaluation(self, split: Split) -> Sequence[Batch]:
+        """Validation at the training length; test at four lengths."""
+        config = self.config
+        generator = self.seeded(split)
+        lengths = [config.length]
+        if split == "test":
+            middle = (config.length + config.beyond) // 2
+            lengths = sorted({max(1, config.length // 2), config.length, middle, config.beyond})
+        return [self._batch(config.evaluate, length, generator) for length in lengths]
+
+    def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
+        """Exact match, accuracy on unknown words, and a curve over lengths."""
+        exact = self.config.length
+        plain = [a for a in answers if a.batch.sources[0].tokens.shape[1] == exact + 1]
+        found = scores_by_length(plain, exact, curve=False) + alignment_scores(plain, exact)
+        good = total = 0
+        for answer in plain:
+            if answer.predicted is None:
+                continue
+            unknown = (answer.batch.targets >= self.sizes.target_vocab) & answer.batch.mask
+            good += int((answer.predicted == answer.batch.targets)[unknown].sum())
+            total += int(unknown.sum())
+        if total:
+            found.append(Scored(metric=OOV_ACCURACY.name, value=good / total))
+        if len(answers) > 1:
+            found += [scored for scored in scores_by_length(answers, -1) if scored.axis]
+        return found
+
+    def baselines(self) -> Mapping[str, float]:
+        """Exact match at the training length of strings that are counted or copied."""
+        train = self._batch(COUNTED, self.config.length, self.seeded(4))
+        lengths = [batch.targets.shape[1] - 1 for batch in self.evaluation("test")]
+        test = self.evaluation("test")[lengths.index(self.config.length)]
+        return string_baselines(train, [test])
+
+    def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
+        """First examples."""
+        batch, said = answers[0].batch, answers[0].words()
+        assert batch.extended is not None
+        found = []
+        for row in range(min(count, len(said))):
+            shown = (batch.extended[row].tolist(), batch.targets[row].tolist(), said[row])
+            texts = [
+                " ".join(self.tokens(ids, source=index == 0)) for index, ids in enumerate(shown)
+            ]
+            found.append(Sample(*texts))
+        return found
+
+    def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
+        """Small letters for source words, capitals for translations, NEW for unknown words."""
+        first = "a" if source else "A"
+        names = {PAD: "·", BOS: "<s>", EOS: "</s>", UNK: "<unk>"}
+        known = self.sizes.target_vocab
+        return [
+            names.get(n)
+            or (f"new{n - known}" if n >= known else f"{chr(ord(first) + (n - FIRST) % 26)}")
+            for n in ids
+        ]
+
+    def _batch(self, rows: int, length: int, generator: torch.Generator) -> Batch:
+        vocab = self.sizes.target_vocab
+        words = torch.randint(FIRST, vocab, (rows, length), generator=generator)
+        unknown = torch.rand(rows, length, generator=generator) < self.config.unknown
+        # ids of unknown words come in an order that says nothing of their place
+        order = torch.rand(rows, length, generator=generator).argsort(1)
+        extended = torch.where(unknown, vocab + order, words)
+        ends = torch.full((rows, 1), EOS)
+        source = torch.cat((torch.where(unknown, UNK, words), ends), 1)
+        extended = torch.cat((extended, ends), 1)
+        known = self.table[source]
+        targets = torch.where(extended >= vocab, extended, known)
+        seen = torch.where(targets >= vocab, UNK, targets)
+        inputs = torch.cat((torch.full((rows, 1), BOS), seen[:, :-1]), 1)
+        return Batch(
+            sources=(Text(source, None),),
+            inputs=inputs,
+            targets=targets,
+            mask=torch.ones_like(targets, dtype=torch.bool),
+            extended=extended,
+            num_extra=length,
+            gold=torch.eye(length + 1).expand(rows, -1, -1),
+        )

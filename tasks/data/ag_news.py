@@ -1,0 +1,75 @@
+"""AG News: descriptions of news with their topic.
+
+Zhang et al., 2015, "Character-level convolutional networks for text classification",
+https://arxiv.org/abs/1509.01626, section 4. Research and non-commercial use.
+
+the data directory has 10001 texts of the training part and the whole test, both without titles. The
+hub's `fancyzhx/ag_news` has all 120000 and 7600; a text there is the title, a space and the
+description.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tasks.data.files import TextFile
+from tasks.data.hub import REPORT_IT, HubCopy
+from tasks.data.tables import Rows, Table, held_out, load_table, numbered, read_table
+
+TOPICS = ("World", "Sports", "Business", "Sci/Tech")
+EVERY = 10
+"""One of so many training rows is held out for validation; the data set has no such part."""
+
+_FILES = {"train": "dev.tsv.gz", "test": "test.tsv.gz"}
+_CODE = re.compile(r" ?#(\d{2,5});")
+
+
+def load_ag_news(data_dir: Path | None = None) -> Table:
+    """Load AG News with the fields `text` and `label`, a place in `TOPICS`.
+
+    Raises:
+        DataUnavailable: It is neither in the data directory nor fetched.
+        DataDamaged: A file is there and is not whole.
+    """
+    return load_table("ag_news", _read, data_dir, from_hub=_from_hub)
+
+
+def _read(folder: Path) -> tuple[Mapping[str, Rows], Sequence[TextFile]]:
+    files: list[TextFile] = []
+    parts: dict[str, Rows] = {}
+    for part, name in _FILES.items():
+        rows, file = read_table(folder / name, ("text", "label"))
+        known = {topic: number for number, topic in enumerate(TOPICS)}
+        rows = numbered(rows, "label", known, file.path)
+        parts[part] = rows
+        files.append(file)
+    return _parts(parts), files
+
+
+def _from_hub(copy: HubCopy) -> Mapping[str, Rows]:
+    known = {number: number for number in range(len(TOPICS))}
+    return _parts(
+        {
+            part: numbered(copy.splits[part], "label", known, copy.path(part), remedy=REPORT_IT)
+            for part in _FILES
+        }
+    )
+
+
+def _parts(found: Mapping[str, Rows]) -> Mapping[str, Rows]:
+    """Texts without codes, and a part for validation."""
+    parts: dict[str, Rows] = {
+        part: tuple({**row, "text": plain(row["text"])} for row in rows)
+        for part, rows in found.items()
+    }
+    parts["train"], parts["validation"] = held_out(parts["train"], EVERY)
+    return parts
+
+
+def plain(text: str) -> str:
+    r"""Undo what is left of HTML: codes of marks, and backslashes of line ends.
+
+    >>> plain("It #39;s here\\today")
+    "It's here today"
+    """
+    return _CODE.sub(lambda found: chr(int(found[1])), text).replace("\\", " ")

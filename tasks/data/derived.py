@@ -1,0 +1,71 @@
+"""Data that took long to make, kept in the cache under the hash of all it depends on."""
+
+import hashlib
+import io
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from tasks.data.cache import cache_folder, write_atomically
+
+Arrays = Mapping[str, npt.NDArray[np.generic]]
+
+
+def kept_arrays(
+    kind: str,
+    depends: Mapping[str, object],
+    make: Callable[[], Arrays],
+    *,
+    cache_dir: Path | None = None,
+) -> dict[str, npt.NDArray[np.generic]]:
+    """Load arrays from the cache, or make and keep them.
+
+    A stored file that cannot be read is made anew: a cache holds nothing of its own.
+
+    Args:
+        kind: Folder in the cache.
+        depends: All that decides the result: hashes of files, options, a revision of the code.
+        make: Makes the arrays.
+        cache_dir: Replaces the cache folder.
+    """
+    canonical = json.dumps(depends, sort_keys=True, separators=(",", ":"))
+    identity = hashlib.sha256(canonical.encode()).hexdigest()
+    path = cache_folder(cache_dir) / kind / f"{identity[:24]}.npz"
+    found = _load(path)
+    if found is not None:
+        return found
+    made = dict(make())
+    buffer = io.BytesIO()
+    np.savez(buffer, **made)  # type: ignore[arg-type]  # stubs take the keywords for options
+    write_atomically(path, buffer.getvalue())
+    return made
+
+
+def pack(rows: list[list[int]]) -> dict[str, npt.NDArray[np.generic]]:
+    """Rows of ids as two arrays, for `kept_arrays`.
+
+    >>> unpack(pack([[3, 4], [], [5]]))
+    [[3, 4], [], [5]]
+    """
+    flat = [number for row in rows for number in row]
+    return {
+        "ids": np.asarray(flat, dtype=np.int32),
+        "lengths": np.asarray([len(row) for row in rows], dtype=np.int32),
+    }
+
+
+def unpack(arrays: Arrays) -> list[list[int]]:
+    """The rows again."""
+    ends = np.cumsum(arrays["lengths"])
+    return [part.tolist() for part in np.split(arrays["ids"], ends)[:-1]]
+
+
+def _load(path: Path) -> dict[str, npt.NDArray[np.generic]] | None:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, KeyError, EOFError):
+        return None

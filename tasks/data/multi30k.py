@@ -1,0 +1,111 @@
+"""Multi30k: image captions in English, German, French and Czech (Elliott et al., 2016).
+
+https://aclanthology.org/W16-3210; task 1, test set 2016. The texts carry no open licence:
+sentences may be used for research and are never committed with a report.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bench.api.errors import DataUnavailable, InvalidConfig, UnknownName
+from tasks.data.corpus import Lines, Origin, ParallelCorpus, Part
+from tasks.data.files import DATA_VARIABLE, data_folder, read_parallel
+from tasks.data.hub import FETCHABLE, copy_folder, fetch_command, read_copy
+
+LANGUAGES = ("cs", "de", "en", "fr")
+_MIRROR_FILES = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
+
+
+def load_multi30k(
+    languages: Sequence[str] = ("de", "en"),
+    data_dir: Path | None = None,
+    *,
+    cache_dir: Path | None = None,
+) -> ParallelCorpus:
+    """Load Multi30k from the directory, or else from the fetched hub copy; nothing is downloaded.
+
+    Args:
+        languages: Which of `LANGUAGES`; the hub copy has German and English alone.
+        data_dir: The directory, as of `--data-dir`; None looks into `BENCH_DATA_DIR`.
+        cache_dir: Replaces the cache folder.
+
+    Raises:
+        DataUnavailable: Neither is on this machine; the message has the command that fetches it.
+        DataDamaged: A file is there and is not whole.
+    """
+    asked = _checked(languages)
+    directory = data_folder(data_dir)
+    if directory is not None and (directory / "multi30k").is_dir():
+        return _from_mirror(directory / "multi30k", asked)
+    corpus = _from_hub_copy(asked, cache_dir)
+    if corpus is not None:
+        return corpus
+    looked = f"{directory} has no folder multi30k" if directory else "no data directory is named"
+    raise DataUnavailable(
+        f"Multi30k is not on this machine ({looked}, nothing at "
+        f"{copy_folder('multi30k', cache_dir)}); run `{fetch_command('multi30k')}` or name a "
+        f"mirror with --data-dir or {DATA_VARIABLE}."
+    )
+
+
+def _checked(languages: Sequence[str]) -> tuple[str, ...]:
+    for language in languages:
+        if language not in LANGUAGES:
+            raise UnknownName.among("language of Multi30k", language, LANGUAGES)
+    if not languages or len(set(languages)) < len(languages):
+        raise InvalidConfig(
+            f"multi30k: languages must be different and at least one, got {list(languages)}"
+        )
+    return tuple(languages)
+
+
+def _from_mirror(folder: Path, languages: tuple[str, ...]) -> ParallelCorpus:
+    parts: dict[str, Part] = {}
+    hashes: dict[str, str] = {}
+    for part, stem in _MIRROR_FILES.items():
+        files = read_parallel({name: folder / f"{stem}.{name}.gz" for name in languages})
+        parts[part] = {name: file.lines for name, file in files.items()}
+        hashes |= {file.path.name: file.sha256 for file in files.values()}
+    return _corpus(languages, parts, origin="mirror", files=hashes)
+
+
+def _from_hub_copy(languages: tuple[str, ...], cache_dir: Path | None) -> ParallelCorpus | None:
+    copy = read_copy("multi30k", cache_dir)
+    if copy is None:
+        return None
+    entry = FETCHABLE["multi30k"]
+    absent = [language for language in languages if language not in entry.fields]
+    if absent:
+        raise DataUnavailable(
+            f"{entry.dataset} has no {absent[0]!r}, only {', '.join(entry.fields)}; name a "
+            f"directory with --data-dir or {DATA_VARIABLE}."
+        )
+
+    def lines(part: str, language: str) -> Lines:
+        return tuple(row[language] for row in copy.splits[part])
+
+    parts = {part: {name: lines(part, name) for name in languages} for part in _MIRROR_FILES}
+    return _corpus(languages, parts, origin="hub", files=copy.files, revision=copy.revision)
+
+
+def _corpus(
+    languages: tuple[str, ...],
+    parts: Mapping[str, Part],
+    *,
+    origin: Origin,
+    files: Mapping[str, str],
+    revision: str = "",
+) -> ParallelCorpus:
+    entry = FETCHABLE["multi30k"]
+    return ParallelCorpus(
+        name="multi30k",
+        languages=languages,
+        train=parts["train"],
+        validation=parts["validation"],
+        test=parts["test"],
+        license=entry.license,
+        license_open=entry.license_open,
+        origin=origin,
+        files=files,
+        revision=revision,
+    )

@@ -1,0 +1,65 @@
+"""Baselines of generated strings: what counting says without a network."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from bench.api.task import Batch
+from tasks.copying.code_pairs import baseline_scores
+from tasks.data.word_pairs import Pair
+from tasks.metrics.text_scores import exact_match
+
+COUNTED = 512
+"""Training strings that are counted."""
+
+
+def most_frequent_answer(train: Batch, test: Batch) -> float:
+    """Token accuracy of the answer that is most frequent in training."""
+    most, _ = Counter(train.targets[train.mask].tolist()).most_common(1)[0]
+    return float((test.targets[test.mask] == most).double().mean())
+
+
+def string_baselines(train: Batch, test: Sequence[Batch]) -> dict[str, float]:
+    """Exact match of what is counted in training, and of the source itself.
+
+    A known word of the source is put into that one which most often stood at its place in training.
+    All unknown words are one word to who counts, and unknown words of another string are no answer.
+    """
+    seen = _written(id_pairs(train))
+    asked = [pair for batch in test for pair in _written(id_pairs(batch))]
+    copied = [pair.source for batch in test for pair in _written(id_pairs(batch, own=True))]
+    found = baseline_scores(seen, asked, copied, exact_match)
+    table = _table(seen)
+    said = [[table.get(word, word) for word in pair.source] for pair in asked]
+    return {**found, "word for word": exact_match(said, [pair.target for pair in asked])}
+
+
+def id_pairs(batch: Batch, *, own: bool = False) -> list[tuple[list[int], list[int]]]:
+    """Ids of sources and targets, with the EOS of each.
+
+    Args:
+        batch: Strings.
+        own: Whether an unknown word of the source has the id of its own example.
+    """
+    text = batch.sources[0]
+    real = text.tokens > 0 if text.mask is None else text.mask
+    words = batch.extended if own and batch.extended is not None else text.tokens
+    return [
+        (source[here].tolist(), target[there].tolist())
+        for source, here, target, there in zip(words, real, batch.targets, batch.mask, strict=True)
+    ]
+
+
+def _written(pairs: Sequence[tuple[list[int], list[int]]]) -> list[Pair]:
+    """Ids as words, without the EOS."""
+    return [Pair(*(tuple(map(str, ids[:-1])) for ids in pair)) for pair in pairs]
+
+
+def _table(seen: Sequence[Pair]) -> dict[str, str]:
+    """What stood most often at the place of each word, the first in the alphabet of several."""
+    counted: dict[str, Counter[str]] = defaultdict(Counter)
+    for pair in seen:
+        for word, said in zip(pair.source, pair.target, strict=False):
+            counted[word][said] += 1
+    return {
+        word: min(found, key=lambda said: (-found[said], said)) for word, found in counted.items()
+    }

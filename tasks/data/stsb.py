@@ -1,0 +1,58 @@
+"""The benchmark of semantic textual similarity, from the hub's `sentence-transformers/stsb`.
+
+Cer et al., 2017, "SemEval-2017 task 1: semantic textual similarity multilingual and crosslingual
+focused evaluation", https://aclanthology.org/S17-2001. That copy divides scores by five; here they
+are from 0 to 5 again. a data directory has `train.jsonl`, `validation.jsonl` and `test.jsonl` with
+the same fields.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bench.api.errors import DataDamaged
+from tasks.data.files import TextFile
+from tasks.data.tables import Rows, Table, load_table, read_json_lines
+
+FIELDS = ("sentence1", "sentence2", "score")
+PARTS = ("train", "validation", "test")
+MOST = 5.0
+
+
+def load_stsb(data_dir: Path | None = None, *, cache_dir: Path | None = None) -> Table:
+    """Load the parts, less training pairs that another part has too.
+
+    Raises:
+        DataUnavailable: It is not on this machine; the message says how to get it.
+        DataDamaged: A file is not what it should be.
+    """
+    table = load_table("stsb", _read, data_dir, cache_dir=cache_dir)
+    parts = {
+        part: tuple(_graded(row, f"{part} of {table.origin}", at) for at, row in enumerate(rows, 1))
+        for part, rows in table.parts.items()
+    }
+    held_out = {_key(row) for part in PARTS[1:] for row in parts[part]}
+    parts["train"] = tuple(row for row in parts["train"] if _key(row) not in held_out)
+    return replace(table, parts=parts)
+
+
+def _read(folder: Path) -> tuple[Mapping[str, Rows], Sequence[TextFile]]:
+    found = {part: read_json_lines(folder / f"{part}.jsonl", FIELDS) for part in PARTS}
+    return {part: rows for part, (rows, _) in found.items()}, [file for _, file in found.values()]
+
+
+def _graded(row: Mapping[str, Any], place: str, number: int) -> dict[str, Any]:
+    score = row["score"]
+    texts = (row["sentence1"], row["sentence2"])
+    good = isinstance(score, int | float) and 0 <= score <= 1
+    if not good or not all(isinstance(text, str) and text.strip() for text in texts):
+        raise DataDamaged(
+            f"stsb: row {number} of {place} is not two sentences and a score from 0 to 1; "
+            f"copy the file again from its source."
+        )
+    return {**row, "score": MOST * score}
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row["sentence1"], row["sentence2"]

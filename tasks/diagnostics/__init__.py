@@ -1,0 +1,1 @@
+"""Generated tasks that each ask for one ability."""

@@ -1,0 +1,124 @@
+"""What generated diagnostics share: levels of length or difficulty, inside and beyond training.
+
+Training draws a level for each batch; validation and the plain scores are of the hardest level of
+training, and the test has easier ones and harder ones too, as a curve.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import torch
+
+from bench.api.config import Config
+from bench.api.task import Answer, Batch, Entry, Sample, Scored, Split, Task
+from tasks.data.string_baselines import COUNTED, most_frequent_answer
+from tasks.metrics.scores import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
+
+PAD, BOS, EOS = 0, 1, 2
+FIRST = 4
+"""Ids below it are special (3 is UNK)."""
+ROSTER = tuple(
+    Entry(variant=name)
+    for name in ("additive", "general", "linear_attention", "shaw_rpr", "last_state")
+)
+"""What every task of a decoder alone compares, so that ranks of one can be held against another's.
+
+With `last_state` every token reads itself alone: a decoder without attention.
+"""
+COPYING = (Entry(variant="pointer_sentinel"), Entry(variant="neural_cache"))
+"""Outputs that point at what was read, for tasks whose answers stand there."""
+BESIDE_A_SOURCE = tuple(
+    Entry(variant=name)
+    for name in (
+        "additive",
+        "general",
+        "linear_attention",
+        "location_aware",
+        "none_state",
+        "pointer_net",
+    )
+)
+"""What tasks of a recurrent encoder-decoder compare.
+
+Their answers are words of the source, which is all that a pointer network can say.
+"""
+
+
+class Diagnostic(Task):
+    """Base: a subclass draws a batch of one level."""
+
+    family = "diagnostics"
+    metrics = (TOKEN_ACCURACY, SEQUENCE_ACCURACY)
+    axis: ClassVar[Literal["length", "difficulty"]] = "length"
+    ranks_tokens = True
+    ceiling = 1.0
+    evaluate: int
+    """Examples of validation, and of each level of the test."""
+
+    def __init__(self, config: Config, seed: int, data_dir: Path | None = None) -> None:
+        super().__init__(config, seed, data_dir)
+
+    def start(self, trained: Sequence[int], tested: Sequence[int], evaluate: int) -> None:
+        """Note the levels of training and those that the test has beside the hardest of them."""
+        self.trained = tuple(sorted(trained))
+        self.inside = self.trained[-1]
+        self.tested = tuple(sorted({self.inside, *tested}))
+        self.evaluate = evaluate
+
+    @abstractmethod
+    def draw(self, rows: int, level: int, generator: torch.Generator) -> Batch:
+        """Some examples of one level."""
+
+    def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
+        """Fresh examples; every batch has one level."""
+        while True:
+            place = int(torch.randint(0, len(self.trained), (), generator=generator))
+            yield self.draw(batch_size, self.trained[place], generator)
+
+    def evaluation(self, split: Split) -> Sequence[Batch]:
+        """Validation at the hardest level of training; test at all levels."""
+        generator = self.seeded(split)
+        return [self.draw(self.evaluate, level, generator) for level in self._levels(split)]
+
+    def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
+        """Accuracy at the hardest level of training, and a curve over levels."""
+        found = []
+        for level, answer in zip(self._levels(split), answers, strict=True):
+            scores = scores_by_length([answer], 2**40, curve=False)
+            if level == self.inside:
+                found += scores
+            if split == "test":
+                found += [
+                    Scored(metric=s.metric, value=s.value, axis=self.axis, x=float(level))
+                    for s in scores
+                ]
+        return found
+
+    def baselines(self) -> Mapping[str, float]:
+        """The answer that is most frequent in training."""
+        train = self.draw(COUNTED, self.inside, torch.Generator().manual_seed(self.seed))
+        test = self.evaluation("test")[self.tested.index(self.inside)]
+        return {"most frequent answer": most_frequent_answer(train, test)}
+
+    def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
+        """First examples: what was read, the right answers, those given."""
+        batch, predicted = answers[0].batch, answers[0].predicted
+        if predicted is None:
+            return []
+        read = batch.sources[0].tokens if batch.sources else batch.inputs
+        found = []
+        for row in range(min(count, len(predicted))):
+            mask = batch.mask[row]
+            shown = (read[row], batch.targets[row][mask], predicted[row][mask])
+            found.append(Sample(*(" ".join(self.tokens(x.tolist(), source=True)) for x in shown)))
+        return found
+
+    def showcase(self) -> Batch:
+        """The first examples of the test at the hardest level of training."""
+        rows = torch.arange(min(2, self.evaluate))
+        return self.evaluation("test")[self.tested.index(self.inside)].select(rows)
+
+    def _levels(self, split: Split) -> tuple[int, ...]:
+        return self.tested if split == "test" else (self.inside,)

@@ -1,0 +1,1 @@
+"""Classifying and describing pictures."""

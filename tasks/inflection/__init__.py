@@ -1,0 +1,1 @@
+"""Inflection tasks."""

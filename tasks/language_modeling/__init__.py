@@ -1,0 +1,1 @@
+"""Predicting the next word or character."""

@@ -1,0 +1,302 @@
+"""What language modelling tasks share: windows of a text, likelihoods, counts of n-grams.
+
+A text is cut into windows that follow each other without a gap; each begins with nothing before
+it but its first token, which is read and not predicted. Windows of the validation and of the test
+are the first ones of their part, so that every mechanism answers the same tokens.
+
+A rare repeat is a token that is not among the most frequent ones of the training part and has
+occurred before in its window: what attention to the past can copy and a short memory cannot.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from bench.api.config import Config, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.task import (
+    Answer,
+    Batch,
+    Entry,
+    Metric,
+    Sample,
+    Scored,
+    Sizes,
+    Split,
+    Task,
+)
+from tasks.diagnostics.diagnostic import COPYING, ROSTER
+
+BITS = Metric(
+    name="bits_per_character",
+    title="Bits per character",
+    unit="bits per character",
+    better="lower",
+)
+RARE_BITS = Metric(
+    name="rare_repeat_bits_per_character",
+    title="Bits per character of rare words that repeat",
+    unit="bits per character",
+    better="lower",
+)
+PERPLEXITY = Metric(
+    name="perplexity", title="Perplexity", unit="perplexity of a token", better="lower"
+)
+RARE_PERPLEXITY = Metric(
+    name="rare_repeat_perplexity",
+    title="Perplexity of rare tokens that repeat",
+    unit="perplexity of a token",
+    better="lower",
+)
+AN_LSTM = "rnn_decoder"
+COMPARISON = (
+    *ROSTER,
+    *COPYING,
+    Entry(variant="scaled_dot", backbone=AN_LSTM),
+    Entry(variant="uniform", backbone=AN_LSTM),
+    Entry(variant="last_state", backbone=AN_LSTM),
+    *(replace(copying, backbone=AN_LSTM) for copying in COPYING),
+)
+"""The roster, outputs that copy, and an LSTM: with attention to its past, with the mean of it,
+without, and copying."""
+Ids = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageConfig(Config):
+    """Options of every language modelling task."""
+
+    window: Annotated[int, IntRange(16, 512, log=True)] = 128
+    """Tokens that are read at once; nothing is remembered from one window to the next."""
+    validate: int = 64
+    """Windows of validation, the first ones of its part."""
+    test: int = 128
+    """Windows of the test, the first ones of its part."""
+    common: int = 100
+    """Most frequent words of the training part, which are never rare."""
+
+    def __post_init__(self) -> None:
+        """Check the sizes."""
+        if self.window < 2 or min(self.validate, self.test) < 1 or self.common < 0:
+            raise InvalidConfig(
+                "window must be at least 2, validate and test at least 1 and common at least 0, "
+                f"got {self.window}, {self.validate}, {self.test}, {self.common}."
+            )
+
+
+class LanguageModelling(Task):
+    """Base: a subclass fills `parts` and says what a rare repeat is."""
+
+    family = "language modelling"
+    comparison = COMPARISON
+    ranks_tokens = True
+    writes: ClassVar[tuple[str, ...]]
+    """Texts of our own, for the report."""
+    unit: ClassVar[str]
+    """What joins the tokens of a text: nothing for characters."""
+    parts: Mapping[Split, Ids]
+    config: LanguageConfig
+
+    def start(self, parts: Mapping[Split, Ids], vocab: int) -> None:
+        """Check the parts and note the sizes; a subclass calls this at the end of its making.
+
+        Raises:
+            InvalidConfig: A part is shorter than one window.
+        """
+        window = self.config.window
+        for split, ids in parts.items():
+            if len(ids) <= window:
+                raise InvalidConfig(
+                    f"the {split} part has {len(ids)} tokens, no more than a window of {window}; "
+                    f"give a smaller window."
+                )
+        self.parts = parts
+        self.sizes = Sizes((), vocab, window)
+        self._evaluation: dict[Split, list[Batch]] = {}
+
+    def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
+        """Endless batches of windows that begin anywhere."""
+        ids, window = torch.from_numpy(self.parts["train"]), self.config.window
+        span = torch.arange(window + 1)
+        while True:
+            starts = torch.randint(0, len(ids) - window, (batch_size, 1), generator=generator)
+            yield _batch(ids[starts + span])
+
+    def evaluation(self, split: Split) -> Sequence[Batch]:
+        """Windows one behind the other from the beginning of the part."""
+        if split not in self._evaluation:
+            rows = torch.from_numpy(self.windows(split))
+            self._evaluation[split] = [_batch(part) for part in rows.split(32)]
+        return self._evaluation[split]
+
+    def windows(self, split: Split) -> npt.NDArray[np.int64]:
+        """What is read and predicted of a split, N windows of one token more than is scored."""
+        ids, window = self.parts[split], self.config.window
+        most = self.config.test if split == "test" else self.config.validate
+        count = min(most, (len(ids) - 1) // window)
+        starts = np.arange(count)[:, None] * window
+        found: npt.NDArray[np.int64] = ids[starts + np.arange(window + 1)]
+        return found
+
+    def rare_repeats(self, row: Sequence[int]) -> list[bool]:
+        """Which tokens of a window are rare and have occurred in it before."""
+        raise NotImplementedError
+
+    def value(self, nats: float) -> float:
+        """The first metric for a mean likelihood (nats per token)."""
+        if self.metrics[0] is PERPLEXITY:
+            return math.exp(min(nats, 700.0))
+        return nats / math.log(2)
+
+    def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
+        """The likelihood of all tokens, and that of rare repeats, where there are any."""
+        every, rare = [], []
+        for answer in answers:
+            assert answer.nll is not None, "tokens have likelihoods"
+            every.append(answer.nll[answer.batch.mask])
+            rare.append(answer.nll[self._rare(answer.batch)])
+        found = []
+        for metric, losses in zip(self.metrics, (torch.cat(every), torch.cat(rare)), strict=True):
+            if len(losses):
+                value = self.value(float(losses.double().mean()))
+                found.append(Scored(metric=metric.name, value=value))
+        return found
+
+    def baselines(self) -> Mapping[str, float]:
+        """Unigrams, and bigrams and trigrams interpolated, counted in the training part."""
+        orders = {"unigram": 1, "bigram, interpolated": 2, "trigram, interpolated": 3}
+        model = Ngrams(self.parts["train"], self.sizes.target_vocab)
+        validation, test = self.windows("validation"), self.windows("test")
+        return {name: self.value(model.nats(n, validation, test)) for name, n in orders.items()}
+
+    def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
+        """First windows: what was read, what came next, what was thought most likely next."""
+        batch, predicted = answers[0].batch, answers[0].predicted
+        assert predicted is not None, "teacher-forced predictions are needed"
+        shown = (batch.inputs, batch.targets, predicted)
+        return [
+            Sample(*(self.unit.join(self.tokens(ids[row].tolist(), source=False)) for ids in shown))
+            for row in range(min(count, len(predicted)))
+        ]
+
+    def showcase(self) -> Batch:
+        """Lines of our own that repeat rare words."""
+        rows = [self.encode(text)[: self.config.window + 1] for text in self.writes]
+        width = max(len(row) for row in rows)
+        padded = torch.tensor([row + [0] * (width - len(row)) for row in rows])
+        batch = _batch(padded)
+        mask = torch.tensor([[place + 1 < len(row) for place in range(width - 1)] for row in rows])
+        return Batch(
+            sources=(),
+            inputs=batch.inputs,
+            targets=batch.targets,
+            mask=mask,
+            names=self.writes,
+            references=self.writes,
+        )
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text."""
+        raise NotImplementedError
+
+    def _rare(self, batch: Batch) -> Bool[Tensor, "B T"]:
+        whole = torch.cat((batch.inputs[:, :1], batch.targets), 1).tolist()
+        rows = [self.rare_repeats(row)[1:] for row in whole]
+        return torch.tensor(rows) & batch.mask
+
+
+def _batch(rows: Int[Tensor, "B M"]) -> Batch:
+    inputs, targets = rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
+    mask = torch.ones_like(targets, dtype=torch.bool)
+    return Batch(sources=(), inputs=inputs, targets=targets, mask=mask)
+
+
+class Ngrams:
+    """Counts of one, two and three tokens, mixed with weights that the validation decides.
+
+    p_1 is add-one smoothed; p_n(w | h) is the share of w after the n - 1 tokens of h, and that of
+    a shorter history where h is unseen or lies before the window (Jelinek & Mercer, 1980,
+    "Interpolated estimation of Markov source parameters from sparse data").
+    """
+
+    def __init__(self, ids: Ids, vocab: int) -> None:
+        self.vocab = vocab
+        self.single = np.bincount(ids, minlength=vocab)
+        self.tables = [
+            np.unique(
+                self._keys([ids[place : len(ids) - n + 1 + place] for place in range(n)]),
+                return_counts=True,
+            )
+            for n in (1, 2, 3)
+        ]
+
+    def nats(self, order: int, validation: Ids, test: Ids, rounds: int = 8) -> float:
+        """Mean negative log likelihood of the test windows' tokens (nats)."""
+        chances = self._chances(order, validation)
+        shares = np.full(order, 1 / order)
+        for _ in range(rounds):  # expectation and maximization of the mixture's weights
+            part = chances * shares
+            shares = (part / part.sum(-1, keepdims=True)).mean(0)
+        return float(-np.log(self._chances(order, test) @ shares).mean())
+
+    def _chances(self, order: int, windows: Ids) -> npt.NDArray[np.float64]:
+        """p_1 ... p_order of every token but the first ones."""
+        words = windows[:, 1:]
+        found = [(self.single[words] + 1) / (self.single.sum() + self.vocab)]
+        for n in range(2, order + 1):
+            shorter = found[-1]
+            # the history of tokens near the start of a window is shorter
+            columns = [windows[:, place : windows.shape[1] - n + 1 + place] for place in range(n)]
+            times = self._count(n, columns)
+            history = self._count(n - 1, columns[:-1])
+            known = np.where(history > 0, times / np.maximum(history, 1), shorter[:, n - 2 :])
+            found.append(np.concatenate((shorter[:, : n - 2], known), 1))
+        return np.stack(found, -1).reshape(-1, order)
+
+    def _count(self, n: int, columns: Sequence[Ids]) -> Ids:
+        keys, counts = self.tables[n - 1]
+        asked = self._keys(columns)
+        place = np.searchsorted(keys, asked).clip(max=len(keys) - 1)
+        return np.where(keys[place] == asked, counts[place], 0)
+
+    def _keys(self, columns: Sequence[Ids]) -> Ids:
+        """One number for some tokens in a row."""
+        total = np.zeros_like(columns[0])
+        for column in columns:
+            total = total * self.vocab + column
+        return total
+
+
+class Characters:
+    """Characters of the training part to ids and back; others are unknown.
+
+    >>> known = Characters("hello")
+    >>> known.encode("hole!").tolist(), known.decode([7, 4])
+    ([5, 7, 6, 4, 3], ['o', 'e'])
+    """
+
+    def __init__(self, text: str) -> None:
+        self.names = ["<pad>", "<s>", "</s>", "�", *sorted(set(text))]
+        points = [ord(character) for character in self.names[4:]]
+        self._table = np.full(max(points) + 2, 3, dtype=np.int64)
+        self._table[points] = np.arange(4, len(self.names))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def encode(self, text: str) -> Ids:
+        """Turn characters into ids, unknown ones into UNK."""
+        points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+        found: Ids = self._table[points.clip(max=len(self._table) - 1)]
+        return found
+
+    def decode(self, ids: Sequence[int]) -> list[str]:
+        """Turn ids into characters."""
+        return [self.names[number] for number in ids]

@@ -1,0 +1,1 @@
+"""Scores that several tasks share."""

@@ -1,0 +1,1 @@
+"""Probes: what a trained model's attention does, in numbers; one file each."""

@@ -1,0 +1,18 @@
+"""Metrics of probes: diagnostics, which rank nothing."""
+
+from typing import Literal
+
+from bench.api.task import Metric
+
+
+def diagnostic(
+    name: str,
+    title: str,
+    of: str,
+    better: Literal["higher", "lower", "none"] = "none",
+    *,
+    unit: str = "",
+) -> Metric:
+    """A metric whose unit is `fraction of <of>` unless one is given."""
+    said = unit or f"fraction of {of}"
+    return Metric(name=name, title=title, unit=said, better=better, group="diagnostic")

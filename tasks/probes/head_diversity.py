@@ -1,0 +1,60 @@
+"""Head diversity: how different the heads of one slot look.
+
+Li et al., 2018, "Multi-head attention with disagreement regularization",
+https://arxiv.org/abs/1810.10183, section 3.1 (disagreement on attended positions).
+
+Deviations: Jensen-Shannon divergence beside the paper's product of weights.
+"""
+
+from itertools import combinations
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from bench.api.config import NoOptions
+from bench.api.errors import Refused
+from bench.api.probe import Probe, Subject
+from bench.api.registry import Citation, register
+from bench.api.task import Metric, Scored
+from tasks.probes._metrics import diagnostic
+from tasks.probes._weights import js_divergence, looks
+
+
+@register(
+    "probe",
+    "head_diversity",
+    citation=Citation(
+        text="Li et al., 2018", url="https://arxiv.org/abs/1810.10183", where="section 3.1"
+    ),
+)
+class HeadDiversity(Probe):
+    """Mean JS(a_h, a_g) and mean sum_s a_h a_g over pairs of heads and scored targets."""
+
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        diagnostic("head_js_nats", "Divergence of two heads", "", unit="nats"),
+        diagnostic("head_overlap_share", "Overlap of two heads", "weight"),
+        diagnostic("head_same_key_share", "Two heads have one largest key", "targets"),
+    )
+
+    def __init__(self, config: NoOptions) -> None:
+        super().__init__(config)
+
+    def measure(self, subject: Subject) -> list[Scored]:
+        """Compare every pair of heads."""
+        found: dict[str, list[Tensor]] = {metric.name: [] for metric in self.metrics}
+        for seen in looks(subject):
+            weights = seen.trace.attended[0].weights
+            assert weights is not None, "looks refuses networks without weights"
+            if weights.shape[1] < 2:
+                raise Refused("there is one head only; give --variants NAME[head=multi].")
+            heads = weights.transpose(1, 2)[seen.batch.mask].unbind(1)
+            for one, two in combinations(heads, 2):
+                same = one.argmax(-1) == two.argmax(-1)
+                found["head_js_nats"].append(js_divergence(one, two))
+                found["head_overlap_share"].append((one * two).sum(-1))
+                found["head_same_key_share"].append(same.to(one.dtype))
+        return [
+            Scored(metric=name, value=float(torch.cat(parts).mean()))
+            for name, parts in found.items()
+        ]

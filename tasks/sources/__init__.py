@@ -1,1 +1,0 @@
-"""Where examples come from: a local mirror, a fetched hub copy, and what batches need."""

@@ -1,0 +1,1 @@
+"""Comparing two texts: entailment and similarity."""

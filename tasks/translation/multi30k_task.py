@@ -1,0 +1,389 @@
+"""What the translations of image captions share: subwords, batches, scores of text, baselines.
+
+Elliott et al., 2016, "Multi30K: multilingual English-German image descriptions",
+https://aclanthology.org/W16-3210. BLEU and chrF come from sacreBLEU with their signatures; words
+said twice and words left out are what Tu et al., 2016, "Modeling coverage for neural machine
+translation", https://arxiv.org/abs/1601.04811, call over- and under-translation, counted in the
+texts so that every mechanism is judged alike.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol
+
+import torch
+
+from bench.api.config import Config, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.task import Answer, Batch, Metric, Sample, Scored, Sizes, Split, Task, Text
+from tasks.data.bucketing import bucketed_batches, pad_rows
+from tasks.data.corpus import Part
+from tasks.data.multi30k import load_multi30k
+from tasks.data.subwords import BOS, EOS, SubwordConfig, Subwords, corpus_subwords
+from tasks.data.words import tokenize
+from tasks.metrics.scores import ALIGNMENT_ENTROPY, alignment_scores, delay_scores
+from tasks.metrics.text_scores import BLEU, dropped, nearest, repeated
+
+Language = Literal["de", "en", "fr", "cs"]
+
+CHRF = Metric(name="chrf", title="chrF", unit="sacreBLEU points", better="higher")
+NLL = Metric(
+    name="nll_nats_per_token",
+    title="Negative log likelihood",
+    unit="nats per token",
+    better="lower",
+)
+REPEATED = Metric(
+    name="repeated_proportion",
+    title="Word pairs said again",
+    unit="fraction of word pairs said",
+    better="lower",
+    group="diagnostic",
+)
+MISSING = Metric(
+    name="missing_proportion",
+    title="Reference words left out",
+    unit="fraction of reference words",
+    better="lower",
+    group="diagnostic",
+)
+LENGTH = Metric(
+    name="length_proportion",
+    title="Words said",
+    unit="fraction of reference words",
+    better="none",
+    group="diagnostic",
+)
+TEXT_METRICS = (BLEU, CHRF, NLL, REPEATED, MISSING, LENGTH, ALIGNMENT_ENTROPY)
+
+QUICK = "hidden=128,embedding=128,projection=bfloat16,encoder=embed[positions=learned]"
+"""Options of the recurrent backbone in quick sizes."""
+
+SCALED = "normalizer=softmax[temperature=11.3]"
+"""Energies divided by the root of the width, as by `scaled_dot`.
+
+Embeddings begin with a variance of 1 in every unit. The bilinear score of such keys is so large at
+the first step that the softmax gives one word most of the weight, and it never lets go: with a
+temperature of 1 attention ends at an entropy of 0.02 nats, below what no attention reaches.
+"""
+
+LENGTHS = (1, 9, 12, 16)
+"""Shortest source of each part of the length curve (words at spaces)."""
+
+SHOWN: Mapping[str, tuple[str, ...]] = {
+    "de": (
+        "Ein Mädchen füttert zwei Hunde im Garten.",
+        "Drei Männer in roten Jacken stehen vor einem Haus.",
+        "Eine Frau liest ihrer Katze auf einer Bank ein Buch vor.",
+    ),
+    "en": (
+        "A girl is feeding two dogs in the garden.",
+        "Three men in red jackets are standing in front of a house.",
+        "A woman is reading a book to her cat on a bench.",
+    ),
+    "fr": (
+        "Une fille nourrit deux chiens dans le jardin.",
+        "Trois hommes en vestes rouges se tiennent devant une maison.",
+        "Une femme lit un livre à son chat sur un banc.",
+    ),
+    "cs": (
+        "Dívka krmí na zahradě dva psy.",
+        "Tři muži v červených bundách stojí před domem.",
+        "Žena čte na lavičce své kočce knihu.",
+    ),
+}
+"""Captions of our own, in the way of the data, with our own translations."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneWayConfig(Config):
+    """Options of tasks from one language into another."""
+
+    source: Language = "de"
+    """Language to translate from."""
+    target: Language = "en"
+    """Language to translate into."""
+    vocab: Annotated[int, IntRange(500, 16000, log=True)] = 3000
+    """Subwords of each language."""
+    lowercase: bool = True
+    """Lower-case everything, references too."""
+    validate: int = 250
+    """Sentences decoded at each validation."""
+    test: int = 1000
+    """Sentences of the test (all 1000 of test_2016_flickr)."""
+    train: int = 0
+    """Training pairs to use; 0 for all 29000."""
+
+    def __post_init__(self) -> None:
+        """Check that there is something to translate."""
+        if self.source == self.target:
+            raise InvalidConfig(f"translation: source and target are both {self.source!r}.")
+
+
+class CaptionOptions(Protocol):
+    """Options that every task over captions has."""
+
+    @property
+    def vocab(self) -> int:
+        """Subwords of each language."""
+
+    @property
+    def lowercase(self) -> bool:
+        """Lower-case everything, references too."""
+
+    @property
+    def validate(self) -> int:
+        """Sentences decoded at each validation."""
+
+    @property
+    def test(self) -> int:
+        """Sentences of the test."""
+
+    @property
+    def train(self) -> int:
+        """Training rows to use; 0 for all."""
+
+
+class Captions(Task):
+    """Captions in one or more languages, translated into one; greedy decoding, corpus BLEU."""
+
+    metrics = TEXT_METRICS
+    decodes = True
+    needs_predictions = False
+    needs_download = True
+    data_sets = ("multi30k",)
+    data_license = "no open license; research use (Multi30k)"
+    chance = 0.0
+
+    def __init__(
+        self,
+        config: Any,
+        seed: int,
+        data_dir: Path | None = None,
+        *,
+        sources: Sequence[str],
+        target: str,
+    ) -> None:
+        super().__init__(config, seed, data_dir)
+        self.asked: CaptionOptions = config
+        self.languages, self.target = tuple(sources), target
+        self.corpus = load_multi30k((*sources, target), data_dir)
+        subwords = SubwordConfig(size=config.vocab, lowercase=config.lowercase)
+        self.vocabularies = tuple(
+            corpus_subwords(self.corpus, (language,), subwords) for language in (*sources, target)
+        )
+        self.source_words, self.target_words = self.vocabularies[0], self.vocabularies[-1]
+        self.pairs = self._encode(self.corpus.train, config.train)
+        """Ids of every training row: its sources, and behind them its target."""
+        longest = max(len(row[-1]) for row in self.pairs)
+        *read, said = (words.size for words in self.vocabularies)
+        self.sizes = Sizes(tuple(read), said, min(80, longest + 10))
+        self.notes["data"] = self.corpus.note
+        asked = {"train": config.train, "validation": config.validate, "test": config.test}
+        for part, rows in asked.items():
+            self.note_fewer(part, rows, len(getattr(self.corpus, part)[target]))
+        self._evaluation: dict[str, list[Batch]] = {}
+
+    def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
+        """Epochs of length-bucketed batches."""
+        lengths = [(len(row[-1]), *map(len, row[:-1])) for row in self.pairs]
+        while True:
+            for chosen in bucketed_batches(lengths, batch_size, generator):
+                yield text_batch([self.pairs[index] for index in chosen])
+
+    def evaluation(self, split: Split) -> Sequence[Batch]:
+        """Sentences of about equal length together; the order of the answers is kept with them."""
+        if split not in self._evaluation:
+            count = self.asked.test if split == "test" else self.asked.validate
+            self._evaluation[split] = self._fixed(self._part(split), count)
+        return self._evaluation[split]
+
+    def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
+        """Scores of the greedy output, the likelihood of the reference, and a curve of lengths."""
+        said = [self._text(row) for answer in answers for row in answer.generated or ()]
+        references = [text for answer in answers for text in answer.batch.references]
+        sources = [text for answer in answers for text in answer.batch.names]
+        lower = self.asked.lowercase
+        found, signatures = text_scores(said, references, lowercase=lower)
+        self.notes |= signatures
+        if split == "test":
+            found += bleu_by_length(said, references, sources, lowercase=lower)
+        found += likelihood(answers)
+        found += alignment_scores(answers, self.sizes.max_length)
+        return found + delay_scores(answers, self.sizes.max_length)
+
+    def baselines(self) -> Mapping[str, float]:
+        """BLEU of the source itself and of the training caption whose source is nearest."""
+        batches = self.evaluation("test")
+        references = [text for batch in batches for text in batch.references]
+        sources = [text for batch in batches for text in batch.names]
+        count = self.asked.train or None
+        remembered = self.corpus.train[self.languages[0]][:count]
+        translated = self.corpus.train[self.target][:count]
+        places = nearest(_spelled(remembered), _spelled(sources))
+        said = {
+            "copy the source": sources,
+            "nearest training caption": [translated[place] for place in places],
+        }
+        lower = self.asked.lowercase
+        return {
+            name: corpus_bleu(texts, references, lowercase=lower) for name, texts in said.items()
+        }
+
+    def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
+        """Every n-th sentence, from short ones to long ones."""
+        rows = [
+            Sample(name, reference, self._text(said))
+            for answer in answers
+            for name, reference, said in zip(
+                answer.batch.names, answer.batch.references, answer.generated or (), strict=True
+            )
+        ]
+        return rows[:: max(1, len(rows) // count)][:count]
+
+    def showcase(self) -> Batch:
+        """Three captions of our own."""
+        return self._fixed(SHOWN, len(SHOWN[self.target]))[0]
+
+    def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
+        """Subwords; the end of a sentence as such."""
+        words = self.source_words if source else self.target_words
+        return ["</s>" if number == EOS else words.decode([number]) or "▁" for number in ids]
+
+    def _text(self, ids: Sequence[int]) -> str:
+        return self.target_words.decode(list(ids))
+
+    def _part(self, split: Split) -> Part:
+        if split == "train":
+            return self.corpus.train
+        return self.corpus.validation if split == "validation" else self.corpus.test
+
+    def _encode(self, part: Part, count: int) -> list[tuple[list[int], ...]]:
+        """Ids of the first rows of a part, 0 for all: sources, then the target."""
+        languages = (*self.languages, self.target)
+        columns = [
+            _encoded(words, part[language][: count or None])
+            for words, language in zip(self.vocabularies, languages, strict=True)
+        ]
+        return list(zip(*columns, strict=True))
+
+    def _fixed(self, part: Part, count: int) -> list[Batch]:
+        rows = self._encode(part, count)
+        names, references = part[self.languages[0]], part[self.target]
+        order = sorted(range(len(rows)), key=lambda index: len(rows[index][0]))
+        return [
+            text_batch(
+                [rows[index] for index in order[at : at + 128]],
+                tuple(references[index] for index in order[at : at + 128]),
+                tuple(names[index] for index in order[at : at + 128]),
+            )
+            for at in range(0, len(order), 128)
+        ]
+
+
+def text_batch(
+    rows: Sequence[tuple[list[int], ...]],
+    references: tuple[str, ...] = (),
+    names: tuple[str, ...] = (),
+) -> Batch:
+    """Pad rows of sources and a target; decoder inputs are the targets, one place later."""
+    *sources, said = zip(*rows, strict=True)
+    targets, mask = pad_rows(said)
+    inputs = torch.cat((torch.full((len(rows), 1), BOS), targets[:, :-1]), 1)
+    return Batch(
+        sources=tuple(_padded(source) for source in sources),
+        inputs=inputs,
+        targets=targets,
+        mask=mask,
+        references=references,
+        names=names,
+    )
+
+
+def text_scores(
+    said: Sequence[str], references: Sequence[str], *, lowercase: bool
+) -> tuple[list[Scored], dict[str, str]]:
+    """BLEU, chrF, what was said again or left out, and the signatures of sacreBLEU.
+
+    Raises:
+        ValueError: There is not one translation a reference.
+    """
+    from sacrebleu.metrics import bleu, chrf  # noqa: PLC0415
+
+    if len(said) != len(references):
+        raise ValueError(f"{len(said)} translations for {len(references)} references")
+    scorers = {BLEU.name: bleu.BLEU(lowercase=lowercase), CHRF.name: chrf.CHRF(lowercase=lowercase)}
+    found, signatures = [], {}
+    for name, scorer in scorers.items():
+        value = scorer.corpus_score(said, [references]).score
+        found.append(Scored(metric=name, value=value))
+        signatures[name] = str(scorer.get_signature())
+    return found + repeats_and_omissions(said, references), signatures
+
+
+def corpus_bleu(said: Sequence[str], references: Sequence[str], *, lowercase: bool) -> float:
+    """BLEU of a corpus (sacreBLEU points)."""
+    from sacrebleu.metrics import bleu  # noqa: PLC0415
+
+    return float(bleu.BLEU(lowercase=lowercase).corpus_score(said, [references]).score)
+
+
+def bleu_by_length(
+    said: Sequence[str], references: Sequence[str], sources: Sequence[str], *, lowercase: bool
+) -> list[Scored]:
+    """BLEU of sources of about equal length; x is the shortest length of a part (words)."""
+    found = []
+    for low, beyond in pairwise((*LENGTHS, 10**6)):
+        chosen = [n for n, text in enumerate(sources) if low <= len(text.split()) < beyond]
+        if chosen:
+            value = corpus_bleu(
+                [said[n] for n in chosen], [references[n] for n in chosen], lowercase=lowercase
+            )
+            found.append(Scored(metric=BLEU.name, value=value, axis="source_length", x=float(low)))
+    return found
+
+
+def repeats_and_omissions(said: Sequence[str], references: Sequence[str]) -> list[Scored]:
+    """Pairs of words said more often than once and than in the reference; reference words unsaid.
+
+    >>> found = repeats_and_omissions(["a dog a dog"], ["a dog runs"])
+    >>> [round(one.value, 3) for one in found]
+    [0.333, 0.333, 1.333]
+    """
+    counts = [0] * 5
+    for text, reference in zip(said, references, strict=True):
+        told, wanted = tokenize(text), tokenize(reference)
+        for number, more in enumerate((*repeated(told, wanted), *dropped(told, wanted), len(told))):
+            counts[number] += more
+    again, pairs, missing, words, spoken = counts
+    return [
+        Scored(metric=REPEATED.name, value=again / max(1, pairs)),
+        Scored(metric=MISSING.name, value=missing / max(1, words)),
+        Scored(metric=LENGTH.name, value=spoken / max(1, words)),
+    ]
+
+
+def likelihood(answers: Sequence[Answer]) -> list[Scored]:
+    """Negative log likelihood of a reference token; nothing where an output has none."""
+    losses = [float(answer.nll.sum()) for answer in answers if answer.nll is not None]
+    if len(losses) < len(answers):
+        return []
+    tokens = sum(int(answer.batch.mask.sum()) for answer in answers)
+    return [Scored(metric=NLL.name, value=sum(losses) / tokens)]
+
+
+def _spelled(texts: Sequence[str]) -> list[list[str]]:
+    """Lower-cased words of each text, without marks."""
+    return [re.findall(r"\w+", text.lower()) for text in texts]
+
+
+def _encoded(words: Subwords, lines: Sequence[str]) -> list[list[int]]:
+    return words.encode_lines(lines, eos=True)
+
+
+def _padded(rows: Sequence[list[int]]) -> Text:
+    tokens, real = pad_rows(rows)
+    return Text(tokens, None if bool(real.all()) else real)

@@ -1,0 +1,105 @@
+import json
+
+import pytest
+
+from bench.api.errors import InvalidConfig, UnknownName
+from bench.api.resolve import resolve
+from bench.conformance import CHECKS, Certificate, as_text, certify, expected_checks
+
+QUICK = ("shapes", "weight_law", "stream")
+
+
+def test_a_certificate_survives_json():
+    found = certify("scaled_dot", checks=QUICK)
+    registered = json.loads(json.dumps(found.to_json()))
+    assert sorted(registered) == ["expected", "failed", "passed", "skipped"]
+    assert Certificate.from_json(found.variant, registered) == found
+
+
+def test_it_names_the_variant_with_its_defaults_written_out():
+    found = certify("additive", checks=["config"])
+    assert found.variant == resolve("additive").canonical.show()
+    assert "width=64" in found.variant
+
+
+def test_only_checks_that_were_asked_for_are_run_and_expected():
+    found = certify("scaled_dot", checks=QUICK)
+    assert found.passed == found.expected == ("shapes", "weight_law")
+    assert found.skipped == {"stream": "has no streaming form"}
+
+
+def test_a_skip_is_green_where_it_was_expected_and_red_where_not():
+    found = certify("scaled_dot", checks=QUICK)
+    assert found.green()
+    assert not found.green(QUICK)
+
+
+def test_a_failure_is_never_green_and_neither_is_nothing():
+    assert not Certificate("x", passed=("oracle",), failed={"splits": "differ"}).green(())
+    assert not Certificate("x").green()
+
+
+def test_one_regime_can_be_asked_for():
+    found = certify("scaled_dot", regimes=["cross"], checks=["causality", "shapes"])
+    assert found.passed == ("shapes",)
+    assert "causality" in found.missing()
+
+
+def test_unknown_names_are_refused_with_the_closest_known_one():
+    with pytest.raises(UnknownName, match="did you mean 'causality'"):
+        certify("scaled_dot", checks=["casuality"])
+    with pytest.raises(UnknownName, match="additive"):
+        certify("aditive")
+    with pytest.raises(InvalidConfig, match="width"):
+        certify("additive[widht=3]")
+
+
+@pytest.mark.parametrize("impl", ["eager", "sdpa"])
+def test_code_that_is_chosen_by_hand_is_certified_too(impl):
+    found = certify("scaled_dot", impl=impl)
+    assert found.green(), as_text([found])
+    assert ("weight_law" in found.passed) == (impl == "eager")
+
+
+def test_code_that_a_variant_does_not_have_is_red_and_says_so():
+    found = certify("additive", impl="sdpa")
+    assert "impl=sdpa needs a dot-product score" in found.failed["runs_somewhere"]
+
+
+def test_expectations_follow_from_facts():
+    assert set(expected_checks(resolve("scaled_dot"))) == set(CHECKS) - {"stream"}
+    assert "stream" in expected_checks(resolve("raffel_monotonic"))
+    assert "causality" not in expected_checks(resolve("raffel_monotonic"))
+    assert "permutation_law" not in expected_checks(resolve("shaw_rpr"))
+
+
+def test_certifying_leaves_the_global_generator_and_the_registry_alone():
+    import torch
+
+    from bench.api.registry import listed_variants
+
+    before, names = torch.get_rng_state(), list(listed_variants())
+    certify("dot", checks=QUICK)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert list(listed_variants()) == names
+
+
+def test_the_text_counts_and_gives_every_reason_once():
+    bad = Certificate(
+        "bad[width=3]",
+        passed=("shapes",),
+        skipped={"oracle": "not today", "stream": "has no streaming form"},
+        failed={"splits": "cross: queries in parts differ"},
+        expected=("shapes", "oracle", "splits"),
+    )
+    good = Certificate("good", ("shapes",), {"stream": "has no streaming form"}, {}, ("shapes",))
+    text = as_text([bad, good])
+    assert text.splitlines() == [
+        "variant    certificate      passed    skipped    failed    expected",
+        "---------  -------------  --------  ---------  --------  ----------",
+        "bad        red                   1          2         1           3",
+        "good       green                 1          1         0           1",
+        "bad: splits failed: cross: queries in parts differ",
+        "bad: oracle was expected but skipped: not today",
+        "stream skipped: has no streaming form (bad, good)",
+    ]

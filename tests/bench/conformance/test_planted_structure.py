@@ -1,0 +1,209 @@
+"""Planted defects of conduct: hidden state, randomness, purity, streaming, cost, options."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from torch.nn import functional
+
+from bench.api.call import MixResult
+from bench.api.chain import Chain
+from bench.api.component import Normalized
+from bench.api.config import Config, IntRange
+from bench.api.source import leaf
+from bench.api.variant import Variant
+from bench.conformance import certify
+from variants._math import masked_softmax
+from variants.history.tu_coverage import TuCoverage, TuCoverageConfig
+from variants.normalizers.raffel_monotonic import RaffelMonotonicConfig, RaffelMonotonicNormalizer
+from variants.normalizers.softmax import SoftmaxConfig, SoftmaxNormalizer
+from variants.scores.scaled_dot import ScaledDotScore
+
+
+def test_state_on_self(plant):
+    def normalize(self, energy, allowed, state, call):
+        energy = energy + getattr(self, "last", 0.0)
+        weights = masked_softmax(energy, allowed)
+        self.last = float(weights.detach().mean()) * (call.key_position % 2)[: energy.shape[-1]]
+        return Normalized(weights)
+
+    plant.normalizer(normalize)
+    assert "two answers" in plant.red("planted", "batch_invariance")["batch_invariance"]
+
+
+def test_randomness_in_evaluation(plant):
+    def normalize(self, energy, allowed, state, call):
+        return Normalized(masked_softmax(energy + 1e-3 * torch.rand_like(energy), allowed))
+
+    plant.normalizer(normalize)
+    assert "global generator" in plant.red("planted", "determinism")["determinism"]
+
+
+def test_randomness_that_is_addressed_by_the_call_and_not_by_the_query(plant):
+    def normalize(self, energy, allowed, state, call):
+        if call.read == "train":
+            rows, heads, length, keys = energy.shape
+            draws = call.drawing.gumbel("planted", rows, heads, torch.arange(length), keys)
+            energy = energy + draws.double()
+        return Normalized(masked_softmax(energy, allowed))
+
+    plant.normalizer(normalize, reads=("train", "expected"))
+    assert "read=train" in plant.red("planted", "splits")["splits"]
+
+
+def test_a_read_that_is_not_declared(plant):
+    def normalize(self, energy, allowed, state, call):
+        return Normalized(masked_softmax(energy * (2 if call.read == "hard" else 1), allowed))
+
+    plant.normalizer(normalize)
+    assert "does not name `hard`" in plant.red("planted", "determinism")["determinism"]
+
+
+def test_memory_changed_in_place(plant):
+    def energy(self, call, features):
+        found = ScaledDotScore.energy(self, call, features)
+        call.memory.source.value.detach().mul_(1.0)
+        return found
+
+    plant.score(energy)
+    assert "changed in place" in plant.red("planted", "memory_pure")["memory_pure"]
+
+
+def test_encoder_outputs_changed_by_prepare(plant):
+    class Planted(ScaledDotScore):
+        def prepare(self, source):
+            source.key.detach().add_(1.0)
+            return {}
+
+    plant("score", Planted)
+    assert "changed" in plant.red("planted", "memory_pure")["memory_pure"]
+
+
+def test_a_state_changed_in_place(plant):
+    class Corrupted(TuCoverage):
+        def update(self, call, weights, state):
+            leaf(state, "coverage").detach().add_(0.0)
+            return super().update(call, weights, state)
+
+    plant("history", Corrupted, TuCoverageConfig)
+    assert "given state" in plant.red("additive[history=planted]", "memory_pure")["memory_pure"]
+
+
+def test_streaming_with_another_threshold(plant):
+    class Eager(RaffelMonotonicNormalizer):
+        def stop_probability(self, energy):
+            return super().stop_probability(energy) + 0.2
+
+        def normalize(self, energy, allowed, state, call):
+            keep, self_class = type(self).stop_probability, type(self)
+            self_class.stop_probability = RaffelMonotonicNormalizer.stop_probability
+            try:
+                return super().normalize(energy, allowed, state, call)
+            finally:
+                self_class.stop_probability = keep
+
+    plant("normalizer", Eager, RaffelMonotonicConfig)
+    found = certify("additive[normalizer=planted]", checks=("oracle", "stream"))
+    assert found.passed == ("oracle",)
+    assert "differs from hard decoding" in found.failed["stream"]
+
+
+def test_streaming_that_never_stops_shows_nothing(plant):
+    class Never(RaffelMonotonicNormalizer):
+        def stop_probability(self, energy):
+            return super().stop_probability(energy) * 0.4
+
+    plant("normalizer", Never, RaffelMonotonicConfig)
+    assert "show nothing" in plant.red("additive[normalizer=planted]", "stream")["stream"]
+
+
+class Fused(Variant):
+    """Fused attention."""
+
+    needs = frozenset({"equal_width"})
+    unsupported = {"padding": "takes no mask"}
+
+    def __init__(self, config, dims, impl="auto"):
+        super().__init__(dims, impl)
+
+    def mix(self, call, carried, want_weights):
+        source = call.memory.source
+        output = functional.scaled_dot_product_attention(
+            call.query, source.key, source.value, is_causal=call.causal
+        )
+        return MixResult(output, None, carried, {})
+
+    oracle = Chain.oracle
+
+
+class Pretender(Fused):
+    """Quadratic work under a linear label."""
+
+    cost_exponent = 1.0
+
+
+def test_quadratic_work_under_a_linear_label(plant):
+    plant("mechanism", Pretender)
+    assert "declared 1" in plant.red("planted", "cost")["cost"]
+
+
+def test_cubic_memory(plant):
+    def energy(self, call, features):
+        found = ScaledDotScore.energy(self, call, features)
+        return (found.unsqueeze(-1) + found.unsqueeze(-2).mul(0.0)).mean(-1)
+
+    plant.score(energy)
+    assert "to the power" in plant.red("planted", "cost")["cost"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outside(Config):
+    """A default outside of its own range."""
+
+    width: Annotated[int, IntRange(8, 16)] = 4
+
+
+def test_a_default_outside_of_its_search_range(plant):
+    plant("score", ScaledDotScore, Outside)
+    assert "outside of its search range" in plant.red("planted", "config")["config"]
+
+
+def test_weights_that_nobody_wanted_or_of_another_shape(plant):
+    def normalize(self, energy, allowed, state, call):
+        weights = masked_softmax(energy, allowed)
+        return Normalized(weights, terms={"entropy": weights.sum(-1)})
+
+    plant.normalizer(normalize)
+    assert "entropy" in plant.red("planted", "shapes")["shapes"]
+
+
+def test_a_variant_that_stands_nowhere(plant):
+    class Nowhere(ScaledDotScore):
+        unsupported = dict.fromkeys(("cross", "causal", "self", "pool"), "stands nowhere.")
+
+    plant("score", Nowhere)
+    found = certify("planted")
+    assert "stands nowhere" in found.failed["runs_somewhere"]
+    assert not found.green()
+
+
+def test_a_crash_is_a_failure_with_a_sentence(plant):
+    def normalize(self, energy, allowed, state, call):
+        raise ZeroDivisionError("no such thing")
+
+    plant.normalizer(normalize)
+    assert "ZeroDivisionError: no such thing" in plant.red("planted", "oracle")["oracle"]
+
+
+def test_a_check_that_is_refused_is_not_green(plant):
+    class Half(SoftmaxNormalizer):
+        def __init__(self, config, dims):
+            super().__init__(config, dims)
+            if dims.regime == "causal":
+                raise RuntimeError("not today")
+
+    plant("normalizer", Half, SoftmaxConfig)
+    found = certify("planted", checks=("causality", "oracle"))
+    assert found.passed == ("oracle",)
+    assert found.skipped == found.missing() == {"causality": "RuntimeError: not today"}
+    assert not found.green()

@@ -1,0 +1,202 @@
+"""Jobs in processes: the same numbers as inline, and every way of dying is a row."""
+
+import io
+import os
+import signal
+import time
+
+import pytest
+
+from bench.api.registry import load_plugin
+from bench.running.inline import InlineExecutor
+from bench.running.plan import Request, plan
+from bench.running.processes import ProcessExecutor
+from bench.running.runner import Job
+from bench.running.worker import WorkerSettings
+
+SMALL = Request(tasks="after_marker", preset="smoke", speed=False)
+
+
+def cells(variants, **changed):
+    made = plan(Request(**{**SMALL.__dict__, "variants": variants, **changed}))
+    return {cell.variant.partition("[")[0]: cell for cell in made.cells}
+
+
+def job(cell, **changed):
+    return Job(kind="quality", label=cell.variant, cells=(cell,), **changed)
+
+
+def do(executor, jobs, at_once=2, watch=lambda job, share: None):
+    return {
+        job.label.partition("[")[0]: result for job, result in executor.run(jobs, at_once, watch)
+    }
+
+
+def timeless(result):
+    (outcome,) = result.outcomes
+    return [
+        (row.metric, row.axis, None if row.axis == "cpu_s" else row.x, row.split, row.value)
+        for row in outcome.rows
+        if not row.metric.endswith(("_ms", "_s"))
+    ]
+
+
+def test_inline_and_processes_give_the_same_rows():
+    jobs = [job(cell) for cell in cells("additive,hard_gumbel_st").values()]
+    heard = []
+    inline = do(
+        InlineExecutor(WorkerSettings()), jobs, watch=lambda job, share: heard.append(share)
+    )
+    apart = do(ProcessExecutor(WorkerSettings()), jobs)
+    assert set(inline) == set(apart) == {"additive", "hard_gumbel_st", "scaled_dot"}
+    for name, result in inline.items():
+        assert result.outcomes[0].status == "ok"
+        assert timeless(result) == timeless(apart[name])
+        assert result.outcomes[0].artifact == apart[name].outcomes[0].artifact
+    assert heard
+    assert max(heard) == 1.0
+
+
+def test_every_way_of_dying_is_an_outcome_and_the_others_go_on(trouble_plugin):
+    load_plugin(trouble_plugin)
+    names = ["killer", "crasher", "leaver", "quitter", "raiser", "hanger", "dot"]
+    wanted = cells(",".join(names))
+    limits = {"hanger": 4.0}
+    jobs = [job(wanted[name], timeout_s=limits.get(name, 300.0)) for name in names]
+    found = do(ProcessExecutor(WorkerSettings(plugins=(str(trouble_plugin),))), jobs)
+    said = {name: (r.outcomes[0].status, r.outcomes[0].detail) for name, r in found.items()}
+    assert said.pop("dot") == ("ok", "")
+    assert said == {
+        "killer": (
+            "out_of_memory",
+            "the process was killed (SIGKILL), most likely for memory.",
+        ),
+        "crasher": ("failed", "the process died of SIGSEGV."),
+        "leaver": ("failed", "the process ended with exit code 7 and no result."),
+        "quitter": ("failed", "the process ended with exit code 3 and no result."),
+        "raiser": ("failed", "RuntimeError: the score gave up"),
+        "hanger": ("timeout", "took longer than 4 s."),
+    }
+    assert "the score gave up" in found["raiser"].trace
+    assert {name for name, result in found.items() if result.died} == {
+        "killer",
+        "crasher",
+        "leaver",
+        "quitter",
+        "hanger",
+    }
+
+
+def test_jobs_are_taken_only_when_they_can_start():
+    executor = ProcessExecutor(WorkerSettings())
+    running, most, taken = set(), [], []
+    everyone = list(cells("additive,dot,general").values())
+
+    def coming():
+        for number, cell in enumerate(everyone):
+            if number == 1:
+                yield None  # nothing now, ask again
+            taken.append(cell.id)
+            running.add(cell.id)
+            most.append(len(running))
+            yield job(cell)
+
+    for done, _ in executor.run(coming(), 2, lambda job, share: None):
+        running.discard(done.cells[0].id)
+    assert len(taken) == len(everyone) == 4
+    assert max(most) <= 2
+
+
+def test_leaving_the_loop_ends_every_worker(trouble_plugin):
+    load_plugin(trouble_plugin)
+    wanted = cells("hanger,dot")
+    executor = ProcessExecutor(WorkerSettings(plugins=(str(trouble_plugin),)))
+    started = []
+    begin = executor._start
+
+    def start(job):
+        started.append(begin(job))
+        return started[-1]
+
+    executor._start = start
+    doing = executor.run([job(wanted["hanger"]), job(wanted["dot"])], 2, lambda job, share: None)
+    next(doing)
+    doing.close()
+    for one in started:
+        assert not one.process.is_alive()
+
+
+def test_a_worker_whose_driver_is_gone_ends_itself(trouble_plugin):
+    """What a killed driver leaves is a closed connection and nothing else."""
+    load_plugin(trouble_plugin)
+    executor = ProcessExecutor(WorkerSettings(plugins=(str(trouble_plugin),)))
+    running = executor._start(job(cells("hanger")["hanger"]))
+    time.sleep(1.0)
+    assert running.process.is_alive()
+    running.connection.close()
+    running.process.join(20)
+    assert running.process.exitcode == 1
+
+
+def test_a_worker_leaves_the_keyboard_to_its_driver(trouble_plugin):
+    load_plugin(trouble_plugin)
+    executor = ProcessExecutor(WorkerSettings(plugins=(str(trouble_plugin),)))
+    running = executor._start(job(cells("hanger")["hanger"]))
+    time.sleep(2.0)  # the signal is ignored once the worker runs its own code
+    os.kill(running.process.pid, signal.SIGINT)
+    running.process.join(1.0)
+    assert running.process.is_alive()
+    executor._end(running)
+    assert not running.process.is_alive()
+
+
+def test_a_device_that_is_not_there_is_refused(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    cell = cells("dot", device="cuda")["dot"]
+    result = do(InlineExecutor(WorkerSettings()), [job(cell)])["dot"]
+    assert result.outcomes[0].status == "refused"
+    assert "choose --device cpu" in result.outcomes[0].detail
+
+
+def test_a_certificate_that_dies_is_red(trouble_plugin):
+    load_plugin(trouble_plugin)
+    todo = Job(kind="certificate", label="killer", variant="killer")
+    executor = ProcessExecutor(WorkerSettings(plugins=(str(trouble_plugin),)))
+    found = do(executor, [todo])["killer"]
+    assert found.died
+    assert "SIGKILL" in found.certificate["failed"]["suite"]
+
+
+def test_the_display_is_readable_in_a_plain_log(monkeypatch):
+    from bench.running import progress
+
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    first = Job(kind="quality", label="first @ dot :smile: [red]", seconds=10)
+    second = Job(kind="quality", label="second", seconds=30)
+    log = io.StringIO()
+    display = progress.Display([first, second], 2, log)
+    now[0] = 5.0
+    display.watch(first, 0.5)
+    assert log.getvalue() == ""
+    now[0] = 40.0
+    display.watch(first, 1.0)
+    display.finish(first, "ok")
+    display.finish(second, "refused")
+    display.close()
+    lines = log.getvalue().splitlines()
+    assert lines[0].strip() == "25% done, 2 min 0 s left"
+    assert lines[1] == "[1/2] ok            first @ dot :smile: [red] | 2 min 0 s left"
+    assert lines[2] == "[2/2] refused       second | 0 s left"
+    assert "\r" not in log.getvalue()
+    assert "\x1b" not in log.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.4, "0 s"), (59.6, "1 min 0 s"), (61, "1 min 1 s"), (7300, "2 h 1 min")],
+)
+def test_durations_are_spoken(seconds, words):
+    from bench.running.progress import spoken
+
+    assert spoken(seconds) == words

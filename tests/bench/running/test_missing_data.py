@@ -1,0 +1,175 @@
+"""A run of everything leaves out what has no data here, says so on one line each, and succeeds."""
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from bench.api import registry
+from bench.api.errors import DataUnavailable
+from bench.api.selector import Selector, parse
+from bench.running import missing_data as finder
+from bench.running import plan as planner
+from bench.running.missing_data import missing_data
+from bench.running.plan import LeftOut, Request, contested_tasks, plan
+from tasks.data.hub import copy_folder
+from tasks.data.paths import path_of
+
+EVERYTHING = Request(preset="families", variants="uniform", seeds=1, minutes=1e6)
+READERS = {
+    task.name: registry.find("task", task.name).target.data_sets
+    for group in contested_tasks()
+    for task in group
+}
+NAMES = {name for names in READERS.values() for name in names}
+
+
+def tasks_of(made):
+    return {parse(planned.cell.task).name for planned in made.quality}
+
+
+@pytest.fixture(scope="module")
+def everything():
+    return plan(EVERYTHING)
+
+
+@pytest.fixture
+def mirror(tmp_path):
+    """Folders of all data sets, with nothing in them: whether they are whole is seen later."""
+    for name in NAMES:
+        (tmp_path / "mirror" / name).mkdir(parents=True)
+    return tmp_path / "mirror"
+
+
+def test_without_a_mirror_every_task_that_reads_a_data_set_is_missing():
+    missing = missing_data(EVERYTHING)
+    assert {*missing} == {name for name, names in READERS.items() if names}
+    for task, reason in missing.items():
+        assert "\n" not in reason
+        assert any(data in reason for data in READERS[task])
+    assert "`python -m bench data fetch stsb`" in missing["stsb"]
+
+
+def test_one_data_set_that_is_not_there_costs_its_task_alone(directory):
+    assert missing_data(EVERYTHING, directory) == {}
+    (mirror / "stsb").rmdir()
+    assert {*missing_data(EVERYTHING, directory)} == {"stsb"}
+
+
+def test_a_fetched_copy_is_as_good_as_the_mirror(directory, tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
+    (mirror / "stsb").rmdir()
+    assert path_of("stsb", directory) is None
+    copy_folder("stsb").mkdir(parents=True)
+    assert path_of("stsb", directory) == copy_folder("stsb")
+    assert missing_data(EVERYTHING, directory) == {}
+
+
+def test_a_task_that_can_do_without_the_missing_folder_stays(directory, monkeypatch):
+    (mirror / "multi30k").rmdir()
+    target = registry.find("task", "word_alignment").target
+    monkeypatch.setattr(target, "__init__", lambda *_: None)
+    missing = missing_data(EVERYTHING, directory)
+    assert "translation" in missing
+    assert "word_alignment" not in missing
+
+
+@pytest.mark.parametrize("asked", [{"tasks": "stsb"}, {"preset": "smoke"}])
+def test_tasks_that_were_named_and_default_tasks_keep_their_cells(asked):
+    assert missing_data(replace(EVERYTHING, **asked)) == {}
+
+
+def test_a_mirror_that_is_no_folder_is_one_error_and_not_many_tasks_left_out(tmp_path):
+    with pytest.raises(DataUnavailable, match="is not a folder; correct the path"):
+        missing_data(EVERYTHING, tmp_path / "nowhere")
+
+
+def test_the_plan_names_what_is_missing_and_the_command_that_runs_it(everything):
+    made = plan(EVERYTHING, {"stsb": "it is not here."})
+    assert [p for p in everything.quality if parse(p.cell.task).name != "stsb"] == made.quality
+    assert tasks_of(everything) - tasks_of(made) == {"stsb"}
+    command = "python -m bench run --preset families --tasks stsb --variants uniform --seeds 1"
+    assert made.left_out == [LeftOut("training on stsb", "it is not here.", command)]
+
+
+def test_the_command_of_what_was_left_out_asks_the_same_from_the_same_mirror():
+    asked = replace(EVERYTHING, variants="all", seeds=2, dtype="float64", data_dir="my data")
+    (left,) = plan(asked, {"stsb": "it is not here."}).left_out
+    command = "python -m bench run --preset families --tasks stsb --seeds 2 --dtype float64"
+    assert left.command == f"{command} --data-dir 'my data'"
+
+
+def test_time_is_not_kept_for_tasks_without_data(everything):
+    first = everything.quality[0]
+    missing = {parse(first.cell.task).name: "it is not here."}
+    after = [p.cell for p in everything.quality if parse(p.cell.task).name not in missing]
+    short = replace(EVERYTHING, minutes=5.0)
+    full = [planned.cell for planned in plan(short, missing).quality]
+    assert full == after[: len(full)]
+    assert len(full) > len([c for c in (p.cell for p in plan(short).quality) if c in after])
+
+
+def test_a_run_without_the_data_says_so_and_succeeds(tmp_path, monkeypatch, capsys, fresh_registry):
+    from bench.cli import main as cli
+
+    few = [[Selector("stsb"), Selector("sorting")]]
+    for module in (planner, finder):
+        monkeypatch.setattr(module, "contested_tasks", lambda: few)
+    options = "--preset families --variants uniform --baseline uniform --seeds 1 --inline"
+    steps = "--training adam[steps=2,evaluate_every=2] --no-verify"
+    arguments = ["run", *options.split(), *steps.split(), "--out", str(tmp_path / "out")]
+    monkeypatch.setattr("sys.argv", ["bench", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert not ended.value.code
+    said = capsys.output_layererr()
+    (line,) = [line for line in said.err.splitlines() if line.startswith("left out: ")]
+    assert line.startswith("left out: stsb: stsb is not on this machine")
+    assert "cells: 1 ok\n" in said.out
+    capabilities = json.loads((tmp_path / "out" / "plan.json").read_text(encoding="utf-8"))
+    assert [left["label"] for left in capabilities["left_out"]] == ["training on stsb"]
+    assert "training on stsb" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_plan_looks_into_the_mirror_that_is_named(tmp_path, monkeypatch, capsys, fresh_registry):
+    from bench.cli import main as cli
+
+    few = [[Selector("stsb"), Selector("tinyshakespeare"), Selector("sorting")]]
+    for module in (planner, finder):
+        monkeypatch.setattr(module, "contested_tasks", lambda: few)
+    (tmp_path / "tinyshakespeare").mkdir()
+    arguments = ["plan", "--preset", "families", "--data-dir", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", ["bench", *arguments])
+    cli.main()
+    said = capsys.output_layererr().out
+    assert "training on stsb" in said
+    assert "training on tinyshakespeare" not in said
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_named_tasks_without_data_are_told_before_anything_runs(
+    tmp_path, monkeypatch, capsys, fresh_registry, command
+):
+    from bench.cli import main as cli
+
+    (tmp_path / "empty").mkdir()
+    asked = "--variants uniform --baseline uniform --preset smoke --tasks stsb,sorting --no-speed"
+    arguments = [command, *asked.split(), "--data-dir", str(tmp_path / "empty")]
+    if command == "run":
+        arguments += ["--inline", "--no-verify", "--out", str(tmp_path / "out")]
+        arguments += ["--training", "adam[steps=2,evaluate_every=2]"]
+    monkeypatch.setattr("sys.argv", ["bench", *arguments])
+    # what --data-dir leaves behind in this process
+    monkeypatch.setenv("BENCH_DATA_DIR", str(tmp_path / "empty"))
+    with suppress(SystemExit) if command == "plan" else pytest.raises(SystemExit, match="0"):
+        cli.main()
+    said = capsys.output_layererr()
+    (line,) = [x for x in (said.out + said.err).splitlines() if x.startswith("no data: ")]
+    assert line.startswith("no data: stsb: stsb is not on this machine")
+    assert line.endswith("; its cells will be refused")
+    if command == "plan":
+        assert "2 training (1 of them without data) and 0 speed cells" in said.out
+        assert ".;" not in said.out
+    else:
+        assert "refused, 1 cell: stsb is not on this machine" in said.out

@@ -1,0 +1,369 @@
+"""The planner: pure, complete, within its budget, and stable in the names it gives to questions."""
+
+import builtins
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from bench.ablate import ablation
+from bench.api import registry
+from bench.api.cell import parse_label
+from bench.api.errors import BenchError, InvalidConfig, UnknownName
+from bench.api.resolve import resolve
+from bench.running.plan import PLAIN_DEFAULT_TASK, Request, plan, revisions_of, speed_regimes
+from bench.running.presets import CONTROLS, PRESETS
+from bench.timing.block import group_blocks
+from bench.timing.shape import parse_shape
+
+SMALL = Request(variants="additive", tasks="after_marker", preset="smoke")
+
+
+def canonical(name):
+    return resolve(name).canonical.show()
+
+
+@pytest.fixture(scope="module")
+def quick():
+    """What `quick` would hold on a machine with so many cores that everything fits."""
+    return plan(Request(jobs=64))
+
+
+def test_planning_touches_no_file_no_clock_and_no_random_state(monkeypatch):
+    def forbidden(*args, **kwargs):
+        raise AssertionError("the planner is pure")
+
+    for owner, name in (
+        (builtins, "open"),
+        (Path, "open"),
+        (Path, "read_text"),
+        (Path, "is_file"),
+        (Path, "is_dir"),
+        (time, "time"),
+        (time, "monotonic"),
+        (time, "perf_counter"),
+        (time, "process_time"),
+        (torch.cuda, "is_available"),
+    ):
+        monkeypatch.setattr(owner, name, forbidden)
+    before = torch.random.get_rng_state()
+    assert plan(Request(preset="quick", device="cuda")).cells
+    assert plan(Request(preset="standard", tasks="translation")).cells
+    monkeypatch.undo()
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_the_same_request_gives_the_same_cells(quick):
+    again = plan(Request(jobs=64))
+    assert [c.label for c in quick.cells] == [c.label for c in again.cells]
+    assert quick.left_out == again.left_out
+
+
+def test_no_cell_is_planned_twice_and_every_label_reads_back(quick):
+    ids = [cell.id for cell in quick.cells]
+    assert len(set(ids)) == len(ids)
+    assert [parse_label(cell.label).id for cell in quick.cells] == ids
+
+
+def test_the_id_of_a_planned_cell_changes_only_on_purpose():
+    """If this fails, a default has changed and old results no longer match: say so in an ADR."""
+    cells = [c for c in plan(SMALL).cells if c.variant == canonical("additive")]
+    found = {f"{c.kind} {c.slot} {c.task.partition('length=')[2][:2]}": c.id for c in cells}
+    assert found["quality pool 8,"] == "c095258121af"
+    assert found["speed cross 32"] == "7a3b04783bd7"
+
+
+def test_every_field_of_a_planned_cell_is_what_was_asked():
+    asked = replace(
+        SMALL,
+        variants="additive[width=16]",
+        tasks="transduction[rule=swap]",
+        backbone="transformer_seq2seq[width=32]",
+        slot="causal",
+        protocol="adam[steps=7]",
+        seeds=2,
+        first_seed=5,
+        device="cuda",
+        dtype="float64",
+        impl="eager",
+        speed=False,
+    )
+    cells = [c for c in plan(asked).cells if c.variant == canonical("additive[width=16]")]
+    assert [cell.seed for cell in cells] == [5, 6]
+    cell = cells[0]
+    assert cell.kind == "quality"
+    assert cell.task.startswith("transduction[")
+    assert "rule=swap" in cell.task
+    assert cell.backbone.startswith("transformer_seq2seq[")
+    assert "width=32" in cell.backbone
+    assert (cell.slot, cell.device, cell.dtype, cell.impl) == ("causal", "cuda", "float64", "eager")
+    assert "steps=7," in cell.protocol
+    assert "batch=" in cell.protocol, "defaults are written out"
+    assert {"additive:1", "transduction:1", "transformer_seq2seq:2"} <= set(cell.revisions.split())
+
+
+@pytest.mark.parametrize(
+    ("axis", "name"), [("score", "additive"), ("task", "after_marker"), ("backbone", "pooling")]
+)
+def test_a_new_revision_of_the_code_is_another_cell(axis, name, fresh_registry):
+    before = plan(replace(SMALL, speed=False)).cells[0]
+    changed = replace(registry.find(axis, name), revision=2)
+    registry._ENTRIES[axis][name] = changed
+    after = plan(replace(SMALL, speed=False)).cells[0]
+    assert after.id != before.id
+    assert f"{name}:2" in after.revisions
+    assert revisions_of(before) == after.revisions
+
+
+@pytest.mark.parametrize(("axis", "name"), [("decoder", "bahdanau"), ("encoder", "birnn")])
+def test_a_new_revision_of_a_part_of_the_backbone_is_another_cell(axis, name, fresh_registry):
+    asked = replace(SMALL, variants="bahdanau", tasks="transduction", speed=False)
+    asked = replace(asked, backbone="rnn_seq2seq[encoder=birnn]")
+    before = plan(asked).cells[0]
+    registry._ENTRIES[axis][name] = replace(registry.find(axis, name), revision=2)
+    assert plan(asked).cells[0].id != before.id
+
+
+def test_all_covers_every_listed_variant_on_its_home(quick):
+    trained = {(c.variant, c.task.partition("[")[0]) for c in quick.cells if c.kind == "quality"}
+    left = " ".join(left.label for left in quick.left_out)
+    for name, registered in registry.listed_variants().items():
+        default_task = registered.default_task.task.partition("[")[0]
+        assert (canonical(name), default_task) in trained or name in left
+
+
+def test_controls_and_the_baseline_stand_on_every_default_task_task(quick):
+    beside = [canonical(name) for name in (*CONTROLS, "scaled_dot")]
+    places = {(c.task, c.backbone.partition("[")[0], c.seed) for c in quick.cells}
+    stood = {(c.task, c.backbone.partition("[")[0], c.seed, c.variant) for c in quick.cells}
+    further = PRESETS["quick"].further
+    for task, backbone, seed in places:
+        if task.startswith("attend") or any(task.startswith(name) for name in further):
+            continue
+        for variant in beside:
+            assert (task, backbone, seed, variant) in stood
+
+
+def test_seeds_are_paired(quick):
+    seeds = {}
+    for cell in quick.cells:
+        if cell.kind == "quality":
+            seeds.setdefault((cell.task, cell.backbone, cell.slot, cell.variant), set()).add(
+                cell.seed
+            )
+    assert set(map(frozenset, seeds.values())) == {frozenset({0, 1, 2})}
+
+
+def test_the_roster_runs_on_the_further_task(quick):
+    preset = PRESETS["quick"]
+    cells = [c for c in quick.cells if c.task.startswith(f"{preset.further[0]}[")]
+    assert {canonical(name) for name in preset.roster} <= {c.variant for c in cells}
+
+
+def test_quick_fits_its_budget_on_two_cores_with_every_variant_trained():
+    made = plan(Request(jobs=2))
+    assert 900 < made.seconds <= 1800
+    trained = {cell.variant for cell in made.cells if cell.kind == "quality"}
+    housed = {name for name, item in registry.listed_variants().items() if item.default_task.task}
+    assert trained >= {canonical(name) for name in housed}
+
+
+def test_a_cell_that_does_not_fit_is_left_out_with_the_command_that_runs_it(quick):
+    small = plan(Request(jobs=1))
+    assert small.seconds <= 1800
+    left = [left for left in small.left_out if "--cell" in left.command]
+    assert left
+    everything = {cell.id for cell in quick.cells if cell.kind == "quality"}
+    kept = {cell.id for cell in small.cells}
+    for one in left:
+        assert "30 minutes" in one.reason
+        label = one.command.partition("--cell ")[2].strip("'")
+        id_ = parse_label(label).id
+        assert id_ in everything
+        assert id_ not in kept
+    assert {parse_label(one.label).id for one in left} | kept >= everything
+
+
+def test_more_minutes_hold_more_cells():
+    short, long = (plan(Request(jobs=1, minutes=minutes)) for minutes in (5.0, 60.0))
+    assert short.seconds <= 300
+    assert len(short.cells) < len(long.cells)
+    assert any("5 minutes" in left.reason for left in short.left_out)
+    with pytest.raises(InvalidConfig, match="minutes"):
+        Request(minutes=-1)
+
+
+def test_a_variant_that_no_task_shows_is_timed_and_not_trained(monkeypatch):
+    entry = replace(registry.find("score", "additive"), default_task=registry.DefaultTask(task=""))
+    monkeypatch.setitem(registry._ENTRIES["score"], "additive", entry)
+    made = plan(Request(variants="additive", preset="smoke"))
+    assert not made.quality
+    assert {cell.slot for cell in made.cells} == {"cross", "causal"}
+    (left,) = made.left_out
+    asked = "--variants additive --tasks recall --preset smoke"
+    assert left.command == f"python -m bench run {asked}"
+    assert left.label == "training of additive"
+    assert "no task here" in left.reason
+    assert plan(Request(variants="additive", tasks="recall", preset="smoke")).quality
+
+
+def test_commands_of_what_was_left_out_name_the_plug_ins_that_they_need():
+    plugins = ("my file.py", "b.py")
+    made = plan(Request(variants="none_state", preset="smoke", plugins=plugins))
+    (left,) = made.left_out
+    asked = "--variants none_state --preset smoke"
+    assert left.command.endswith(f"{asked} --plugin 'my file.py' --plugin b.py")
+
+
+def test_where_files_lie_is_no_part_of_the_question_that_a_study_is_named_by():
+    assert repr(Request(plugins=("a.py",), data_dir="here")) == repr(Request())
+
+
+def test_named_tasks_have_no_budget():
+    asked = plan(Request(variants="all", tasks="recall,offset", jobs=1, speed=False))
+    assert not asked.left_out
+    count = len(registry.listed_variants())
+    assert len(asked.cells) == 2 * 3 * count
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_plans_everything(name):
+    preset = PRESETS[name]
+    made = plan(Request(preset=name))
+    kinds = Counter(cell.kind for cell in made.cells)
+    assert kinds["quality"] > 0
+    assert {parse_shape(c.task).length for c in made.cells if c.kind == "speed"} == set(
+        preset.lengths
+    )
+    assert len({c.seed for c in made.cells if c.kind == "quality"}) == preset.seeds
+
+
+def test_smoke_ranks_nothing_and_quick_is_three_seeds():
+    assert not PRESETS["smoke"].ranks
+    assert PRESETS["quick"].ranks
+    assert PRESETS["quick"].seeds == 3
+    assert len(PRESETS["quick"].lengths) >= 3
+
+
+def test_a_quality_only_or_speed_only_plan_has_only_that():
+    assert {c.kind for c in plan(replace(SMALL, speed=False)).cells} == {"quality"}
+    assert {c.kind for c in plan(replace(SMALL, quality=False)).cells} == {"speed"}
+
+
+def test_speed_cells_stand_in_the_regimes_in_which_the_variant_trains(quick):
+    for cell in quick.cells:
+        if cell.kind == "speed":
+            assert parse_shape(cell.task).regime == cell.slot
+            assert cell.slot in speed_regimes(resolve(cell.variant))
+    baseline = {c.slot for c in quick.cells if c.kind == "speed" and c.variant == quick.baseline}
+    assert baseline == {"cross", "causal"}
+
+
+def test_every_block_of_timed_cells_holds_the_baseline(quick):
+    blocks = group_blocks([c for c in quick.cells if c.kind == "speed"])
+    assert len(blocks) >= 3
+    for block in blocks:
+        assert quick.baseline in {cell.variant for cell in block}
+
+
+@pytest.mark.parametrize(
+    ("name", "regimes"),
+    [
+        ("scaled_dot", ["cross", "causal"]),
+        ("none_state", []),
+        ("raffel_monotonic", ["cross"]),
+        ("luong_local_p", ["cross"]),
+        ("linear_attention", ["cross", "causal"]),
+        ("hard_reinforce", ["cross", "causal"]),
+    ],
+)
+def test_the_regimes_in_which_a_variant_can_be_timed(name, regimes):
+    assert speed_regimes(resolve(name)) == regimes
+
+
+def test_a_variant_without_attention_is_left_out_of_timing_with_a_reason(quick):
+    assert any(
+        "none_state" in left.label and "no attention" in left.reason for left in quick.left_out
+    )
+
+
+def test_a_variant_without_a_default_task_is_shown_beside_the_controls(fresh_registry):
+    made = plan(Request(variants="dot[normalizer=hard_gumbel_st]", preset="smoke", speed=False))
+    registered = registry.find("score", "dot")
+    registry._ENTRIES["score"]["dot"] = replace(registered, default_task=None)
+    without_default_task = plan(Request(variants="dot", preset="smoke", speed=False))
+    assert made.quality
+    assert {p.shown_task for p in without_default_task.quality} == {PLAIN_DEFAULT_TASK}
+
+
+def test_a_backbone_that_a_variant_cannot_stand_in_is_still_a_cell():
+    made = plan(replace(SMALL, variants="bahdanau", speed=False))
+    assert any(c.variant == canonical("bahdanau") for c in made.cells)
+
+
+@pytest.mark.parametrize(
+    ("changed", "suggestion"),
+    [
+        ({"variants": "aditive"}, "additive"),
+        ({"variants": "additive[widht=4]"}, "width"),
+        ({"variants": "additive[aligment=softmax]"}, "alignment"),
+        ({"variants": "additive[normalizer=sofmax]"}, "softmax"),
+        ({"tasks": "transductoin"}, "transduction"),
+        ({"tasks": "transduction[rul=copy]"}, "rule"),
+        ({"tasks": "transduction[rule=cpoy]"}, "copy"),
+        ({"backbone": "rnn_seq2sec"}, "rnn_seq2seq"),
+        ({"tasks": "transduction", "backbone": "rnn_seq2seq[decoder=loung]"}, "luong"),
+        ({"slot": "crosss"}, "pool"),
+        ({"preset": "quik"}, "quick"),
+        ({"device": "cdua"}, "cuda"),
+        ({"dtype": "float23"}, "float32"),
+        ({"impl": "egaer"}, "eager"),
+        ({"baseline": "scaled_dto"}, "scaled_dot"),
+        ({"protocol": "adam[step=4]"}, "steps"),
+        ({"protocol": "adan[steps=4]"}, "adam"),
+    ],
+)
+def test_a_misspelled_name_is_answered_with_the_closest_one(changed, suggestion):
+    with pytest.raises(BenchError) as error:
+        plan(replace(SMALL, **changed))
+    assert isinstance(error.value, UnknownName | InvalidConfig)
+    assert suggestion in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_misspelled_axis_of_an_ablation_is_answered_with_the_closest_one():
+    with pytest.raises(UnknownName, match="did you mean 'score'"):
+        ablation("additive", "scores")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [({"jobs": 0}, "for at least 1 job, got 0"), ({"seeds": -1}, "seeds must be >= 0.*got -1")],
+)
+def test_counts_below_their_least_are_refused(changed, said):
+    with pytest.raises(InvalidConfig, match=said):
+        Request(**changed)
+
+
+def test_a_task_without_sizes_for_a_preset_says_which_it_has(fresh_registry):
+    registered = registry.find("task", "recall")
+    small = type(
+        "Small", (registered.target,), {"presets": {"smoke": registered.target.presets["smoke"]}}
+    )
+    registry._ENTRIES["task"]["recall"] = replace(registered, target=small)
+    with pytest.raises(InvalidConfig, match="no sizes for preset quick; it has: smoke"):
+        plan(replace(SMALL, tasks="recall", preset="quick"))
+
+
+def test_a_longer_protocol_costs_more_and_dearer_variants_too():
+    short, long = (
+        plan(replace(SMALL, speed=False, protocol=f"adam[steps={n}]")).seconds for n in (30, 60)
+    )
+    assert long == pytest.approx(2 * short)
+    costs = {
+        n: plan(replace(SMALL, variants=n, speed=False)).quality[0] for n in ("dot", "tu_coverage")
+    }
+    assert costs["tu_coverage"].seconds >= costs["dot"].seconds

@@ -1,0 +1,421 @@
+"""A run into a folder: finished cells stay finished, and every cell is run by one process."""
+
+import fcntl
+import io
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.api.registry import load_plugin
+from bench.api.resolve import resolve
+from bench.running import session as sessions
+from bench.running.plan import Request, plan
+from bench.running.runner import JobResult, Outcome
+from bench.running.session import CertificateCache, Session
+from bench.running.worker import WorkerSettings
+from bench.timing.block import group_blocks
+from bench.training.analysis import analysis_cells, asked_probes
+from results.row import Row
+from results.store import Store
+
+SMALL = Request(variants="additive,dot,general", tasks="after_marker", preset="smoke")
+
+
+class Told:
+    """An executor that answers what a test tells it, without any work."""
+
+    def __init__(self, answer=None):
+        self.answer = answer or (lambda job: "ok")
+        self.done = []
+
+    def run(self, jobs, jobs_at_once, watch):
+        for job in jobs:
+            if job is None:
+                continue
+            self.done.append(job)
+            yield job, self.result(job)
+
+    def result(self, job):
+        answer = self.answer(job)
+        if isinstance(answer, JobResult):
+            return answer
+        rows = (Row(metric="token_accuracy", value=0.5),) if answer == "ok" else ()
+        detail = "" if answer == "ok" else "for a reason."
+        return JobResult(
+            tuple(Outcome(c, answer, detail, rows, {"samples": []}, 1.0) for c in job.cells)
+        )
+
+
+@pytest.fixture
+def start(tmp_path):
+    """`start(answer, **options)` -> a session into one folder, with its executor."""
+    opened = []
+
+    def open_session(answer=None, folder="run", **options):
+        store = Store.create(tmp_path / folder)
+        session = Session(store, WorkerSettings(), stream=io.StringIO(), **options)
+        session.executor = Told(answer)
+        opened.append(store)
+        return session
+
+    yield open_session
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def made():
+    return plan(SMALL)
+
+
+def test_finished_cells_are_never_run_again(start, made):
+    first = start()
+    outcomes = first.train(made.quality)
+    assert len(outcomes) == len(made.quality) == 4
+    assert first.tally.counts == {"ok": 4}
+    again = start()
+    assert again.train(made.quality) == []
+    assert again.executor.done == []
+    assert (again.tally.already, again.tally.failed) == (4, 0)
+    assert len(Store(first.store.folder).ledger().records) == 4
+
+
+def refusing(job, *, lacks_data):
+    return JobResult(
+        tuple(Outcome(c, "refused", "for a reason.", lacks_data=lacks_data) for c in job.cells)
+    )
+
+
+def test_cells_refused_for_want_of_data_are_asked_again_and_other_refusals_are_not(start, made):
+    lacking = {made.quality[0].cell.id, made.quality[1].cell.id}
+    first = start(lambda job: refusing(job, lacks_data=job.cells[0].id in lacking))
+    first.train(made.quality)
+    first.train(made.quality)
+    assert len(first.executor.done) == 4, "once in a session, however often they are asked"
+    assert first.tally.reasons == {("refused", "for a reason."): 4 + 4}
+    again = start()
+    again.train(made.quality)
+    assert {job.cells[0].id for job in again.executor.done} == lacking
+    assert again.tally.before == {"refused": 2}
+    assert again.tally.reasons == {("refused", "for a reason."): 2}
+    newest = Store(first.store.folder).ledger().newest()
+    assert {newest[id_].status for id_ in lacking} == {"ok"}
+
+
+def test_a_look_at_a_model_is_named_by_probe_task_and_variant(start, made):
+    looks = analysis_cells([made.quality[0].cell], asked_probes("erasure"))
+    session = start(lambda job: "failed")
+    session.analyze(looks)
+    (job,) = session.executor.done
+    assert job.label == "erasure on after_marker @ additive seed 0"
+
+
+def test_what_stands_nowhere_is_refused_by_its_cells_and_not_certified(start):
+    session = start(lambda job: JobResult(certificate={"passed": ["shapes"], "failed": {}}))
+    nowhere = resolve("additive[normalizer=hard_reinforce]").canonical.show()
+    somewhere = [resolve(name).canonical.show() for name in ("additive", "none_state")]
+    found = session.certify([nowhere, *somewhere], "auto")
+    assert [*found] == somewhere
+
+
+def test_a_cell_asked_twice_in_one_call_or_session_runs_once(start, made):
+    session = start()
+    session.train([made.quality[0], made.quality[0]])
+    session.train([made.quality[0]])
+    assert len(session.executor.done) == 1
+
+
+def test_only_the_statuses_asked_for_are_retried_and_only_once(start, made):
+    answers = dict(
+        zip((p.cell.id for p in made.quality), ("failed", "refused", "ok", "timeout"), strict=True)
+    )
+    first = start(lambda job: answers[job.cells[0].id])
+    first.train(made.quality)
+    assert first.tally.failed == 2
+    plain = start()
+    plain.train(made.quality)
+    assert plain.executor.done == []
+    assert plain.tally.failed == 2, "what failed before is still a failure of what was asked"
+    again = start(lambda job: "failed", retry=frozenset({"failed"}))
+    again.train(made.quality)
+    again.train(made.quality)
+    assert [job.cells[0].id for job in again.executor.done] == [made.quality[0].cell.id]
+    newest = Store(first.store.folder).ledger().newest()
+    assert newest[made.quality[0].cell.id].attempt == 2
+
+
+def test_the_record_is_stored_before_the_next_job_is_taken(start, made):
+    session = start()
+    seen = []
+    session.executor.answer = lambda job: seen.append(len(session.store.records())) or "ok"
+    session.train(made.quality)
+    assert seen == [0, 1, 2, 3]
+    artifacts = list((session.store.folder / "artifacts").glob("*.json"))
+    assert len(artifacts) == 4
+
+
+def test_an_unexpected_error_leaves_its_trace_in_the_log(start, made):
+    cell = made.quality[0].cell
+    session = start(
+        lambda job: JobResult((Outcome(cell, "failed", "KeyError: 3"),), trace="Traceback: 3\n")
+    )
+    session.train(made.quality[:1])
+    assert "Traceback: 3" in (session.store.folder / "log.txt").read_text()
+
+
+HOLDER = """
+import sys
+from results.store import Store
+store = Store(sys.argv[1])
+assert all(store.claim(id_) for id_ in sys.argv[2:])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def hold():
+    """`hold(folder, ids)`: another process claims cells until `.communicate()`."""
+    started = []
+
+    def begin(folder, ids):
+        command = [sys.executable, "-c", HOLDER, str(folder), *ids]
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]
+        )
+        started.append(process)
+        assert process.stdout.readline() == b"held\n"
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_a_cell_that_another_process_holds_waits_and_is_run_once_it_is_free(start, made, hold):
+    session = start()
+    held = made.quality[0].cell.id
+    other = hold(session.store.folder, [held])
+    order = []
+
+    def answer(job):
+        order.append(job.cells[0].id)
+        if len(order) == 3:
+            other.communicate()  # the other process ends without having finished it
+        return "ok"
+
+    session.executor.answer = answer
+    session.train(made.quality)
+    assert order[-1] == held
+    assert sorted(order) == sorted(p.cell.id for p in made.quality)
+
+
+def test_a_cell_that_another_process_finishes_meanwhile_is_not_run(start, made, hold):
+    session, rival = start(), start()
+    held = made.quality[0].cell
+    other = hold(session.store.folder, [held.id])
+
+    def answer(job):
+        if len(session.executor.done) == 3:
+            rival.store.append(rival._record(Outcome(held, "refused", "no.")))
+            other.communicate()
+        return "ok"
+
+    session.executor.answer = answer
+    session.train(made.quality)
+    assert held.id not in [job.cells[0].id for job in session.executor.done]
+    assert session.tally.counts == {"ok": 3}
+    assert session.tally.before == {"refused": 1}
+
+
+def test_a_block_of_timed_cells_leaves_out_what_another_process_holds(start, made, hold):
+    session = start()
+    block = group_blocks([p.cell for p in made.speed])[0]
+    other = hold(session.store.folder, [block[1].id])
+
+    def answer(job):
+        if len(session.executor.done) == 3:
+            other.communicate()
+        return "ok"
+
+    session.executor.answer = answer
+    session.measure(made.speed, made.baseline)
+    sizes = [len(job.cells) for job in session.executor.done]
+    assert sizes == [3, 4, 4, 1]
+    assert session.executor.done[-1].cells == (block[1],)
+    assert session.executor.done[-1].reference.variant == made.baseline
+    assert session.tally.counts == {"ok": 12}
+
+
+def test_claims_are_given_back(start, made, hold):
+    session = start()
+    session.train(made.quality)
+    assert hold(session.store.folder, [p.cell.id for p in made.quality])
+
+
+def locked_against(kind, place):
+    """Whether another run of this machine would have to wait for the lock."""
+    path = place / f"attention-bench-{os.getuid()}.lock"
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def test_training_shares_the_machine_and_timing_owns_it(start, made):
+    place = Path(os.environ["TMPDIR"])
+    seen = {}
+
+    def answer(job):
+        seen[job.kind] = (
+            locked_against(fcntl.LOCK_SH, place),
+            locked_against(fcntl.LOCK_EX, place),
+        )
+        return "ok"
+
+    session = start(answer)
+    session.train(made.quality)
+    session.measure(made.speed, made.baseline)
+    assert seen == {"quality": (False, True), "speed": (True, True)}
+    assert not locked_against(fcntl.LOCK_EX, place)
+
+
+def test_a_run_that_waits_for_the_machine_says_so(start, made, monkeypatch):
+    session = start()
+    waits = []
+
+    def flock(file, kind):
+        if kind & fcntl.LOCK_NB:
+            raise BlockingIOError
+        waits.append(kind)
+
+    monkeypatch.setattr(sessions.fcntl, "flock", flock)
+    session.measure(made.speed, made.baseline)
+    assert waits == [fcntl.LOCK_EX]
+    assert "waiting for another run on this machine" in session.stream.getvalue()
+
+
+def test_timed_blocks_run_one_at_a_time_beside_the_baseline(start, made):
+    session = start()
+    at_once = []
+    run = session.executor.run
+    session.executor.run = lambda jobs, n, watch: at_once.append(n) or run(jobs, n, watch)
+    session.measure(made.speed, made.baseline)
+    assert at_once == [1]
+    assert [len(job.cells) for job in session.executor.done] == [4, 4, 4]
+    assert {job.reference.variant for job in session.executor.done} == {made.baseline}
+
+
+def test_a_resumed_block_still_has_its_baseline(start, made):
+    first = start()
+    first.measure([p for p in made.speed if p.cell.variant == made.baseline], made.baseline)
+    session = start()
+    session.measure(made.speed, made.baseline)
+    for job in session.executor.done:
+        assert made.baseline not in {cell.variant for cell in job.cells}
+        assert job.reference.variant == made.baseline
+
+
+def test_a_timed_cell_alone_is_compared_with_the_baseline_and_not_with_itself(start, made):
+    session = start()
+    alone = next(p for p in made.speed if p.cell.variant != made.baseline)
+    session.measure([alone], made.baseline)
+    (job,) = session.executor.done
+    assert job.cells == (alone.cell,)
+    planned = {p.cell.id for p in made.speed}
+    assert job.reference.variant == made.baseline
+    assert job.reference.id in planned, "the very cell that a plan has"
+
+
+def test_a_variant_that_kills_its_block_does_not_take_the_others_along(start, made):
+    bad = next(p.cell.variant for p in made.speed if "general" in p.cell.variant)
+
+    def answer(job):
+        if bad not in {cell.variant for cell in job.cells}:
+            return "ok"
+        dead = tuple(Outcome(c, "out_of_memory", "killed.") for c in job.cells)
+        return JobResult(dead, died=True)
+
+    session = start(answer)
+    session.measure(made.speed, made.baseline)
+    assert session.tally.counts == {"ok": 9, "out_of_memory": 3}
+    newest = session.store.ledger().newest()
+    for planned in made.speed:
+        wanted = "out_of_memory" if planned.cell.variant == bad else "ok"
+        assert newest[planned.cell.id].status == wanted
+    assert len(session.store.ledger().records) == 12
+
+
+def test_a_killed_timing_process_costs_one_variant(start, trouble_plugin):
+    load_plugin(trouble_plugin)
+    request = replace(SMALL, variants="dot,killer")
+    made = plan(request)
+    folder = start().store.folder
+    session = Session(
+        Store(folder), WorkerSettings(plugins=(str(trouble_plugin),)), stream=io.StringIO()
+    )
+    shortest = [p for p in made.speed if "length=32" in p.cell.task]
+    session.measure(shortest, made.baseline)
+    newest = session.store.ledger().newest()
+    said = {p.cell.variant.partition("[")[0]: newest[p.cell.id] for p in shortest}
+    assert said["killer"].status == "out_of_memory"
+    assert said["dot"].status == said["scaled_dot"].status == "ok"
+    assert {"forward_time_ms", "reference_forward_time_ms", "aa_control_forward_time_ms"} <= {
+        row.metric for row in said["dot"].rows
+    }
+
+
+def test_certificates_are_cached_by_the_code_and_deaths_are_not(start, monkeypatch, tmp_path):
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
+    green = {"passed": ["config"], "skipped": {}, "failed": {}, "expected": ["config"]}
+    red = {"passed": [], "skipped": {}, "failed": {"suite": "killed."}, "expected": []}
+
+    def answer(job):
+        died = job.variant.startswith("general")
+        return JobResult(certificate=red if died else green, died=died)
+
+    session = start(answer)
+    found = session.certify(["dot", "general", "dot"], "auto")
+    assert found == {"dot": green, "general": red}
+    assert json.loads((session.store.folder / "certificates.json").read_text()) == found
+    again = start(lambda job: JobResult(certificate=green), folder="other")
+    assert again.certify(["dot", "general"], "auto")["general"] == green
+    assert [job.variant for job in again.executor.done] == ["general"]
+    again.certify(["dot"], "eager")
+    assert again.executor.done[-1].impl == "eager"
+
+
+def test_a_changed_plug_in_is_certified_again(tmp_path):
+    plugin = tmp_path / "mine.py"
+    plugin.write_text("one = 1")
+    before = CertificateCache([str(plugin)]).folder
+    assert CertificateCache([str(plugin)]).folder == before
+    plugin.write_text("one = 2")
+    assert CertificateCache([str(plugin)]).folder != before
+    assert CertificateCache([]).folder != before
+
+
+def test_models_are_kept_only_where_asked(start, made, tmp_path):
+    session = Session(
+        Store.create(tmp_path / "kept"),
+        WorkerSettings(),
+        inline=True,
+        keep_models=True,
+        stream=io.StringIO(),
+    )
+    session.train(made.quality[:1])
+    (path,) = (tmp_path / "kept" / "models").iterdir()
+    assert path.name == f"{made.quality[0].cell.id}.safetensors"
+    plain = Session(
+        Store.create(tmp_path / "plain"), WorkerSettings(), inline=True, stream=io.StringIO()
+    )
+    plain.train(made.quality[:1])
+    assert not (tmp_path / "plain" / "models").exists()

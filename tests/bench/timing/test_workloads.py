@@ -1,0 +1,108 @@
+import pytest
+import torch
+
+from bench.api.errors import Refused
+from bench.api.resolve import resolve
+from bench.api.source import Source
+from bench.timing.shape import WORKLOADS, AttendShape
+from bench.timing.workloads import (
+    answer,
+    build,
+    decode_step,
+    draw_inputs,
+    forward,
+    forward_backward,
+    forward_weights,
+    make_works,
+)
+
+CPU = torch.device("cpu")
+REGIMES = ("cross", "causal", "self", "pool")
+
+
+def prepared(regime, selector="scaled_dot", seed=0):
+    shape = AttendShape(batch=2, heads=2, length=7, width=4, regime=regime)
+    variant = build(resolve(selector), shape, "auto", seed=seed)
+    return variant, draw_inputs(shape, CPU, torch.float32, seed)
+
+
+def test_inputs_are_standard_normal_and_follow_the_seed():
+    shape = AttendShape(length=512)
+    inputs = draw_inputs(shape, CPU, torch.float32, 3)
+    again = draw_inputs(shape, CPU, torch.float32, 3)
+    assert torch.equal(inputs.query, again.query)
+    assert not torch.equal(inputs.query, inputs.source.key)
+    assert not torch.equal(inputs.query, draw_inputs(shape, CPU, torch.float32, 4).query)
+    assert abs(float(inputs.query.mean())) < 0.02
+    assert abs(float(inputs.query.std()) - 1) < 0.02
+
+
+def test_parameters_follow_the_seed_and_the_callers_random_state_stays():
+    before = torch.get_rng_state()
+    one, two, three = (prepared("cross", "additive", seed)[0] for seed in (0, 0, 1))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(one.score.query_map, two.score.query_map)
+    assert not torch.equal(one.score.query_map, three.score.query_map)
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_forward_needs_no_gradient_and_gives_no_weights(regime):
+    variant, inputs = prepared(regime, "additive")
+    attended = forward(variant, inputs)()
+    assert attended.output.shape == inputs.query.shape
+    assert not attended.output.requires_grad
+    assert attended.weights is None
+    queries = 1 if regime == "pool" else 7
+    assert forward_weights(variant, inputs)().weights.shape == (2, 2, queries, 7)
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_backward_reaches_every_parameter_with_the_gradient_of_one_call(regime):
+    variant, inputs = prepared(regime, "additive")
+    work = forward_backward(variant, inputs)
+    work()
+    first = variant.score.v.grad.clone()
+    work()
+    assert torch.equal(variant.score.v.grad, first)
+    output = answer(variant, inputs.query, inputs.source).output
+    (expected,) = torch.autograd.grad(output, variant.score.v, inputs.gradient)
+    torch.testing.assert_close(first, expected)
+    assert inputs.query.grad is None
+
+
+@pytest.mark.parametrize("regime", ["self", "pool"])
+def test_where_all_queries_come_at_once_there_is_no_decode_step(regime):
+    variant, inputs = prepared(regime)
+    works = make_works(resolve("scaled_dot"), variant, inputs, WORKLOADS)
+    assert sorted(works) == ["forward", "forward_backward", "forward_weights"]
+
+
+def test_a_cached_step_answers_like_all_keys_at_once():
+    variant, inputs = prepared("causal")
+    work = decode_step(variant, inputs)
+    joined = Source(
+        key=torch.cat((inputs.source.key, inputs.next_source.key), 2),
+        value=torch.cat((inputs.source.value, inputs.next_source.value), 2),
+    )
+    query = torch.cat((inputs.query, inputs.next_query), 2)
+    expected = answer(variant, query, joined).output[:, :, -1:]
+    torch.testing.assert_close(work().output, expected)
+    torch.testing.assert_close(work().output, expected)  # a step leaves no trace
+    assert work().state.offset == 8
+
+
+def test_a_step_of_cross_attention_reads_the_whole_memory():
+    variant, inputs = prepared("cross")
+    expected = answer(variant, inputs.next_query, inputs.source).output
+    torch.testing.assert_close(decode_step(variant, inputs)().output, expected)
+
+
+def test_a_variant_without_weights_has_no_such_workload():
+    variant, inputs = prepared("cross")
+    works = make_works(resolve("scaled_dot"), variant, inputs, WORKLOADS)
+    assert tuple(works) == WORKLOADS
+    fused = build(resolve("scaled_dot"), AttendShape(regime="cross"), "sdpa", seed=0)
+    works = make_works(resolve("scaled_dot"), fused, inputs, WORKLOADS)
+    assert tuple(works) == ("forward", "forward_backward", "decode_step")
+    with pytest.raises(Refused, match="weights"):
+        make_works(resolve("scaled_dot"), fused, inputs, ("forward_weights",))

@@ -1,0 +1,66 @@
+"""All that is given against the best of less."""
+
+from pathlib import Path
+
+import pytest
+from synthetic import BASE, catalog, quality_cell, record
+from synthetic_run import write_run
+
+from reports.folder import read_folder
+from reports.input_ablation import ablated_tables
+from reports.render import render
+from results.row import Row
+
+TASK = "pairs[read=both,shuffle=false]"
+LESS = {
+    "pairs[read=first,shuffle=false]": (0.5, 0.7),
+    "pairs[read=second,shuffle=false]": (0.6, 0.6),
+    "pairs[read=both,shuffle=true]": (0.4, 0.4),
+}
+"""Test and validation means; validation and test disagree about which is best."""
+
+
+def cells(task: str, name: str, test: float, validation: float) -> list[object]:
+    return [
+        record(
+            quality_cell(task, name, seed),
+            "ok",
+            [
+                Row(metric="token_accuracy", value=test + 0.01 * seed, split="test"),
+                Row(metric="token_accuracy", value=validation, split="validation"),
+            ],
+        )
+        for seed in range(3)
+    ]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    names = catalog()
+    tasks = {
+        task: {"short": task, "primary": "token_accuracy", "family": "pairs", "whole": TASK}
+        for task in (TASK, *LESS)
+    }
+    names["tasks"] = tasks
+    records = [*cells(TASK, BASE, 0.8, 0.8), *cells(TASK, "scaled_dot", 0.55, 0.5)]
+    for task, (test, validation) in LESS.items():
+        records += cells(task, "scaled_dot", test, validation)
+    return write_run(tmp_path / "run", records=records, catalog_data=names, tasks=tasks)  # type: ignore[arg-type]
+
+
+def test_the_reference_is_the_best_of_less_by_validation(run: Path) -> None:
+    (table,) = ablated_tables(read_folder(run).comparisons)
+    lines = [tuple(entry.text for entry in row[1:]) for row in table.rows]
+    assert lines == [
+        ("everything", "bahdanau", "0.810 ± 0.025", "+0.300"),
+        ("read=second", "scaled_dot", "0.610 ± 0.025", "+0.100"),
+        ("everything", "scaled_dot", "0.560 ± 0.025", "+0.0500"),
+        ("read=first", "scaled_dot", "0.510 ± 0.025", "reference"),
+        ("shuffle=true", "scaled_dot", "0.410 ± 0.025", "-0.100"),
+    ]
+    assert "All that is given against the best of less" in render(run).markdown.read_text("utf-8")
+
+
+def test_without_a_comparison_with_less_there_is_no_table(run: Path) -> None:
+    found = [one for one in read_folder(run).comparisons if one.task == TASK]
+    assert list(ablated_tables(found)) == []

@@ -1,0 +1,31 @@
+import pytest
+import torch
+
+from bench.api.errors import Refused
+from bench.api.registry import make
+from bench.api.selector import parse
+
+
+def measured(seen):
+    return {s.metric: s.value for s in make("probe", parse("head_diversity")).measure(seen)}
+
+
+def test_heads_of_equal_parameters_do_not_differ(subject):
+    seen = subject("additive[head=multi[heads=2]]", batches=4)
+    assert measured(seen)["head_js_nats"] > 0
+    for slot in seen.backbone.variant_slots():
+        with torch.no_grad():
+            for parameter in slot.variant.parameters():
+                parameter[1] = parameter[0]
+            for name, parameter in slot.heads.named_parameters():
+                if "output" not in name and "merge" not in name:
+                    half = parameter.shape[0] // 2
+                    parameter[half:] = parameter[:half]
+    found = measured(seen)
+    assert found["head_js_nats"] == pytest.approx(0.0, abs=1e-12)
+    assert found["head_same_key_share"] == 1.0
+
+
+def test_one_head_has_nobody_to_differ_from(subject):
+    with pytest.raises(Refused, match="one head"):
+        measured(subject("additive"))

@@ -1,0 +1,58 @@
+import pytest
+import torch
+from scipy.stats import kendalltau
+
+from bench.api.registry import make
+from bench.api.selector import parse
+from tasks.probes import permutation
+from tasks.probes._intervention import interventions
+
+
+def measured(seen, selector="permutation[draws=3]"):
+    return {s.metric: s.value for s in make("probe", parse(selector)).measure(seen)}
+
+
+def test_permutations_move_weights_among_real_keys_only(subject):
+    seen = subject("additive", task="transduction[rule=fert,min_length=1,max_length=5,vocab=6]")
+    (test,) = interventions(seen, torch.Generator().manual_seed(0))
+    shuffled = []
+    original = test.predict
+
+    def spy(change):
+        shuffled.append(change(test.weights[:, None, :])[:, 0])
+        return original(change)
+
+    test.predict = spy
+    make("probe", parse("permutation[draws=4]"))._shuffled(test, torch.Generator().manual_seed(0))
+    assert len(shuffled) == 4
+    for found in shuffled:
+        torch.testing.assert_close(found.sort(-1).values, test.weights.sort(-1).values)
+        assert (found[~test.real] == 0).all()
+    assert any(not torch.equal(found, test.weights) for found in shuffled)
+
+
+def test_a_model_that_ignores_its_context_does_not_move(subject, monkeypatch):
+    seen = subject("additive", batches=4)
+    backbone = seen.backbone
+    plain = backbone.emit
+    monkeypatch.setattr(backbone, "emit", lambda s, c, e: plain(s, torch.zeros_like(c), e))
+    found = measured(seen)
+    assert found["permuted_change_share"] == pytest.approx(0.0, abs=1e-12)
+    assert found["uniform_change_share"] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_tau_is_scipys_over_real_keys(subject):
+    (test,) = interventions(subject("additive"), torch.Generator().manual_seed(0))
+    other = torch.rand(test.weights.shape, dtype=torch.float64)
+    found = permutation._tau(test, other)
+    for row in range(len(found)):
+        real = test.real[row]
+        expected = kendalltau(test.weights[row][real], other[row][real]).statistic
+        assert float(found[row]) == pytest.approx(expected, nan_ok=True)
+
+
+def test_uniform_attention_is_not_moved_by_uniform_weights(subject):
+    found = measured(subject("uniform", batches=4))
+    assert found["uniform_change_share"] == pytest.approx(0.0, abs=1e-12)
+    assert found["permuted_change_share"] == pytest.approx(0.0, abs=1e-12)
+    assert "tau_gradient_share" not in found  # constant weights have no order

@@ -1,0 +1,147 @@
+"""Sparsemax, 1.5-entmax and alpha-entmax: one family, so one file of laws."""
+
+import entmax
+import pytest
+import torch
+
+from bench.api.errors import InvalidConfig
+
+Z = [1, 0.5, 0.1, -1]
+GOLDEN = {
+    "sparsemax": [0.75, 0.25, 0, 0],
+    "entmax15": [0.609256, 0.281482, 0.109262, 0],
+    "entmax[alpha=1.5]": [0.609256, 0.281482, 0.109262, 0],
+    "entmax[alpha=2]": [0.75, 0.25, 0, 0],
+}
+ALL = ("sparsemax", "entmax15", "entmax[alpha=1.3]", "entmax[adaptive=true]")
+REGIMES = ("cross", "causal", "self", "pool")
+
+
+@pytest.mark.parametrize("selector", ALL)
+@pytest.mark.parametrize("regime", REGIMES)
+def test_vectorized_code_equals_the_loops(equals_oracle, selector, regime):
+    found = equals_oracle(selector, regime).parallel.weights
+    if selector != "entmax[alpha=1.3]":
+        assert (found == 0).any(), "nothing here is sparse"
+
+
+@pytest.mark.parametrize("selector", ["sparsemax", "entmax15", "entmax"])
+def test_colder_rows_equal_the_loops_and_are_sparser(equals_oracle, selector):
+    zeros = []
+    for temperature in (0.2, 1, 5):
+        found = equals_oracle(f"{selector}[temperature={temperature}]", padded=False)
+        zeros.append(int((found.parallel.weights == 0).sum()))
+    assert zeros[0] > zeros[1] > zeros[2]
+
+
+@pytest.mark.parametrize("selector", GOLDEN)
+def test_golden_weights(row, selector):
+    assert row(selector, Z) == pytest.approx(GOLDEN[selector], abs=1e-6)
+    assert row(selector, [*Z, 9], [True] * 4 + [False]) == pytest.approx(
+        [*GOLDEN[selector], 0], abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("selector", ALL)
+def test_rows_sum_to_one_and_far_keys_have_exactly_nothing(row, selector):
+    found = row(selector, [0, -30, 0.1, -30])
+    assert sum(found) == pytest.approx(1)
+    assert found[1] == found[3] == 0
+    assert min(found) >= 0
+
+
+def test_alpha_leads_from_softmax_to_sparsemax(row):
+    assert row("entmax[alpha=1.0001]", Z) == pytest.approx(row("softmax", Z), abs=1e-3)
+    assert row("entmax[alpha=1.5]", Z) == pytest.approx(row("entmax15", Z), abs=1e-10)
+    assert row("entmax[alpha=2]", Z) == pytest.approx(row("sparsemax", Z), abs=1e-10)
+    heaviest = [row(f"entmax[alpha={alpha}]", Z)[0] for alpha in (1.1, 1.3, 1.5, 1.7, 2)]
+    assert heaviest == sorted(heaviest)
+
+
+@pytest.mark.parametrize("selector", ALL)
+def test_a_constant_on_all_energies_of_a_row_changes_nothing(aligned, energies, selector):
+    energy = energies(2, 2, 3, 5).detach()
+    moved = aligned(selector, energy + 70)
+    torch.testing.assert_close(moved, aligned(selector, energy), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("selector", ["sparsemax", "entmax15", "entmax[alpha=1.3]"])
+def test_the_gradient_is_that_of_the_support(aligned, energies, selector):
+    energy, pull = energies(2, 2, 3, 6), energies(2, 2, 3, 6, seed=1).detach()
+    weights = aligned(selector, energy)
+    (weights * pull).sum().backward()
+    power = {"sparsemax": 0.0, "entmax15": 0.5, "entmax[alpha=1.3]": 0.7}[selector]
+    a = weights.detach()
+    s = torch.where(a > 0, a**power, 0.0)
+    wanted = s * (pull - (s * pull).sum(-1, keepdim=True) / s.sum(-1, keepdim=True))
+    torch.testing.assert_close(energy.grad, wanted, rtol=0, atol=1e-10)
+    assert not energy.grad[a == 0].any()
+
+
+@pytest.mark.parametrize(
+    ("selector", "normalize"),
+    [
+        ("sparsemax", entmax.sparsemax),
+        ("entmax15", entmax.entmax15),
+        ("entmax[alpha=1.3]", lambda x: entmax.entmax_bisect(x, 1.3)),
+    ],
+)
+def test_weights_and_gradients_are_the_librarys_own(aligned, energies, selector, normalize):
+    one, two, pull = energies(2, 2, 3, 6), energies(2, 2, 3, 6), energies(2, 2, 3, 6, seed=1)
+    found, wanted = aligned(selector, one), normalize(two)
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-10)
+    (found * pull).sum().backward()
+    (wanted * pull).sum().backward()
+    torch.testing.assert_close(one.grad, two.grad, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("selector", ALL)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_a_row_without_keys_reads_nothing_and_its_gradient_is_finite(
+    aligned, energies, selector, dtype
+):
+    energy = energies(2, 2, 3, 5)
+    allowed = torch.rand(2, 1, 3, 5, generator=torch.Generator().manual_seed(0)) < 0.6
+    allowed[:, :, 1] = False
+    weights = aligned(selector, energy.to(dtype), allowed)
+    assert weights.dtype == dtype
+    assert not weights[:, :, 1].any()
+    assert not weights.masked_select(~allowed).any()
+    alive = allowed.any(-1).expand(2, 2, 3)
+    assert weights.sum(-1)[alive].sub(1).abs().max() < 4 * torch.finfo(dtype).eps
+    weights.float().square().sum().backward()
+    assert energy.grad.isfinite().all()
+    assert not energy.grad.masked_select(~allowed).any()
+    assert energy.grad.any()
+
+
+def test_hidden_keys_of_enormous_energy_do_not_disturb_the_sums(row):
+    for selector in ALL:
+        found = row(selector, [1e30, 1, 0.5], [False, True, True], torch.float32)
+        assert found == pytest.approx([0, *row(selector, [1, 0.5])], abs=1e-6)
+
+
+def test_a_learned_alpha_starts_where_it_is_told_and_gets_a_gradient(component, aligned, ask, draw):
+    normalizer = component("normalizer", "entmax[adaptive=true,alpha=1.2]", seed=None)
+    drawn = draw(lengths=())
+    energy = drawn.query @ drawn.source.key.transpose(-1, -2)
+    weights = normalizer.normalize(energy, None, {}, ask(drawn.query, drawn.source)).weights
+    torch.testing.assert_close(weights, aligned("entmax[alpha=1.2]", energy), rtol=0, atol=1e-6)
+    weights.square().sum().backward()
+    assert normalizer.sparsity.grad.shape == (2, 1, 1)
+    assert (normalizer.sparsity.grad > 0).all(), "sparser rows have larger squares"
+
+
+@pytest.mark.parametrize(
+    ("selector", "complaint"),
+    [
+        ("sparsemax[temperature=0]", "sparsemax: temperature must be above 0"),
+        ("entmax15[temperature=-2]", "entmax15: temperature must be above 0"),
+        ("entmax[temperature=0]", "entmax: temperature must be above 0"),
+        ("entmax[alpha=1]", "alpha must be above 1, got 1.0; alpha 1 is softmax"),
+        ("entmax[alpha=2,adaptive=true]", "cannot begin at 2.0"),
+    ],
+)
+def test_wrong_options_are_refused(beneath, selector, complaint):
+    with pytest.raises(InvalidConfig, match=complaint):
+        beneath(selector)

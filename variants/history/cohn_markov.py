@@ -1,0 +1,90 @@
+"""Markov condition: the score sees what a key and its neighbors weighed in the step before.
+
+Cohn et al., 2016, "Incorporating structural alignment biases into an attentional neural
+translation model", https://arxiv.org/abs/1601.01085, section 3.2.
+
+Deviations: none. The window defaults to one neighbor on each side, as in the released code.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.call import Call, Dims, QueryShape
+from bench.api.capabilities import Capability
+from bench.api.component import History, OneQuery
+from bench.api.config import Config, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, register
+from bench.api.shapes import Features, Weights
+from bench.api.source import Memory, Tree, leaf
+from variants._windows import beside, oracle_beside
+
+
+@dataclass(frozen=True, kw_only=True)
+class CohnMarkovConfig(Config):
+    """Options of the Markov condition."""
+
+    window: Annotated[int, IntRange(0, 8)] = 1
+    """Neighbors seen on each side of a key, k (keys)."""
+
+    def __post_init__(self) -> None:
+        """Check the window."""
+        if self.window < 0:
+            raise InvalidConfig(f"cohn_markov: window must be at least 0, got {self.window}.")
+
+
+@register(
+    "history",
+    "cohn_markov",
+    config=CohnMarkovConfig,
+    citation=Citation(
+        text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="section 3.2"
+    ),
+)
+class CohnMarkov(History):
+    """Features of key s are the last weights of keys s - k ... s + k, zeros at first."""
+
+    needs = frozenset({"weights", "takes_features"})
+    unsupported: ClassVar[Mapping[Capability, str]] = {
+        "causal": "it looks back at weights over a source that does not grow from step to step",
+        "self": "it looks back at the step before, and bidirectional self-attention has no steps",
+        "pool": "it looks back at the step before, and pooling asks once",
+    }
+
+    def __init__(self, config: CohnMarkovConfig, dims: Dims) -> None:
+        super().__init__(config, dims)
+        self.reach = config.window
+        self.num_features = 2 * config.window + 1
+
+    def start(self, memory: Memory | None, like: QueryShape) -> Tree:
+        """Nothing has been looked at."""
+        assert memory is not None, "it stands in cross attention only"
+        keys = memory.source.key.shape[2]
+        shape = (like.rows, like.heads, keys)
+        return {"weights": torch.zeros(shape, dtype=like.dtype, device=like.device)}
+
+    def features(self, call: Call, state: Tree) -> Features:
+        """Weights of the step before, in windows."""
+        return beside(leaf(state, "weights"), self.reach).unsqueeze(2)
+
+    def update(self, call: Call, weights: Weights, state: Tree) -> Tree:
+        """Remember this step's weights."""
+        return {"weights": weights.squeeze(2)}
+
+    def oracle_features(self, one: OneQuery, state: dict[str, Any]) -> Float[Tensor, "S F"]:
+        """Each key's window, number by number."""
+        nothing = [one.key.new_zeros(()) for _ in range(one.num_keys)]
+        last = state.get("weights", nothing)
+        rows = [torch.stack(oracle_beside(last, s, self.reach)) for s in range(one.num_keys)]
+        return torch.stack(rows)
+
+    def oracle_update(
+        self, one: OneQuery, weights: Float[Tensor, " S"], state: dict[str, Any]
+    ) -> None:
+        """Keep the weights."""
+        state["weights"] = [weights[s] for s in range(one.num_keys)]

@@ -1,0 +1,148 @@
+"""Alpha-entmax: from softmax (alpha near 1) to sparsemax (alpha 2), given or learned by each head.
+
+Peters, Niculae & Martins, 2019, "Sparse sequence-to-sequence models",
+https://arxiv.org/abs/1905.05702, section 3 and algorithm 1; learned alpha is Correia, Niculae &
+Martins, 2019, "Adaptively sparse transformers", https://arxiv.org/abs/1909.00015, section 3.
+Computed by the authors' library `entmax`.
+
+Deviations: the temperature is in neither paper. A learned alpha begins at the option's value, where
+the paper draws it.
+"""
+
+from dataclasses import dataclass
+from math import log, log2
+from typing import Annotated, Any
+
+import entmax
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bench.api.call import Call, Dims
+from bench.api.component import Normalized, Normalizer, OneQuery
+from bench.api.config import Choices, Config, FloatRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, DefaultTask, register
+from bench.api.shapes import Allowed, Energy
+from bench.api.source import Tree
+from variants._math import at_least_single
+from variants._sparse import Alpha, sparse_weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntmaxConfig(Config):
+    """Options of alpha-entmax."""
+
+    alpha: Annotated[float, FloatRange(1.1, 2.0)] = 1.5
+    """Sparsity (dimensionless), above 1, which would be softmax; 2 is sparsemax."""
+    adaptive: Annotated[bool, Choices((False, True))] = False
+    """Whether each head learns its own alpha between 1 and 2, from the value given."""
+    temperature: Annotated[float, FloatRange(0.1, 10.0, log=True)] = 1.0
+    """What energies are divided by (dimensionless); lower is sparser."""
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if self.alpha <= 1:
+            raise InvalidConfig(
+                f"entmax: alpha must be above 1, got {self.alpha}; alpha 1 is softmax."
+            )
+        if self.adaptive and self.alpha >= 2:
+            raise InvalidConfig(
+                f"entmax: a learned alpha lies between 1 and 2, and cannot begin at {self.alpha}."
+            )
+        if self.temperature <= 0:
+            raise InvalidConfig(f"entmax: temperature must be above 0, got {self.temperature}.")
+
+
+@register(
+    "normalizer",
+    "entmax",
+    config=EntmaxConfig,
+    title="From softmax to sparsemax by alpha, given or learned",
+    citation=Citation(
+        text="Peters et al., 2019",
+        url="https://arxiv.org/abs/1905.05702",
+        where="section 3, algorithm 1",
+    ),
+    default_task=DefaultTask(task="recall"),
+    cost=3.0,
+)
+class EntmaxNormalizer(Normalizer):
+    """max((alpha - 1) e - tau, 0)^(1 / (alpha - 1)) with tau such that a row sums to one.
+
+    Time O(L S) a head and halving of the interval that holds tau.
+    """
+
+    gives = frozenset({"simplex"})
+
+    def __init__(self, config: EntmaxConfig, dims: Dims) -> None:
+        super().__init__(config, dims)
+        self.config = config
+        if config.adaptive:
+            share = config.alpha - 1
+            start = torch.full((dims.heads, 1, 1), log(share / (1 - share)))
+            self.sparsity = nn.Parameter(start)
+
+    def normalize(
+        self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call
+    ) -> Normalized:
+        """Normalize each row."""
+        energy = energy / self.config.temperature
+        wide = at_least_single(energy).dtype
+        alpha = self._alpha(wide)
+        # the interval of the threshold is halved until the format cannot tell
+        halvings = 6 - round(log2(torch.finfo(wide).eps))
+        fixed = torch.as_tensor(alpha, dtype=wide, device=energy.device).detach()
+
+        def normalize(x: Energy) -> Energy:
+            return entmax.entmax_bisect(x, fixed, -1, halvings)
+
+        weights = sparse_weights(normalize, energy, allowed, alpha=alpha, far=self._far())
+        return Normalized(weights)
+
+    def _alpha(self, dtype: torch.dtype) -> Alpha:
+        if self.config.adaptive:
+            return 1 + torch.sigmoid(self.sparsity.to(dtype))
+        return self.config.alpha
+
+    def _far(self) -> float:
+        # what is 1 below once energies are times alpha - 1, which a learned alpha may bring near 0
+        return 1e4 if self.config.adaptive else 1 / (self.config.alpha - 1)
+
+    def oracle(
+        self,
+        energy: Float[Tensor, " S"],
+        allowed: list[bool],
+        state: dict[str, Any],
+        one: OneQuery,
+    ) -> Float[Tensor, " S"]:
+        """Search the threshold; one differentiable Newton step from the root has its gradient."""
+        zero = torch.zeros_like(energy[0])
+        if not any(allowed):
+            return torch.stack([zero] * len(allowed))
+        power = zero + self.config.alpha - 1
+        if self.config.adaptive:
+            power = 1 / (1 + torch.exp(-self.sparsity[one.head, 0, 0]))
+        scaled = [power * e / self.config.temperature for e in energy]
+        seen = [z for z, a in zip(scaled, allowed, strict=True) if a]
+        threshold = _root([float(z.detach()) for z in seen], float(power.detach()))
+        support = [z for z in seen if float(z.detach()) > threshold]
+        excess = sum(((z - threshold) ** (1 / power) for z in support), zero) - 1
+        slope = sum(((z - threshold) ** (1 / power - 1) for z in support), zero) / power
+        moved = threshold + excess / slope.detach()
+        return torch.stack(
+            [
+                (z - moved) ** (1 / power) if a and float((z - moved).detach()) > 0 else zero
+                for z, a in zip(scaled, allowed, strict=True)
+            ]
+        )
+
+
+def _root(values: list[float], power: float) -> float:
+    """The threshold at which the weights sum to one, by halving."""
+    low, high = max(values) - 1, max(values)
+    for _ in range(200):
+        middle = (low + high) / 2
+        total = sum(max(z - middle, 0.0) ** (1 / power) for z in values)
+        low, high = (middle, high) if total >= 1 else (low, middle)
+    return (low + high) / 2

@@ -1,0 +1,85 @@
+"""Hardmax: the key of the highest energy gets all the weight.
+
+Xu et al., 2015, "Show, attend and tell", https://arxiv.org/abs/1502.03044, section 4.1: what hard
+attention reads when it takes its likeliest place and does not draw one.
+
+Deviations: also in training, where the paper draws. The choice has no gradient; in training it is
+lent that of a softmax (straight-through, Bengio et al., 2013, https://arxiv.org/abs/1308.3432).
+`gradient=none` lends nothing, and what scores are made of never learns where to look.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.call import Call, Dims
+from bench.api.component import Normalized, Normalizer, OneQuery
+from bench.api.config import Choices, Config, FloatRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, DefaultTask, register
+from bench.api.shapes import Allowed, Energy
+from bench.api.source import Tree
+from variants._hard import one_hot_best, oracle_best
+from variants._math import masked_softmax
+
+Gradient = Literal["straight_through", "none"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HardmaxConfig(Config):
+    """Options of hardmax."""
+
+    gradient: Annotated[Gradient, Choices(("straight_through", "none"))] = "straight_through"
+    """What scores learn from in training: the softmax, or nothing."""
+    temperature: Annotated[float, FloatRange(0.1, 10.0, log=True)] = 1.0
+    """Of that softmax (dimensionless); the answer does not depend on it."""
+
+    def __post_init__(self) -> None:
+        """Check the temperature."""
+        if self.temperature <= 0:
+            raise InvalidConfig(f"hardmax: temperature must be above 0, got {self.temperature}.")
+
+
+@register(
+    "normalizer",
+    "hardmax",
+    config=HardmaxConfig,
+    title="All weight on the best key",
+    citation=Citation(
+        text="Xu et al., 2015", url="https://arxiv.org/abs/1502.03044", where="section 4.1"
+    ),
+    default_task=DefaultTask(task="recall"),
+    cost=1.1,
+)
+class HardmaxNormalizer(Normalizer):
+    """One at the first of the best allowed keys, zero at the others."""
+
+    gives = frozenset({"simplex", "jumps"})
+
+    def __init__(self, config: HardmaxConfig, dims: Dims) -> None:
+        super().__init__(config, dims)
+        self.straight_through = config.gradient == "straight_through"
+        self.temperature = config.temperature
+
+    def normalize(
+        self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call
+    ) -> Normalized:
+        """Take the best key of each row."""
+        best = one_hot_best(energy, allowed)
+        if self.straight_through and call.read == "train":
+            soft = masked_softmax(energy / self.temperature, allowed)
+            # the difference is exactly zero, hence the sum exactly one-hot
+            best = best + (soft - soft.detach())
+        return Normalized(best)
+
+    def oracle(
+        self,
+        energy: Float[Tensor, " S"],
+        allowed: list[bool],
+        state: dict[str, Any],
+        one: OneQuery,
+    ) -> Float[Tensor, " S"]:
+        """Search one row."""
+        return oracle_best(energy, allowed)
