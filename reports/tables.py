@@ -32,8 +32,8 @@ MARKS = {
     "other protocol": "trained otherwise than the baseline",
     "fewer seeds": "2 of 3 seeds: the mean is of those that have a score",
     "not above": (
-        "not above {uniform_baseline} in 2 of 3 seeds: no better in validation than its mean, so these "
-        "seeds have failed to learn; their scores are in the mean"
+        "not above {uniform_baseline} in 2 of 3 seeds: no better in validation than its mean, so "
+        "these seeds have failed to learn; their scores are in the mean"
     ),
     "not told from the best": "on a later rank, and still not told from the first line",
 }
