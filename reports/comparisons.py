@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench.api.metric import Side
 from bench.api.selector import Selector, parse
 from reports.blocks import clean
-from reports.catalog import Better, Catalog, red_reasons
+from reports.catalog import Catalog, red_reasons
 from reports.numbers import Seen, with_interval
 from results.frame import final_values, scores
 from results.row import BASELINE_AXIS
@@ -50,7 +51,7 @@ class Comparison:
     """Why each variant with a red certificate has one."""
 
     @property
-    def better(self) -> Better:
+    def better(self) -> Side:
         """Which side of the metric is best."""
         return self.catalog.metric(self.metric).better
 
@@ -149,8 +150,8 @@ class Comparison:
         """Mean score with its interval, or the extremes of its seeds where that cannot be."""
         mean = self.means.get(variant, NOTHING)
         seen = Seen.of(self.scores.get(variant, {}).values())
-        unit = self.catalog.metric(self.metric).unit
-        return with_interval(mean.estimate, mean.low, mean.high, unit=unit, seen=seen)
+        limits = self.catalog.metric(self.metric).limits
+        return with_interval(mean.estimate, mean.low, mean.high, limits=limits, seen=seen)
 
     def differences(self, variant: str, other: str | None) -> list[float]:
         """Score minus that of another variant on each common seed."""

@@ -46,8 +46,8 @@ def _tasks(folder: RunFolder) -> Table:
             Entry(text=clean(name), code=True),
             Entry(text=known.metric(known.primary(name)).axis or NO_VALUE),
             Entry(
-                text=clean(known.tasks.get(name, {}).get("paper") or NO_VALUE),
-                href=safe_url(str(known.tasks.get(name, {}).get("url") or "")),
+                text=clean(known.task(name).paper or NO_VALUE),
+                href=safe_url(known.task(name).url),
             ),
             Entry(text=known.license(name)),
         )

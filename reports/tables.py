@@ -9,7 +9,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from reports.blocks import NO_VALUE, clean
-from reports.catalog import Catalog, certificate_of, red_reasons
+from reports.catalog import Catalog, Metric, certificate_of, red_reasons
 from reports.comparisons import NOTHING, Comparison, comparisons
 from reports.numbers import Seen, scaled, with_interval
 from results.frame import growth_exponents, speed_summary
@@ -96,6 +96,7 @@ def _comparison_lines(
                 "marks": ", ".join(marks(comparison, variant, certificates)),
                 "metric": comparison.metric,
                 "unit": comparison.catalog.metric(comparison.metric).unit,
+                **range_of(comparison.catalog.metric(comparison.metric)),
                 "told_from_best": line.told_from_best if line and ranks else None,
                 **bounds("score", means.get(variant, NOTHING)),
                 **seen("score", comparison.scores.get(variant, {}).values()),
@@ -263,6 +264,11 @@ def bounds(name: str, interval: Interval) -> dict[str, float | int]:
     return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
+def range_of(metric: Metric) -> dict[str, float]:
+    """Two columns of a metric: least and greatest value that it can have."""
+    return dict(zip(("least", "most"), metric.limits, strict=True))
+
+
 def seen(name: str, values: Iterable[float]) -> dict[str, float | int]:
     """Three columns of a quantity: the extremes of its seeds, and how many these are."""
     found = Seen.of(values)
@@ -280,7 +286,9 @@ def interval_text(
     value, low, high = (line[f"{name}{end}"] / unit for end in ("", "_low", "_high"))
     if f"{name}_min" in line:
         found = Seen(*(line[f"{name}_{end}"] for end in ("min", "max", "seeds")))
-        return with_interval(value, low, high, signed=signed, unit=line["unit"], seen=found)
+        return with_interval(
+            value, low, high, signed=signed, limits=(line["least"], line["most"]), seen=found
+        )
     text = with_interval(value, low, high, signed=signed)
     fewer = name in TRAINED and 0 < line["timed_seeds"] < line["seeds"]
     return f"{text} (n = {line['timed_seeds']})" if fewer and math.isfinite(value) else text

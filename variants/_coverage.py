@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from bench.api.batch import Sizes
 from bench.api.errors import Refused
 from bench.api.loss import LossInputs
-from bench.api.task import Sizes
 
 LeaveOut = Literal["special", "ends", "none"]
 """Keys that do not count: words that stand for none (BOS, EOS), the first and the last, or none."""

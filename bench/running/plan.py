@@ -9,11 +9,12 @@ from bench.api import registry
 from bench.api.call import REGIMES, Regime
 from bench.api.cell import Cell
 from bench.api.command import run_command
+from bench.api.comparison import Entry
 from bench.api.errors import InvalidConfig, Refused, UnknownName
 from bench.api.registry import BACKBONE_AXES, DefaultTask, Registration
 from bench.api.resolve import VariantSpec, canonical_backbone, resolve
 from bench.api.selector import Selector, parse, parse_list
-from bench.api.task import Entry, Task, TaskPreset
+from bench.api.task import Task, TaskPreset
 from bench.api.variant import IMPLS
 from bench.running.presets import CONTROLS, Preset, find_preset
 from bench.timing.shape import AttendShape, parse_rounds

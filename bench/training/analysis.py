@@ -7,13 +7,14 @@ from pathlib import Path
 import torch
 
 from bench.api import registry
+from bench.api.batch import Batch
 from bench.api.capabilities import refusal
 from bench.api.cell import Cell
 from bench.api.config import Config, config_options
 from bench.api.errors import DataUnavailable, InvalidConfig, Refused
 from bench.api.probe import Probe, Subject
 from bench.api.selector import Selector, parse, parse_list
-from bench.api.task import Batch, Task
+from bench.api.task import Task
 from bench.training.assemble import Assembled, assemble, place_capabilities
 from bench.training.evaluate import score_rows
 from results.row import Row

@@ -6,6 +6,7 @@ from typing import Any
 
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
+from bench.api.batch import Sizes
 from bench.api.capabilities import Capabilities, Capability, only_needs, refusal
 from bench.api.cell import Cell
 from bench.api.config import build_config
@@ -17,7 +18,7 @@ from bench.api.output import Output, OutputSizes
 from bench.api.registry import DEFAULTS
 from bench.api.resolve import SlotPlace, VariantSpec, build_slot, resolve
 from bench.api.selector import Selector, parse
-from bench.api.task import Sizes, Task
+from bench.api.task import Task
 from bench.api.variant import Impl, Slot
 from bench.training.system import System
 

@@ -18,12 +18,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bench.api.backbone import Generated
+from bench.api.batch import Batch, Sizes
 from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.search import Said, Search, Walk
-from bench.api.task import Batch, Sizes
 from tasks.backbones._decoding import cut_at_eos, looked_at, source_words
 
 NEVER = float("-inf")

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from bench.api.backbone import Generated
+from bench.api.batch import Batch
 from bench.api.call import Read
 from bench.api.capabilities import Capability
 from bench.api.config import NoOptions
 from bench.api.registry import Citation, register
 from bench.api.search import Search, StreamingWalk, Walk
-from bench.api.task import Batch
 from tasks.backbones._decoding import cut_at_eos
 
 

@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.batch import Batch, Text
 from bench.api.cell import Cell
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import DefaultTask
 from bench.api.resolve import canonical_backbone, resolve
 from bench.api.selector import parse
-from bench.api.task import Batch, Text
 from bench.api.trace import Mode
 from bench.running.plan import Request, quality_cell, revisions
 from bench.training.assemble import assemble, cell_refusal, place_capabilities

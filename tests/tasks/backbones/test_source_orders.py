@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.batch import Batch, Text
 from bench.api.errors import Refused
 from bench.api.loss import LossInputs
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.api.task import Batch, Text
 from bench.api.trace import Mode
 from bench.training.evaluate import evaluate
 from bench.training.system import System
