@@ -1,5 +1,6 @@
 """How much attention each source word got over a whole target, for losses that look at it."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 import torch
@@ -7,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from bench.api.batch import Sizes
+from bench.api.capabilities import Capability
 from bench.api.errors import Refused
 from bench.api.loss import LossInputs
 
@@ -15,7 +17,7 @@ LeaveOut = Literal["special", "ends", "none"]
 
 LAST_SPECIAL = Sizes._field_defaults["eos"]
 
-NO_TARGET = {
+NO_TARGET: Mapping[Capability, str] = {
     "causal": "it sums weights over a source, and causal self-attention has none",
     "self": "it sums weights over steps that are scored, and within the source none are",
     "pool": "it sums weights over steps, and pooling asks once",

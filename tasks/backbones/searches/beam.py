@@ -93,8 +93,8 @@ class BeamSearch(Search):
     @classmethod
     def wanted(cls, config: BeamConfig) -> frozenset[Capability]:
         """Penalty and copying look at weights, copying also at the source."""
-        copying = {"weights", "source_tokens"} if config.replace_unk else set()
-        return frozenset(copying | ({"weights"} if config.coverage_penalty else set()))
+        wanted: set[Capability] = {"weights"} if config.coverage_penalty else set()
+        return frozenset(wanted | {"weights", "source_tokens"} if config.replace_unk else wanted)
 
     def decode(self, walk: Walk, batch: Batch, max_length: int) -> Generated:
         """Step with all sentences of all rows at once."""

@@ -16,8 +16,9 @@ from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.task import Task, TaskPreset
 from bench.api.trace import Mode
-from bench.training.assemble import assemble, cell_refusal
+from bench.training.assemble import assemble
 from bench.training.quality import train_cell
+from bench.training.refusals import cell_refusal
 
 MSE = Metric(
     name="mean_squared_error", title="Error", unit="squared", low=0.0, high=None, better="lower"

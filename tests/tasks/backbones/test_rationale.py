@@ -11,7 +11,7 @@ from bench.api.noise import Noise
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.trace import Mode
-from bench.training.assemble import cell_refusal
+from bench.training.refusals import cell_refusal
 
 INNER = ("embed", "birnn", "uni_rnn")
 NOTHING = torch.zeros(1, 1, dtype=torch.int64)

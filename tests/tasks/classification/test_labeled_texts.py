@@ -289,7 +289,7 @@ MINE = [n for n, e in registrations("task").items() if e.target.family in FAMILI
 
 @pytest.mark.parametrize("name", MINE)
 def test_no_entry_of_a_comparison_is_refused(name):
-    from bench.training.assemble import cell_refusal
+    from bench.training.refusals import cell_refusal
 
     target = registrations("task")[name].target
     assert target.comparison

@@ -14,8 +14,9 @@ from bench.api.resolve import build_slot, canonical_backbone, resolve
 from bench.api.selector import parse
 from bench.api.trace import Mode
 from bench.running.plan import Request, quality_cell
-from bench.training.assemble import assemble, cell_refusal
+from bench.training.assemble import assemble
 from bench.training.evaluate import Answer, attention_maps
+from bench.training.refusals import cell_refusal
 from tasks.translation.transduction import Transduction, TransductionConfig
 
 WIDTH, REGIONS, VOCAB = 5, 2, 9
