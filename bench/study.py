@@ -22,7 +22,8 @@ from bench.api.registry import DefaultTask
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, Value, parse, parse_list
 from bench.api.task import Task
-from bench.running.plan import PlannedCell, Request, asked_variants, quality_cell
+from bench.running.quality_cells import PlannedCell, quality_cell
+from bench.running.request import Request, asked_variants
 from bench.running.runner import Outcome
 from bench.running.session import Session
 from bench.training.protocol import AdamProtocol

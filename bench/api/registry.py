@@ -10,12 +10,13 @@ import pkgutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from bench.api.config import Config, NoOptions, build_config, config_options, declared_axes
 from bench.api.errors import BenchError, InvalidConfig, UnknownName
-from bench.api.selector import Selector, Value, show_value
+from bench.api.selector import Selector, Value, parse, parse_names, show_value
 
 CHAIN_AXES = ("position", "score", "mask", "normalizer", "readout", "history")
 """Axes of the chain, in the order in which they act."""
@@ -49,10 +50,15 @@ DEFAULTS: Mapping[str, str] = {
 }
 """What a chain uses on an axis that nothing sets; `auto` heads are the slot's own."""
 
+PLAIN = DEFAULTS["score"]
+"""Plain attention: the baseline, and what stands in the other slots of a backbone."""
+PLAIN_POSITION = "sinusoid"
+"""Position of plain attention where keys come from its own sequence."""
+
 ABSENT = {"position": "none", "history": "none", "loss": "none"}
 
 
-Control = Literal["aa", "uniform", "negative"]
+Control = Literal["aa", "uniform_baseline", "negative"]
 """Part of a control: the baseline again, equal weights, or another one that should lose."""
 
 
@@ -78,6 +84,16 @@ class DefaultTask:
     slot: str = ""
     """Slot of the backbone, or its main one."""
 
+    @cached_property
+    def selector(self) -> Selector:
+        """The task, parsed."""
+        return parse(self.task)
+
+    @cached_property
+    def backbone_selector(self) -> Selector | None:
+        """The backbone, parsed; None for the task's own."""
+        return parse(self.backbone) if self.backbone else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Registration:
@@ -98,6 +114,8 @@ class Registration:
     """Training time relative to `scaled_dot`, measured; lets the planner fill a budget."""
     control: Control | None = None
     """Which control it is; None for a contender."""
+    rosters: tuple[str, ...] = ()
+    """Presets on whose shared tasks it runs."""
     deviations: str = ""
     """How the code differs from the paper, or nothing."""
     module: str = ""
@@ -113,6 +131,16 @@ class Recipe:
     """Axis that options without an axis name go to."""
     fixes: Mapping[str, str] = field(default_factory=dict)
     """Backbone axes that the mechanism itself is: decoder, direction."""
+
+    @cached_property
+    def chosen(self) -> Mapping[str, tuple[Selector, ...]]:
+        """What stands on each axis, parsed."""
+        return {axis: parse_names(text) for axis, text in self.axes.items()}
+
+    @cached_property
+    def fixed(self) -> Mapping[str, Selector]:
+        """What stands on each backbone axis, parsed."""
+        return {axis: parse(text) for axis, text in self.fixes.items()}
 
 
 _ENTRIES: dict[str, dict[str, Registration]] = {axis: {} for axis in AXES}

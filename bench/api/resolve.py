@@ -15,15 +15,19 @@ from bench.api.registry import (
     BACKBONE_AXES,
     CHAIN_AXES,
     DEFAULTS,
+    PLAIN,
     STACKED,
     VARIANT_AXES,
     Recipe,
     Registration,
 )
-from bench.api.selector import Selector, Value, parse
+from bench.api.selector import Selector, Value, parse, parse_names
 from bench.api.variant import Impl, Slot, Variant
 
 Axes = Mapping[str, tuple[Selector, ...]]
+
+USUAL: Axes = {axis: parse_names(text) for axis, text in DEFAULTS.items()}
+"""What a chain uses on an axis that nothing sets, parsed."""
 
 
 @dataclass(frozen=True)
@@ -104,13 +108,13 @@ def resolve(selector: Selector | str, *, beneath: bool = False) -> VariantSpec:
     if found.axis == "mechanism":
         return _resolve_mechanism(found, given, own)
     recipe = found.target if found.axis == "recipe" else Recipe(axes={}, main=found.axis)
-    axes = {axis: _axis(axis, parse_names(text)) for axis, text in DEFAULTS.items()}
-    for axis, text in recipe.axes.items():
-        axes[axis] = _axis(axis, parse_names(text))
+    axes = {axis: _axis(axis, names) for axis, names in USUAL.items()}
+    for axis, names in recipe.chosen.items():
+        axes[axis] = _axis(axis, names)
     if found.axis != "recipe":
         axes[found.axis] = (Selector(found.name),)
-    fixed = {} if beneath else recipe.fixes
-    fixes = {axis: registry.canonical(axis, parse(text)) for axis, text in fixed.items()}
+    fixed = {} if beneath else recipe.fixed
+    fixes = {axis: registry.canonical(axis, selector) for axis, selector in fixed.items()}
     for axis, value in given.items():
         if axis in BACKBONE_AXES:
             fixes[axis] = _fixed(axis, value)
@@ -130,12 +134,12 @@ def find(name: str) -> Registration:
     owners = [axis for axis in VARIANT_AXES if name in registry.registrations(axis)]
     if name in ABSENT.values() and owners:
         # the word for nothing is a choice on an axis; alone it could mean anything
-        choices = " or ".join(f"scaled_dot[{axis}={name}]" for axis in owners)
+        choices = " or ".join(f"{PLAIN}[{axis}={name}]" for axis in owners)
         raise InvalidConfig(f"{name!r} is no variant; write {choices}.")
     if len(owners) == 1:
         return registry.find(owners[0], name)
     if owners:
-        choices = " or ".join(f"scaled_dot[{axis}={name}]" for axis in owners)
+        choices = " or ".join(f"{PLAIN}[{axis}={name}]" for axis in owners)
         raise InvalidConfig(f"{name!r} is a component of several axes; write {choices}.")
     known = {
         candidate
@@ -143,11 +147,6 @@ def find(name: str) -> Registration:
         for candidate in registry.registrations(axis)
     }
     raise UnknownName.among("variant", name, known, see="bench list variants")
-
-
-def parse_names(text: str) -> tuple[Selector, ...]:
-    """Read names joined by '+'."""
-    return registry.options_of(parse(f"x[y={text}]").options["y"])
 
 
 def _axis(axis: str, chosen: tuple[Selector, ...]) -> tuple[Selector, ...]:
@@ -201,7 +200,7 @@ def _resolve_mechanism(
             raise InvalidConfig(f"{found.name} replaces the whole chain and has no axis {axis!r}.")
     axes = {}
     for axis in ("head", "output", "loss"):
-        asked = given.get(axis, parse_names(DEFAULTS[axis]))
+        asked = given.get(axis, USUAL[axis])
         chosen = _axis(axis, registry.options_of(asked, axis))
         axes[axis] = tuple(_written(axis, s) for s in chosen)
     known = [field.name for field in fields(found.config)]

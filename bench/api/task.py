@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -16,6 +17,7 @@ from bench.api.comparison import Entry, PublishedResult
 from bench.api.config import Config
 from bench.api.license import GENERATED, License
 from bench.api.metric import Metric, Scored
+from bench.api.selector import Selector, parse
 
 Split = Literal["train", "validation", "test"]
 
@@ -32,6 +34,23 @@ class TaskPreset:
     """Training selector, `adam[...]`."""
     seconds: float
     """CPU seconds of one cell of an ordinary variant on the reference machine."""
+    shared: bool = False
+    """Whether the whole roster of the preset runs on it, beside the default tasks."""
+
+    @cached_property
+    def options_selector(self) -> Selector:
+        """Task options, parsed."""
+        return parse(self.options)
+
+    @cached_property
+    def backbone_selector(self) -> Selector:
+        """The backbone, parsed."""
+        return parse(self.backbone)
+
+    @cached_property
+    def protocol_selector(self) -> Selector:
+        """The training, parsed."""
+        return parse(self.protocol)
 
 
 SEEN = "seen in training"

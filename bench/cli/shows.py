@@ -189,8 +189,8 @@ def verify(
 ) -> int:
     """Certify variants in fresh processes; 0 if all are green."""
     from bench.conformance import Certificate, as_text
-    from bench.running.plan import asked_variants
     from bench.running.processes import ProcessExecutor
+    from bench.running.request import asked_variants
     from bench.running.runner import Job
     from bench.running.worker import WorkerSettings
 

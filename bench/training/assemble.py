@@ -16,16 +16,13 @@ from bench.api.errors import Refused
 from bench.api.loss import JointLoss, Loss, LossSizes
 from bench.api.output import OutputSizes
 from bench.api.places import trained_place
+from bench.api.registry import PLAIN, PLAIN_POSITION
 from bench.api.resolve import SlotPlace, VariantSpec, build_slot, resolve
 from bench.api.selector import Selector, parse
 from bench.api.task import Task
 from bench.api.variant import Impl, Slot, impl_of
-from bench.training.refusals import cell_refusal, feed_width, source_refusal
+from bench.training.refusals import cell_refusal, feed_width, joint_of, source_refusal
 from bench.training.system import System
-
-PLAIN_POSITIONED = "scaled_dot[position=sinusoid]"
-PLAIN = "scaled_dot"
-"""What stands in a backbone's other slots: relative order in self-attention, none elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +56,8 @@ def assemble(cell: Cell, data_dir: Path | None) -> Assembled:
     there = _backbone(backbone, spec, task.sizes, cell.slot, capabilities, impl)
     losses = _losses(spec, there)
     back, joint = None, None
-    direction = backbone.options.get("direction")
-    if isinstance(direction, tuple) and direction[0].name == "both":
-        named = registry.options_of(direction[0].options["joint"])[0]
+    named = joint_of(backbone)
+    if named is not None:
         joint = _joint(named)
         back = _backbone(backbone, spec, _reversed(task.sizes), cell.slot, capabilities, impl)
     return Assembled(task, System(there, losses, back, joint), spec)
@@ -105,8 +101,10 @@ def _backbone(
         return build_slot(spec, place, impl=impl)
 
     def attach_default(place: SlotPlace) -> Slot:
-        plain = PLAIN if place.regime in ("cross", "pool") else PLAIN_POSITIONED
-        return build_slot(resolve(plain), place)
+        # keys of its own sequence have an order, which the query must know
+        ordered = place.regime not in ("cross", "pool")
+        position = {"position": (Selector(PLAIN_POSITION),)} if ordered else {}
+        return build_slot(resolve(Selector(PLAIN, position)), place)
 
     def output(widths: OutputSizes) -> Any:
         return registry.make("output", spec.axes["output"][0], widths)

@@ -32,13 +32,12 @@ def cell_refusal(
         capabilities -= {"open_loop"}
     parts = spec.capabilities()
     wanted = [_search_needs(backbone)]
-    direction = backbone.options.get("direction")
-    if isinstance(direction, tuple) and direction[0].name == "both":
+    joint = joint_of(backbone)
+    if joint is not None:
         if "reversible_pairs" not in capabilities:
-            return f"direction=both needs pairs that can be trained both ways, not {task.__name__}."
+            return f"{joint.name} needs pairs that can be trained both ways, not {task.__name__}."
         # weights of the two directions are compared place by place
-        wanted.append(("direction=both", frozenset({"source_states", "source_order"})))
-        joint = registry.options_of(direction[0].options["joint"])[0]
+        wanted.append((joint.name, frozenset({"source_states", "source_order"})))
         parts.append((joint.name, registry.find("joint", joint.name).target))
     reason = _output_refusal(spec, task, backbone)
     reason = reason or _weights_refusal(parts, wanted, backbone, slot)
@@ -137,6 +136,14 @@ def _search_needs(backbone: Selector) -> tuple[str, frozenset[Capability]]:
     found = registry.find("search", chosen[0].name)
     config = build_config(found.config, chosen[0].options, found.name)
     return found.name, found.target.wanted(config)
+
+
+def joint_of(backbone: Selector) -> Selector | None:
+    """The loss that joins the two directions of a backbone; None where it has one direction."""
+    for direction in registry.options_of(backbone.options.get("direction", ())):
+        for joint in registry.options_of(direction.options.get("joint", ())):
+            return joint
+    return None
 
 
 def source_refusal(sizes: Sizes, backbone: str) -> str | None:

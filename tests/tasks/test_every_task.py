@@ -23,7 +23,8 @@ from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.trace import Mode
 from bench.running.catalog import COMMON_METRICS, describe_task, known_metrics
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.evaluate import evaluate
 from bench.training.protocol import AdamProtocol, read_protocol

@@ -20,4 +20,5 @@ register_recipe(
     ),
     cost=1.9,
     default_task=DefaultTask(task="transduction[rule=reverse]"),
+    rosters=("standard",),
 )

@@ -19,4 +19,5 @@ register_recipe(
         where="sections 3.1 and 3.3",
     ),
     default_task=DefaultTask(task="transduction[rule=reverse]"),
+    rosters=("standard",),
 )

@@ -12,7 +12,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.running.plan import Request, default_task_of, quality_cell
+from bench.running.quality_cells import default_task_of, quality_cell
+from bench.running.request import Request
 from bench.training.quality import train_cell
 from tasks.data.digits import load_digits
 from tasks.images.image_task import NAMES
