@@ -17,7 +17,7 @@ from torch.nn import functional
 from bench.api import registry
 from bench.api.call import Call, Dims, QueryShape
 from bench.api.capabilities import Capability
-from bench.api.component import Normalized, Normalizer, OneQuery, Score
+from bench.api.component import SCORES, Normalized, Normalizer, OneQuery
 from bench.api.config import Config, FloatRange, OfAxis
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.selector import Selector
@@ -321,7 +321,7 @@ class ChunkNormalizer(MonotonicNormalizer):
 
     def __init__(self, config: ChunkConfig, dims: Dims) -> None:
         super().__init__(config, dims)
-        self.chunk: Score = registry.make("score", config.chunk, dims._replace(num_features=0))
+        self.chunk = registry.make(SCORES, config.chunk, dims._replace(num_features=0))
         self.own_scores = (self.chunk,)
         if "key_local" not in self.chunk.gives:
             raise Refused(

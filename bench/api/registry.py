@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, overload
 
 from bench.api.config import Config, NoOptions, build_config, config_options, declared_axes
 from bench.api.errors import BenchError, InvalidConfig, UnknownName
@@ -58,6 +58,20 @@ PLAIN_POSITION = "sinusoid"
 ABSENT = {"position": "none", "history": "none", "loss": "none"}
 
 
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Axis(str, Generic[T]):
+    """Name of an axis, and the type of what is registered on it.
+
+    Each contract declares the axis of its implementations, so that what is found there is typed:
+    `find(TASKS, "recall").target` is a `type[Task]`.
+    """
+
+    __slots__ = ()
+
+
 Control = Literal["aa", "uniform_baseline", "negative"]
 """Part of a control: the baseline again, equal weights, or another one that should lose."""
 
@@ -96,12 +110,12 @@ class DefaultTask:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Registration:
+class Registration(Generic[T_co]):
     """One registered thing."""
 
     axis: str
     name: str
-    target: Any
+    target: T_co
     """The class; for recipes, the recipe."""
     config: type[Config] = NoOptions
     title: str = ""
@@ -143,10 +157,10 @@ class Recipe:
         return {axis: parse(text) for axis, text in self.fixes.items()}
 
 
-_ENTRIES: dict[str, dict[str, Registration]] = {axis: {} for axis in AXES}
-_LOADED: set[str] = set()
+RECIPES = Axis[Recipe]("recipe")
 
-T = TypeVar("T")
+_ENTRIES: dict[str, dict[str, Registration[Any]]] = {axis: {} for axis in AXES}
+_LOADED: set[str] = set()
 
 
 def register(axis: str, name: str, **facts: Any) -> Callable[[type[T]], type[T]]:
@@ -174,7 +188,7 @@ def register_recipe(name: str, recipe: Recipe, *, module: str, **facts: Any) -> 
     add_registration(Registration(axis="recipe", name=name, target=recipe, module=module, **facts))
 
 
-def add_registration(new: Registration) -> None:
+def add_registration(new: Registration[object]) -> None:
     """Put an entry into its axis; two different things under one name are an error."""
     if new.axis not in _ENTRIES:
         raise InvalidConfig(str(UnknownName.among("axis", new.axis, AXES)))
@@ -187,12 +201,16 @@ def add_registration(new: Registration) -> None:
     _ENTRIES[new.axis][new.name] = new
 
 
-def _origin(item: Registration) -> tuple[str, str]:
+def _origin(item: Registration[object]) -> tuple[str, str]:
     """Where a thing was written; importing its module again changes nothing."""
     return item.module, getattr(item.target, "__qualname__", "")
 
 
-def find(axis: str, name: str) -> Registration:
+@overload
+def find(axis: Axis[T], name: str) -> Registration[T]: ...
+@overload
+def find(axis: str, name: str) -> Registration[Any]: ...
+def find(axis: str, name: str) -> Registration[Any]:
     """Look a name up on one axis."""
     found = _ENTRIES[axis].get(name)
     if found is None:
@@ -200,14 +218,18 @@ def find(axis: str, name: str) -> Registration:
     return found
 
 
-def registrations(axis: str) -> dict[str, Registration]:
+@overload
+def registrations(axis: Axis[T]) -> dict[str, Registration[T]]: ...
+@overload
+def registrations(axis: str) -> dict[str, Registration[object]]: ...
+def registrations(axis: str) -> Mapping[str, Registration[object]]:
     """Everything on one axis, by name, sorted."""
     return dict(sorted(_ENTRIES[axis].items()))
 
 
-def listed_variants() -> dict[str, Registration]:
+def listed_variants() -> dict[str, Registration[object]]:
     """Everything that is listed as a variant: it has a default task."""
-    found: dict[str, Registration] = {}
+    found: dict[str, Registration[object]] = {}
     for axis in ("recipe", "mechanism", *VARIANT_AXES):
         for name, item in _ENTRIES[axis].items():
             if item.default_task is not None:
@@ -280,7 +302,11 @@ def _inner_axes(config: type[Config], options: Mapping[str, Value]) -> dict[str,
     return {key: axis for key, axis in axes.items() if axis in _ENTRIES}
 
 
-def make(axis: str, selector: Selector, *args: Any, **kwargs: Any) -> Any:
+@overload
+def make(axis: Axis[type[T]], selector: Selector, *args: object, **kwargs: object) -> T: ...
+@overload
+def make(axis: str, selector: Selector, *args: object, **kwargs: object) -> Any: ...
+def make(axis: str, selector: Selector, *args: object, **kwargs: object) -> Any:
     """Build what a selector names: `target(config, *args, **kwargs)`."""
     found = find(axis, selector.name)
     config = build_config(found.config, selector.options, selector.name)

@@ -17,6 +17,7 @@ from bench.api.comparison import Entry, PublishedResult
 from bench.api.config import Config
 from bench.api.license import GENERATED, License
 from bench.api.metric import Metric, Scored
+from bench.api.registry import Axis
 from bench.api.selector import Selector, parse
 
 Split = Literal["train", "validation", "test"]
@@ -201,3 +202,6 @@ class Task:
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
         """Names of token ids, for figures."""
         return [str(number) for number in ids]
+
+
+TASKS = Axis[type[Task]]("task")

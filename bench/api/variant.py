@@ -14,6 +14,7 @@ from bench.api.capabilities import Capability, check_capabilities
 from bench.api.component import NOTHING, Heads
 from bench.api.errors import Refused, UnknownName
 from bench.api.noise import Noise
+from bench.api.registry import Axis
 from bench.api.shapes import Query
 from bench.api.source import Memory, Source, State, Tree, leaf
 
@@ -231,3 +232,6 @@ class Slot(nn.Module):
         new = None if own is None else self.heads.source(*own)
         attended = self.variant.attend(self.heads.query(x), memory, state, new=new, **call)
         return self.heads.merge(attended.output), attended
+
+
+MECHANISMS = Axis[type[Variant]]("mechanism")

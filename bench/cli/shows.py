@@ -12,11 +12,12 @@ from tabulate import tabulate
 from bench.api import registry
 from bench.api.call import REGIMES
 from bench.api.config import Config, search_ranges
+from bench.api.decoder import DECODERS
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.registry import AXES, Recipe, Registration
 from bench.api.resolve import resolve
 from bench.api.selector import Selector, parse, parse_list
-from bench.api.task import Task
+from bench.api.task import TASKS, Task
 from bench.cli.options import RunOptions
 from bench.cli.runs import load_everything
 from bench.running.presets import PRESETS
@@ -61,7 +62,7 @@ def matrix(plugins: tuple[str, ...], as_json: bool) -> str:
     for name in registry.listed_variants():
         spec = resolve(name)
         decoder = spec.fixes.get("decoder")
-        attends = decoder is None or registry.find("decoder", decoder.name).target.attends
+        attends = decoder is None or registry.find(DECODERS, decoder.name).target.attends
         refused = refusals(spec) if attends else dict.fromkeys(REGIMES, f"{name} has no attention")
         found[name] = {regime: refused.get(regime, "") for regime in REGIMES}
     if as_json:
@@ -79,14 +80,14 @@ def matrix(plugins: tuple[str, ...], as_json: bool) -> str:
 def _metric_rows() -> list[list[str]]:
     from bench.running.catalog import known_metrics
 
-    targets: list[type[Task]] = [e.target for e in registry.registrations("task").values()]
+    targets: list[type[Task]] = [e.target for e in registry.registrations(TASKS).values()]
     return [
         [name, metric.title, metric.unit, metric.better]
         for name, metric in sorted(known_metrics(targets).items())
     ]
 
 
-def _paper(registered: Registration) -> str:
+def _paper(registered: Registration[object]) -> str:
     return registered.citation.text if registered.citation else ""
 
 
@@ -122,7 +123,7 @@ def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
     return "\n\n".join(_as_lines(one) for one in facts)
 
 
-def _written_out(registered: Registration, asked: Selector) -> str:
+def _written_out(registered: Registration[object], asked: Selector) -> str:
     """The canonical selector of a name with options; a wrong option is an error that names it."""
     if registered.axis == "recipe" or registered.default_task:
         return resolve(asked).canonical.show()
@@ -137,7 +138,7 @@ def tasks_page(plugins: tuple[str, ...], data_dir: str) -> str:
     return page(Path(data_dir) if data_dir else None)
 
 
-def _facts(registered: Registration) -> dict[str, Any]:
+def _facts(registered: Registration[object]) -> dict[str, Any]:
     cited = registered.citation
     facts: dict[str, Any] = {
         "name": registered.name,
@@ -269,8 +270,8 @@ def data_sets(data_dir: str) -> str:
     from tasks.data.hub import FETCHABLE, fetch_command, read_copy
 
     directory = data_folder(Path(data_dir) if data_dir else None)
-    readers: dict[str, list[Registration]] = {name: [] for name in FETCHABLE}
-    for task in registry.registrations("task").values():
+    readers: dict[str, list[Registration[type[Task]]]] = {name: [] for name in FETCHABLE}
+    for task in registry.registrations(TASKS).values():
         for name in task.target.data_sets:
             readers.setdefault(name, []).append(task)
     rows = []

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.api import registry
 from bench.api.errors import DataUnavailable
 from bench.api.selector import Selector, parse
-from bench.api.task import Task
+from bench.api.task import TASKS
 from bench.running.quality_cells import PlannedCell, compared_tasks, sized_task
 from bench.running.request import Request
 from tasks.data.cache import cache_folder
@@ -66,12 +66,12 @@ def _reason(task: Selector, preset: str, data_dir: Path | None) -> str:
 
 def _missing(task: Selector, data_dir: Path | None) -> str:
     """Why a task has no data; empty if it has."""
-    target: type[Task] = registry.find("task", task.name).target
+    target = registry.find(TASKS, task.name).target
     if all(path_of(name, data_dir) is not None for name in target.data_sets):
         return ""
     try:
         # a folder that is not there may be one that the options of this size do not need
-        registry.make("task", task, 0, data_dir)
+        registry.make(TASKS, task, 0, data_dir)
     except DataUnavailable as error:
         return " ".join(str(error).split())
     return ""

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bench.api import registry
+from bench.api.backbone import BACKBONES
 from bench.api.cell import Cell
 from bench.api.comparison import Entry
 from bench.api.errors import InvalidConfig, Refused, UnknownName
 from bench.api.registry import PLAIN, DefaultTask, Registration
 from bench.api.resolve import VariantSpec, canonical_backbone, resolve
 from bench.api.selector import Selector, parse
-from bench.api.task import Task, TaskPreset
+from bench.api.task import TASKS, Task, TaskPreset
 from bench.running.presets import find_preset
 from bench.running.request import AskedVariant, Request
 from bench.running.revisions import revisions
@@ -106,7 +107,7 @@ def _compared(
     asked: set[str],
     names: dict[str, str],
 ) -> Iterator[PlannedCell]:
-    target: type[Task] = registry.find("task", task.name).target
+    target = registry.find(TASKS, task.name).target
     proposed = [(entry, AskedVariant(*_read(entry))) for entry in target.comparison]
     for entry, (text, spec) in (*((Entry(variant=one.text), one) for one in beside), *proposed):
         canonical = spec.canonical.show()
@@ -139,7 +140,7 @@ def shared_tasks(preset: str) -> list[str]:
     """Tasks on which the whole roster of a preset runs, beside the default tasks."""
     return [
         name
-        for name, registered in registry.registrations("task").items()
+        for name, registered in registry.registrations(TASKS).items()
         if preset in registered.target.presets and registered.target.presets[preset].shared
     ]
 
@@ -160,10 +161,10 @@ def compared_tasks() -> list[list[Selector]]:
     return groups
 
 
-def tasks_by_family() -> dict[str, list[Registration]]:
+def tasks_by_family() -> dict[str, list[Registration[type[Task]]]]:
     """Tasks of each family by name, real data before generated ones; those without one last."""
-    families: dict[str, list[Registration]] = {}
-    for registered in registry.registrations("task").values():
+    families: dict[str, list[Registration[type[Task]]]] = {}
+    for registered in registry.registrations(TASKS).values():
         families.setdefault(registered.target.family, []).append(registered)
     return {
         family: sorted(families[family], key=lambda e: (e.target.is_generated(), e.name))
@@ -197,7 +198,7 @@ def quality_cell(
         backbone = canonical_backbone(asked, spec.fixes)
     except Refused:
         backbone = canonical_backbone(asked, {})
-    slots: tuple[str, ...] = registry.find("backbone", backbone.name).target.slots
+    slots = registry.find(BACKBONES, backbone.name).target.slots
     slot = request.slot or default_task.slot or slots[0]
     if slot not in slots:
         raise UnknownName.among(f"slot of {backbone.name}", slot, slots)
@@ -240,7 +241,7 @@ def _expected(size: TaskPreset, protocol: Selector, spec: VariantSpec) -> float:
 def sized_task(asked: Selector | str, preset: str) -> tuple[Selector, TaskPreset, str]:
     """Canonical task selector at a preset's size, that size, and the text a person would type."""
     asked = parse(asked) if isinstance(asked, str) else asked
-    target: type[Task] = registry.find("task", asked.name).target
+    target = registry.find(TASKS, asked.name).target
     preset = find_preset(preset).sizes or preset
     if preset not in target.presets:
         sizes = ", ".join(target.presets) or "none"

@@ -6,6 +6,7 @@ from itertools import product
 from bench.api import registry
 from bench.api.call import REGIMES, Regime
 from bench.api.cell import Cell
+from bench.api.decoder import DECODERS
 from bench.api.places import timed_place
 from bench.api.resolve import VariantSpec
 from bench.running.quality_cells import PlannedCell
@@ -63,7 +64,7 @@ def _speed_cell(
 def speed_regimes(spec: VariantSpec) -> list[Regime]:
     """Where a variant's attention is timed: cross, causal or both; else where it can stand."""
     decoder = spec.fixes.get("decoder")
-    if decoder is not None and not registry.find("decoder", decoder.name).target.attends:
+    if decoder is not None and not registry.find(DECODERS, decoder.name).target.attends:
         return []
     possible = [regime for regime in REGIMES if _can_be_timed(spec, regime)]
     usual: list[Regime] = [regime for regime in possible if regime in ("cross", "causal")]

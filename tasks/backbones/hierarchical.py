@@ -21,7 +21,7 @@ from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.capabilities import Capability
 from bench.api.config import Config, IntRange
-from bench.api.encoder import Encoder
+from bench.api.encoder import ENCODERS, Encoder
 from bench.api.errors import Refused
 from bench.api.noise import Noise
 from bench.api.output import OutputSizes
@@ -99,7 +99,7 @@ class Hierarchical(Backbone):
         def level(
             name: str, input_width: int, capabilities: frozenset[Capability], vocab: int
         ) -> Level:
-            encoder: Encoder = registry.make("encoder", config.encoder, input_width, width)
+            encoder = registry.make(ENCODERS, config.encoder, input_width, width)
             place = SlotPlace(
                 regime="pool",
                 query_width=encoder.output_width,
