@@ -38,8 +38,8 @@ def everything():
 def directory(tmp_path):
     """Folders of all data sets, with nothing in them: whether they are whole is seen later."""
     for name in NAMES:
-        (tmp_path / "mirror" / name).mkdir(parents=True)
-    return tmp_path / "mirror"
+        (tmp_path / "directory" / name).mkdir(parents=True)
+    return tmp_path / "directory"
 
 
 def test_without_a_mirror_every_task_that_reads_a_data_set_is_missing():
