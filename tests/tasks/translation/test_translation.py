@@ -70,7 +70,7 @@ def test_it_loads_and_says_where_the_data_came_from(directory):
     assert len(task.pairs) == 60
     assert task.source_words.size <= 120
     assert task.sizes.source_vocabs == (task.source_words.size,)
-    assert "multi30k from the data directory" in task.notes["data"]
+    assert "multi30k from the directory" in task.notes["data"]
     assert task.notes["data"].count(".gz ") == 6
     assert len(make(directory, train=7).pairs) == 7
 
