@@ -1,7 +1,6 @@
 """What `run`, `plan`, `ablate` and `study` do once their options are read."""
 
 import json
-import os
 import shlex
 import signal
 import sys
@@ -303,8 +302,6 @@ def make_session(options: RunOptions, store: Store) -> Session:
     for status in options.retry:
         if status not in STATUSES:
             raise UnknownName.among("status", status, STATUSES)
-    if options.data_dir:
-        os.environ["BENCH_DATA_DIR"] = options.data_dir
     settings = WorkerSettings(data_dir=options.data_dir, plugins=options.plugin)
     return Session(
         store,
@@ -486,8 +483,8 @@ class _Places(TypedDict):
 
 def _places(options: RunOptions) -> _Places:
     """Who named the data directory: the command line, or the environment."""
-    set_before = not options.data_dir and os.environ.get(DATA_VARIABLE, "")
-    return {"data_dir": options.data_dir, "data_variable": DATA_VARIABLE if set_before else ""}
+    by_variable = not options.data_dir and data_folder() is not None
+    return {"data_dir": options.data_dir, "data_variable": DATA_VARIABLE if by_variable else ""}
 
 
 def _announce(options: RunOptions, made: Plan, session: Session) -> None:

@@ -1,6 +1,7 @@
 """A run of everything leaves out what has no data here, says so on one line each, and succeeds."""
 
 import json
+import os
 from contextlib import suppress
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from bench.api import registry
 from bench.api.errors import DataUnavailable
 from bench.api.selector import Selector, parse
 from bench.running import missing_data as finder
-from bench.running import plan as planner
+from bench.running import quality_cells as planner
 from bench.running.left_out import LeftOut
 from bench.running.missing_data import missing_data
 from bench.running.plan import plan
@@ -176,3 +177,18 @@ def test_named_tasks_without_data_are_told_before_anything_runs(
         assert ".;" not in said.out
     else:
         assert "refused, 1 cell: stsb is not on this machine" in said.out
+
+
+def test_the_directory_reaches_a_loader_as_an_argument_and_never_through_the_environment(
+    tmp_path, monkeypatch, fresh_registry
+):
+    from bench.cli.options import RunOptions
+    from bench.cli.runs import make_session
+    from results.store import Store
+
+    monkeypatch.setenv("BENCH_DATA_DIR", "")
+    options = RunOptions(data_dir=str(tmp_path), inline=True)
+    session = make_session(options, Store.create(tmp_path / "run"))
+    session.store.close()
+    assert session.settings.data_dir == str(tmp_path)
+    assert not os.environ["BENCH_DATA_DIR"]

@@ -209,7 +209,7 @@ def test_a_variant_that_no_task_shows_is_timed_and_not_trained(monkeypatch):
     assert not made.quality
     assert {cell.slot for cell in made.cells} == {"cross", "causal"}
     (left,) = made.left_out
-    asked = "--variants additive --tasks recall --preset smoke"
+    asked = "--variants additive --tasks 'transduction[rule=reverse]' --preset smoke"
     assert left.command == f"python -m bench run {asked}"
     assert left.label == "training of additive"
     assert "no task here" in left.reason

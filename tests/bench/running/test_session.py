@@ -14,10 +14,11 @@ import pytest
 from bench.api.registry import load_plugin
 from bench.api.resolve import resolve
 from bench.running import session as sessions
+from bench.running.certificate_cache import CertificateCache
 from bench.running.plan import plan
 from bench.running.request import Request
 from bench.running.runner import JobResult, Outcome
-from bench.running.session import CertificateCache, Session
+from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
 from bench.training.analysis import analysis_cells, asked_probes
