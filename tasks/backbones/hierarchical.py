@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch
+from bench.api.build import SlotPlace
 from bench.api.call import Attended
 from bench.api.capabilities import Capability
 from bench.api.config import Config, IntRange
@@ -26,7 +27,6 @@ from bench.api.errors import Refused
 from bench.api.noise import Noise
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
-from bench.api.resolve import SlotPlace
 from bench.api.selector import Selector
 from bench.api.source import Memory
 from bench.api.trace import Mode, Trace
@@ -38,7 +38,7 @@ OTHER_DRAWS = 0x5E47E4CE
 
 
 @dataclass(frozen=True, kw_only=True)
-class HierarchicalConfig(Config):
+class HierarchicalBackboneConfig(Config):
     """Options of the two-level classifier."""
 
     embedding: Annotated[int, IntRange(8, 512, log=True)] = 32
@@ -74,7 +74,7 @@ class Level(nn.Module):
 @register(
     "backbone",
     "hierarchical",
-    config=HierarchicalConfig,
+    config=HierarchicalBackboneConfig,
     title="words pooled to sentences, sentences to a document",
     citation=Citation(
         text="Yang et al., 2016", url="https://aclanthology.org/N16-1174", where="section 2"
@@ -90,7 +90,7 @@ class Hierarchical(Backbone):
     slots = ("pool", "word", "sentence")
     gives_numbers = True
 
-    def __init__(self, config: HierarchicalConfig, parts: BackboneParts) -> None:
+    def __init__(self, config: HierarchicalBackboneConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)
         sizes, width = parts.sizes, config.hidden
         self.held = ("word", "sentence") if parts.slot in ("", "pool") else (parts.slot,)

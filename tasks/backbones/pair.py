@@ -17,13 +17,14 @@ from torch import Tensor, nn
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch, Text
+from bench.api.build import SlotPlace, build_slot
 from bench.api.call import Attended, Regime
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.encoder import ENCODERS
 from bench.api.errors import Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
-from bench.api.resolve import SlotPlace, build_slot, resolve
+from bench.api.resolve import resolve
 from bench.api.selector import Selector
 from bench.api.source import Memory
 from bench.api.trace import Mode, Trace
@@ -69,7 +70,7 @@ class TwoLayers(nn.Sequential):
         text="Parikh et al., 2016", url="https://arxiv.org/abs/1606.01933", where="section 3"
     ),
 )
-class Pair(Backbone):
+class PairBackbone(Backbone):
     """v1 = sum G([a_i; beta_i]), v2 = sum G([b_j; alpha_j]), label from H([v1; v2]).
 
     One slot attends both ways. Without `intra` and with `encoder=embed` the answer does not depend

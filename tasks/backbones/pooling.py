@@ -17,12 +17,12 @@ from torch import Tensor, nn
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch
+from bench.api.build import SlotPlace
 from bench.api.config import Choices, Config, IntRange
 from bench.api.encoder import ENCODERS, Encoded
 from bench.api.errors import Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import register
-from bench.api.resolve import SlotPlace
 from bench.api.selector import Selector
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot

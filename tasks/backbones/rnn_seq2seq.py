@@ -16,13 +16,13 @@ from torch.nn import functional
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts, Generated
 from bench.api.batch import Batch
+from bench.api.build import SlotPlace
 from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange, IntRange
-from bench.api.decoder import DECODERS, DecoderSizes, Path, Steps, join_steps
+from bench.api.decoder import DECODERS, DecoderSizes, DecoderState, Steps, join_steps
 from bench.api.encoder import ENCODERS, SOURCE_ORDERS, Encoded, Encoder
 from bench.api.output import OutputSizes
 from bench.api.registry import register
-from bench.api.resolve import SlotPlace
 from bench.api.search import SEARCHES, Said
 from bench.api.selector import Selector
 from bench.api.source import Memory, Tree, tree_map
@@ -178,7 +178,7 @@ class RnnSeq2Seq(Backbone):
         embedded: Float[Tensor, "B T De"],
         batch: Batch,
         memories: tuple[Memory, ...],
-        path: Path,
+        path: DecoderState,
         mode: Mode,
     ) -> tuple[Float[Tensor, "B T Df"], Steps]:
         """One word after the other, where what is read hangs on what was predicted before.
@@ -262,7 +262,7 @@ class RnnSeq2Seq(Backbone):
 
     def _begin(
         self, batch: Batch, mode: Mode
-    ) -> tuple[tuple[Encoded, ...], tuple[Memory, ...], Path]:
+    ) -> tuple[tuple[Encoded, ...], tuple[Memory, ...], DecoderState]:
         """Read the sources and stand before the first word."""
         encoded = self.encode(batch, mode)
         memories = self.decoder.prepare(encoded, batch)
@@ -303,7 +303,7 @@ class RnnWalk:
     batch: Batch
     mode: Mode
     memories: tuple[Memory, ...]
-    path: Path
+    path: DecoderState
     carried: Tree
     states: Float[Tensor, "B 1 D"] | None = None
     """What predicted the word said last; None before the first."""

@@ -19,13 +19,13 @@ from torch import Tensor, nn
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts, Generated
 from bench.api.batch import Batch, Sizes
+from bench.api.build import SlotPlace
 from bench.api.call import Attended, Regime
 from bench.api.combiner import COMBINERS, Combiner, CombinerSizes, States
 from bench.api.config import AddedLater
 from bench.api.errors import Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
-from bench.api.resolve import SlotPlace
 from bench.api.search import SEARCHES, Said
 from bench.api.selector import Selector
 from bench.api.source import Memory, Tree, tree_map

@@ -43,7 +43,7 @@ def spread(rows: Sequence[Row], count: int) -> list[Row]:
     return list(rows[:: max(1, len(rows) // wanted)][:wanted])
 
 
-class Encoded(NamedTuple):
+class EncodedPair(NamedTuple):
     """A pair as ids, EOS included."""
 
     source: list[int]
@@ -83,13 +83,15 @@ class WordPairs(Task):
         """The pairs of a part; a task that draws them does it here."""
         return self.pairs[split]
 
-    def encode(self, pairs: Iterable[Pair]) -> list[Encoded]:
+    def encode(self, pairs: Iterable[Pair]) -> list[EncodedPair]:
         """Turn words into ids; each source adds its unknown words."""
         found = []
         for pair in pairs:
             ids, extended, extra = self.vocabulary.extend(pair.source)
             target = self.vocabulary.encode_extended(pair.target, extra)
-            found.append(Encoded([*ids, EOS], [*extended, EOS], tuple(extra), [*target, EOS], pair))
+            found.append(
+                EncodedPair([*ids, EOS], [*extended, EOS], tuple(extra), [*target, EOS], pair)
+            )
         return found
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
@@ -109,7 +111,7 @@ class WordPairs(Task):
             ]
         return self._evaluation[split]
 
-    def batch(self, rows: Sequence[Encoded], *, shown: bool = False) -> Batch:
+    def batch(self, rows: Sequence[EncodedPair], *, shown: bool = False) -> Batch:
         """Tensors of some rows, with their texts where they are to be shown."""
         source, real = pad_rows([row.source for row in rows])
         extended, _ = pad_rows([row.extended for row in rows])

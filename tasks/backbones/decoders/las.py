@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from bench.api.combiner import AttachSlot
 from bench.api.config import FloatRange, IntRange
-from bench.api.decoder import Decoder, DecoderSizes, Path, Steps
+from bench.api.decoder import Decoder, DecoderSizes, DecoderState, Steps
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, leaf
@@ -68,22 +68,26 @@ class LasDecoder(Decoder):
         self.of_context = nn.Linear(self.context_width, sizes.hidden, bias=False)
         self.output_layer_width = sizes.hidden
 
-    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
+    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> DecoderState:
         """Squash the summary into every layer; nothing has been heard."""
         hidden = torch.tanh(self.start(summary))
         heard = hidden.new_zeros(len(hidden), 1, self.context_width)
         kept = {**begin(self.rnn, hidden), "heard": heard}
-        return Path(hidden, self.start_slots(hidden, memories), kept)
+        return DecoderState(hidden, self.start_slots(hidden, memories), kept)
 
     def step(
-        self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B 1 De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
         """Advance with word and last context, then ask."""
         given = torch.cat((x, leaf(path.extra, "heard")), -1)
         states, hidden, kept = advance(self.rnn, given, path.hidden, path.extra)
         context, attended = self.attend(states, memories, path.slots, mode, x)
         kept["heard"] = context
-        after = Path(hidden, tuple(answer.state for answer in attended), kept)
+        after = DecoderState(hidden, tuple(answer.state for answer in attended), kept)
         return Steps(states, context, attended, after)
 
     def output_layer(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from bench.api.capabilities import Capability
 from bench.api.combiner import AttachSlot
 from bench.api.config import Choices, Config, IntRange
-from bench.api.decoder import Decoder, DecoderSizes, Path, Steps
+from bench.api.decoder import Decoder, DecoderSizes, DecoderState, Steps
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, Tree, leaf
@@ -82,7 +82,7 @@ class LstmnDecoder(Decoder):
         """States are open-loop unless the context enters the cell."""
         return cls.gives if config.fusion == "deep" else cls.gives | {"open_loop"}
 
-    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
+    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> DecoderState:
         """A tape of one state, made from the summary."""
         hidden = torch.tanh(self.start(summary))
         first = hidden.unsqueeze(1)
@@ -94,10 +94,14 @@ class LstmnDecoder(Decoder):
         }
         if self.deep:
             extra["context"] = hidden.new_zeros(len(hidden), 1, self.context_width)
-        return Path(hidden, self.start_slots(hidden, memories), extra)
+        return DecoderState(hidden, self.start_slots(hidden, memories), extra)
 
     def step(
-        self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B 1 De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
         """One word."""
         if self.deep:
@@ -105,7 +109,11 @@ class LstmnDecoder(Decoder):
         return self.run(x, memories, path, mode)
 
     def run(
-        self, x: Float[Tensor, "B T De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B T De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
         """Word by word; with shallow fusion the source is asked once for all of them."""
         if self.deep:
@@ -115,18 +123,22 @@ class LstmnDecoder(Decoder):
             extra = self._write(word, extra, None)
         states = leaf(extra, "hidden")[:, -x.shape[1] :]
         context, attended = self.attend(states, memories, path.slots, mode, x)
-        after = Path(states[:, -1], tuple(answer.state for answer in attended), extra)
+        after = DecoderState(states[:, -1], tuple(answer.state for answer in attended), extra)
         return Steps(states, context, attended, after)
 
     def _deep_step(
-        self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B 1 De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
         query = self.ask(torch.cat((x, leaf(path.extra, "context")), -1))
         context, attended = self.attend(query, memories, path.slots, mode, x)
         gate = torch.sigmoid(self.gate(torch.cat((context, x), -1)))
         extra = {**self._write(x, path.extra, gate * self.cell(context)), "context": context}
         state = leaf(extra, "hidden")[:, -1:]
-        after = Path(state[:, 0], tuple(answer.state for answer in attended), extra)
+        after = DecoderState(state[:, 0], tuple(answer.state for answer in attended), extra)
         return Steps(state, context, attended, after)
 
     def _write(

@@ -12,11 +12,12 @@ from typing import Annotated, Literal
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from bench.api.build import SlotPlace, build_slot
 from bench.api.config import Choices, Config, IntRange
 from bench.api.encoder import Encoded, Encoder
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.resolve import SlotPlace, build_slot, resolve
+from bench.api.resolve import resolve
 from bench.api.trace import Mode
 from tasks.backbones._blocks import Block, BlockConfig, LayerPath, last_norm
 from tasks.backbones.encoders._masked import kept, mean

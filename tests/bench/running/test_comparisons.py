@@ -13,9 +13,10 @@ from bench.api import registry
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
+from bench.running.families import compared_tasks
 from bench.running.plan import plan
 from bench.running.presets import PRESETS
-from bench.running.quality_cells import compared_tasks, quality_cell, uniform_baselines
+from bench.running.quality_cells import quality_cell, uniform_baselines
 from bench.running.request import Request
 from bench.training.refusals import cell_refusal
 from reports.catalog import Catalog

@@ -12,10 +12,10 @@ from bench.api.errors import DataUnavailable
 from bench.api.selector import Selector, parse
 from bench.running import missing_data as finder
 from bench.running import quality_cells as planner
+from bench.running.families import compared_tasks
 from bench.running.left_out import LeftOut
 from bench.running.missing_data import missing_data
 from bench.running.plan import plan
-from bench.running.quality_cells import compared_tasks
 from bench.running.request import Request
 from tasks.data.hub import copy_folder
 from tasks.data.paths import path_of
