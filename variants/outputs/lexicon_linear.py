@@ -19,7 +19,7 @@ from torch.nn import functional
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes, Pair
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 from variants._copying import log_softmax, scatter_rows
@@ -116,3 +116,17 @@ def _mix(gate: Tensor, found: Tensor, known: Tensor) -> Tensor:
     gate = at_least_single(gate)
     lexical = functional.logsigmoid(gate) + found.clamp_min(FLOOR).log()
     return torch.logaddexp(lexical, functional.logsigmoid(-gate) + known)
+
+
+register_recipe(
+    "lexicon_linear",
+    Recipe(axes={"score": "additive", "output": "lexicon_linear"}, main="output"),
+    module=__name__,
+    title="Lexicon in a linear mixture",
+    citation=Citation(
+        text="Arthur et al., 2016", url="https://arxiv.org/abs/1606.02006", where="section 3.2"
+    ),
+    cost=1.3,
+    default_task=DefaultTask(task="transduction[rule=dict]"),
+    deviations="those of the output `lexicon_linear` and of the additive score.",
+)

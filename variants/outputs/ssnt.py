@@ -23,7 +23,7 @@ from torch.nn import functional
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.source import Memory, Tree, leaf
 from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
@@ -237,3 +237,20 @@ def _mask(trace: Trace) -> Bool[Tensor, "B S"]:
 def _last_place(mask: Bool[Tensor, "B S"]) -> Int[Tensor, " B"]:
     """Place of the last real token."""
     return (mask.sum(1) - 1).clamp(min=0)
+
+
+register_recipe(
+    "ssnt",
+    Recipe(axes={"output": "ssnt"}, main="output", fixes={"decoder": "target_only"}),
+    module=__name__,
+    title="Segment-to-segment transduction",
+    citation=Citation(
+        text="Yu et al., 2016", url="https://arxiv.org/abs/1609.08194", where="section 2"
+    ),
+    cost=1.7,
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations=(
+        "those of the output `ssnt` and of the decoder `target_only`; the score is named but "
+        "never asked."
+    ),
+)
