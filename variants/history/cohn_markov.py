@@ -22,7 +22,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features, Weights
 from bench.api.source import Memory, Tree, leaf
-from variants._windows import beside, oracle_beside
+from variants.history.neighbors import beside, oracle_beside
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import JointLoss, LossInputs
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from variants._agreement import both_ways
+from variants.losses.both_directions import both_ways
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from bench.api.config import Choices, Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from variants._coverage import NO_TARGET, per_token, real_keys, scored_weights
+from variants.losses.coverage import NO_TARGET, per_token, real_keys, scored_weights
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs, LossSizes
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from variants._coverage import NO_TARGET, counted_keys, per_token, scored_weights
+from variants.losses.coverage import NO_TARGET, counted_keys, per_token, scored_weights
 
 
 @dataclass(frozen=True, kw_only=True)

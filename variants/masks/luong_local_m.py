@@ -24,7 +24,7 @@ from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed
-from variants._local import window_keys
+from variants.masks.window_keys import window_keys
 
 
 @dataclass(frozen=True, kw_only=True)

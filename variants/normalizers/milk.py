@@ -15,7 +15,8 @@ from torch.nn import functional
 from bench.api.call import Call, Dims
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed, Weights
-from variants._monotonic import ChunkConfig, ChunkNormalizer, scan
+from variants.normalizers.chunk_read import ChunkConfig, ChunkNormalizer
+from variants.normalizers.expected_alignment import scan
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed, Weights
 from variants._math import masked_softmax
-from variants._monotonic import ChunkConfig, ChunkNormalizer
+from variants.normalizers.chunk_read import ChunkConfig, ChunkNormalizer
 
 
 @dataclass(frozen=True, kw_only=True)

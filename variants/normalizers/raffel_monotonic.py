@@ -13,7 +13,7 @@ in float32.
 from dataclasses import dataclass
 
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from variants._monotonic import MonotonicConfig, MonotonicNormalizer
+from variants.normalizers.monotonic_walk import MonotonicConfig, MonotonicNormalizer
 
 
 @dataclass(frozen=True, kw_only=True)

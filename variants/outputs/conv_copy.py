@@ -25,8 +25,8 @@ from bench.api.registry import Citation, DefaultTask, Recipe, register, register
 from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 from variants._convolution import last_by_channel, source_map, unit_gate
-from variants._copying import NEVER, copy_ids, log_softmax, scatter_rows, source_states
 from variants._math import at_least_single, masked_softmax
+from variants.outputs.copy_scores import NEVER, copy_ids, log_softmax, scatter_rows, source_states
 
 FLOOR = 1e-20
 """Probability of copying a word that is not there; keeps logarithms and gradients finite."""

@@ -25,7 +25,8 @@ from bench.api.registry import Citation, DefaultTask, Recipe, register, register
 from bench.api.source import Memory, Tree, leaf
 from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
-from variants._copying import (
+from variants._math import at_least_single, masked_softmax
+from variants.outputs.copy_scores import (
     NEVER,
     copy_ids,
     log_matches,
@@ -33,7 +34,6 @@ from variants._copying import (
     scatter_rows,
     source_states,
 )
-from variants._math import at_least_single, masked_softmax
 
 
 @dataclass(frozen=True, kw_only=True)

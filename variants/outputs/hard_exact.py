@@ -19,8 +19,8 @@ from bench.api.output import Output
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
-from variants._copying import NEVER
-from variants._readings import in_chunks, values_as_contexts
+from variants.outputs.copy_scores import NEVER
+from variants.outputs.latent_alignment import in_chunks, values_as_contexts
 
 CHUNK_LOGITS = 2**22
 """Most logits alive at once: 16 MB in float32."""

@@ -22,9 +22,9 @@ from bench.api.output import Output, OutputSizes, Pair
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
-from variants._copying import scatter_rows
-from variants._lexicon import Lexicon
 from variants._math import at_least_single
+from variants.outputs.copy_scores import scatter_rows
+from variants.outputs.lexicon import Lexicon
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,8 @@ from bench.api.output import Output
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
-from variants._copying import copy_ids
 from variants._math import at_least_single
+from variants.outputs.copy_scores import copy_ids
 
 FLOOR = 1e-20
 """Probability of a word that is not there; keeps logarithms and gradients finite."""

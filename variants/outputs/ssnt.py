@@ -27,9 +27,9 @@ from bench.api.registry import Citation, DefaultTask, Recipe, register, register
 from bench.api.source import Memory, Tree, leaf
 from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
-from variants._copying import NEVER, log_softmax
 from variants._math import at_least_single
-from variants._readings import in_chunks, values_as_contexts
+from variants.outputs.copy_scores import NEVER, log_softmax
+from variants.outputs.latent_alignment import in_chunks, values_as_contexts
 
 CHUNK_LOGITS = 2**22
 """Most logits alive at once: 16 MB in float32."""

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bench.api.output import OutputSizes
-from variants._lexicon import Lexicon, ibm_model_1
+from variants.outputs.lexicon import Lexicon, ibm_model_1
 
 SIZES = OutputSizes(vocab=12, states=4, context=6, embedded=2, unk=3, source_vocab=12)
 
@@ -43,7 +43,7 @@ def looped(pairs, rounds):
 
 @pytest.mark.parametrize("rounds", [1, 4])
 def test_expectation_maximization_equals_the_loops(rounds, monkeypatch):
-    monkeypatch.setattr("variants._lexicon.CHUNK_PAIRS", 7)
+    monkeypatch.setattr("variants.outputs.lexicon.CHUNK_PAIRS", 7)
     pairs = corpus()
     found = ibm_model_1(pairs, 12, 12, rounds)
     expected = looped(pairs, rounds)

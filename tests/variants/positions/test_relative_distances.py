@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from variants import _distances
-from variants._distances import collect, spread
+from variants.positions.relative_distances import collect, spread
 
 CASES = [
     (0, 6, 6, 2),

@@ -16,7 +16,6 @@ where these are dear, as on GPUs; in passes over memory it costs more than it sa
 """
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -26,11 +25,9 @@ from torch.autograd.function import once_differentiable
 
 from bench.api.shapes import Energy, Features
 from variants._math import at_least_single, per_head_linear
+from variants.scores.pair_blocks import Block, block_steps, blocks
+from variants.scores.tanh_reciprocals import ReciprocalSum
 
-BLOCK = 2**18
-"""Numbers computed at once: a megabyte in float32, about what a core has of its own cache."""
-GPU_BLOCK = 2**24
-"""The same where launching a kernel takes longer than a small block."""
 MANY_PAIRS = 2**14
 """Pairs of query and key in a row, from which on one unit is work enough for a call of its own."""
 LONG = 32
@@ -38,7 +35,6 @@ LONG = 32
 
 Query = Float[Tensor, "B H L D"]
 Key = Float[Tensor, "B H S D"]
-Block = tuple[slice, slice]
 
 
 def tanh_sum(
@@ -84,8 +80,8 @@ def _guarded_reciprocal_sum(query: Query, key: Key, v: Float[Tensor, "H D 1"]) -
     wild = query.detach().abs().amax(-1, keepdim=True) > reach - margin
     tame_key = key.clamp(-reach, reach)
     if not bool(wild.any()):
-        return _ReciprocalSum.apply(query, tame_key, v)
-    tame = _ReciprocalSum.apply(query.masked_fill(wild, 0.0), tame_key, v)
+        return ReciprocalSum.apply(query, tame_key, v)
+    tame = ReciprocalSum.apply(query.masked_fill(wild, 0.0), tame_key, v)
     return torch.where(wild, _sigmoid_sum(query, key, v, None, None), tame)
 
 
@@ -128,36 +124,17 @@ def _project(hidden: Float[Tensor, "B H L S D"], v: Float[Tensor, "H D 1"]) -> E
     return energy - v.sum(1, keepdim=True)
 
 
-def block_steps(query: Query, keys: int) -> tuple[int, int]:
-    """How many rows and queries make a block, with all heads and units of their pairs."""
-    _, heads, queries, width = query.shape
-    return _steps(queries, heads * keys * width, BLOCK if query.is_cpu else GPU_BLOCK)
-
-
-def _steps(queries: int, size: int, block: int) -> tuple[int, int]:
-    if queries * size <= block:
-        return max(1, block // max(1, queries * size)), queries
-    return 1, max(1, block // size)
-
-
-def _blocks(rows: int, queries: int, steps: tuple[int, int]) -> Iterator[Block]:
-    row_step, step = steps
-    for row in range(0, rows, row_step):
-        for at in range(0, queries, max(1, step)):
-            yield slice(row, row + row_step), slice(at, at + step)
-
-
 class _SigmoidSum(torch.autograd.Function):
     """sum_d 2 v_d sigmoid(x_d) - v_d by blocks of rows and queries, all units of a pair at once."""
 
     @staticmethod
     def forward(ctx: Any, query: Any, key: Any, v: Any, features: Any, feature_map: Any) -> Any:
         ctx.save_for_backward(query, key, v, features, feature_map)
-        blocks = _blocks_of(query, key)
-        if len(blocks) == 1:
+        pieces = _blocks_of(query, key)
+        if len(pieces) == 1:
             return _project(_inside(query, key, features, feature_map).sigmoid_(), v)
         energy = query.new_empty(*query.shape[:3], key.shape[2])
-        for row, at in blocks:
+        for row, at in pieces:
             hidden = _inside(query[row, :, at], key[row], _cut(features, row, at), feature_map)
             energy[row, :, at] = _project(hidden.sigmoid_(), v)
         return energy
@@ -166,12 +143,12 @@ class _SigmoidSum(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Any) -> Any:
         query, key, v, features, feature_map = ctx.saved_tensors
-        blocks = _blocks_of(query, key)
-        if len(blocks) == 1:
+        pieces = _blocks_of(query, key)
+        if len(pieces) == 1:
             found = _sigmoid_slopes(grad, query, key, v, features, feature_map)
         else:
             found = tuple(None if x is None else torch.zeros_like(x) for x in ctx.saved_tensors)
-            for row, at in blocks:
+            for row, at in pieces:
                 given = (grad[row, :, at], query[row, :, at], key[row], v)
                 part = _sigmoid_slopes(*given, _cut(features, row, at), feature_map)
                 into: tuple[Any, ...] = (found[0][row, :, at], found[1][row], found[2])
@@ -185,7 +162,7 @@ class _SigmoidSum(torch.autograd.Function):
 
 
 def _blocks_of(query: Tensor, key: Tensor) -> list[Block]:
-    return list(_blocks(query.shape[0], query.shape[2], block_steps(query, key.shape[2])))
+    return list(blocks(query.shape[0], query.shape[2], block_steps(query, key.shape[2])))
 
 
 def _sigmoid_slopes(
@@ -218,79 +195,3 @@ def _cut(features: Tensor | None, row: slice, at: slice) -> Tensor | None:
     if features is None:
         return None
     return features[row] if features.shape[2] == 1 else features[row, :, at]
-
-
-class _ReciprocalSum(torch.autograd.Function):
-    """sum_d v_d - 2 v_d K_d / (K_d + Q_d), unit by unit, each for a block of rows and queries."""
-
-    @staticmethod
-    def forward(ctx: Any, query: Any, key: Any, v: Any) -> Any:
-        ctx.save_for_backward(query, key, v)
-        up, down, unit = _by_unit(query.exp(), key.neg().exp(), v)
-        energy = query.new_zeros(up.shape[1], up.shape[2], down.shape[3])
-        scaled = -2 * unit * down
-        for row, at in _pair_blocks(energy):
-            block = energy[row, at]
-            room = torch.empty_like(block)
-            for q, k, vk in _units(up[:, row, at], down[:, row], scaled[:, row]):
-                torch.add(k, q, out=room)
-                block.addcdiv_(vk, room)
-        return energy.view(*query.shape[:3], -1) + v.sum(1, keepdim=True)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Any) -> Any:
-        query, key, v = ctx.saved_tensors
-        up, down, unit = _by_unit(query.exp(), key.neg().exp(), v)
-        given = grad.flatten(0, 1)
-        to_query, to_key, to_v = map(torch.zeros_like, (up, down, unit))
-        for row, at in _pair_blocks(given):
-            into_key, into_v = torch.empty_like(to_key[:, row]), torch.empty_like(to_v[:, row])
-            _slopes(
-                given[row, at], up[:, row, at], down[:, row], to_query[:, row, at], into_key, into_v
-            )
-            to_key[:, row] += into_key
-            to_v[:, row] += into_v
-        scale = 2 * unit
-        mass = given.sum((1, 2)).view(-1, 1, 1)
-        return (
-            _by_row(scale * to_query, query),
-            _by_row((scale * to_key).transpose(2, 3), key),
-            _by_row(mass - 2 * to_v, query).sum(0).transpose(1, 2),
-        )
-
-
-def _pair_blocks(energy: Float[Tensor, "N L S"]) -> Iterator[Block]:
-    """Blocks for one unit at a time."""
-    rows, queries, keys = energy.shape
-    return _blocks(rows, queries, _steps(queries, keys, BLOCK))
-
-
-def _slopes(grad: Tensor, up: Tensor, down: Tensor, *sums: Tensor) -> None:
-    """Write what a block adds to the gradients of query, key and v, but for factors of a unit."""
-    ratio, slope = torch.empty_like(grad), torch.empty_like(grad)
-    for q, k, to_query, to_key, to_v in _units(up, down, *sums):
-        torch.add(k, q, out=ratio)
-        torch.div(k, ratio, out=ratio)
-        torch.mul(grad, ratio, out=slope)
-        torch.sum(slope, (1, 2), keepdim=True, out=to_v)
-        torch.addcmul(slope, slope, ratio, value=-1, out=slope)
-        torch.sum(slope, 2, keepdim=True, out=to_query)
-        torch.sum(slope, 1, keepdim=True, out=to_key)
-
-
-def _units(*parts: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    return zip(*(part.unbind(0) for part in parts), strict=True)
-
-
-def _by_unit(query: Tensor, key: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Units first and heads among the rows: `D BH L 1`, `D BH 1 S` and `D BH 1 1`."""
-    rows = query.shape[0]
-    up = query.flatten(0, 1).movedim(-1, 0).unsqueeze(-1)
-    down = key.flatten(0, 1).movedim(-1, 0).unsqueeze(-2)
-    unit = v.squeeze(-1).repeat(rows, 1).movedim(-1, 0)[..., None, None]
-    return up.contiguous(), down.contiguous(), unit
-
-
-def _by_row(found: Float[Tensor, "D N L 1"], like: Tensor) -> Float[Tensor, "B H L D"]:
-    return found.squeeze(-1).movedim(0, -1).unflatten(0, like.shape[:2])

@@ -5,7 +5,7 @@ import torch
 
 from bench.timing.memory import peak_bytes
 from variants import _additive
-from variants._additive import tanh_sum
+from variants.scores.tanh_sum import tanh_sum
 
 
 @pytest.fixture(params=["sigmoid", "reciprocal"])
