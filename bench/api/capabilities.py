@@ -21,7 +21,7 @@ CAPABILITIES: Mapping[Capability, str] = MappingProxyType(
         "stream": "hard decoding in linear time",
         "online": "an online encoder, whose states know nothing of what comes after them",
         "unread_start": "a decoder that starts without a summary of its source (summaries=none)",
-        "draws": "an normalizer that draws a key",
+        "draws": "a normalizer that draws a key",
         "weights": "explicit attention weights",
         "simplex": "weights that sum to one",
         "key_local": "a score that looks at one key at a time",
@@ -50,7 +50,7 @@ CAPABILITIES: Mapping[Capability, str] = MappingProxyType(
         "coverage_embedding": "coverage embeddings",
         "loss:reinforce": "the reinforce loss",
         "loss:rationale": "the rationale loss",
-        "delays": "an normalizer that tells how far it has read",
+        "delays": "a normalizer that tells how far it has read",
         "selection": "an encoder that selects tokens",
     }
 )

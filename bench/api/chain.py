@@ -1,7 +1,7 @@
 """Components put together: mask, energy, normalize, post-softmax weight, read, update.
 
 The chain knows axes, not components. Three grades of sequence: without history all queries go
-through at once; an normalizer may scan over queries by itself; history makes the chain step.
+through at once; a normalizer may scan over queries by itself; history makes the chain step.
 """
 
 from collections.abc import Mapping

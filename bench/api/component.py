@@ -194,7 +194,7 @@ class Mask(Component):
 
 
 class Normalized:
-    """Weights, the state to carry, and terms, as an normalizer returns them."""
+    """Weights, the state to carry, and terms, as a normalizer returns them."""
 
     __slots__ = ("state", "terms", "weights")
 

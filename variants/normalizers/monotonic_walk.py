@@ -171,8 +171,8 @@ def last_allowed(stops: Weights, allowed: Allowed | None) -> Float[Tensor, "#B #
 def delays(stops: Weights, call: Call) -> dict[str, Float[Tensor, "B L"]]:
     """Keys read before the answer; off the end, all of them were.
 
-    `expected_delay` averages over heads, `delay_leading` leans to heads that have read further by
-    a softmax of their delays, `delay_variance` is how far heads are apart, and `touched` is the
+    `expected_delay` averages over heads, `delay_leading` favors heads that have read further by
+    a softmax of their delays, `delay_variance` is the variance over heads, and `touched` is the
     count of the head that has read most, which is how long a decoder waits.
     """
     length = call.memory.source.length.to(stops.dtype)[:, None, None]
