@@ -9,8 +9,9 @@ from statistics import fmean
 import numpy as np
 import pandas as pd
 
+from bench.api.metric import Side
 from reports.blocks import clean
-from reports.catalog import Better, Catalog
+from reports.catalog import Catalog
 from reports.numbers import Seen, with_interval
 from results.frame import final_values, scores
 from results.row import BASELINE_AXIS
@@ -41,7 +42,7 @@ class Comparison:
     """Why each variant with a red certificate has one."""
 
     @property
-    def better(self) -> Better:
+    def better(self) -> Side:
         """Which side of the metric is best."""
         return self.catalog.metric(self.metric).better
 
@@ -140,8 +141,8 @@ class Comparison:
         """Mean score with its interval, or the extremes of its seeds where that cannot be."""
         mean = self.means.get(variant, NOTHING)
         seen = Seen.of(self.scores.get(variant, {}).values())
-        unit = self.catalog.metric(self.metric).unit
-        return with_interval(mean.estimate, mean.low, mean.high, unit=unit, seen=seen)
+        limits = self.catalog.metric(self.metric).limits
+        return with_interval(mean.estimate, mean.low, mean.high, limits=limits, seen=seen)
 
     def differences(self, variant: str, other: str | None) -> list[float]:
         """Score minus that of another variant on each common seed."""

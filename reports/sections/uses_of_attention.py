@@ -67,7 +67,7 @@ def data_of(folder: RunFolder, task: str) -> str:
     known = folder.catalog
     if known.is_generated(task):
         return "generated data"
-    here = "" if known.tasks.get(task, {}).get("needs_download") else ", ship with a library"
+    here = "" if known.task(task).needs_download else ", ship with a library"
     return f"real data{here}; terms: {known.license(task)}"
 
 
