@@ -64,12 +64,17 @@ def plain(value: float, digits: int | None = None) -> str:
         return NO_VALUE
     value = float(f"{value:.12g}")
     if digits is None:
-        size = 0 if value == 0 else math.floor(math.log10(abs(value)))
-        digits = min(6, max(0, 2 - size))
+        digits = _three_digits(value)
         while digits < 6 and abs(value) < 1 <= float(f"{abs(value):.{digits}f}"):
             digits += 1
     text = f"{value:,.{digits}f}"
     return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
+
+
+def _three_digits(value: float) -> int:
+    """Decimals of three significant digits."""
+    size = 0 if value == 0 else math.floor(math.log10(abs(value)))
+    return min(6, max(0, 2 - size))
 
 
 def with_interval(
@@ -130,7 +135,10 @@ def _impossible(
 
 def _of_seeds(seen: Seen, *, signed: bool) -> str:
     """The least and the greatest seed."""
-    digits = digits_for((seen.high - seen.low) / 2)
+    largest = max(abs(seen.low), abs(seen.high))
+    digits = min(digits_for((seen.high - seen.low) / 2), _three_digits(largest))
+    while digits < 6 and plain(seen.low, digits) == plain(seen.high, digits):
+        digits += 1
     low, high = (
         f"{'+' if signed and one > 0 else ''}{plain(one, digits)}" for one in (seen.low, seen.high)
     )
