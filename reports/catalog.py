@@ -25,7 +25,7 @@ _UNITS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metric:
+class MetricInfo:
     """How a metric is printed and which side is better."""
 
     name: str
@@ -146,11 +146,11 @@ class Catalog:
         """Terms of the data of a task."""
         return clean(self.task(task).license.name)
 
-    def metric(self, name: str) -> Metric:
+    def metric(self, name: str) -> MetricInfo:
         """How to print a metric; unit and title come from its name if nobody wrote them down."""
         known = self.metrics.get(name)
         guess = next((unit for suffix, unit in _UNITS if name.endswith(suffix)), "")
-        return Metric(
+        return MetricInfo(
             name=name,
             title=clean((known and known.title) or name.replace("_", " ")),
             unit=clean((known and known.unit) or guess),

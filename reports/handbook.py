@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from reports.examples import first_map
+from reports.figures.maps import attention_maps
 from reports.folder import RunFolder, read_folder
-from reports.maps import attention_maps
 from reports.markdown import code_span, escape
 from reports.numbers import plain
+from reports.sections.examples import first_map
 from results.catalog import CatalogVariant
 
 PICTURES = "weights"

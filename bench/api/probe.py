@@ -1,4 +1,4 @@
-"""An probe: looks at a trained network and says in numbers what its attention does."""
+"""A probe: looks at a trained network and says in numbers what its attention does."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Subject:
     """A trained network and the test examples it is looked at with."""
 
     backbone: Backbone
-    """In evaluation mode; an probe leaves its parameters as they are."""
+    """In evaluation mode; a probe leaves its parameters as they are."""
     task: Task
     batches: tuple[Batch, ...]
     """On the device of the network and arranged by it, never empty."""

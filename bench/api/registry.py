@@ -6,6 +6,7 @@ public module of a package once, so that a new variant is one new file and no ed
 
 import importlib
 import importlib.util
+import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Mapping
@@ -130,9 +131,20 @@ class Registration(Generic[T_co]):
     """Which control it is; None for a contender."""
     rosters: tuple[str, ...] = ()
     """Presets on whose shared tasks it runs."""
+    about: str = ""
+    """Title page of an entry that shares its module with others; else the module's docstring."""
     deviations: str = ""
-    """How the code differs from the paper, or nothing."""
+    """How the code differs from the paper, where the title page does not say it."""
     module: str = ""
+
+    def title_page(self) -> str:
+        """What it computes, its paper, and a paragraph `Deviations:`."""
+        module = sys.modules.get(self.module)
+        return inspect.cleandoc(self.about or (module.__doc__ if module else "") or "")
+
+    def differences(self) -> str:
+        """How the code differs from the paper, in one paragraph."""
+        return self.deviations or " ".join(self.title_page().partition("Deviations:")[2].split())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +215,7 @@ def add_registration(new: Registration[object]) -> None:
 
 def _origin(item: Registration[object]) -> tuple[str, str]:
     """Where a thing was written; importing its module again changes nothing."""
-    return item.module, getattr(item.target, "__qualname__", "")
+    return item.module, getattr(item.target, "__qualname__", "") or repr(item.target)
 
 
 @overload

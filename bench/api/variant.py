@@ -103,7 +103,7 @@ class Variant(nn.Module, ABC):
             progress: Share of training done.
             extras: Declared per-query inputs.
             want_weights: Whether the weight matrix is wanted; fused code cannot give it.
-            edit: What an probe does to the weights before the values are mixed.
+            edit: What a probe does to the weights before the values are mixed.
 
         Returns:
             Output, weights (None where the mechanism has none or none were wanted), next state.

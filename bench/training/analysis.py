@@ -1,4 +1,4 @@
-"""Look at a trained model with an probe: what an analysis cell runs."""
+"""Look at a trained model with a probe: what an analysis cell runs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from bench.training.evaluate import score_rows
 from results.row import Row
 
 EXAMPLES = 256
-"""Test examples that an probe looks at, if nobody says otherwise."""
+"""Test examples that a probe looks at, if nobody says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ from bench.api.selector import Selector
 from bench.api.source import Memory
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
-from tasks.backbones._sentences import Sentences, split_sentences
+from tasks.backbones.sentences import Sentences, split_sentences
 
 OTHER_DRAWS = 0x5E47E4CE
 """Turned on in the seed of the sentence level, whose draws must not be those of the words."""

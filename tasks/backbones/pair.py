@@ -70,7 +70,7 @@ class TwoLayers(nn.Sequential):
         text="Parikh et al., 2016", url="https://arxiv.org/abs/1606.01933", where="section 3"
     ),
 )
-class PairBackbone(Backbone):
+class PairNetwork(Backbone):
     """v1 = sum G([a_i; beta_i]), v2 = sum G([b_j; alpha_j]), label from H([v1; v2]).
 
     One slot attends both ways. Without `intra` and with `encoder=embed` the answer does not depend

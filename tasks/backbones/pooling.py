@@ -26,7 +26,7 @@ from bench.api.registry import register
 from bench.api.selector import Selector
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
-from tasks.backbones._sources import embed_source, source_table
+from tasks.backbones.source_embedding import embed_source, source_table
 
 
 @dataclass(frozen=True, kw_only=True)

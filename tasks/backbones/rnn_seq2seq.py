@@ -28,9 +28,9 @@ from bench.api.selector import Selector
 from bench.api.source import Memory, Tree, tree_map
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
-from tasks.backbones._child_sum import ChildSum
-from tasks.backbones._decoding import repeated_rows
-from tasks.backbones._sources import embed_source, source_table
+from tasks.backbones.child_sum import ChildSum
+from tasks.backbones.searches.found_words import repeated_rows
+from tasks.backbones.source_embedding import embed_source, source_table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,9 +31,15 @@ from bench.api.selector import Selector
 from bench.api.source import Memory, Tree, tree_map
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
-from tasks.backbones._blocks import Block, BlockConfig, LayerPath, embedding_table, last_norm
-from tasks.backbones._decoding import repeated_rows
-from tasks.backbones._sources import embed_source
+from tasks.backbones.searches.found_words import repeated_rows
+from tasks.backbones.source_embedding import embed_source
+from tasks.backbones.transformer_blocks import (
+    Block,
+    BlockConfig,
+    LayerPath,
+    embedding_table,
+    last_norm,
+)
 
 PLAIN = Mode(want_weights=False)
 T = TypeVar("T")

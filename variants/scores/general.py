@@ -32,7 +32,7 @@ from variants._math import per_head_linear, xavier_per_head
     rosters=("quick", "standard"),
 )
 class GeneralScore(Score):
-    """q.(W k); a query is projected once; time O(L S Ek + L Eq Ek) a head."""
+    """q.(W k); a query is projected once; time O(L S Ek + L Eq Ek) per head."""
 
     gives = frozenset({"dot_form", "key_local"})
 

@@ -30,7 +30,7 @@ from bench.api.shapes import Energy, Features
     rosters=("quick", "standard"),
 )
 class ScaledDotScore(Score):
-    """q.k / sqrt(E); no parameters; time O(L S E) a head.
+    """q.k / sqrt(E); no parameters; time O(L S E) per head.
 
     In a raw slot it needs queries and keys of equal width.
     """

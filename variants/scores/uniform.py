@@ -25,7 +25,7 @@ from bench.api.shapes import Energy, Features
     control="uniform_baseline",
 )
 class UniformScore(Score):
-    """0 for every query and key; no parameters; time O(L S) a head."""
+    """0 for every query and key; no parameters; time O(L S) per head."""
 
     gives = frozenset({"key_local"})
 

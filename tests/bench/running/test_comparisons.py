@@ -20,7 +20,7 @@ from bench.running.quality_cells import quality_cell, uniform_baselines
 from bench.running.request import Request
 from bench.training.refusals import cell_refusal
 from reports.catalog import Catalog
-from reports.comparisons import comparisons
+from reports.ranked_table.grouping import comparisons
 
 PUBLISHED = Path(__file__).parents[3] / "results" / "published" / "families" / "ledger"
 WITHOUT_ATTENTION = {"uniform", "mean_pooling", "last_state", "none_state", "none_input"}
