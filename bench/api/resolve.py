@@ -64,7 +64,7 @@ class VariantSpec:
         return " ".join(f"{name}:{number}" for name, number in sorted(set(used)))
 
     def capabilities(self) -> list[tuple[str, type[Capabilities]]]:
-        """Names and claims of all parts, for `refusal`."""
+        """Names and classes of all parts, for `refusal`."""
         parts: list[tuple[str, type[Capabilities]]] = []
         if self.mechanism is not None:
             parts.append(

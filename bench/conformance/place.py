@@ -121,7 +121,7 @@ def smallest(spec: VariantSpec) -> VariantSpec:
 
 
 def build_subject(spec: VariantSpec, placement: Placement, impl: Impl = "auto") -> Placed:
-    """Build a variant for one placement, with as few capabilities taken away as it asks for.
+    """Build a variant for one placement, with as few capabilities removed as it asks for.
 
     Raises:
         Refused: The variant cannot stand there; the message is the reason.

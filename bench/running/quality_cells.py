@@ -31,7 +31,7 @@ class PlannedCell:
     shown_variant: str = ""
     """The variant as it was asked for."""
     task: str = ""
-    """Name of the task; of speed cells, of their shape."""
+    """Name of the task that is trained; empty where a variant is timed."""
 
     def at(self, seed: int) -> "PlannedCell":
         """The same question under another seed."""
