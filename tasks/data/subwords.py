@@ -22,7 +22,7 @@ _REVISION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class SubwordConfig:
-    """What a vocabulary depends on beside its text."""
+    """What a vocabulary depends on besides its text."""
 
     size: int = 3000
     """Entries, the four special tokens included; a small text may fill fewer."""

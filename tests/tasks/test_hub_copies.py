@@ -199,7 +199,7 @@ def test_a_recording_beside_another_label_is_refused(directory, another):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"supporting_ids": [[], ["7"]]}, "names a supporting fact that was not told"),
+        ({"supporting_ids": [[], ["7"]]}, "names a supporting fact that the story lacks"),
         ({"text": ["Ada left."]}, "is no story with"),
         ({"id": [], "type": [], "text": [], "answer": [], "supporting_ids": []}, "is no story"),
     ],
