@@ -37,9 +37,7 @@ class Blur(Probe):
         diagnostic("largest_weight_share", "Largest weight", "weight"),
         diagnostic("total_variation_share", "Total variation along the source", "weight"),
         diagnostic("peaks_count", "Local maxima of the weights", "", unit="keys"),
-        diagnostic(
-            "weight_off_gold_share", "Weight beyond one place of gold", "weight", "lower"
-        ),
+        diagnostic("weight_off_gold_share", "Weight beyond one place of gold", "weight", "lower"),
     )
 
     def __init__(self, config: NoOptions) -> None:

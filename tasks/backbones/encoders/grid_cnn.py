@@ -117,9 +117,7 @@ def grid_of(text: Text) -> tuple[int, int]:
             "grid_cnn reads pictures, and the source has no grid; choose another encoder."
         )
     if text.grid[0] * text.grid[1] != places:
-        raise Refused(
-            f"a grid of {text.grid[0]} by {text.grid[1]} has no {places} positions."
-        )
+        raise Refused(f"a grid of {text.grid[0]} by {text.grid[1]} has no {places} positions.")
     return text.grid
 
 

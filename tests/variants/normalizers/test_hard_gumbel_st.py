@@ -12,7 +12,7 @@ READS = ("train", "expected", "hard")
 
 @pytest.fixture
 def normalize(component, ask):
-    """`normalize(energy, allowed, selector, ...)` -> weights of one normalizer on given energies."""
+    """`normalize(energy, allowed, selector, ...)` -> weights of one normalizer on energies."""
 
     def make(energy, allowed=None, selector="hard_gumbel_st", **options):
         rows, heads, length, keys = energy.shape

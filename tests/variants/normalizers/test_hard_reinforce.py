@@ -14,7 +14,7 @@ READS = ("train", "expected", "hard", "sample")
 
 @pytest.fixture
 def normalize(component, ask):
-    """`normalize(energy, allowed, selector, ...)` -> `Normalized` of one normalizer on given energies."""
+    """`normalize(energy, allowed, selector, ...)` -> `Normalized` of given energies."""
 
     def make(energy, allowed=None, selector="hard_reinforce", **options):
         rows, heads, length, keys = energy.shape

@@ -44,7 +44,7 @@ def enumerate_walks(stop):
 
 @pytest.fixture
 def normalize(component, ask):
-    """`normalize(energy, mask, selector, ...)` -> `Normalized`; r is zero, so p is sigmoid(energy)."""
+    """`normalize(energy, mask, selector, ...)` -> `Normalized`; r is zero, p = sigmoid(energy)."""
 
     def make(energy, mask=None, selector="raffel_monotonic[offset=0]", state=None, **options):
         rows, heads, length, keys = energy.shape
