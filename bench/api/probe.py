@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bench.api.backbone import Backbone
+from bench.api.batch import Batch
 from bench.api.config import Config
-from bench.api.task import Batch, Metric, Scored, Task
+from bench.api.metric import Metric, Scored
+from bench.api.registry import Axis
+from bench.api.task import Task
 from bench.api.trace import HasCapabilities
 
 
@@ -43,3 +46,6 @@ class Probe(HasCapabilities):
         Raises:
             Refused: This network or this task cannot be looked at in this way.
         """
+
+
+PROBES = Axis[type[Probe]]("probe")

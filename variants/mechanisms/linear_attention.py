@@ -37,6 +37,7 @@ CHUNK = 64
         where="sections 3.2 to 3.4",
     ),
     default_task=DefaultTask(task="recall"),
+    rosters=("quick", "standard"),
 )
 class LinearAttention(Variant):
     """f(q).M / (f(q).z + eps), M = sum f(k) v, z = sum f(k), f(x) = elu(x) + 1.

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bench.api import registry
 from bench.api.call import Call, Dims
-from bench.api.component import OneQuery, Score
+from bench.api.component import SCORES, OneQuery
 from bench.api.config import OfAxis
 from bench.api.errors import Refused
 from bench.api.selector import Selector
@@ -33,7 +33,7 @@ class ChunkNormalizer(MonotonicNormalizer):
 
     def __init__(self, config: ChunkConfig, dims: Dims) -> None:
         super().__init__(config, dims)
-        self.chunk: Score = registry.make("score", config.chunk, dims._replace(num_features=0))
+        self.chunk = registry.make(SCORES, config.chunk, dims._replace(num_features=0))
         self.own_scores = (self.chunk,)
         if "key_local" not in self.chunk.gives:
             raise Refused(

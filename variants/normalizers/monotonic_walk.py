@@ -3,6 +3,7 @@
 `expected_alignment.py` computes where the walk stops, `chunk_read.py` reads keys before the stop.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -11,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims, QueryShape
+from bench.api.capabilities import Capability
 from bench.api.component import Normalized, Normalizer, OneQuery
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
@@ -48,7 +50,7 @@ class MonotonicNormalizer(Normalizer):
     stream_name: ClassVar[str]
     """Stream of noise: the energy of a query and a key."""
     gives = frozenset({"stream", "delays"})
-    unsupported: ClassVar[dict[str, str]] = {
+    unsupported: ClassVar[Mapping[Capability, str]] = {
         "causal": "a monotonic walk needs the whole source before it, not keys that keep arriving.",
         "self": "a monotonic walk orders queries along another sequence, not along their own.",
         "pool": "a single query has nothing to be monotonic with.",

@@ -19,11 +19,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.config import Config
 from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.source import Memory, Tree, leaf
-from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 from variants._math import at_least_single, masked_softmax
 from variants.outputs.copy_scores import (

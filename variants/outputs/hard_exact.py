@@ -15,9 +15,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.output import Output
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 from variants.outputs.copy_scores import NEVER
 from variants.outputs.latent_alignment import in_chunks, values_as_contexts

@@ -51,6 +51,7 @@ class AdditiveConfig(Config):
     ),
     cost=1.2,
     default_task=DefaultTask(task="transduction[rule=reverse]"),
+    rosters=("quick", "standard"),
 )
 class AdditiveScore(Score):
     """v . tanh(W q + U k + b); U k is made once per source; O(L S d_a) time, O(L S) memory."""
