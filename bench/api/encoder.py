@@ -30,7 +30,7 @@ class Encoder(HasCapabilities):
     output_width: int
     summary_width: int
     stride: int = 1
-    """Tokens per state; an encoder with more takes the capabilities `source_tokens`,
+    """Tokens per state; an encoder with more removes the capabilities `source_tokens`,
     `source_states`."""
     backward: range = range(0)
     """Units of the summary that came from reading the source backwards."""
