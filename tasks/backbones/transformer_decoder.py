@@ -71,7 +71,7 @@ class TransformerDecoder(Backbone):
         )
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
-        """Run the whole sequence; only the last layer is asked for weights."""
+        """Run the whole sequence; only the last layer returns weights."""
         embedded = with_frames(self.embedding(batch.inputs), self.frames, batch) * self.scale
         x = self.variant_slots()[0].variant.embed(embedded, 0)
         quiet = Mode(mode.read, mode.noise, mode.progress, want_weights=False)

@@ -1,4 +1,4 @@
-"""Attention between decoder steps: the old state asks, the context goes into the next state.
+"""Attention between decoder steps: the old state is the query, the context enters the next state.
 
 Bahdanau, Cho & Bengio, 2015, "Neural machine translation by jointly learning to align and
 translate", https://arxiv.org/abs/1409.0473, section 3.1 and appendix A.2.2.
@@ -30,7 +30,7 @@ class BahdanauConfig(Config):
     output_layer_state: Annotated[Literal["prev", "curr"], Choices(("prev", "curr"))] = "prev"
     """State that the output layer sees: before the step, as published, or after it."""
     start: Annotated[Literal["summary", "backward"], Choices(("summary", "backward"))] = "summary"
-    """What gives the first state: the whole summary, or its backward half, as published."""
+    """Source of the first state: the whole summary, or its backward half, as published."""
     maxout: Annotated[int, IntRange(0, 1024)] = 0
     """Maxout units of the output layer; 0 for as many as the state has."""
 
@@ -49,7 +49,7 @@ class BahdanauConfig(Config):
     ),
 )
 class BahdanauDecoder(Decoder):
-    """s_t = GRU([y; c_t], s_{t-1}) with c_t asked by s_{t-1}; maxout output; a loop over words."""
+    """s_t = GRU([y; c_t], s_{t-1}), c_t queried by s_{t-1}; maxout output; a loop over words."""
 
     gives = frozenset({"token_extras"})
 
@@ -83,7 +83,7 @@ class BahdanauDecoder(Decoder):
         path: DecoderState,
         mode: Mode,
     ) -> Steps:
-        """Ask with the old state, then advance it with word and context."""
+        """Query with the old state, then advance it with word and context."""
         query = path.hidden.unsqueeze(1)
         context, attended = self.attend(query, memories, path.slots, mode, x)
         hidden = self.cell(torch.cat((x, context), -1).squeeze(1), path.hidden)

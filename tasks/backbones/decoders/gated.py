@@ -1,4 +1,4 @@
-"""Attention with a gate: the old state says how much of what it sees matters to the next word.
+"""Attention with a gate: the old state decides how much of the context enters the next word.
 
 Xu et al., 2015, "Show, attend and tell: neural image caption generation with visual attention",
 https://arxiv.org/abs/1502.03044, sections 3.1.2 and 4.2.1 (soft attention), equations 1 and 7.
@@ -40,7 +40,7 @@ class GatedConfig(Config):
     ),
 )
 class GatedDecoder(Decoder):
-    """z_t = beta_t c_t asked by s_{t-1}; s_t = LSTM([y; z_t], s_{t-1}); y + L s_t + M z_t.
+    """z_t = beta_t c_t queried by s_{t-1}; s_t = LSTM([y; z_t], s_{t-1}); y + L s_t + M z_t.
 
     What is read out has the width of words; a loop over words.
     """
@@ -68,7 +68,7 @@ class GatedDecoder(Decoder):
         path: DecoderState,
         mode: Mode,
     ) -> Steps:
-        """Ask with the old state, weigh the answer, then advance."""
+        """Query with the old state, gate the context, then advance."""
         query = path.hidden.unsqueeze(1)
         context, attended = self.attend(query, memories, path.slots, mode, x)
         if self.gate is not None:

@@ -4,8 +4,8 @@ Cheng, Dong & Lapata, 2016, "Long short-term memory-networks for machine reading
 https://arxiv.org/abs/1601.06733, section 3.1 (intra-attention) and 3.3 (shallow and deep fusion).
 
 Deviations: the first thing on the tape is the state that the source's summary gives, with an empty
-cell. The encoder may be of any kind; for deep fusion a linear map of what was attended to stands
-for the cell of an encoder that has a tape. Shallow fusion reads out as Luong et al. do.
+cell. The encoder may be of any kind; for deep fusion a linear map of what was attended to
+replaces the cell of an encoder that has a tape. Shallow fusion reads out as Luong et al. do.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class LstmnDecoderConfig(Config):
     width: Annotated[int, IntRange(8, 1024, log=True)] = 64
     """Hidden units of the attention to the tape."""
     fusion: Annotated[Literal["shallow", "deep"], Choices(("shallow", "deep"))] = "shallow"
-    """Whether the new state asks the source, or what was asked enters the cell by a gate."""
+    """Whether the new state queries the source, or the context enters the cell by a gate."""
 
     def __post_init__(self) -> None:
         """Check the width."""
@@ -115,7 +115,7 @@ class LstmnDecoder(Decoder):
         path: DecoderState,
         mode: Mode,
     ) -> Steps:
-        """Word by word; with shallow fusion the source is asked once for all of them."""
+        """Word by word; with shallow fusion the source is queried once for all of them."""
         if self.deep:
             return super().run(x, memories, path, mode)
         extra = path.extra

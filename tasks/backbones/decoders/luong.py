@@ -1,4 +1,4 @@
-"""Attention after the decoder step: the new state asks, the context goes to the output layer.
+"""Attention after the decoder step: the new state is the query, the context goes to the output.
 
 Luong, Pham & Manning, 2015, "Effective approaches to attention-based neural machine translation",
 https://arxiv.org/abs/1508.04025, section 3, equation 5; input feeding in section 3.3.
@@ -85,7 +85,7 @@ class LuongDecoder(Decoder):
         path: DecoderState,
         mode: Mode,
     ) -> Steps:
-        """Ask for all words at once where nothing is fed back."""
+        """Query for all words at once where nothing is fed back."""
         if self.input_feeding:
             return super().run(x, memories, path, mode)
         return self._advance(x, memories, path, mode)
@@ -97,7 +97,7 @@ class LuongDecoder(Decoder):
         path: DecoderState,
         mode: Mode,
     ) -> Steps:
-        """Advance the state, ask with it, and remember h~ where it is fed back."""
+        """Advance the state, query with it, and keep h~ where it is fed back."""
         given = x
         if self.input_feeding:
             given = torch.cat((x, leaf(path.extra, "fed").unsqueeze(1)), -1)

@@ -1,4 +1,4 @@
-"""A decoder over the target alone: what it says of the source is the output's business.
+"""A decoder over the target alone: only the output reads the source.
 
 Yu, Buys & Blunsom, 2016, "Online segment to segment neural transduction",
 https://arxiv.org/abs/1609.08194, section 2: the decoder does not depend on the encoder, so that
@@ -66,7 +66,7 @@ class TargetOnlyDecoder(Decoder):
         path: DecoderState,
         mode: Mode,
     ) -> Steps:
-        """All words at once; the context is zero until the output says what is read."""
+        """All words at once; the context is zero until the output reads the source."""
         states, last = self.rnn(x, path.hidden.unsqueeze(0).contiguous())
         context = states.new_zeros(1, 1, 1).expand(*states.shape[:2], self.context_width)
         return Steps(states, context, (), DecoderState(last[0], (), {}))

@@ -131,8 +131,8 @@ def test_a_run_without_the_data_says_so_and_succeeds(tmp_path, monkeypatch, caps
     (line,) = [line for line in said.err.splitlines() if line.startswith("left out: ")]
     assert line.startswith("left out: stsb: stsb is not on this machine")
     assert "cells: 1 ok\n" in said.out
-    capabilities = json.loads((tmp_path / "out" / "plan.json").read_text(encoding="utf-8"))
-    assert [left["label"] for left in capabilities["left_out"]] == ["training on stsb"]
+    written = json.loads((tmp_path / "out" / "plan.json").read_text(encoding="utf-8"))
+    assert [left["label"] for left in written["left_out"]] == ["training on stsb"]
     assert "training on stsb" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
 
 
