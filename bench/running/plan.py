@@ -296,10 +296,11 @@ def _quality(
 ) -> Iterator[PlannedCell]:
     """Cells in order of importance: seed by seed, default tasks first, then the shared tasks."""
     seeds = range(request.first_seed, request.first_seed + (request.seeds or preset.seeds))
+    cells = _Cells(request)
     if request.tasks:
         for seed, task in product(seeds, parse_list(request.tasks)):
             for _, spec in (*specs, (request.baseline, baseline)):
-                yield quality_cell(request, spec, DefaultTask(task=task.show()), seed)
+                yield cells.cell(spec, DefaultTask(task=task.show()), seed)
         return
     beside = [(name, resolve(name)) for name in CONTROLS] + [(request.baseline, baseline)]
     for name, spec in beside:
@@ -310,17 +311,39 @@ def _quality(
         if (default_task := default_task_of(spec)) is not None
     ]
     for seed, (spec, default_task) in product(seeds, housed):
-        own = quality_cell(request, spec, default_task, seed)
+        own = cells.cell(spec, default_task, seed)
         yield own
         # a backbone of the default_task's own may cost more than the task's, whoever stands in it
         least = own.seconds if default_task.backbone else 0.0
         for _, control in beside:
-            planned = quality_cell(request, control, default_task, seed)
+            planned = cells.cell(control, default_task, seed)
             yield replace(planned, seconds=max(planned.seconds, least))
     asked = {name for name, _ in specs}
     roster = [name for name in preset.roster if name in asked]
     for seed, task_name, name in product(seeds, preset.further, roster):
-        yield quality_cell(request, resolve(name), DefaultTask(task=task_name), seed)
+        yield cells.cell(resolve(name), DefaultTask(task=task_name), seed)
+
+
+class _Cells:
+    """Quality cells of one plan; each is made once, and only the first of its seeds from text."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self._first: dict[tuple[str, DefaultTask], PlannedCell] = {}
+        self._made: dict[tuple[str, DefaultTask, int], PlannedCell] = {}
+
+    def cell(self, spec: VariantSpec, default_task: DefaultTask, seed: int) -> PlannedCell:
+        """The cell of a variant on a task with a seed."""
+        variant = spec.canonical.show()
+        found = self._made.get((variant, default_task, seed))
+        if found is None:
+            first = self._first.get((variant, default_task))
+            if first is None:
+                first = quality_cell(self.request, spec, default_task, seed)
+                self._first[variant, default_task] = first
+            found = replace(first, cell=replace(first.cell, seed=seed))
+            self._made[variant, default_task, seed] = found
+        return found
 
 
 def _comparisons(
@@ -341,6 +364,7 @@ def _comparisons(
     for spec in (baseline, *(resolve(name) for name in CONTROLS)):
         asked.add(spec.canonical.show())
     seeds = range(request.first_seed, request.first_seed + (request.seeds or preset.seeds))
+    cells = _Cells(request)
     for seed, task in ((seed, task) for group in groups for seed in seeds for task in group):
         target: type[Task] = registry.find("task", task.name).target
         for entry in (*beside, *target.comparison):
@@ -351,7 +375,7 @@ def _comparisons(
                 default_task = DefaultTask(
                     task=entry.task or task.show(), backbone=entry.backbone, slot=entry.slot
                 )
-                yield quality_cell(request, spec, default_task, seed)
+                yield cells.cell(spec, default_task, seed)
 
 
 def contested_tasks() -> list[list[Selector]]:
@@ -482,8 +506,10 @@ def _add_speed(
         regime = "causal" if planned.cell.slot in ("causal", "self") else "cross"
         trained.setdefault(planned.cell.variant, set()).add(regime)
     timed: dict[str, list[Regime]] = {}
+    by_variant = {baseline.canonical.show(): baseline}
     for _, spec in specs:
         variant = spec.canonical.show()
+        by_variant[variant] = spec
         possible = speed_regimes(spec)
         if not possible:
             name = made.names[variant]
@@ -502,14 +528,21 @@ def _add_speed(
     able = [regime for regime in REGIMES if _can_be_timed(baseline, regime)]
     timed[baseline.canonical.show()] = [regime for regime in able if regime in everywhere]
     for variant, regimes in timed.items():
+        if not regimes:
+            continue
+        first = _speed_cell(made, by_variant[variant], regimes[0])
         for regime, length in product(regimes, made.preset.lengths):
-            made.speed.append(_speed_cell(made, resolve(variant), regime, length))
+            shape = AttendShape(length=length, regime=regime)
+            cell = replace(first, task=shape.show(), slot=regime)
+            seconds = made.preset.speed_s / len(made.preset.lengths)
+            made.speed.append(PlannedCell(cell, seconds, "attend"))
 
 
-def _speed_cell(made: Plan, spec: VariantSpec, regime: Regime, length: int) -> PlannedCell:
+def _speed_cell(made: Plan, spec: VariantSpec, regime: Regime) -> Cell:
+    """The speed cell of a variant in a regime, at the shortest length."""
     request = made.request
-    shape = AttendShape(length=length, regime=regime)
-    cell = Cell(
+    shape = AttendShape(length=made.preset.lengths[0], regime=regime)
+    return Cell(
         kind="speed",
         task=shape.show(),
         backbone="none",
@@ -522,7 +555,6 @@ def _speed_cell(made: Plan, spec: VariantSpec, regime: Regime, length: int) -> P
         seed=request.first_seed,
         revisions=spec.revision,
     )
-    return PlannedCell(cell, made.preset.speed_s / len(made.preset.lengths), "attend")
 
 
 def speed_regimes(spec: VariantSpec) -> list[Regime]:
