@@ -42,7 +42,7 @@ OPTIONS = {
     "data list": "--data-dir",
     "data fetch": "name",
     "env": "--json",
-    "demo": "--seeds --jobs --out --inline --json",
+    "demo": "",
 }
 """Every option that a script may rely on; add here, take nothing away."""
 
