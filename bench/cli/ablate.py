@@ -24,7 +24,7 @@ def command(base: str, axis: str, **given: Any) -> None:
     """Change one axis of a variant at a time; report the paired difference to it."""
     from bench.cli.run_options import RunOptions
 
-    sys.exit(ablate(base, axis, RunOptions(**given)))
+    sys.exit(ablate(base, axis, RunOptions.typed(given)))
 
 
 def ablate(base: str, axis: str, options: "RunOptions") -> int:

@@ -47,6 +47,7 @@ def analyze(folder: Path, probes: str, examples: int, options: "RunOptions") -> 
     from bench.api.cell import cell_from_dict
     from bench.api.errors import InvalidConfig
     from bench.cli.execution import guarded, make_session
+    from bench.cli.run_end import probe_parts
     from bench.cli.written_catalog import add_to_catalog
     from bench.running.devices import refuse_missing_device
     from bench.training.analysis import analysis_cells, model_path
@@ -68,4 +69,4 @@ def analyze(folder: Path, probes: str, examples: int, options: "RunOptions") -> 
     session = make_session(options, store)
     add_to_catalog(options, store)
     wanted = analysis_cells(trained, chosen, examples)
-    return guarded(options, session, lambda: session.analyze(wanted), compares=False)
+    return guarded(options, session, lambda: session.analyze(wanted), probe_parts)

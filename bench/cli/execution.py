@@ -10,7 +10,7 @@ import click
 
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.cli.plan import lacking_lines
-from bench.cli.run_end import print_end
+from bench.cli.run_end import Shown, print_end, run_parts
 from bench.cli.run_options import RunOptions
 from bench.cli.spec_file import spec_of
 from bench.cli.written_catalog import command_line, write_catalog
@@ -30,8 +30,12 @@ def execute(
     made: Plan,
     extra: dict[str, Any] | None = None,
     spec: dict[str, Any] | None = None,
+    shown: Shown = run_parts,
 ) -> int:
-    """Do a plan and report it; `extra` goes to the catalog and `spec` to the spec file."""
+    """Do a plan and report it; `extra` goes to the catalog and `spec` to the spec file.
+
+    `shown` says what to print of the finished run.
+    """
     for cell in made.cells:
         refuse_missing_device(cell.device)
     if options.probes:
@@ -55,7 +59,7 @@ def execute(
         session.analyze(made.analysis)
         session.measure(made.speed, made.baseline)
 
-    return guarded(options, session, work)
+    return guarded(options, session, work, shown)
 
 
 def open_store(options: RunOptions) -> Store:
@@ -95,7 +99,7 @@ def make_session(options: RunOptions, store: Store) -> Session:
 
 
 def guarded(
-    options: RunOptions, session: Session, work: Callable[[], None], *, compares: bool = True
+    options: RunOptions, session: Session, work: Callable[[], None], shown: Shown = run_parts
 ) -> int:
     """Run work and report; on an interrupt, say what is saved and how to go on."""
     signal.signal(signal.SIGTERM, _interrupt)
@@ -111,7 +115,7 @@ def guarded(
         return 130
     finally:
         session.store.close()
-    return print_end(options, session, compares=compares)
+    return print_end(options, session, shown)
 
 
 def _interrupt(number: int, frame: Any) -> None:

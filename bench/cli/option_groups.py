@@ -24,6 +24,9 @@ data_directory = click.option(
 )
 jobs = click.option("--jobs", default=0, help="Worker processes at a time. 0: one per core.")
 inline = click.option("--inline", is_flag=True, help="Run in this process, for debuggers.")
+out = click.option(
+    "--out", default="", metavar="DIR", help="Run folder. Default: a folder below runs/."
+)
 implementation = click.option(
     "--impl", default="auto", show_default=True, help="Implementation of the mechanism."
 )
@@ -91,7 +94,7 @@ running = _together(
         metavar="FILE",
         help="spec.json of an earlier run. Run the same again.",
     ),
-    click.option("--out", default="", metavar="DIR", help="Run folder. Default: below runs/."),
+    out,
     data_directory,
     click.option(
         "--retry",

@@ -27,7 +27,7 @@ def command(**given: Any) -> None:
     """Show what a run would do, without doing it."""
     from bench.cli.run_options import RunOptions
 
-    click.echo(plan_text(RunOptions(**given)))
+    click.echo(plan_text(RunOptions.typed(given)))
 
 
 def plan_text(options: "RunOptions") -> str:

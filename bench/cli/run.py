@@ -34,7 +34,7 @@ def command(**given: Any) -> None:
     """Run variants on tasks, time them, and write a report."""
     from bench.cli.run_options import RunOptions
 
-    sys.exit(run(RunOptions(**given)))
+    sys.exit(run(RunOptions.typed(given)))
 
 
 def run(options: "RunOptions") -> int:

@@ -1,6 +1,7 @@
 """What a run prints at its end: tables, what has no value and why, and where the report is."""
 
 import json
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -10,19 +11,22 @@ from bench.running.session import Session, Tally
 
 if TYPE_CHECKING:
     from reports.folder import RunFolder
-    from reports.render import WrittenReport
+    from reports.render import RenderedReport
+
+Shown = Callable[["RunFolder"], Sequence[str]]
+"""Gives the texts that a command prints of a finished run."""
 
 MOST_REASONS = 20
 """Why cells have no value: so many sentences at the end of a run, and all of them in the report."""
 
 
-def print_end(options: RunOptions, session: Session, *, compares: bool = True) -> int:
+def print_end(options: RunOptions, session: Session, shown: Shown) -> int:
     """Write the report, print what the run found, and return the exit code.
 
     Args:
         options: Of the command.
         session: What ran.
-        compares: Whether to print how the variants compare; not where only probes ran.
+        shown: Gives the texts to print of the finished run.
     """
     from reports.folder import read_folder
     from reports.render import write_report
@@ -32,7 +36,8 @@ def print_end(options: RunOptions, session: Session, *, compares: bool = True) -
     if options.as_json:
         click.echo(_as_json(options, session.tally, folder, written))
     else:
-        for part in _parts(folder, compares=compares):
+        warnings = [f"warning: {warning}" for warning in _warnings(folder)]
+        for part in (*shown(folder), *warnings):
             click.echo(f"{part}\n")
         for line in _tally_lines(session.tally):
             click.echo(line)
@@ -47,13 +52,16 @@ def comparison_text(folder: "RunFolder") -> str:
     return as_text(folder.ranked_lines, ranks=folder.catalog.ranks)
 
 
-def _parts(folder: "RunFolder", *, compares: bool) -> list[str]:
-    """The comparison, the probes, and warnings about the data."""
+def run_parts(folder: "RunFolder") -> list[str]:
+    """What a run shows: the comparison, and the probes if there were any."""
+    return [comparison_text(folder), *probe_parts(folder)]
+
+
+def probe_parts(folder: "RunFolder") -> list[str]:
+    """What the probes found; nothing where none ran."""
     from reports.probes import probes_text
 
-    parts = [comparison_text(folder)] if compares else []
-    parts += [text] if (text := probes_text(folder)) else []
-    return [*parts, *(f"warning: {warning}" for warning in _warnings(folder))]
+    return [text] if (text := probes_text(folder)) else []
 
 
 def _warnings(folder: "RunFolder") -> list[str]:
@@ -63,7 +71,7 @@ def _warnings(folder: "RunFolder") -> list[str]:
 
 
 def _as_json(
-    options: RunOptions, tally: Tally, folder: "RunFolder", written: "WrittenReport"
+    options: RunOptions, tally: Tally, folder: "RunFolder", written: "RenderedReport"
 ) -> str:
     reasons = [
         {"status": status, "reason": reason, "cells": count}

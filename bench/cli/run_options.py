@@ -1,12 +1,15 @@
 """What the command line says."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from bench.api.errors import InvalidConfig
 from bench.running.plan import Request
+from bench.running.presets import find_preset
 from tasks.data.files import data_folder
 
 
@@ -41,6 +44,23 @@ class RunOptions:
     keep_models: bool = False
     inline: bool = False
     as_json: bool = False
+
+    @classmethod
+    def typed(cls, given: Mapping[str, Any]) -> "RunOptions":
+        """Options as typed, and those that the preset sets where the user left the defaults.
+
+        Raises:
+            UnknownName: No such preset.
+        """
+        options = cls(**given)
+        preset = find_preset(options.preset)
+        unset = {f.name: f.default for f in fields(cls)}
+        asked = {
+            name: value
+            for name, value in preset.options.items()
+            if getattr(options, name) == unset[name]
+        }
+        return replace(options, **asked)  # type: ignore[arg-type]  # all of them are texts
 
     @property
     def jobs_at_once(self) -> int:

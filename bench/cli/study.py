@@ -51,7 +51,7 @@ def command(
         "storage": storage,
         "final_seeds": final_seeds,
     }
-    sys.exit(study(RunOptions(**given), tuning))
+    sys.exit(study(RunOptions.typed(given), tuning))
 
 
 def study(options: "RunOptions", tuning: dict[str, Any]) -> int:

@@ -1,6 +1,7 @@
 """How big a run is: seeds, sizes, roster, speed lengths and time."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from bench.api.errors import UnknownName
 
@@ -32,6 +33,8 @@ class Preset:
     """Preset whose sizes of tasks are used; empty for its own."""
     comparisons: bool = False
     """Whether each task runs the comparison that it proposes, in the place of default tasks."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Options of the command line that this preset sets, where the user left their defaults."""
 
 
 CONTROLS = ("uniform",)
@@ -53,6 +56,25 @@ PRESETS: dict[str, Preset] = {
             lengths=(32, 64, 128),
             rounds="rounds[count=3,visit_ms=2,budget_ms=30,least=2]",
             speed_s=0.5,
+        ),
+        Preset(
+            name="demo",
+            summary="a minute on two cores: five mechanisms on one string task",
+            seeds=2,
+            budget_s=0.0,
+            ranks=True,
+            further=(),
+            roster=(),
+            lengths=(),
+            rounds="rounds",
+            speed_s=0.0,
+            sizes="quick",
+            options={
+                "variants": "none_state,additive,dot,raffel_monotonic,tu_coverage",
+                "baseline": "additive",
+                "tasks": "transduction[beyond=12,evaluate=128,max_length=6,rule=fert]",
+                "training": "adam[evaluate_every=100,steps=200]",
+            },
         ),
         Preset(
             name="quick",
