@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.selector import parse_list
-from bench.running.plan import Request
+from bench.running.request import Request
 
 SAMPLERS = ("random", "qmc", "tpe")
 """Random and quasi-random trials are exchangeable, which best-of-n curves assume; TPE's are not."""

@@ -114,7 +114,6 @@ def search_ranges(cls: type[Config]) -> dict[str, Range]:
     return found
 
 
-@cache
 def declared_axes(cls: type[Config]) -> dict[str, str]:
     """Axes that fields declare with `OfAxis`, by field name."""
     found: dict[str, str] = {}
@@ -125,10 +124,15 @@ def declared_axes(cls: type[Config]) -> dict[str, str]:
     return found
 
 
-@cache
+_HINTS: dict[type[Config], dict[str, Any]] = {}
+
+
 def _hints(cls: type[Config]) -> dict[str, Any]:
     """Annotations of the fields, evaluated once: planning asks thousands of times."""
-    return get_type_hints(cls, include_extras=True)
+    found = _HINTS.get(cls)
+    if found is None:
+        found = _HINTS[cls] = get_type_hints(cls, include_extras=True)
+    return found
 
 
 @cache

@@ -24,7 +24,7 @@ def command(base: str, axis: str, **given: Any) -> None:
     """Change one axis of a variant at a time; report the paired difference to it."""
     from bench.cli.run_options import RunOptions
 
-    sys.exit(ablate(base, axis, RunOptions.typed(given)))
+    sys.exit(ablate(base, axis, RunOptions(**given)))
 
 
 def ablate(base: str, axis: str, options: "RunOptions") -> int:
@@ -54,4 +54,4 @@ def ablate(base: str, axis: str, options: "RunOptions") -> int:
     from bench.cli.execution import execute
 
     spec = {"command": "ablate", "base": base, "axis": axis}
-    return execute(options, made, {"ablation": ablations.ablation_facts(asked)}, spec)
+    return execute(options, made, ablations.changed_axes(asked), spec)

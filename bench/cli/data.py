@@ -11,6 +11,7 @@ from bench.cli.light_start import light_start, need_real_packages
 
 if TYPE_CHECKING:
     from bench.api.registry import Registration
+    from bench.api.task import Task
 
 
 @click.group("data", cls=BenchGroup)
@@ -39,14 +40,15 @@ def data_sets(data_dir: str) -> str:
     from tabulate import tabulate
 
     from bench.api import registry
+    from bench.api.task import TASKS
     from bench.cli.registered import load_registry
     from tasks.data.files import data_folder
     from tasks.data.hub import FETCHABLE, fetch_command, read_copy
 
     load_registry(())
     directory = data_folder(Path(data_dir) if data_dir else None)
-    readers: dict[str, list[Registration]] = {name: [] for name in FETCHABLE}
-    for task in registry.registrations("task").values():
+    readers: dict[str, list[Registration[type[Task]]]] = {name: [] for name in FETCHABLE}
+    for task in registry.registrations(TASKS).values():
         for name in task.target.data_sets:
             readers.setdefault(name, []).append(task)
     rows = []
@@ -58,7 +60,9 @@ def data_sets(data_dir: str) -> str:
             where = "fetched copy in the cache"
         else:
             where = f"not here; {fetch_command(name)}" if entry else "not here; no hub copy"
-        licenses = [entry.license] if entry else [task.target.data_license for task in tasks[:1]]
+        licenses = (
+            [entry.license] if entry else [task.target.data_license.name for task in tasks[:1]]
+        )
         used = ", ".join(task.name for task in tasks)
         rows.append([name, used, entry.dataset if entry else "", *licenses, where])
     heads = ["data set", "tasks", "hub id", "license", "where"]

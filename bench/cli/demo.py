@@ -12,11 +12,17 @@ if TYPE_CHECKING:
     from bench.cli.run_options import RunOptions
 
 
+MECHANISMS = "none_state,additive,dot,raffel_monotonic,tu_coverage"
+BASELINE = "additive"
+TASK = "transduction[beyond=12,evaluate=128,max_length=6,rule=fert]"
+"""Each symbol is translated and written a number of times that depends on it."""
+TRAINING = "adam[evaluate_every=100,steps=200]"
+"""So short that mechanisms differ in how fast they learn."""
+
+
 @click.command("demo")
 @click.option("--seeds", default=0, help="Seeds of every mechanism. 0: two.")
-@click.option(
-    "--training", default="", help="Training options, for example adam[steps=100]. Default: 200 steps."
-)
+@click.option("--training", default=TRAINING, show_default=True, help="Training options.")
 @options.out
 @options.jobs
 @options.inline
@@ -32,7 +38,10 @@ def command(**given: Any) -> None:
     """
     from bench.cli.run_options import RunOptions
 
-    sys.exit(demo(RunOptions.typed({**given, "preset": "demo", "verify": False})))
+    options = RunOptions(
+        **given, preset="demo", variants=MECHANISMS, baseline=BASELINE, tasks=TASK, verify=False
+    )
+    sys.exit(demo(options))
 
 
 def demo(options: "RunOptions") -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tabulate import tabulate
 
-from reports.folder import Outcome, RunFolder
+from reports.folder import RunFolder, StoredOutcome
 
 MOST_SYMBOLS = 7
 """Longest source of the string that is shown (symbols, its end included)."""
@@ -38,17 +38,17 @@ def _weights(folder: RunFolder) -> list[str]:
     return [introduction, "\n".join(_side_by_side(grids, source, target))]
 
 
-def _first_seeds(folder: RunFolder) -> dict[str, Outcome]:
+def _first_seeds(folder: RunFolder) -> dict[str, StoredOutcome]:
     """The outcome of the first seed of every variant, by its name in the report."""
-    found: dict[str, Outcome] = {}
+    found: dict[str, StoredOutcome] = {}
     for outcome in sorted(folder.of_kind("quality"), key=lambda one: one.cell.seed):
         found.setdefault(folder.catalog.label(outcome.cell.variant), outcome)
     return found
 
 
-def _shortest(folder: RunFolder, outcome: Outcome) -> Mapping[str, Any] | None:
+def _shortest(folder: RunFolder, outcome: StoredOutcome) -> Mapping[str, Any] | None:
     """The shortest example with weights and gold alignment that fits; None if there is none."""
-    stored = folder.store.read_artifact(outcome.record.id) or {}
+    stored = folder.artifact(outcome)
     fitting = [
         example
         for example in stored.get("attention") or ()
@@ -87,8 +87,8 @@ def _table(folder: RunFolder) -> str:
     trained = folder.of_kind("quality")
     if not trained:
         return "No cell has finished, so there is nothing to compare."
-    primary = str(folder.catalog.tasks[trained[0].cell.task]["primary"])
-    found: dict[str, list[Outcome]] = {}
+    primary = str(folder.catalog.tasks[trained[0].cell.task].primary)
+    found: dict[str, list[StoredOutcome]] = {}
     for outcome in trained:
         found.setdefault(folder.catalog.label(outcome.cell.variant), []).append(outcome)
     scores = {name: _values(outcomes, primary, "test") for name, outcomes in found.items()}
@@ -110,7 +110,7 @@ def _table(folder: RunFolder) -> str:
     return f"{table}\nMean of {seeds} seeds on test strings, and in brackets min–max."
 
 
-def _values(outcomes: Sequence[Outcome], metric: str, split: str = "") -> list[float]:
+def _values(outcomes: Sequence[StoredOutcome], metric: str, split: str = "") -> list[float]:
     """The value of a metric in each outcome that has it; of the whole split, not of a part."""
     return [
         row.value

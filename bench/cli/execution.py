@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from bench.running.plan import Plan
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from bench.training.analysis import analysis_cells, asked_probes
+from results.catalog import ChangedAxis
 from results.row import STATUSES
 from results.store import Store
 
@@ -28,13 +29,18 @@ from results.store import Store
 def execute(
     options: RunOptions,
     made: Plan,
-    extra: dict[str, Any] | None = None,
+    changed: Mapping[str, ChangedAxis] | None = None,
     spec: dict[str, Any] | None = None,
     shown: Shown = run_parts,
 ) -> int:
-    """Do a plan and report it; `extra` goes to the catalog and `spec` to the spec file.
+    """Do a plan and report it.
 
-    `shown` says what to print of the finished run.
+    Args:
+        options: Of the command.
+        made: The plan.
+        changed: The axis that each variant of an ablation changes, for the catalog.
+        spec: For the spec file.
+        shown: Gives the texts to print of the finished run.
     """
     for cell in made.cells:
         refuse_missing_device(cell.device)
@@ -45,7 +51,7 @@ def execute(
     kept = options.keep_models or bool(made.analysis)
     session = make_session(replace(options, keep_models=kept), store)
     tasks = {p.cell.task: p.shown_task for p in made.quality}
-    write_catalog(options, store, made.names, tasks, extra or {})
+    write_catalog(options, store, made.names, tasks, changed=changed or {})
     store.write_json("plan.json", _plan_facts(options, made))
     store.write_json("spec.json", {**spec_of(options), **(spec or {"command": "run"})})
     for line in lacking_lines(made, lacking_data(made.quality, options.data_directory)):

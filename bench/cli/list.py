@@ -73,6 +73,7 @@ def places(plugins: tuple[str, ...], as_json: bool) -> str:
 
     from bench.api import registry
     from bench.api.call import REGIMES
+    from bench.api.decoder import DECODERS
     from bench.api.resolve import resolve
     from bench.cli.registered import load_registry
     from bench.conformance.place import refusals
@@ -82,7 +83,7 @@ def places(plugins: tuple[str, ...], as_json: bool) -> str:
     for name in registry.listed_variants():
         spec = resolve(name)
         decoder = spec.fixes.get("decoder")
-        attends = decoder is None or registry.find("decoder", decoder.name).target.attends
+        attends = decoder is None or registry.find(DECODERS, decoder.name).target.attends
         refused = refusals(spec) if attends else dict.fromkeys(REGIMES, f"{name} has no attention")
         found[name] = {regime: refused.get(regime, "") for regime in REGIMES}
     if as_json:
@@ -99,16 +100,17 @@ def places(plugins: tuple[str, ...], as_json: bool) -> str:
 
 def _metric_rows() -> list[list[str]]:
     from bench.api import registry
-    from bench.running.catalog import metric_facts
+    from bench.api.task import TASKS
+    from bench.running.catalog import known_metrics
 
-    targets = [e.target for e in registry.registrations("task").values()]
+    targets = [e.target for e in registry.registrations(TASKS).values()]
     return [
-        [name, facts["title"], facts["unit"], facts["better"]]
-        for name, facts in sorted(metric_facts(targets).items())
+        [name, metric.title, metric.unit, metric.better]
+        for name, metric in sorted(known_metrics(targets).items())
     ]
 
 
-def _paper(registered: "Registration") -> str:
+def _paper(registered: "Registration[object]") -> str:
     return registered.citation.text if registered.citation else ""
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from bench.api.registry import PLAIN
 from bench.running.presets import PRESETS
 
 Command = Callable[..., Any]
@@ -73,7 +74,7 @@ selection = _together(
     ),
     click.option(
         "--baseline",
-        default="scaled_dot",
+        default=PLAIN,
         show_default=True,
         help="Variant that all others are compared with.",
     ),

@@ -12,7 +12,8 @@ from bench.cli.light_start import light_start
 
 if TYPE_CHECKING:
     from bench.cli.run_options import RunOptions
-    from bench.running.plan import Plan, PlannedCell
+    from bench.running.plan import Plan
+    from bench.running.quality_cells import PlannedCell
 
 
 @click.command("plan")
@@ -27,7 +28,7 @@ def command(**given: Any) -> None:
     """Show what a run would do, without doing it."""
     from bench.cli.run_options import RunOptions
 
-    click.echo(plan_text(RunOptions.typed(given)))
+    click.echo(plan_text(RunOptions(**given)))
 
 
 def plan_text(options: "RunOptions") -> str:
@@ -103,9 +104,7 @@ def _by_task(made: "Plan") -> str:
 
 
 def _task_name(planned: "PlannedCell") -> str:
-    from bench.api.selector import parse
-
-    return planned.shown_task or parse(planned.cell.task).name
+    return planned.shown_task or planned.task
 
 
 def lacking_lines(made: "Plan", lacking: Mapping[str, str]) -> list[str]:

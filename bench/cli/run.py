@@ -34,7 +34,7 @@ def command(**given: Any) -> None:
     """Run variants on tasks, time them, and write a report."""
     from bench.cli.run_options import RunOptions
 
-    sys.exit(run(RunOptions.typed(given)))
+    sys.exit(run(RunOptions(**given)))
 
 
 def run(options: "RunOptions") -> int:
@@ -72,12 +72,13 @@ def cell_plan(options: "RunOptions") -> "Plan":
     from bench.api.errors import InvalidConfig
     from bench.api.resolve import resolve
     from bench.api.selector import parse
-    from bench.running.plan import Plan, PlannedCell, revisions_of
-    from bench.running.presets import find_preset
+    from bench.running.plan import Plan
+    from bench.running.quality_cells import PlannedCell
+    from bench.running.revisions import revisions_of
     from bench.training.analysis import trained_cell
 
     cells = [parse_label(label) for label in options.cells]
-    made = Plan(options.request, find_preset(options.preset))
+    made = Plan(options.request)
     baseline = resolve(options.baseline).canonical.show()
     made.baseline = baseline
     made.names = {cell.variant: parse(cell.variant).name for cell in cells}

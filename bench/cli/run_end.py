@@ -47,7 +47,7 @@ def print_end(options: RunOptions, session: Session, shown: Shown) -> int:
 
 def comparison_text(folder: "RunFolder") -> str:
     """How the variants compare, for a terminal: the only place that decides what a run shows."""
-    from reports.tables import as_text
+    from reports.ranked_table.terminal import as_text
 
     return as_text(folder.ranked_lines, ranks=folder.catalog.ranks)
 
@@ -59,13 +59,13 @@ def run_parts(folder: "RunFolder") -> list[str]:
 
 def probe_parts(folder: "RunFolder") -> list[str]:
     """What the probes found; nothing where none ran."""
-    from reports.probes import probes_text
+    from reports.sections.probes import probes_text
 
     return [text] if (text := probes_text(folder)) else []
 
 
 def _warnings(folder: "RunFolder") -> list[str]:
-    from reports.data import mixed_data, short_data
+    from reports.sections.data_sources import mixed_data, short_data
 
     return [*mixed_data(folder).values(), *short_data(folder)]
 

@@ -1,15 +1,13 @@
 """What the command line says."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from bench.api.errors import InvalidConfig
-from bench.running.plan import Request
-from bench.running.presets import find_preset
+from bench.api.registry import PLAIN
+from bench.running.request import Request
 from tasks.data.files import data_folder
 
 
@@ -26,7 +24,7 @@ class RunOptions:
     seeds: int = 0
     first_seed: int = 0
     training: str = ""
-    baseline: str = "scaled_dot"
+    baseline: str = PLAIN
     device: str = "cpu"
     dtype: str = "float32"
     impl: str = "auto"
@@ -45,23 +43,6 @@ class RunOptions:
     inline: bool = False
     as_json: bool = False
 
-    @classmethod
-    def typed(cls, given: Mapping[str, Any]) -> "RunOptions":
-        """Options as typed, and those that the preset sets where the user left the defaults.
-
-        Raises:
-            UnknownName: No such preset.
-        """
-        options = cls(**given)
-        preset = find_preset(options.preset)
-        unset = {f.name: f.default for f in fields(cls)}
-        asked = {
-            name: value
-            for name, value in preset.options.items()
-            if getattr(options, name) == unset[name]
-        }
-        return replace(options, **asked)  # type: ignore[arg-type]  # all of them are texts
-
     @property
     def jobs_at_once(self) -> int:
         """Processes at once.
@@ -73,7 +54,7 @@ class RunOptions:
             raise InvalidConfig(f"jobs must be >= 0, and 0 is one a core; got {self.jobs}.")
         return self.jobs or os.cpu_count() or 1
 
-    @property
+    @cached_property
     def request(self) -> Request:
         """What the planner reads."""
         return Request(

@@ -51,12 +51,13 @@ def command(
         "storage": storage,
         "final_seeds": final_seeds,
     }
-    sys.exit(study(RunOptions.typed(given), tuning))
+    sys.exit(study(RunOptions(**given), tuning))
 
 
 def study(options: "RunOptions", tuning: dict[str, Any]) -> int:
     """Run studies; returns the exit code."""
-    from bench.running.plan import asked_variants, sized_task
+    from bench.running.quality_cells import sized_task
+    from bench.running.request import asked_variants
 
     options, asked, tuning = _checked(options, tuning)
     options = replace(options, out=options.out or "runs/study")
@@ -75,7 +76,7 @@ def study(options: "RunOptions", tuning: dict[str, Any]) -> int:
     names.setdefault(resolve(options.baseline).canonical.show(), options.baseline)
     store = open_store(options)
     session = make_session(options, store)
-    write_catalog(options, store, names, {task.show(): shown}, {})
+    write_catalog(options, store, names, {task.show(): shown})
     store.write_json("spec.json", {**spec_of(options), "command": "study", "tuning": tuning})
 
     def work() -> None:
@@ -85,8 +86,7 @@ def study(options: "RunOptions", tuning: dict[str, Any]) -> int:
             names.setdefault(cell.variant, f"{variant} tuned")
         facts = study_facts(asked, results)
         trials = {variant: result.variant for result in results for variant in result.tried}
-        extra = {"study": facts, "trials": trials}
-        write_catalog(options, store, names, {task.show(): shown}, extra)
+        write_catalog(options, store, names, {task.show(): shown}, study=facts, trials=trials)
         if options.verify:
             session.certify([cell.variant for _, cell in finals], options.impl)
 

@@ -29,7 +29,7 @@ def verify(
     """Certify variants in fresh processes; 0 if all are green."""
     from bench.cli.registered import load_registry
     from bench.cli.run_options import RunOptions
-    from bench.running.plan import asked_variants
+    from bench.running.request import asked_variants
 
     load_registry(plugins)
     specs = asked_variants(",".join(names))

@@ -3,12 +3,16 @@
 import os
 import shlex
 import sys
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, TypedDict
 
 from bench.api.resolve import resolve
 from bench.cli.run_options import RunOptions
-from bench.running.catalog import catalog_of, merge_catalogs, metric_facts
+from bench.running.catalog import catalog_of, known_metrics
 from bench.running.presets import find_preset
+from results.catalog import CATALOG, ChangedAxis, RunCatalog
 from results.store import Store
 from tasks.data.files import DATA_VARIABLE
 
@@ -18,7 +22,10 @@ def write_catalog(
     store: Store,
     names: dict[str, str],
     tasks: dict[str, str],
-    extra: dict[str, Any],
+    *,
+    changed: Mapping[str, ChangedAxis] = MappingProxyType({}),
+    study: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    trials: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write what a report must know of names, beside what earlier runs wrote."""
     found = catalog_of(
@@ -31,21 +38,33 @@ def write_catalog(
         plugins=options.plugin,
         **_places(options),
     )
-    for variant, change in extra.get("ablation", {}).items():
-        if variant in found["variants"]:
-            found["variants"][variant]["ablation"] = change
-    found.update({key: value for key, value in extra.items() if key != "ablation"})
-    store.write_json("catalog.json", merge_catalogs(store.read_json("catalog.json"), found))
+    ablated = {
+        variant: replace(found.variants[variant], ablation=change)
+        for variant, change in changed.items()
+        if variant in found.variants
+    }
+    found = replace(
+        found, variants={**found.variants, **ablated}, study=dict(study), trials=dict(trials)
+    )
+    before = RunCatalog.from_json(store.read_json(CATALOG))
+    store.write_json(CATALOG, before.merged(found).to_json())
 
 
 def add_to_catalog(options: RunOptions, store: Store) -> None:
     """Add a command that ran probes on the models of a finished run."""
-    added = {"metrics": metric_facts([]), "commands": [command_line()], **_places(options)}
-    catalog = store.read_json("catalog.json") or {}
-    store.write_json("catalog.json", merge_catalogs(catalog, added))
+    catalog = RunCatalog.from_json(store.read_json(CATALOG))
+    added = replace(
+        catalog, metrics=known_metrics([]), commands=(command_line(),), **_places(options)
+    )
+    store.write_json(CATALOG, catalog.merged(added).to_json())
 
 
-def _places(options: RunOptions) -> dict[str, str]:
+class _Places(TypedDict):
+    data_dir: str
+    data_variable: str
+
+
+def _places(options: RunOptions) -> _Places:
     """Who named the data directory: the command line, or the environment."""
     set_before = not options.data_dir and os.environ.get(DATA_VARIABLE, "")
     return {"data_dir": options.data_dir, "data_variable": DATA_VARIABLE if set_before else ""}

@@ -1,7 +1,9 @@
-"""How big a run is: seeds, sizes, roster, speed lengths and time."""
+"""How big a run is: seeds, sizes, speed lengths and time.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+Tasks say whether the variants of a preset share them, and variants of which presets they are.
+"""
+
+from dataclasses import dataclass
 
 from bench.api.errors import UnknownName
 
@@ -19,10 +21,6 @@ class Preset:
     """Wall time on two cores that the planner fills (s); 0 for no limit."""
     ranks: bool
     """Whether the report may rank anything."""
-    further: tuple[str, ...]
-    """Tasks that a fixed roster runs on besides the default tasks."""
-    roster: tuple[str, ...]
-    """Variants that run on the further tasks."""
     lengths: tuple[int, ...]
     """Sequence lengths of the speed cells (tokens)."""
     rounds: str
@@ -33,14 +31,7 @@ class Preset:
     """Preset whose sizes of tasks are used; empty for its own."""
     comparisons: bool = False
     """Whether each task runs the comparison that it proposes, in the place of default tasks."""
-    options: Mapping[str, str] = field(default_factory=dict)
-    """Options of the command line that this preset sets, where the user left their defaults."""
 
-
-CONTROLS = ("uniform",)
-"""Controls that stand beside every default task, so that learning has something to beat."""
-
-ROSTER = ("scaled_dot", "additive", "general", "linear_attention", "uniform", "aa_control")
 
 PRESETS: dict[str, Preset] = {
     preset.name: preset
@@ -51,30 +42,20 @@ PRESETS: dict[str, Preset] = {
             seeds=1,
             budget_s=0.0,
             ranks=False,
-            further=(),
-            roster=(),
             lengths=(32, 64, 128),
             rounds="rounds[count=3,visit_ms=2,budget_ms=30,least=2]",
             speed_s=0.5,
         ),
         Preset(
             name="demo",
-            summary="a minute on two cores: five mechanisms on one string task",
+            summary="two seeds at the sizes of quick, no timing; `bench demo` runs a minute of it",
             seeds=2,
             budget_s=0.0,
             ranks=True,
-            further=(),
-            roster=(),
             lengths=(),
             rounds="rounds",
             speed_s=0.0,
             sizes="quick",
-            options={
-                "variants": "none_state,additive,dot,raffel_monotonic,tu_coverage",
-                "baseline": "additive",
-                "tasks": "transduction[beyond=12,evaluate=128,max_length=6,rule=fert]",
-                "training": "adam[evaluate_every=100,steps=200]",
-            },
         ),
         Preset(
             name="quick",
@@ -82,8 +63,6 @@ PRESETS: dict[str, Preset] = {
             seeds=3,
             budget_s=1800.0,
             ranks=True,
-            further=("recall",),
-            roster=ROSTER,
             lengths=(64, 128, 256),
             rounds="rounds",
             speed_s=4.5,
@@ -94,8 +73,6 @@ PRESETS: dict[str, Preset] = {
             seeds=3,
             budget_s=10800.0,
             ranks=True,
-            further=(),
-            roster=(),
             lengths=(),
             rounds="rounds",
             speed_s=0.0,
@@ -108,8 +85,6 @@ PRESETS: dict[str, Preset] = {
             seeds=5,
             budget_s=0.0,
             ranks=True,
-            further=("recall", "translation"),
-            roster=(*ROSTER, "none_state", "luong_global", "bahdanau"),
             lengths=(128, 256, 512, 1024),
             rounds="rounds[count=20,visit_ms=50,budget_ms=2000]",
             speed_s=60.0,
