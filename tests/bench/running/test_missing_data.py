@@ -186,6 +186,7 @@ def test_the_directory_reaches_a_loader_as_an_argument_and_never_through_the_env
 ):
     from bench.cli.options import RunOptions
     from bench.cli.runs import make_session
+
     from results.store import Store
 
     monkeypatch.setenv("BENCH_DATA_DIR", "")
