@@ -9,6 +9,7 @@ import click
 
 from bench import __version__
 from bench.api.errors import BenchError
+from bench.cli.new import new
 from bench.running.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -291,6 +292,9 @@ def env(as_json: bool) -> None:
     from bench.cli import shows
 
     click.echo(shows.environment(as_json))
+
+
+cli.add_command(new)
 
 
 def _options(given: dict[str, Any]) -> "RunOptions":
