@@ -118,10 +118,9 @@ class Score(Component):
 
 
 class Position(Component):
-    """What places do to queries, energies and outputs; several may be stacked."""
+    """What positions add to energies and outputs; several may be stacked."""
 
     branch = "position0"
-    changes_query: bool = False
     changes_energy: bool = False
     changes_output: bool = False
     gives_features: bool = False
@@ -131,10 +130,6 @@ class Position(Component):
     def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
         """Add positions to the input of the stack, before any projection."""
         return x
-
-    def rotate(self, call: Call) -> Call:
-        """Replace query and keys (rotary positions)."""
-        raise NotImplementedError
 
     def energy(self, call: Call) -> Float[Tensor, "#B Hq L S"]:
         """Add to the energy."""
@@ -151,10 +146,6 @@ class Position(Component):
     def oracle_embed(self, x: Float[Tensor, " D"], place: int) -> Float[Tensor, " D"]:
         """`embed` for one token."""
         return x
-
-    def oracle_rotate(self, one: OneQuery) -> OneQuery:
-        """`rotate` for one query."""
-        raise NotImplementedError
 
     def oracle_energy(self, one: OneQuery) -> Float[Tensor, " S"]:
         """`energy` for one query."""

@@ -6,6 +6,7 @@ public module of a package once, so that a new variant is one new file and no ed
 
 import importlib
 import importlib.util
+import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Mapping
@@ -94,9 +95,20 @@ class Registration:
     """Training time relative to `scaled_dot`, measured; lets the planner fill a budget."""
     control: bool = False
     """A negative control: never a contender."""
+    about: str = ""
+    """Title page of an entry that shares its module with others; else the module's docstring."""
     deviations: str = ""
-    """How the code differs from the paper, or nothing."""
+    """How the code differs from the paper, where the title page does not say it."""
     module: str = ""
+
+    def title_page(self) -> str:
+        """What it computes, its paper, and a paragraph `Deviations:`."""
+        module = sys.modules.get(self.module)
+        return inspect.cleandoc(self.about or (module.__doc__ if module else "") or "")
+
+    def differences(self) -> str:
+        """How the code differs from the paper, in one paragraph."""
+        return self.deviations or " ".join(self.title_page().partition("Deviations:")[2].split())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +169,7 @@ def add_registration(new: Registration) -> None:
 
 def _origin(item: Registration) -> tuple[str, str]:
     """Where a thing was written; importing its module again changes nothing."""
-    return item.module, getattr(item.target, "__qualname__", "")
+    return item.module, getattr(item.target, "__qualname__", "") or repr(item.target)
 
 
 def find(axis: str, name: str) -> Registration:

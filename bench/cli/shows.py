@@ -4,6 +4,7 @@ import json
 import sys
 from dataclasses import fields
 from pathlib import Path
+from textwrap import indent
 from typing import Any, get_type_hints
 
 import click
@@ -119,6 +120,10 @@ def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
             one["selector"] = _written_out(registered, asked)
     if as_json:
         return json.dumps(facts, indent=1)
+    seen: set[str] = set()
+    for one in facts:
+        page, one["about"] = one["about"], "" if one["about"] in seen else one["about"]
+        seen.add(page)
     return "\n\n".join(_as_lines(one) for one in facts)
 
 
@@ -144,6 +149,8 @@ def _facts(registered: Registration) -> dict[str, Any]:
         "axis": registered.axis,
         "what": registered.title,
         "paper": f"{cited.text}, {cited.url}, {cited.where}".rstrip(", ") if cited else "",
+        "about": registered.title_page(),
+        "deviations": registered.deviations,
         "default_task": registered.default_task.task if registered.default_task else "",
         "file": sys.modules[registered.module].__file__ or "",
         "options": _options(registered.config),
@@ -179,6 +186,8 @@ def _as_lines(facts: dict[str, Any]) -> str:
             ]
         elif key == "axes":
             lines += [f"axis      {axis} = {choice}" for axis, choice in value.items()]
+        elif key == "about" and value:
+            lines.append(indent(f"\n{value}\n", " " * 10))
         elif value:
             lines.append(f"{key:<9} {value}")
     return "\n".join(lines)

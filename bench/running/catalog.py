@@ -1,6 +1,5 @@
 """What a report must know about names, written beside the rows so that it outlives the code."""
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -209,7 +208,7 @@ def variant_facts(spec: VariantSpec, asked: str) -> dict[str, Any]:
         "uniform_baseline": registered.name == "uniform",
         "decoder_differs": bool(set(spec.fixes) - {"search"}),
         "search_differs": "search" in spec.fixes,
-        "deviations": registered.deviations or _deviations(registered),
+        "deviations": registered.differences(),
     }
 
 
@@ -284,10 +283,3 @@ def _made_of(registered: Registration) -> str:
     return ", ".join(
         f"{a}={text}" for a, text in {**registered.target.axes, **registered.target.fixes}.items()
     )
-
-
-def _deviations(registered: Registration) -> str:
-    """The `Deviations:` paragraph of the module that registered the entry."""
-    text = sys.modules[registered.module].__doc__ or "" if registered.module in sys.modules else ""
-    _, found, rest = text.partition("Deviations:")
-    return " ".join(rest.split()) if found else ""

@@ -19,7 +19,7 @@ from bench.api.call import Dims
 from bench.api.component import Heads
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.source import Source
 
 
@@ -91,3 +91,16 @@ class SaganHeads(Heads):
     def merge(self, output: Float[Tensor, "B 1 L Ev"]) -> Float[Tensor, "B L D"]:
         """Map back to the channels and close the gate as far as it is."""
         return self.gamma * self.to_output(output.squeeze(1))
+
+
+register_recipe(
+    "sagan",
+    Recipe(axes={"head": "sagan", "score": "dot"}, main="head"),
+    module=__name__,
+    title="Gated self-attention of few channels (SAGAN)",
+    citation=Citation(
+        text="Zhang et al., 2019", url="https://arxiv.org/abs/1805.08318", where="section 3"
+    ),
+    default_task=DefaultTask(task="digits", backbone="image_classifier[width=32,layers=2]"),
+    deviations="those of the head `sagan`.",
+)

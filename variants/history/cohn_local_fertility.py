@@ -20,10 +20,10 @@ from bench.api.capabilities import Capability
 from bench.api.component import History, OneQuery
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features, Weights
 from bench.api.source import Memory, Tree, leaf
-from variants._windows import beside, oracle_beside
+from variants.history.neighbors import beside, oracle_beside
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,3 +93,17 @@ class CohnLocalFertility(History):
         nothing = [one.key.new_zeros(()) for _ in range(one.num_keys)]
         before = state.get("coverage", nothing)
         state["coverage"] = [before[s] + weights[s] for s in range(one.num_keys)]
+
+
+register_recipe(
+    "cohn_local_fertility",
+    Recipe(axes={"score": "additive", "history": "cohn_local_fertility"}, main="history"),
+    module=__name__,
+    title="Additive attention with local fertility",
+    citation=Citation(
+        text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="section 3.3"
+    ),
+    cost=1.9,
+    default_task=DefaultTask(task="transduction[rule=fert]"),
+    deviations="those of the history component `cohn_local_fertility` and of the additive score.",
+)

@@ -19,10 +19,10 @@ from bench.api.capabilities import Capability
 from bench.api.component import History, OneQuery
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features, Weights
 from bench.api.source import Memory, Tree, leaf
-from variants._windows import beside, oracle_beside
+from variants.history.neighbors import beside, oracle_beside
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,3 +88,17 @@ class CohnMarkov(History):
     ) -> None:
         """Keep the weights."""
         state["weights"] = [weights[s] for s in range(one.num_keys)]
+
+
+register_recipe(
+    "cohn_markov",
+    Recipe(axes={"score": "additive", "history": "cohn_markov"}, main="history"),
+    module=__name__,
+    title="Additive attention with the Markov condition",
+    citation=Citation(
+        text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="section 3.2"
+    ),
+    cost=1.9,
+    default_task=DefaultTask(task="transduction[rule=fert]"),
+    deviations="those of the history component `cohn_markov` and of the additive score.",
+)

@@ -20,7 +20,7 @@ from bench.api.capabilities import Capability
 from bench.api.component import History, OneQuery
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features, Weights
 from bench.api.source import Memory, Tree, leaf
 
@@ -116,3 +116,20 @@ class LocationAware(History):
     ) -> None:
         """Remember them."""
         state["weights"] = list(weights)
+
+
+register_recipe(
+    "location_aware",
+    Recipe(axes={"score": "additive", "history": "location_aware"}, main="history"),
+    module=__name__,
+    title="Additive attention that sees its last weights",
+    citation=Citation(
+        text="Chorowski et al., 2015", url="https://arxiv.org/abs/1506.07503", where="section 2.1"
+    ),
+    cost=1.8,
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations=(
+        "those of the history `location_aware` and of the additive score. Sharpening is "
+        "`normalizer=sharpened`."
+    ),
+)

@@ -23,7 +23,7 @@ from bench.api.capabilities import Capability
 from bench.api.component import History, OneQuery
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features, Weights
 from bench.api.source import Memory, Source, Tree, leaf
 from bench.api.task import Sizes
@@ -180,3 +180,22 @@ class MiCoverage(History):
     ) -> None:
         """Keep the weights."""
         state["weights"] = [weights[s] for s in range(one.num_keys)]
+
+
+register_recipe(
+    "mi_coverage",
+    Recipe(
+        axes={"score": "additive", "history": "mi_coverage", "loss": "mi_coverage_norm"},
+        main="history",
+    ),
+    module=__name__,
+    title="Additive attention with coverage embeddings",
+    citation=Citation(
+        text="Mi et al., 2016", url="https://arxiv.org/abs/1605.03148", where="section 3"
+    ),
+    cost=2.8,
+    default_task=DefaultTask(task="transduction[rule=fert]"),
+    deviations=(
+        "those of the history `mi_coverage`, the loss `mi_coverage_norm` and the additive score."
+    ),
+)

@@ -21,7 +21,7 @@ from bench.api.capabilities import Capability
 from bench.api.component import History, OneQuery, expand_heads
 from bench.api.config import Choices, Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features, Weights
 from bench.api.source import Memory, Source, Tree, leaf
 from variants._math import per_head_linear, xavier_per_head
@@ -151,3 +151,17 @@ class TuCoverage(History):
             fresh = torch.tanh(given[2] + reset * recurrent[2])
             found.append((1 - keep) * fresh + keep * old[unit])
         return torch.stack(found)
+
+
+register_recipe(
+    "tu_coverage",
+    Recipe(axes={"score": "additive", "history": "tu_coverage"}, main="history"),
+    module=__name__,
+    title="Additive attention with coverage",
+    citation=Citation(
+        text="Tu et al., 2016", url="https://arxiv.org/abs/1601.04811", where="section 3.1"
+    ),
+    cost=2.2,
+    default_task=DefaultTask(task="transduction[rule=fert]"),
+    deviations="those of the history `tu_coverage` and of the additive score.",
+)

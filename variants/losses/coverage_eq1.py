@@ -21,8 +21,8 @@ from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
-from bench.api.registry import Citation, register
-from variants._coverage import NO_TARGET, counted_keys, per_token, scored_weights
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
+from variants.losses.coverage import NO_TARGET, counted_keys, per_token, scored_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,3 +64,16 @@ class CoverageEq1Loss(Loss):
         counted = counted_keys(inputs, self.config.leave_out)
         missing = torch.where(counted, 1 - covered, 0.0)
         return self.config.weight * per_token(missing.square().sum(), inputs), carry
+
+
+register_recipe(
+    "coverage_eq1",
+    Recipe(axes={"score": "additive", "loss": "coverage_eq1"}, main="loss"),
+    module=__name__,
+    title="Additive attention, coverage of one",
+    citation=Citation(
+        text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="released code"
+    ),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations="those of the loss `coverage_eq1` and of the additive score.",
+)

@@ -20,8 +20,8 @@ from bench.api.capabilities import Capability
 from bench.api.config import Choices, Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
-from bench.api.registry import Citation, register
-from variants._coverage import NO_TARGET, per_token, real_keys, scored_weights
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
+from variants.losses.coverage import NO_TARGET, per_token, real_keys, scored_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,3 +69,16 @@ class DoublyStochasticLoss(Loss):
             wanted = (steps / keys).to(covered.dtype)[:, None].expand_as(covered)
         missing = torch.where(real, wanted - covered, 0.0)
         return self.config.weight * per_token(missing.square().sum(), inputs), carry
+
+
+register_recipe(
+    "doubly_stochastic",
+    Recipe(axes={"score": "additive", "loss": "doubly_stochastic"}, main="loss"),
+    module=__name__,
+    title="Additive attention, doubly stochastic",
+    citation=Citation(
+        text="Xu et al., 2015", url="https://arxiv.org/abs/1502.03044", where="section 4.2.1"
+    ),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations="those of the loss `doubly_stochastic` and of the additive score.",
+)

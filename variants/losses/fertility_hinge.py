@@ -20,8 +20,8 @@ from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
-from bench.api.registry import Citation, register
-from variants._coverage import NO_TARGET, counted_keys, per_token, scored_weights
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
+from variants.losses.coverage import NO_TARGET, counted_keys, per_token, scored_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,3 +70,16 @@ class FertilityHingeLoss(Loss):
         counted = counted_keys(inputs, self.config.leave_out)
         total = torch.where(counted, over, 0.0).square().sum()
         return self.config.weight * per_token(total, inputs), carry
+
+
+register_recipe(
+    "fertility_hinge",
+    Recipe(axes={"score": "additive", "loss": "fertility_hinge"}, main="loss"),
+    module=__name__,
+    title="Additive attention, limited coverage",
+    citation=Citation(
+        text="after Wu et al., 2016", url="https://arxiv.org/abs/1609.08144", where="section 7"
+    ),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations="those of the loss `fertility_hinge` and of the additive score.",
+)

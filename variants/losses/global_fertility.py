@@ -23,8 +23,8 @@ from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs, LossSizes
-from bench.api.registry import Citation, register
-from variants._coverage import NO_TARGET, counted_keys, per_token, scored_weights
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
+from variants.losses.coverage import NO_TARGET, counted_keys, per_token, scored_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,3 +106,16 @@ class GlobalFertilityLoss(Loss):
             volume = fertility
         square = (fertility - mean).square() * torch.exp(-log_variance)
         return volume + 0.5 * (math.log(2 * math.pi) + log_variance + square)
+
+
+register_recipe(
+    "global_fertility",
+    Recipe(axes={"score": "additive", "loss": "global_fertility"}, main="loss"),
+    module=__name__,
+    title="Additive attention with global fertility",
+    citation=Citation(
+        text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="section 3.3"
+    ),
+    default_task=DefaultTask(task="transduction[rule=fert]"),
+    deviations="those of the loss `global_fertility` and of the additive score.",
+)

@@ -19,7 +19,7 @@ from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
-from variants._coverage import per_token
+from variants.losses.coverage import per_token
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from torch import Tensor
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import Loss, LossInputs
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Terms
 
 
@@ -93,3 +93,19 @@ class RationaleLoss(Loss):
         selected = terms["selected"]
         changes = (selected[:, 1:] - selected[:, :-1]).abs().sum(1)
         return self.config.sparsity * selected.sum(1) + self.config.coherence * changes
+
+
+register_recipe(
+    "rationale",
+    Recipe(axes={"loss": "rationale"}, main="loss", fixes={"encoder": "rationale"}),
+    module=__name__,
+    title="Rationale: selected tokens only",
+    citation=Citation(text="Lei et al., 2016", url="https://arxiv.org/abs/1606.04155"),
+    cost=3.5,
+    default_task=DefaultTask(task="after_marker"),
+    deviations=(
+        "those of the encoder `rationale` and of the loss `rationale`; the selected tokens "
+        "are pooled by attention, where the paper takes the last state of a recurrent "
+        "network."
+    ),
+)

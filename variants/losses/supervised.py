@@ -20,7 +20,7 @@ from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
-from variants._coverage import real_keys
+from variants.losses.coverage import real_keys
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,9 +22,9 @@ from bench.api.capabilities import Capability
 from bench.api.component import Mask, OneQuery, Windows
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed
-from variants._local import window_keys
+from variants.masks.window_keys import window_keys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,3 +96,17 @@ class LocalMonotonicMask(Mask):
         center = min(floor(self.ratio * one.position + 0.5), last)
         near = [center - self.reach <= s <= center + self.reach for s in range(one.num_keys)]
         return [near[s] and one.visible(s) for s in range(one.num_keys)], [1.0] * one.num_keys
+
+
+register_recipe(
+    "luong_local_m",
+    Recipe(axes={"mask": "luong_local_m", "score": "general"}, main="mask"),
+    module=__name__,
+    title="Local attention that moves on by one key a step",
+    citation=Citation(
+        text="Luong et al., 2015", url="https://arxiv.org/abs/1508.04025", where="section 3.2"
+    ),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    cost=1.2,
+    deviations="those of the mask `luong_local_m` and of the general score.",
+)

@@ -21,10 +21,10 @@ from bench.api.capabilities import Capability
 from bench.api.component import Mask, OneQuery, Windows
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed
-from variants._local import window_keys
 from variants._math import per_head_linear, xavier_per_head
+from variants.masks.window_keys import window_keys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,3 +112,16 @@ class LocalPredictedMask(Mask):
             allowed.append(bool(inside_window) and one.visible(s))
             post_weight.append(torch.exp(-((s - center) ** 2) / (2 * (self.window_size / 2) ** 2)))
         return allowed, torch.stack(post_weight)
+
+
+register_recipe(
+    "luong_local_p",
+    Recipe(axes={"mask": "luong_local_p", "score": "general"}, main="mask"),
+    module=__name__,
+    title="Local attention around a predicted place",
+    citation=Citation(
+        text="Luong et al., 2015", url="https://arxiv.org/abs/1508.04025", where="section 3.2"
+    ),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations="those of the mask `luong_local_p` and of the general score.",
+)

@@ -23,8 +23,8 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Source, Tree
 from bench.api.variant import Impl, Variant
-from variants._hops import oracle_read, read_memory
 from variants._math import at_least_single, per_head_linear
+from variants.mechanisms.memory_hop import oracle_read, read_memory
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Energy
 from bench.api.source import Tree
 from variants._math import at_least_single
-from variants._sparse import Alpha, sparse_weights
+from variants.normalizers.sparse_weights import Alpha, sparse_weights
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,10 +19,10 @@ from bench.api.call import Call, Dims, Read
 from bench.api.component import Normalized, Normalizer, OneQuery
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed, Energy, Weights
 from bench.api.source import Tree
-from variants._hard import one_hot_best, oracle_best
+from variants._best_key import one_hot_best, oracle_best
 from variants._math import masked_softmax, oracle_softmax
 
 KEY, EXAMPLE = "hard_reinforce.key", "hard_reinforce.example"
@@ -128,3 +128,22 @@ def _masked_log_softmax(energy: Energy, allowed: Allowed | None) -> Weights:
         return torch.log_softmax(energy, -1)
     fill = torch.finfo(energy.dtype).min
     return torch.where(allowed, torch.log_softmax(torch.where(allowed, energy, fill), -1), 0.0)
+
+
+register_recipe(
+    "hard_reinforce",
+    Recipe(
+        axes={"score": "additive", "normalizer": "hard_reinforce", "loss": "reinforce"},
+        main="normalizer",
+    ),
+    module=__name__,
+    title="Hard attention trained by REINFORCE",
+    citation=Citation(
+        text="Xu et al., 2015", url="https://arxiv.org/abs/1502.03044", where="section 4.1"
+    ),
+    cost=1.2,
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations=(
+        "those of the normalizer `hard_reinforce`, the loss `reinforce` and the additive score."
+    ),
+)

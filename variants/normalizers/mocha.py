@@ -16,10 +16,10 @@ from torch.nn import functional
 from bench.api.call import Call, Dims
 from bench.api.config import IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed, Weights
 from variants._math import masked_softmax
-from variants._monotonic import ChunkConfig, ChunkNormalizer
+from variants.normalizers.chunk_read import ChunkConfig, ChunkNormalizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,3 +78,18 @@ class MochaNormalizer(ChunkNormalizer):
             for j, part in enumerate(read.unbind(-1))
         ]
         return torch.stack(shifted).sum(0)
+
+
+register_recipe(
+    "mocha",
+    Recipe(axes={"score": "additive", "normalizer": "mocha[noise=2.0]"}, main="normalizer"),
+    module=__name__,
+    title="Monotonic chunkwise attention",
+    citation=Citation(text="Chiu & Raffel, 2018", url="https://arxiv.org/abs/1712.05382"),
+    cost=1.8,
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations=(
+        "those of the normalizer `mocha` and of the additive score; the noise before the "
+        "sigmoid has standard deviation 2, not 1."
+    ),
+)

@@ -23,7 +23,7 @@ from bench.api.capabilities import Capability
 from bench.api.component import Normalized, Normalizer, OneQuery
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed, Energy, Weights
 from bench.api.source import Tree, leaf
 from variants._math import (
@@ -199,3 +199,22 @@ def _sharpened(weights: Previous, sharpness: Float[Tensor, "B Hq 1"]) -> Previou
     raised = (weights / torch.where(largest > 0, largest, 1.0)) ** sharpness
     total = raised.sum(-1, keepdim=True)
     return raised / torch.where(total > 0, total, 1.0)
+
+
+register_recipe(
+    "ntm_addressing",
+    Recipe(
+        axes={"score": "cosine[learned=false]", "normalizer": "ntm_addressing"}, main="normalizer"
+    ),
+    module=__name__,
+    title="Content and location addressing of a Turing machine",
+    citation=Citation(
+        text="Graves et al., 2014", url="https://arxiv.org/abs/1410.5401", where="section 3.3"
+    ),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    cost=1.7,
+    deviations=(
+        "those of the normalizer `ntm_addressing`. The query's strength multiplies the cosine "
+        "score's fixed one, 10, because a strength near 1 cannot focus among many keys."
+    ),
+)

@@ -12,8 +12,8 @@ in float32.
 
 from dataclasses import dataclass
 
-from bench.api.registry import Citation, register
-from variants._monotonic import MonotonicConfig, MonotonicNormalizer
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
+from variants.normalizers.monotonic_walk import MonotonicConfig, MonotonicNormalizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,3 +38,27 @@ class RaffelMonotonicNormalizer(MonotonicNormalizer):
     """
 
     stream_name = "raffel_monotonic.energy"
+
+
+register_recipe(
+    "raffel_monotonic",
+    Recipe(
+        axes={"score": "additive", "normalizer": "raffel_monotonic[noise=3.0,offset=0.0]"},
+        main="normalizer",
+    ),
+    module=__name__,
+    title="Monotonic attention",
+    citation=Citation(
+        text="Raffel et al., 2017",
+        url="https://arxiv.org/abs/1704.00784",
+        where="sections 2.2 to 2.5",
+    ),
+    revision=2,
+    cost=1.4,
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations=(
+        "those of the normalizer `raffel_monotonic` and of the additive score; the noise "
+        "before the sigmoid has standard deviation 3, not 1, and r starts at 0, not at -1, which "
+        "trained better and more steadily on short copies."
+    ),
+)

@@ -21,7 +21,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Energy
 from bench.api.source import Tree
-from variants._sparse import sparse_weights
+from variants.normalizers.sparse_weights import sparse_weights
 
 FAR = 1.0
 """A key this far below the best one has no weight, for the threshold lies at most 1 below it."""

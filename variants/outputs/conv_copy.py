@@ -21,12 +21,12 @@ from torch.nn import functional
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 from variants._convolution import last_by_channel, source_map, unit_gate
-from variants._copying import NEVER, copy_ids, log_softmax, scatter_rows, source_states
 from variants._math import at_least_single, masked_softmax
+from variants.outputs.copy_scores import NEVER, copy_ids, log_softmax, scatter_rows, source_states
 
 FLOOR = 1e-20
 """Probability of copying a word that is not there; keeps logarithms and gradients finite."""
@@ -150,3 +150,26 @@ class ConvCopyOutput(Output):
 def _largest(choices: Float[Tensor, "B T S"], mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B T"]:
     """The surest place; a source without any token has nothing to copy."""
     return torch.where(mask.unsqueeze(1), choices, NEVER).amax(-1)
+
+
+register_recipe(
+    "conv_copy",
+    Recipe(
+        axes={
+            "score": "conv_attention[filters1=32,filters2=16,width1=18,width2=19,width3=2]",
+            "output": "conv_copy",
+        },
+        main="output",
+    ),
+    module=__name__,
+    title="Convolutional attention that copies",
+    citation=Citation(
+        text="Allamanis et al., 2016", url="https://arxiv.org/abs/1602.03001", where="section 2.2"
+    ),
+    cost=2.6,
+    default_task=DefaultTask(task="oov_copy"),
+    deviations=(
+        "those of the score `conv_attention`, here with the sizes of the paper's copying "
+        "model, and of the output `conv_copy`."
+    ),
+)

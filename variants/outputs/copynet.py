@@ -21,11 +21,12 @@ from torch.nn import functional
 
 from bench.api.config import Config
 from bench.api.output import Output, OutputSizes
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.source import Memory, Tree, leaf
 from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
-from variants._copying import (
+from variants._math import at_least_single, masked_softmax
+from variants.outputs.copy_scores import (
     NEVER,
     copy_ids,
     log_matches,
@@ -33,7 +34,6 @@ from variants._copying import (
     scatter_rows,
     source_states,
 )
-from variants._math import at_least_single, masked_softmax
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,3 +142,19 @@ class CopyNetOutput(Output):
             total = sum(found, torch.zeros_like(found[0]))
             steps.append(torch.stack([p / total for p in found]))
         return torch.stack(steps)
+
+
+register_recipe(
+    "copynet",
+    Recipe(axes={"score": "additive", "output": "copynet"}, main="output"),
+    module=__name__,
+    title="CopyNet",
+    citation=Citation(
+        text="Gu et al., 2016", url="https://arxiv.org/abs/1603.06393", where="section 3"
+    ),
+    cost=2.0,
+    default_task=DefaultTask(task="oov_copy"),
+    deviations=(
+        "those of the output `copynet` and of the additive score; the decoder is the backbone's."
+    ),
+)

@@ -13,11 +13,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.output import Output
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
-from variants._copying import copy_ids
 from variants._math import at_least_single
+from variants.outputs.copy_scores import copy_ids
 
 FLOOR = 1e-20
 """Probability of a word that is not there; keeps logarithms and gradients finite."""
@@ -67,3 +67,17 @@ class PointerNetOutput(Output):
                 found[word] = found[word] + weight
             steps.append(torch.stack([torch.log(p if p > 0 else p + FLOOR) for p in found]))
         return torch.stack(steps)
+
+
+register_recipe(
+    "pointer_net",
+    Recipe(axes={"score": "additive", "output": "pointer_net"}, main="output"),
+    module=__name__,
+    title="Pointer network",
+    citation=Citation(
+        text="Vinyals et al., 2015", url="https://arxiv.org/abs/1506.03134", where="section 2.3"
+    ),
+    cost=1.1,
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
+    deviations="those of the output `pointer_net` and of the additive score.",
+)

@@ -23,13 +23,13 @@ from torch.nn import functional
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.source import Memory, Tree, leaf
 from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
-from variants._copying import NEVER, log_softmax
 from variants._math import at_least_single
-from variants._readings import in_chunks, values_as_contexts
+from variants.outputs.copy_scores import NEVER, log_softmax
+from variants.outputs.latent_alignment import in_chunks, values_as_contexts
 
 CHUNK_LOGITS = 2**22
 """Most logits alive at once: 16 MB in float32."""
@@ -237,3 +237,20 @@ def _mask(trace: Trace) -> Bool[Tensor, "B S"]:
 def _last_place(mask: Bool[Tensor, "B S"]) -> Int[Tensor, " B"]:
     """Place of the last real token."""
     return (mask.sum(1) - 1).clamp(min=0)
+
+
+register_recipe(
+    "ssnt",
+    Recipe(axes={"output": "ssnt"}, main="output", fixes={"decoder": "target_only"}),
+    module=__name__,
+    title="Segment-to-segment transduction",
+    citation=Citation(
+        text="Yu et al., 2016", url="https://arxiv.org/abs/1609.08194", where="section 2"
+    ),
+    cost=1.7,
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations=(
+        "those of the output `ssnt` and of the decoder `target_only`; the score is named but "
+        "never asked."
+    ),
+)

@@ -21,7 +21,7 @@ from bench.api.capabilities import Capability
 from bench.api.component import OneQuery, Position
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features
 from bench.api.source import Source, Tree, leaf
 
@@ -90,3 +90,17 @@ class CohnPosition(Position):
             query = math.log(1 + one.position + self.first)
             rows.append([query, key, length] if self.query_first else [key, length, query])
         return one.key.new_tensor(rows)
+
+
+register_recipe(
+    "cohn_position",
+    Recipe(axes={"score": "additive", "position": "cohn_position"}, main="position"),
+    module=__name__,
+    title="Additive attention with places as features",
+    citation=Citation(
+        text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="section 3.1"
+    ),
+    cost=1.2,
+    default_task=DefaultTask(task="transduction[rule=fert]"),
+    deviations="those of the position component `cohn_position` and of the additive score.",
+)

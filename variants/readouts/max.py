@@ -20,7 +20,7 @@ from bench.api.component import OneQuery, Readout
 from bench.api.config import Choices, Config
 from bench.api.registry import Citation, register
 from bench.api.shapes import Allowed, Mixed, Weights
-from variants._hard import one_hot_best, oracle_best
+from variants._best_key import one_hot_best, oracle_best
 from variants._math import weighted_values
 
 Gradient = Literal["straight_through", "none"]

@@ -23,8 +23,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
-from variants._additive import tanh_sum
 from variants._math import per_head_linear, xavier_per_head
+from variants.scores.tanh_sum import tanh_sum
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,8 +25,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
-from variants._additive import block_steps
 from variants._math import per_head_linear, xavier_per_head
+from variants.scores.pair_blocks import block_steps
 
 
 @dataclass(frozen=True, kw_only=True)
