@@ -33,7 +33,7 @@ class NewNameConfig(Config):
         """Check the sizes."""
         if not 2 <= self.length <= self.beyond or min(self.vocab, self.evaluate) < 1:
             raise InvalidConfig(
-                "new_name: 2 <= length <= beyond, vocab >= 1 and evaluate >= 1, got "
+                "new_name: 2 <= length <= beyond, vocab and evaluate >= 1, got "
                 f"{self.length}, {self.beyond}, {self.vocab}, {self.evaluate}."
             )
 
