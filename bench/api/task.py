@@ -403,7 +403,7 @@ class Task:
     a sentence for the page of tasks and the report, empty where there is nothing to say."""
     written_example: ClassVar[tuple[str, str]] = ("", "")
     """Source and target of the first example of `showcase`, for pages that are made where the data
-    are not; empty where the data are in every mirror."""
+    are not; empty where the data are in every data directory."""
     needs_download: ClassVar[bool] = False
     """Whether the data do not ship with the bench or a library."""
     sizes: Sizes

@@ -75,7 +75,7 @@ def load_table(
     if place is not None and place.is_dir() and (place / needs).exists():
         parts, files = read(place)
         hashes = {file.path.name: file.sha256 for file in files}
-        return Table(name=name, parts=parts, origin="mirror", files=hashes)
+        return Table(name=name, parts=parts, origin="directory", files=hashes)
     copy = read_copy(name, cache_dir, splits=splits) if name in FETCHABLE else None
     if copy is not None:
         return Table(

@@ -37,13 +37,13 @@ HERE = [
     if not (target := registry.find("task", name).target).needs_download
     and target.metrics[0].name in ("token_accuracy", "label_accuracy")
 ]
-"""Tasks that count right answers, with data that need no mirror."""
+"""Tasks that count right answers, with data that need no directory."""
 
 
 @pytest.fixture(scope="session")
 def small_data(tmp_path_factory):
     """Any downloaded task finds a little invented data; small_data/ has a file a data set."""
-    folder = tmp_path_factory.mktemp("mirror")
+    folder = tmp_path_factory.mktemp("directory")
     for file in sorted((Path(__file__).parent / "small_data").glob("*.py")):
         runpy.run_path(str(file))["write"](folder, random.Random(0))
     return folder

@@ -38,7 +38,7 @@ LEARNS = [
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no mirror of real data")
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no directory of real data")
 @pytest.mark.parametrize(
     ("task", "variant", "backbone", "steps", "baseline", "margin"),
     LEARNS,

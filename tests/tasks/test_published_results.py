@@ -81,7 +81,7 @@ def test_an_published_result_is_about_options_that_its_task_has(
 
 
 IN_NO_PRESET = {"wikitext2_mini"}
-"""Published numbers are of the whole set, which no mirror has, so that no preset asks for it."""
+"""Published numbers are of the whole set, which no directory has, so that no preset asks for it."""
 
 
 @pytest.mark.parametrize("name", sorted(ANCHORED.keys() - IN_NO_PRESET))

@@ -61,13 +61,13 @@ def call(monkeypatch, capsys, fresh_registry):
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["bench", *map(str, arguments)])
-        capsys.output_layererr()
+        capsys.readouterr()
         try:
             command_line.main()
             code = 0
         except SystemExit as left:
             code = left.code or 0
-        said = capsys.output_layererr()
+        said = capsys.readouterr()
         return code, said.out, said.err
 
     yield run

@@ -54,7 +54,7 @@ def test_images_of_one_label_are_of_one_digit_turned_alike():
         for image, label in zip(images[row], labels[row].tolist(), strict=True):
             turn, index = (bank - image).abs().amax(-1).eq(0).nonzero()[0].tolist()
             found.setdefault(label, set()).add((turn, int(digits.labels[index])))
-        # an image that is its own mirror image may be found under another turn
+        # an image that is its own directory image may be found under another turn
         assert all(len({digit for _, digit in kinds}) == 1 for kinds in found.values())
         assert len({next(iter(kinds))[1] for kinds in found.values()}) == len(found)
 

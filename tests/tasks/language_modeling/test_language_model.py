@@ -256,7 +256,7 @@ def test_a_small_recurrent_decoder_learns_more_than_single_characters():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no mirror with Tiny Shakespeare")
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no directory with Tiny Shakespeare")
 def test_attention_with_positions_beats_bigrams_and_no_attention_does_not():
     bits = {}
     for variant in ("shaw_rpr", "last_state"):

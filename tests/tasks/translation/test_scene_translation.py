@@ -323,7 +323,7 @@ def test_impossible_options_are_refused(options, says):
         SceneTranslationConfig(**options)
 
 
-def test_the_mechanism_of_the_paper_is_at_default_task_here():
+def test_this_is_the_default_task_of_the_mechanism_of_the_paper():
     default_task = default_task_of(resolve("multimodal_tokens"))
     assert default_task == DefaultTask(task="scene_translation")
 
