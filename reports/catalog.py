@@ -23,7 +23,7 @@ _UNITS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metric:
+class MetricInfo:
     """How a metric is printed and which side is better."""
 
     name: str
@@ -137,12 +137,12 @@ class Catalog:
         """Terms of the data of a task."""
         return clean(self.tasks.get(task, {}).get("data_license") or "unknown")
 
-    def metric(self, name: str) -> Metric:
+    def metric(self, name: str) -> MetricInfo:
         """How to print a metric; unit and title come from its name if nobody wrote them down."""
         entry = self.metrics.get(name, {})
         guess = next((unit for suffix, unit in _UNITS if name.endswith(suffix)), "")
         better = entry.get("better", "none")
-        return Metric(
+        return MetricInfo(
             name=name,
             title=clean(entry.get("title") or name.replace("_", " ")),
             unit=clean(entry.get("unit") or guess),

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from reports.examples import first_map
 from reports.folder import RunFolder, read_folder
 from reports.maps import attention_maps
 from reports.markdown import code_span, escape
 from reports.numbers import plain
+from reports.sections.examples import first_map
 
 PICTURES = "weights"
 METRICS = {

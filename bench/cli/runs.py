@@ -335,11 +335,11 @@ def finish(options: RunOptions, session: Session, *, ranking: bool = True) -> in
         session: What ran.
         ranking: Whether to print who is ahead; not where models were only looked at.
     """
-    from reports.data import mixed_data, short_data
     from reports.folder import read_folder
-    from reports.probes import probes_text
+    from reports.ranked_table.terminal import as_text
     from reports.render import write_report
-    from reports.tables import as_text
+    from reports.sections.data_sources import mixed_data, short_data
+    from reports.sections.probes import probes_text
 
     tally = session.tally
     folder = read_folder(options.folder)

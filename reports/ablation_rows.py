@@ -7,8 +7,10 @@ from typing import Any
 import pandas as pd
 
 from reports.catalog import Catalog
-from reports.comparisons import NOTHING, Comparison, comparisons
-from reports.tables import Certificates, bounds, seen
+from reports.ranked_table.comparison import NOTHING, Comparison
+from reports.ranked_table.grouping import comparisons
+from reports.ranked_table.marks import Certificates
+from reports.ranked_table.rows import bounds, seen
 from results.statistics import holm, paired_difference
 
 
