@@ -1,4 +1,4 @@
-"""The best key of a row, as hard normalizers read it."""
+"""The best key of a row: what hard normalizers select."""
 
 import torch
 from jaxtyping import Float

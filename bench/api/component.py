@@ -16,6 +16,7 @@ from bench.api.call import Call, Dims, QueryShape, Read
 from bench.api.capabilities import Capability, check_capabilities
 from bench.api.config import Config
 from bench.api.noise import Noise
+from bench.api.registry import Axis
 from bench.api.shapes import Allowed, Energy, Features, Mixed, Weights
 from bench.api.source import Memory, Source, Tree
 
@@ -194,7 +195,7 @@ class Mask(Component):
 
 
 class Normalized:
-    """Weights, the state to carry, and terms, as an normalizer returns them."""
+    """Weights, the state to carry, and terms, as a normalizer returns them."""
 
     __slots__ = ("state", "terms", "weights")
 
@@ -344,3 +345,12 @@ class Heads(nn.Module):
 def expand_heads(x: Float[Tensor, "B Hk S E"], heads: int) -> Float[Tensor, "B Hq S E"]:
     """Repeat key heads so that every query head has one (grouped queries)."""
     return x if x.shape[1] == heads else torch.repeat_interleave(x, heads // x.shape[1], 1)
+
+
+SCORES = Axis[type[Score]]("score")
+POSITIONS = Axis[type[Position]]("position")
+MASKS = Axis[type[Mask]]("mask")
+NORMALIZERS = Axis[type[Normalizer]]("normalizer")
+READOUTS = Axis[type[Readout]]("readout")
+HISTORIES = Axis[type[History]]("history")
+HEADS = Axis[type[Heads]]("head")

@@ -5,7 +5,6 @@ from typing import Any
 from reports.blocks import Block, Bullets, Paragraph, Section, TableBlock
 from reports.catalog import uncapitalized
 from reports.folder import RunFolder
-from reports.missing_values import Notes
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.marks import legend_of_marks
 from reports.sections.data_sources import caveats, mixed_data
@@ -93,12 +92,12 @@ def _speed_place(folder: RunFolder, comparison: Comparison) -> str:
 
 
 def _table(folder: RunFolder, comparison: Comparison, lines: list[dict[Any, Any]]) -> TableBlock:
-    notes, metric = Notes(), comparison.catalog.metric(comparison.metric)
+    metric = comparison.catalog.metric(comparison.metric)
     timed = any(outcome.cell.kind == "speed" for outcome in folder.outcomes)
-    # a run that timed nothing needs no footnote that says so for each variant
+    # a run that timed nothing needs no column of dashes
     kept = [column for column in RANKED_COLUMNS if timed or not column.from_speed_cells]
     where = _speed_place(folder, comparison)
-    ranked = [RankedLine(folder, comparison, line, notes) for line in lines]
+    ranked = [RankedLine(folder, comparison, line) for line in lines]
     rows = tuple(tuple(column.cell(one) for column in kept) for one in ranked)
     single = comparison.most_seeds == 1
     return TableBlock(
@@ -107,7 +106,6 @@ def _table(folder: RunFolder, comparison: Comparison, lines: list[dict[Any, Any]
         columns=tuple(head_of(column, comparison, where) for column in kept),
         rows=rows,
         notes=(
-            *notes.sentences,
             *([ONE_SEED] if single and comparison.catalog.ranks else ()),
             *_of_one_processor(comparison),
         ),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from reports.blocks import NO_VALUE, Column, TableCell
 from reports.folder import RunFolder
-from reports.missing_values import NO_SPREAD, Notes, why_no_score, why_no_speed
+from reports.missing_values import NO_SPREAD, dash, why_no_score, why_no_speed
 from reports.numbers import between, percent, probability, scaled, with_interval
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.rows import interval_text
@@ -24,8 +24,6 @@ class RankedLine(NamedTuple):
     comparison: Comparison
     values: dict[Any, Any]
     """The line of `RunFolder.ranked_lines`."""
-    notes: Notes
-    """Footnotes of the table."""
 
     @property
     def variant(self) -> str:
@@ -72,9 +70,7 @@ def _rank(line: RankedLine) -> TableCell:
         return TableCell(text=f"{int(values['rank'])}{tie}", sort=values["rank"])
     if line.variant in comparison.red:
         reasons = " ".join(comparison.red[line.variant])
-        return line.notes.hole(
-            f"{values['variant']} is not ranked, its certificate is red: {reasons}"
-        )
+        return dash(f"{values['variant']} is not ranked, its certificate is red: {reasons}")
     return TableCell(text=NO_VALUE, sort="")
 
 
@@ -94,11 +90,10 @@ def _score(line: RankedLine) -> TableCell:
     if variant in comparison.means and comparison.means[variant].without_spread:
         why = f"{why} {NO_SPREAD}".strip()
     if math.isnan(values["score"]):
-        return line.notes.hole(why or f"{values['variant']} has no score.")
+        return dash(why or f"{values['variant']} has no score.")
     text = interval_text(values, "score")
     best = variant in {leader.variant for leader in comparison.leading}
-    note = line.notes.number(why) if why else 0
-    return TableCell(text=text, sort=values["score"], note=note, best=best)
+    return TableCell(text=text, sort=values["score"], help=why, best=best)
 
 
 def _difference(line: RankedLine) -> TableCell:
@@ -108,9 +103,9 @@ def _difference(line: RankedLine) -> TableCell:
     if math.isnan(values["difference"]):
         return TableCell(text=NO_VALUE, sort="")
     found = comparison.compared[line.variant].difference
-    note = line.notes.number(NO_SPREAD) if found is not None and found.without_spread else 0
+    told = NO_SPREAD if found is not None and found.without_spread else ""
     text = interval_text(values, "difference", signed=True)
-    return TableCell(text=text, sort=values["difference"], note=note)
+    return TableCell(text=text, sort=values["difference"], help=told)
 
 
 def _p_value(line: RankedLine) -> TableCell:
@@ -135,20 +130,20 @@ def _cost(name: str, unit: float = 1.0) -> Callable[[RankedLine], TableCell]:
 
 
 def _missing_cost(line: RankedLine, name: str) -> TableCell:
-    folder, comparison, values, notes = line
+    folder, comparison, values = line
     if name.startswith("train_") and line.variant not in comparison.red:
         why = why_no_score(folder, comparison, line.variant)
         if not why and comparison.elsewhere(line.variant):
             where = " and ".join(comparison.elsewhere(line.variant))
             why = f"{values['variant']} ran on {where}, the others on {comparison.processor}."
-        return notes.hole(why or f"{values['variant']}: its cells stored no {name}.")
-    return notes.hole(why_no_speed(folder, comparison, line.variant))
+        return dash(why or f"{values['variant']}: its cells stored no {name}.")
+    return dash(why_no_speed(folder, comparison, line.variant))
 
 
 def _parameters(line: RankedLine) -> TableCell:
     count, ratio = line.values["parameters_count"], line.values["parameters_ratio"]
     if math.isnan(count):
-        return line.notes.hole(f"{line.values['variant']}: its cells stored no parameters_count.")
+        return dash(f"{line.values['variant']}: its cells stored no parameters_count.")
     same = line.variant == line.comparison.catalog.baseline or math.isnan(ratio)
     text = scaled(count) if same else f"{scaled(count)} ({percent(ratio)})"
     return TableCell(text=text, sort=count)

@@ -20,7 +20,8 @@ from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.cli import shows
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.evaluate import evaluate
 from tasks.data import hub

@@ -1,4 +1,4 @@
-"""Projections of SNAIL: one head, small keys and values, and what was read goes on as it is.
+"""Projections of SNAIL: one head, small keys and values, no map back to the model width.
 
 Mishra et al., 2018, "A simple neural attentive meta-learner", https://arxiv.org/abs/1707.03141,
 section 3 and the attention block of its appendix.

@@ -1,4 +1,4 @@
-"""Local fertility: the score sees how much a key and its neighbors have weighed so far.
+"""Local fertility: the score sees the summed earlier weights of a key and its neighbors.
 
 Cohn et al., 2016, "Incorporating structural alignment biases into an attentional neural
 translation model", https://arxiv.org/abs/1601.01085, section 3.3.
@@ -56,7 +56,7 @@ class CohnLocalFertility(History):
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "causal": "it sums weights over a source that does not grow from step to step",
         "self": "it sums the weights of earlier steps, and bidirectional self-attention has none",
-        "pool": "it sums the weights of earlier steps, and pooling asks once",
+        "pool": "it sums the weights of earlier steps, and pooling has one query",
     }
 
     def __init__(self, config: CohnLocalFertilityConfig, dims: Dims) -> None:
@@ -66,7 +66,7 @@ class CohnLocalFertility(History):
 
     def start(self, memory: Memory | None, like: QueryShape) -> Tree:
         """Nothing is covered."""
-        assert memory is not None, "it stands in cross attention only"
+        assert memory is not None, "it works in cross attention only"
         keys = memory.source.key.shape[2]
         shape = (like.rows, like.heads, keys)
         return {"coverage": torch.zeros(shape, dtype=like.dtype, device=like.device)}

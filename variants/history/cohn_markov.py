@@ -1,4 +1,4 @@
-"""Markov condition: the score sees what a key and its neighbors weighed in the step before.
+"""Markov condition: the score sees the weights of a key and its neighbors in the step before.
 
 Cohn et al., 2016, "Incorporating structural alignment biases into an attentional neural
 translation model", https://arxiv.org/abs/1601.01085, section 3.2.
@@ -51,9 +51,9 @@ class CohnMarkov(History):
 
     needs = frozenset({"weights", "takes_features"})
     unsupported: ClassVar[Mapping[Capability, str]] = {
-        "causal": "it looks back at weights over a source that does not grow from step to step",
-        "self": "it looks back at the step before, and bidirectional self-attention has no steps",
-        "pool": "it looks back at the step before, and pooling asks once",
+        "causal": "it needs weights over a source that does not grow from step to step",
+        "self": "it needs the weights of the last step, and bidirectional self-attention has none",
+        "pool": "it needs the weights of the step before, and pooling has one query",
     }
 
     def __init__(self, config: CohnMarkovConfig, dims: Dims) -> None:
@@ -62,8 +62,8 @@ class CohnMarkov(History):
         self.num_features = 2 * config.window + 1
 
     def start(self, memory: Memory | None, like: QueryShape) -> Tree:
-        """Nothing has been looked at."""
-        assert memory is not None, "it stands in cross attention only"
+        """Zero weights."""
+        assert memory is not None, "it works in cross attention only"
         keys = memory.source.key.shape[2]
         shape = (like.rows, like.heads, keys)
         return {"weights": torch.zeros(shape, dtype=like.dtype, device=like.device)}

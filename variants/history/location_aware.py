@@ -54,13 +54,13 @@ class LocationAwareConfig(Config):
     ),
 )
 class LocationAware(History):
-    """f = F * w, where w are the last weights; time O(S k r) a step and head."""
+    """f = F * w, where w are the last weights; time O(S k r) per step and head."""
 
     needs = frozenset({"weights", "takes_features"})
     unsupported: ClassVar[Mapping[Capability, str]] = {
-        "causal": "places are compared among keys that are all there before the first query",
-        "self": "places are compared among keys that are all there before the first query",
-        "pool": "it looks at earlier weights, and pooling asks once",
+        "causal": "positions are compared among keys that are all there before the first query",
+        "self": "positions are compared among keys that are all there before the first query",
+        "pool": "it needs earlier weights, and pooling has one query",
     }
 
     def __init__(self, config: LocationAwareConfig, dims: Dims) -> None:
@@ -73,13 +73,13 @@ class LocationAware(History):
 
     def start(self, memory: Memory | None, like: QueryShape) -> Tree:
         """Nothing has been attended to."""
-        assert memory is not None, "location awareness stands in cross attention only"
+        assert memory is not None, "location awareness works in cross attention only"
         key = memory.source.key
         return {"weights": key.new_zeros(like.rows, self.heads, key.shape[2])}
 
     def features(self, call: Call, state: Tree) -> Features:
         """Convolve the last weights."""
-        # one group a head; the filters are not turned round, as in every convolutional layer
+        # one group per head; filters are not flipped, as in every convolutional layer
         found = functional.conv1d(
             leaf(state, "weights"),
             self.filters.flatten(0, 1).unsqueeze(1),

@@ -1,4 +1,4 @@
-"""Numbers of a key and of those beside it."""
+"""Numbers of a key and of its neighbors."""
 
 from jaxtyping import Float
 from torch import Tensor

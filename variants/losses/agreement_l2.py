@@ -1,11 +1,11 @@
-"""Squared disagreement: two models trained in opposite directions pay for aligning differently.
+"""Squared disagreement: a penalty on two models of opposite directions that align differently.
 
 Cheng et al., 2016, "Agreement-based joint training for bidirectional attention-based neural machine
 translation", https://arxiv.org/abs/1512.04650, section 3, with the square of subtraction.
 
 Deviations: words that are special in the bench (padding, BOS, EOS: ids up to 2) are left out of
 rows and columns; several heads are averaged. Sources begin with their first word and keep one state
-a word, so that place t of one direction's targets is place t of the other's source.
+a word, so that position t of one direction's targets is position t of the other's source.
 """
 
 from dataclasses import dataclass

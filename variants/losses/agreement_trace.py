@@ -1,4 +1,4 @@
-"""Trace bonus: two models trained in opposite directions are paid for aligning the same words.
+"""Trace bonus: a reward for two models of opposite directions that align the same words.
 
 Cohn et al., 2016, "Incorporating structural alignment biases into an attentional neural
 translation model", https://arxiv.org/abs/1601.01085, on bidirectional training.
@@ -6,7 +6,7 @@ translation model", https://arxiv.org/abs/1601.01085, on bidirectional training.
 Deviations: words that are special in the bench (padding, BOS, EOS: ids up to 2) are left out of
 rows and columns; several heads are averaged. As in the released code, gamma is 0.1 and the bonus is
 not divided by the length. Sources begin with their first word and keep one state a word, so that
-place t of one direction's targets is place t of the other's source.
+position t of one direction's targets is position t of the other's source.
 """
 
 from dataclasses import dataclass

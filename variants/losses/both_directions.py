@@ -1,15 +1,15 @@
-"""Two normalizers of one pair of sentences, brought to one orientation."""
+"""Weights of both directions of a sentence pair, as target by source of the first direction."""
 
 from typing import NamedTuple
 
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from bench.api.batch import Batch, Sizes
 from bench.api.loss import LossInputs
-from bench.api.task import Batch, Sizes
 
 LAST_SPECIAL = Sizes._field_defaults["eos"]
-"""Ids up to this one stand for no word."""
+"""Ids up to this one are special: padding, BOS, EOS."""
 
 
 class BothWays(NamedTuple):
@@ -18,14 +18,14 @@ class BothWays(NamedTuple):
     ahead: Float[Tensor, "B T S"]
     behind: Float[Tensor, "B T S"]
     real: Bool[Tensor, "B T S"]
-    """True where both places hold a word."""
+    """True where both positions are words."""
 
 
 def both_ways(there: LossInputs, back: LossInputs) -> BothWays:
     """Transpose one direction, and cut both to the words they share.
 
-    One direction may hold an EOS that the other's source lacks: it is no word in either. Place t of
-    one direction's targets is place t of the other's source.
+    One direction may have an EOS that the other's source lacks; it does not count as a word.
+    Position t of one direction's targets is position t of the other's source.
     """
     rows, columns = words(there.batch), words(back.batch)
     ahead, behind = there.trace.weights, back.trace.weights.transpose(1, 2)

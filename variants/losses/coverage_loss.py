@@ -1,10 +1,10 @@
-"""Coverage loss: a step pays for attention to what earlier steps have covered already.
+"""Coverage loss: a penalty on attention to keys that earlier steps have covered.
 
 See, Liu & Manning, 2017, "Get to the point: summarization with pointer-generator networks",
 https://arxiv.org/abs/1704.04368, section 2.3, equations 12 and 13.
 
 Deviations: the loss is switched on for the last share of training that was planned, where the paper
-trains on; training that stops before never sees it. Several heads are averaged.
+trains on; training that stops before that never has it. Several heads are averaged.
 """
 
 from collections.abc import Mapping

@@ -1,11 +1,11 @@
-"""Doubly stochastic attention: every key should be paid attention to once over the whole target.
+"""Doubly stochastic attention: every key should get total weight one over the whole target.
 
 Xu et al., 2015, "Show, attend and tell: neural image caption generation with visual attention",
 https://arxiv.org/abs/1502.03044, section 4.2.1, equation 14.
 
 Deviations: the sum over the batch is divided by the number of target tokens, as the negative log
-likelihood is; several heads are averaged. `target=ratio` asks T/S of each key instead of one,
-which T steps can give to S keys.
+likelihood is; several heads are averaged. With `target=ratio` each key should get T/S
+instead of one, which T steps can give to S keys.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ class DoublyStochasticLoss(Loss):
     def forward(
         self, inputs: LossInputs, carry: dict[str, Tensor]
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
-        """Sum over real keys; steps that are not scored pay no attention."""
+        """Sum over real keys; steps that are not scored have no weight."""
         real = real_keys(inputs)
         covered = scored_weights(inputs).sum(1)
         wanted = torch.ones_like(covered)

@@ -1,4 +1,4 @@
-"""Global fertility: what each source word was paid must be likely under what its state predicts.
+"""Global fertility: the attention of each source word should be likely under a predicted fertility.
 
 Cohn et al., 2016, "Incorporating structural alignment biases into an attentional neural
 translation model", https://arxiv.org/abs/1601.01085, section 3.3, equation 11.
@@ -40,7 +40,7 @@ class GlobalFertilityConfig(Config):
     start: Annotated[float, FloatRange(0.0, 0.99)] = 0.5
     """Share of training after which the loss is on."""
     leave_out: Literal["special", "ends", "none"] = "special"
-    """Keys that do not count: words that stand for none, the first and the last, or none."""
+    """Keys that do not count: special words, the first and the last, or none."""
 
     def __post_init__(self) -> None:
         """Check the numbers."""
@@ -80,7 +80,7 @@ class GlobalFertilityLoss(Loss):
     def forward(
         self, inputs: LossInputs, carry: dict[str, Tensor]
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
-        """Sum over the keys that count; steps that are not scored pay no attention."""
+        """Sum over the keys that count; steps that are not scored have no weight."""
         fertility = scored_weights(inputs).sum(1)
         memory = inputs.trace.memories[0]
         assert memory is not None, "cross attention has a memory"

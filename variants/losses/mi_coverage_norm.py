@@ -1,10 +1,10 @@
-"""Norm of coverage embeddings: at the end of a sentence nothing should be left to say.
+"""Norm of coverage embeddings: at the end of a sentence nothing should be left to translate.
 
 Mi, Sankaran, Wang & Ittycheriah, 2016, "Coverage embedding models for neural machine translation",
 https://arxiv.org/abs/1605.03148, section 3.3.
 
-Deviations: the weight is not the paper's. What is left is taken when EOS is asked for, after every
-word before it has used something up. The sum over the batch is divided by the number of target
+Deviations: the weight is not the paper's. What is left is measured at the query of EOS, after all
+words before it have used up their share. The sum over the batch is divided by the number of target
 tokens; several heads are averaged.
 """
 

@@ -10,11 +10,11 @@ from bench.api.call import Call
 def window_keys(
     call: Call, first: Int[Tensor, "#B #Hq #L"], width: int
 ) -> tuple[Int[Tensor, "B Hq L W"], Bool[Tensor, "B Hq L W"], Int[Tensor, "B Hq L W"]]:
-    """Keys of windows that begin at given places, which may lie outside of the source.
+    """Keys of windows that begin at given positions, which may lie outside of the source.
 
     Returns:
         Index of each key, clamped into the source; whether the key is real, not in the future and
-        was not clamped; its place before it was clamped.
+        was not clamped; its position before it was clamped.
     """
     source = call.memory.source
     rows, heads, length, _ = call.query.shape

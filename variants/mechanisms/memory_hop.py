@@ -20,7 +20,7 @@ def read_memory(
 ) -> tuple[Float[Tensor, "B H L E"], Weights]:
     """Read by softmax of unscaled products, or by the products themselves where `linear`.
 
-    An probe's edit is applied to the weights of every hop.
+    A probe's edit is applied to the weights of every hop.
     """
     energy = asked @ key.transpose(-1, -2)
     if not linear:

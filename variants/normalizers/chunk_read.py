@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bench.api import registry
 from bench.api.call import Call, Dims
-from bench.api.component import OneQuery, Score
+from bench.api.component import SCORES, OneQuery
 from bench.api.config import OfAxis
 from bench.api.errors import Refused
 from bench.api.selector import Selector
@@ -29,16 +29,16 @@ class ChunkConfig(MonotonicConfig):
 
 
 class ChunkNormalizer(MonotonicNormalizer):
-    """Reads the key of the stop and `lookback` keys before it by a softmax of a second score."""
+    """Reads the key of the stop and `lookback` keys before it, by a softmax over a second score."""
 
     def __init__(self, config: ChunkConfig, dims: Dims) -> None:
         super().__init__(config, dims)
-        self.chunk: Score = registry.make("score", config.chunk, dims._replace(num_features=0))
+        self.chunk = registry.make(SCORES, config.chunk, dims._replace(num_features=0))
         self.own_scores = (self.chunk,)
         if "key_local" not in self.chunk.gives:
             raise Refused(
-                f"{config.chunk.name} does not look at one key at a time, and the score of a "
-                "chunk must, for keys after the stop are not read."
+                f"{config.chunk.name} does not score one key at a time; the score of a chunk "
+                "must, because keys after the stop are not read."
             )
 
     def prepare(self, source: Source) -> Tree:
@@ -57,7 +57,7 @@ class ChunkNormalizer(MonotonicNormalizer):
 
     @abstractmethod
     def spread(self, stops: Weights, allowed: Allowed | None, call: Call) -> Weights:
-        """Average of the chunk's softmax over places of the stop."""
+        """Average of the chunk's softmax over positions of the stop."""
 
     def oracle_spread(
         self, stops: list[Tensor], allowed: list[bool], one: OneQuery

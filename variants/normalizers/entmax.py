@@ -70,7 +70,7 @@ class EntmaxConfig(Config):
 class EntmaxNormalizer(Normalizer):
     """max((alpha - 1) e - tau, 0)^(1 / (alpha - 1)) with tau such that a row sums to one.
 
-    Time O(L S) a head and halving of the interval that holds tau.
+    Time O(L S) per head and halving of the interval that holds tau.
     """
 
     gives = frozenset({"simplex"})

@@ -55,7 +55,7 @@ class Entmax15Config(Config):
     cost=1.3,
 )
 class Entmax15Normalizer(Normalizer):
-    """max(e / 2 - tau, 0)^2 with tau such that a row sums to one; time O(L S log S) a head."""
+    """max(e / 2 - tau, 0)^2 with tau such that a row sums to one; time O(L S log S) per head."""
 
     gives = frozenset({"simplex"})
 

@@ -26,10 +26,10 @@ def expected_alignment(stop: Weights, previous: Previous, computation: Computati
     Args:
         stop: Probability of stopping at a key once there; 0 at keys that may not be read.
         previous: Alignment of the query before the first one.
-        computation: `wavefront` takes L + S rounds, `doubling` log2(S) rounds a query, `pairwise`
-            O(S^2) memory and time a query, `recursive` S rounds a query; all are exact. `auto` is
-            `doubling` for few queries, else `wavefront`. `parallel` is the published closed form,
-            which is not exact.
+        computation: `wavefront` takes L + S rounds, `doubling` log2(S) rounds per query, `pairwise`
+            O(S^2) memory and time per query, `recursive` S rounds per query; all are exact. `auto`
+            is `doubling` for few queries, else `wavefront`. `parallel` is the published closed
+            form, which is not exact.
     """
     if computation == "wavefront" or (computation == "auto" and stop.shape[2] >= FEW_QUERIES):
         return _wavefront(stop, previous)

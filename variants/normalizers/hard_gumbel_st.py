@@ -125,7 +125,7 @@ register_recipe(
     default_task=DefaultTask(task="transduction[rule=copy]"),
     deviations=(
         "those of the normalizer `hard_gumbel_st` and of the additive score; the temperature "
-        "stays at 1, for training was steadier than when it fell to 0.5; the paper is not "
+        "stays at 1, because training was steadier than when it fell to 0.5; the paper is not "
         "about attention."
     ),
 )

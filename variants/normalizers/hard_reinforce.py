@@ -3,9 +3,9 @@
 Xu et al., 2015, "Show, attend and tell: neural image caption generation with visual attention",
 https://arxiv.org/abs/1502.03044, section 4.1.
 
-Deviations: whether an example is read by its sample or by its expectation is drawn once an example,
-as the paper says; the authors' code draws once a batch. Every head draws its own key, and
-log probabilities add. The scores have no temperature (the authors' default leaves it off).
+Deviations: whether an example is read by its sample or by its expectation is drawn once per
+example, as the paper says; the authors' code draws once per batch. Every head draws its own key,
+and log probabilities add. The scores have no temperature (the authors' default leaves it off).
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ KEY, EXAMPLE = "hard_reinforce.key", "hard_reinforce.example"
 """Streams of noise: the key of a query, and whether an example samples at all."""
 
 READS: dict[str, Read] = {"argmax": "hard", "sample": "sample", "expected": "expected"}
-"""Inference option to the way of reading it names."""
+"""Read mode of each value of the option `inference`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,8 +53,8 @@ class MilkNormalizer(ChunkNormalizer):
         """
         energy = self.chunk_energy(call)
         if allowed is not None:
-            # finite, so that keys hidden at the start divide no zero by zero; they count for
-            # nothing as soon as a real key comes
+            # finite, so that hidden keys at the start do not divide zero by zero; they no longer
+            # count once a real key comes
             energy = torch.where(allowed, energy, torch.finfo(energy.dtype).min)
         top = energy.detach().cummax(-1).values
         terms = torch.exp(energy - top)

@@ -67,12 +67,12 @@ class MochaNormalizer(ChunkNormalizer):
         if allowed is None:
             allowed = torch.ones(1, 1, 1, num_keys, dtype=torch.bool, device=energy.device)
         allowed = allowed.expand(-1, -1, length, -1)
-        # a query and a key in one axis, the places of the window before it in the last
+        # a query and a key in one axis, the positions of the window before it in the last
         windows = functional.pad(energy, (back, 0)).unfold(-1, back + 1, 1).flatten(2, 3)
         inside = functional.pad(allowed, (back, 0)).unfold(-1, back + 1, 1).flatten(2, 3)
         read = masked_softmax(windows, inside).unflatten(2, (length, num_keys))
         read = stops.unsqueeze(-1) * read
-        # what the stop at k reads at place j of its window belongs to key k - back + j
+        # what the stop at k reads at position j of its window belongs to key k - back + j
         shifted = [
             functional.pad(part[..., back - j :], (0, back - j))
             for j, part in enumerate(read.unbind(-1))

@@ -3,6 +3,7 @@
 `expected_alignment.py` computes where the walk stops, `chunk_read.py` reads keys before the stop.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -11,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims, QueryShape
+from bench.api.capabilities import Capability
 from bench.api.component import Normalized, Normalizer, OneQuery
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
@@ -48,7 +50,7 @@ class MonotonicNormalizer(Normalizer):
     stream_name: ClassVar[str]
     """Stream of noise: the energy of a query and a key."""
     gives = frozenset({"stream", "delays"})
-    unsupported: ClassVar[dict[str, str]] = {
+    unsupported: ClassVar[Mapping[Capability, str]] = {
         "causal": "a monotonic walk needs the whole source before it, not keys that keep arriving.",
         "self": "a monotonic walk orders queries along another sequence, not along their own.",
         "pool": "a single query has nothing to be monotonic with.",
@@ -171,8 +173,8 @@ def last_allowed(stops: Weights, allowed: Allowed | None) -> Float[Tensor, "#B #
 def delays(stops: Weights, call: Call) -> dict[str, Float[Tensor, "B L"]]:
     """Keys read before the answer; off the end, all of them were.
 
-    `expected_delay` averages over heads, `delay_leading` leans to heads that have read further by
-    a softmax of their delays, `delay_variance` is how far heads are apart, and `touched` is the
+    `expected_delay` averages over heads, `delay_leading` favors heads that have read further by
+    a softmax of their delays, `delay_variance` is the variance over heads, and `touched` is the
     count of the head that has read most, which is how long a decoder waits.
     """
     length = call.memory.source.length.to(stops.dtype)[:, None, None]

@@ -1,4 +1,4 @@
-"""What normalizers share that give far keys a weight of exactly zero.
+"""Sparse normalizers: weights that are exactly zero at far keys.
 
 The library `entmax` finds the weights. Their gradient is written here, because torch.compile cannot
 trace the library's backward passes.

@@ -54,7 +54,7 @@ class SparsemaxConfig(Config):
     cost=1.3,
 )
 class SparsemaxNormalizer(Normalizer):
-    """max(e - tau, 0) with tau such that a row sums to one; time O(L S log S) a head."""
+    """max(e - tau, 0) with tau such that a row sums to one; time O(L S log S) per head."""
 
     gives = frozenset({"simplex"})
 

@@ -1,13 +1,13 @@
-"""Scores of source places turned into scores of the words that stand there."""
+"""From scores of source positions to scores of the words at these positions."""
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from bench.api.batch import Batch
 from bench.api.errors import Refused
 from bench.api.output import OutputSizes
 from bench.api.source import Memory
-from bench.api.task import Batch
 from variants._math import at_least_single
 
 NEVER = -1e30
@@ -40,7 +40,7 @@ def source_states(
 def log_words(
     scores: Float[Tensor, "B T S"], ids: Int[Tensor, "B S"], size: int
 ) -> Float[Tensor, "B T V"]:
-    """Log of the summed exponentials of all places that hold a word; `NEVER` for absent words."""
+    """Log of the summed exponentials of all positions of a word; `NEVER` for absent words."""
     index = ids.unsqueeze(1).expand_as(scores)
     shape = (*scores.shape[:2], size)
     # the largest score of each word, not of the row: a word far below the best stays exact
@@ -66,6 +66,6 @@ def log_softmax(logits: Tensor) -> Tensor:
 
 
 def scatter_rows(picked: Bool[Tensor, "B T"], losses: Float[Tensor, " N"]) -> Float[Tensor, "B T"]:
-    """Put the losses of scored places back among zeros."""
+    """Put the losses of scored positions back among zeros."""
     full = torch.zeros(picked.shape, dtype=losses.dtype, device=losses.device)
     return full.masked_scatter(picked, losses)

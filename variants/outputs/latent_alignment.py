@@ -1,4 +1,4 @@
-"""Predictions from single source places: what is needed to sum latent alignments out."""
+"""Predictions from single source positions, for outputs that marginalize latent alignments."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,7 +12,7 @@ from bench.api.trace import Trace
 
 
 def values_as_contexts(trace: Trace, owner: str) -> Float[Tensor, "B S Dv"]:
-    """What each place gives to the output layer when it alone is read."""
+    """The context of each position when it alone is read."""
     if len(trace.memories) != 1 or trace.memories[0] is None:
         raise Refused(
             f"{owner} sums over the keys of one slot, and this network has another number."

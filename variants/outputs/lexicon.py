@@ -1,7 +1,7 @@
 """Word translation probabilities, estimated by IBM model 1 and gathered sparsely.
 
 Brown et al., 1993, "The mathematics of statistical machine translation: parameter estimation",
-https://aclanthology.org/J93-2003, section 4.2; as a lexicon beside attention by Arthur, Neubig &
+https://aclanthology.org/J93-2003, section 4.2; as a lexicon for attention by Arthur, Neubig &
 Nakamura, 2016, https://arxiv.org/abs/1606.02006, section 4.
 
 A source word keeps its likeliest translations; what is left of its probability goes to UNK. BOS,
@@ -149,7 +149,7 @@ class Lexicon(nn.Module):
     def _parts(
         self, weights: Float[Tensor, "B T S"], tokens: Int[Tensor, "B S"]
     ) -> tuple[Int[Tensor, "B P"], Float[Tensor, "B T P"]]:
-        """Translations of every place, and how much of each step's probability they carry."""
+        """Translations of every position, and how much of each step's probability they carry."""
         chances = self.chances.to(weights.dtype)[tokens]
         parts = (weights.unsqueeze(-1) * chances.unsqueeze(1)).flatten(2)
         return self.ids[tokens].flatten(1), parts

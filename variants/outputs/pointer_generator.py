@@ -6,7 +6,7 @@ https://arxiv.org/abs/1704.04368, section 2.2, equations 8 and 9.
 Deviations: the mixture is taken in log space, where an absent word is copied with probability 1e-20
 instead of 0. A word outside the vocabulary is scored as its copy where the source has it (its
 target is then an id beyond the vocabulary) and as a generated UNK only where it has not; UNK itself
-is never copied, because sources spell their unknown words with such ids. Heads are averaged, or the
+is never copied, because sources give their unknown words such ids. Heads are averaged, or the
 last ones are picked with `heads`.
 """
 
@@ -18,11 +18,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.config import Config
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 
 FLOOR = 1e-20

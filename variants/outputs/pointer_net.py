@@ -3,18 +3,18 @@
 Vinyals, Fortunato & Jaitly, 2015, "Pointer networks", https://arxiv.org/abs/1506.03134,
 section 2.3, equation 3.
 
-Deviations: what is said is the word at the place, so places that hold one word add up, where the
-paper says the place itself. A word that the source does not hold is said with probability 1e-20
-instead of 0, in log space. Heads are averaged.
+Deviations: the output is the word at a position, so positions of the same word add up; the paper
+outputs the position itself. A word that the source does not hold has probability 1e-20 instead of
+0, in log space. Heads are averaged.
 """
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bench.api.batch import Batch
 from bench.api.output import Output
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 from variants._math import at_least_single
 from variants.outputs.copy_scores import copy_ids
@@ -48,7 +48,7 @@ class PointerNetOutput(Output):
         return zeros.scatter_add(2, ids, weights).clamp_min(FLOOR).log()
 
     def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T"]:
-        """Minus the log of the weight on the places that hold the target."""
+        """Minus the log of the weight on the positions that hold the target."""
         ids = copy_ids(batch, "pointer_net")
         same = ids.unsqueeze(1) == batch.targets.unsqueeze(-1)
         pointed = torch.where(same, at_least_single(trace.weights), 0.0).sum(-1)
@@ -57,7 +57,7 @@ class PointerNetOutput(Output):
     def oracle_log_probs(
         self, trace: Trace, emit: Emit, batch: Batch, row: int
     ) -> Float[Tensor, "T VX"]:
-        """One example, place by place."""
+        """One example, position by position."""
         assert batch.extended is not None, "a pointer needs words to point at"
         words = self.sizes.vocab + batch.num_extra
         steps = []

@@ -1,4 +1,4 @@
-"""Earlier states of a decoder and the words that belong to them, for outputs that look back."""
+"""Recent decoder states and their words, for outputs that copy from them."""
 
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ def known_words(words: Int[Tensor, "B N"], sizes: OutputSizes) -> Int[Tensor, "B
 def extended(
     trace: Trace, words: Int[Tensor, "B 1"], carried: Tree, window: int
 ) -> tuple[RecentStates, Tree]:
-    """The recent with one step more, and what to carry of it."""
+    """Recent states with one step more, and what to carry of them."""
     states = trace.states
     if carried:
         states = torch.cat((leaf(carried, "states"), states), 1)

@@ -1,7 +1,7 @@
 """From a number for each distance to one for each key, and back.
 
-Queries stand at consecutive places, so that the keys of one query, seen by distance, are those of
-the query before it shifted by one place. The way back is therefore a copy with other strides and
+Queries have consecutive positions, so that the keys of one query, by distance, are those of
+the query before it shifted by one position. The way back is therefore a copy with other strides and
 sums of neighbors, where adding to an index would go key by key. A distance beyond the clip counts
 as the clip.
 """
@@ -19,7 +19,7 @@ BLOCK = 2**18
 def spread(
     by_distance: Float[Tensor, "B H L K"], first: int, keys: int
 ) -> Float[Tensor, "B H L S"]:
-    """For query i at place `first` + i and key j, the number of distance j - i, clipped.
+    """For query i at position `first` + i and key j, the number of distance j - i, clipped.
 
     The middle of the last axis is distance zero.
     """
@@ -73,7 +73,7 @@ def _by_distance(block: Tensor, first: int, clip: int) -> tuple[Tensor, Tensor, 
     back, ahead = max(first + queries - 1, clip), max(keys - 1 - first, clip)
     width = back + 1 + ahead
     wide = block.new_zeros(rows, heads, queries, width)
-    # key j of query i stands at place back + j - (first + i) of row i
+    # key j of query i is at position back + j - (first + i) of row i
     strides = (heads * queries * width, queries * width, width - 1, 1)
     wide.as_strided(block.shape, strides, back - first).copy_(block)
     left, middle, right = wide.split((back - clip, 2 * clip + 1, ahead - clip), -1)

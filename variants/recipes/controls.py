@@ -16,7 +16,8 @@ register_recipe(
     """,
     title="Scaled dot product under another name (control)",
     default_task=DefaultTask(task="transduction[rule=reverse]"),
-    control=True,
+    rosters=("quick", "standard"),
+    control="aa",
 )
 
 register_recipe(
@@ -33,7 +34,7 @@ register_recipe(
     """,
     title="Raw scores as weights (control)",
     default_task=DefaultTask(task="recall"),
-    control=True,
+    control="negative",
 )
 
 register_recipe(

@@ -23,6 +23,7 @@ register_recipe(
     ),
     cost=1.9,
     default_task=DefaultTask(task="transduction[rule=reverse]"),
+    rosters=("standard",),
 )
 
 register_recipe(
@@ -44,6 +45,7 @@ register_recipe(
         where="sections 3.1 and 3.3",
     ),
     default_task=DefaultTask(task="transduction[rule=reverse]"),
+    rosters=("standard",),
 )
 
 register_recipe(

@@ -19,7 +19,8 @@ register_recipe(
         text="Sutskever et al., 2014", url="https://arxiv.org/abs/1409.3215", where="section 2"
     ),
     default_task=DefaultTask(task="transduction[rule=reverse]"),
-    control=True,
+    rosters=("standard",),
+    control="negative",
 )
 
 register_recipe(
@@ -38,7 +39,7 @@ register_recipe(
     citation=Citation(
         text="Cho et al., 2014", url="https://arxiv.org/abs/1406.1078", where="section 2.2"
     ),
-    control=True,
+    control="negative",
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 

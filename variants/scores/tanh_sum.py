@@ -1,7 +1,7 @@
-"""Sums over hidden units of v * tanh(query + key + features), in memory of one number a pair.
+"""Sums over hidden units of v * tanh(query + key + features), in memory of one number per pair.
 
 Two exact forms of tanh, both of twice the argument, which is why queries, keys and features are
-asked for doubled:
+given doubled:
 
     tanh(x) = 2 sigmoid(2x) - 1             any range, features too
     tanh(q + k) = 1 - 2 K / (K + Q),        K = exp(-2k), Q = exp(2q): nothing but a sum and a

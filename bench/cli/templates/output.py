@@ -13,11 +13,11 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes
 from bench.api.registry import DefaultTask, register
-from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 from variants._math import at_least_single
 

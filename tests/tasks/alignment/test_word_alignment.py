@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench.api.answer import Answer
 from bench.api.errors import DataDamaged, InvalidConfig
-from bench.api.task import Answer
 from tasks.alignment.aligned_text import (
     diagonal,
     error_rate,
@@ -230,7 +230,8 @@ def learned(task: str, variant: str) -> float:
     """Alignment error rate of a network of quick size after some steps on real text."""
     from bench.api.registry import DefaultTask
     from bench.api.resolve import resolve
-    from bench.running.plan import Request, quality_cell
+    from bench.running.quality_cells import quality_cell
+    from bench.running.request import Request
     from bench.training.quality import train_cell
 
     request = Request(preset="quick", protocol="adam[steps=200,evaluate_every=200]")

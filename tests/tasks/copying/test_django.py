@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from bench.api.answer import Answer
 from bench.api.errors import DataDamaged, InvalidConfig
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.api.task import Answer
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.quality import train_cell
 from results.row import BASELINE_AXIS
 from tasks.copying.django import Django, DjangoConfig, code_words

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
-from bench.api.task import Answer
 from tasks.data.multi30k import LANGUAGES
 from tasks.translation.incremental_translation import (
     IncrementalTranslation,
@@ -129,7 +129,8 @@ def test_options_that_make_no_sense_raise(options, says):
 def test_a_small_network_comes_closer_to_the_references_than_their_sources(monkeypatch):
     from bench.api.registry import DefaultTask
     from bench.api.resolve import resolve
-    from bench.running.plan import Request, quality_cell
+    from bench.running.quality_cells import quality_cell
+    from bench.running.request import Request
     from bench.training.quality import train_cell
 
     request = Request(preset="quick", protocol="adam[steps=300,evaluate_every=300]")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from variants import _distances
+from variants.positions import relative_distances
 from variants.positions.relative_distances import collect, spread
 
 CASES = [
@@ -30,7 +30,7 @@ def normal(*shape):
 
 @pytest.fixture(params=[1, 40, 10**6], autouse=True)
 def _block(request, monkeypatch):
-    monkeypatch.setattr(_distances, "BLOCK", request.param)
+    monkeypatch.setattr(relative_distances, "BLOCK", request.param)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -4,17 +4,17 @@ import pytest
 import torch
 
 from bench.timing.memory import peak_bytes
-from variants import _additive
+from variants.scores import pair_blocks
 from variants.scores.tanh_sum import tanh_sum
 
 
 @pytest.fixture(params=["sigmoid", "reciprocal"])
 def form(request, monkeypatch):
     """Both forms, in blocks of a few numbers, whatever the size of the problem."""
-    monkeypatch.setattr(_additive, "BLOCK", 50)
-    monkeypatch.setattr(_additive, "LONG", 0)
+    monkeypatch.setattr(pair_blocks, "BLOCK", 50)
+    monkeypatch.setattr("variants.scores.tanh_sum.LONG", 0)
     few = 0 if request.param == "reciprocal" else 10**9
-    monkeypatch.setattr(_additive, "MANY_PAIRS", few)
+    monkeypatch.setattr("variants.scores.tanh_sum.MANY_PAIRS", few)
     return request.param
 
 
@@ -61,7 +61,7 @@ def test_blocks_add_up_to_the_definition_and_to_its_gradients(form, heads, queri
 @pytest.mark.parametrize("block", [50, 10**6])
 @pytest.mark.parametrize(("heads", "axes"), [(1, (1, 4)), (2, (2, 4)), (2, (1, 4)), (2, (2, 1))])
 def test_features_enter_the_tanh_shared_or_not(monkeypatch, block, heads, axes):
-    monkeypatch.setattr(_additive, "BLOCK", block)
+    monkeypatch.setattr(pair_blocks, "BLOCK", block)
     rng = torch.Generator().manual_seed(1)
     features = torch.randn(3, *axes, 5, 3, generator=rng, dtype=torch.float64)
     feature_map = torch.randn(heads, 3, 6, generator=rng, dtype=torch.float64)

@@ -1,11 +1,10 @@
-"""How figures look: colors, dashes and markers that agree over a whole report, and stable SVG."""
+"""Stable SVG from matplotlib, for drawings of pixels: maps of weights, pictures and sounds."""
 
 import html
 import io
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import matplotlib as mpl
@@ -13,27 +12,13 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 
 from reports.blocks import Figure, clean
+from reports.figures.style import INK, PAPER, RULE
 
-PAPER, INK, RULE, REST = "#ffffff", "#1f2328", "#d0d7de", "#a8b0b8"
-MOST_LINES = 7
 _TAG = re.compile(r"<[^>]+>")
 _ID = re.compile(r' id="([^"]+)"')
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _EMPTY = re.compile(r"<g(?: id=\"[^\"]*\")?(?:/>|>\s*</g>)")
 _DRAWN = re.compile(r'(<path[^>]*? d="|transform=")([^"]*)')
-
-# Okabe and Ito (2008) without yellow, which vanishes on paper; ink stands for their black.
-COLORS = (INK, "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-DASHES: tuple[Any, ...] = (
-    "-",
-    (0, (5, 1.5)),
-    (0, (1.2, 1.2)),
-    (0, (6, 1.5, 1.2, 1.5)),
-    (0, (8, 2)),
-    (0, (3, 1, 1, 1, 1, 1)),
-    (0, (2, 3)),
-)
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 _SETTINGS: Any = {
     "svg.fonttype": "none",
@@ -68,23 +53,6 @@ _SETTINGS: Any = {
     "lines.linewidth": 1.6,
     "lines.markersize": 4.5,
 }
-
-
-@dataclass(frozen=True)
-class LineStyle:
-    """Three channels that tell one line from another, so that color is never the only one."""
-
-    color: str
-    dash: Any
-    marker: str
-
-
-def looks(names: Sequence[str]) -> dict[str, LineStyle]:
-    """Give the first names a look each; the rest of a report draws in one gray."""
-    return {
-        name: LineStyle(COLORS[at], DASHES[at], MARKERS[at])
-        for at, name in enumerate(names[:MOST_LINES])
-    }
 
 
 def draw(
@@ -162,20 +130,3 @@ def _rounded(drawn: str) -> str:
 def _prefixed(tag: str, key: str) -> str:
     tag = re.sub(r'\bid="', f'id="{key}-', tag)
     return tag.replace("url(#", f"url(#{key}-").replace('href="#', f'href="#{key}-')
-
-
-def for_page(svg: str) -> str:
-    """Let the page decide about paper and ink, so that dark mode reaches inside."""
-    svg = re.sub(r"<style.*?</style>\s*", "", svg, flags=re.DOTALL)
-    return _TAG.sub(lambda tag: _themed(tag.group()), svg)
-
-
-def _themed(tag: str) -> str:
-    tag = tag.replace(PAPER, "var(--paper)").replace(INK, "var(--ink)")
-    return tag.replace(RULE, "var(--rule)").replace(REST, "var(--rest)")
-
-
-def legend_text(text: str) -> str:
-    """Text that matplotlib does not take for a private label."""
-    text = clean(text)
-    return f" {text}" if text.startswith("_") else text

@@ -7,8 +7,8 @@ import torch
 from torch.nn.utils.rnn import pack_padded_sequence
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tasks.backbones._packed import read_packed, torch_would_slice
-from tasks.backbones._recurrent import encode, recurrent
+from tasks.backbones.packed_layers import read_packed, torch_would_slice
+from tasks.backbones.recurrent_layers import encode, recurrent
 
 ROWS, INPUTS, HIDDEN = 6, 5, 8
 

@@ -14,7 +14,13 @@ from bench.api.resolve import SlotPlace, build_slot, resolve
 from bench.api.selector import parse
 from bench.api.trace import Mode
 from bench.api.variant import Slot
-from tasks.backbones._blocks import Block, BlockConfig, LayerPath, UnbiasedNorm, embedding_table
+from tasks.backbones.transformer_blocks import (
+    Block,
+    BlockConfig,
+    LayerPath,
+    UnbiasedNorm,
+    embedding_table,
+)
 
 WIDTH = 6
 MODES = (Mode(), Mode())

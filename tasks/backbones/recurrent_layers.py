@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.source import Tree, leaf
-from tasks.backbones._packed import read_packed, torch_would_slice
+from tasks.backbones.packed_layers import read_packed, torch_would_slice
 
 Kept = dict[str, Tensor | Tree]
 """What stands beside a decoder's top state; a decoder adds its own."""

@@ -6,13 +6,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from bench.api.batch import Batch
 from bench.api.probe import Subject
-from bench.api.task import Batch
-from tasks.probes._weights import (
+from tasks.probes.observations import (
     Change,
     at,
     erase,
-    look,
+    observe,
     one_target,
     pick,
     probabilities,
@@ -25,7 +25,7 @@ class Intervention:
     def __init__(self, subject: Subject, batch: Batch, targets: Int[Tensor, " B"]) -> None:
         self.subject, self.batch, self.targets = subject, batch, targets
         with torch.no_grad():
-            seen = look(subject, batch)
+            seen = observe(subject, batch)
             self.weights: Float[Tensor, "B S"] = pick(seen.weights, targets)
             self.real: Bool[Tensor, "B S"] = pick(seen.real, targets)
             self.predicted: Float[Tensor, "B V"] = pick(probabilities(subject, seen), targets)
@@ -36,7 +36,7 @@ class Intervention:
     def predict(self, change: Change) -> Float[Tensor, "B V"]:
         """Prediction once the weights are changed."""
         with torch.no_grad():
-            seen = look(self.subject, self.batch, at(self.targets, change))
+            seen = observe(self.subject, self.batch, at(self.targets, change))
             return pick(probabilities(self.subject, seen), self.targets)
 
     def without(self, keys: Bool[Tensor, "B S"]) -> Float[Tensor, "B V"]:
@@ -54,7 +54,7 @@ class Intervention:
         bump = torch.zeros_like(self.weights, requires_grad=True)
         with torch.enable_grad():
             edit = at(self.targets, lambda weights: weights + bump[:, None, :])
-            seen = look(self.subject, self.batch, edit)
+            seen = observe(self.subject, self.batch, edit)
             found = pick(probabilities(self.subject, seen), self.targets)
             chosen = found.gather(-1, self.decision[:, None]).sum()
             if not chosen.requires_grad:  # a prediction that does not depend on the weights

@@ -6,7 +6,8 @@ from textwrap import wrap
 from typing import Any
 
 from reports.blocks import Figure, clean
-from reports.style import REST, draw
+from reports.figures.canvas import draw
+from reports.figures.style import REST
 
 COLUMNS = 4
 MOST_TOKENS = 40

@@ -7,17 +7,17 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
+from bench.api.batch import Batch
 from bench.api.call import Call, Edit
 from bench.api.errors import Refused
 from bench.api.probe import Subject
-from bench.api.task import Batch
 from bench.api.trace import Mode, Trace
 
 Change = Callable[[Float[Tensor, "B H S"]], Float[Tensor, "B H S"]]
 """What happens to the weights of one target of each example."""
 
 
-class Look(NamedTuple):
+class Observation(NamedTuple):
     """One batch under teacher forcing."""
 
     batch: Batch
@@ -35,7 +35,7 @@ class Look(NamedTuple):
         return self.batch.gold
 
 
-def looks(subject: Subject, *, edit: Edit | None = None) -> Iterator[Look]:
+def observations(subject: Subject, *, edit: Edit | None = None) -> Iterator[Observation]:
     """Run every batch without gradients.
 
     Raises:
@@ -43,17 +43,17 @@ def looks(subject: Subject, *, edit: Edit | None = None) -> Iterator[Look]:
     """
     with torch.no_grad():
         for batch in subject.batches:
-            yield look(subject, batch, edit)
+            yield observe(subject, batch, edit)
 
 
-def look(subject: Subject, batch: Batch, edit: Edit | None = None) -> Look:
+def observe(subject: Subject, batch: Batch, edit: Edit | None = None) -> Observation:
     """Run one batch."""
     trace = subject.backbone(batch, Mode(edit=edit))
     if not trace.attended or trace.attended[0].weights is None:
         raise Refused("this network has no attention weights to look at.")
     if not subject.backbone.aligns(batch):
         raise Refused("these weights are over a sequence's own places, not an alignment.")
-    return Look(batch, trace, trace.weights, _real(batch, trace.weights))
+    return Observation(batch, trace, trace.weights, _real(batch, trace.weights))
 
 
 def _real(batch: Batch, weights: Float[Tensor, "B T S"]) -> Bool[Tensor, "B T S"]:
@@ -66,12 +66,12 @@ def _real(batch: Batch, weights: Float[Tensor, "B T S"]) -> Bool[Tensor, "B T S"
     return mask[:, None, :].expand_as(weights)
 
 
-def probabilities(subject: Subject, looked: Look) -> Float[Tensor, "B T V"]:
+def probabilities(subject: Subject, seen: Observation) -> Float[Tensor, "B T V"]:
     """What the network predicts at every target."""
     backbone = subject.backbone
     if backbone.output.sequence_only:
         raise Refused("this output has no distribution for a single target.")
-    return backbone.output.log_probs(looked.trace, backbone.emit, looked.batch).exp()
+    return backbone.output.log_probs(seen.trace, backbone.emit, seen.batch).exp()
 
 
 def one_target(batch: Batch, generator: torch.Generator) -> Int[Tensor, " B"]:

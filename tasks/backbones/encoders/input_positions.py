@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from bench.api import registry
 from bench.api.call import Dims
-from bench.api.component import Position
+from bench.api.component import POSITIONS, Position
 from bench.api.config import Choices
 from bench.api.selector import Selector
 
@@ -16,5 +16,4 @@ def positions(kind: Literal["off", "sinusoid", "learned"], width: int) -> Positi
     if kind == "off":
         return None
     dims = Dims(1, 1, width, width, width, width, regime="self")
-    built: Position = registry.make("position", Selector(kind), dims)
-    return built
+    return registry.make(POSITIONS, Selector(kind), dims)
