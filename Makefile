@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup run test browser-test check publish handbook tasks-doc format clean
+.PHONY: setup run static test slow browser-test check publish handbook tasks-doc format clean
 
 # A torch that is already in the environment (for a certain CUDA, say) is left alone.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -19,24 +19,27 @@ setup: $(VENV)/.ready
 run: setup
 	$(BIN)/python -m bench run --variants all
 
-check: setup
+static: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 	$(BIN)/codespell
+
+check: static
 	$(BIN)/python -m pytest -q -m "not slow"
 
-test: setup
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/deptry .
-	$(BIN)/codespell
-	$(BIN)/python -m pytest -q -n 2 --benchmark-disable
-	$(BIN)/python -m bench run --variants all --preset smoke --out runs/ci-smoke
+# One variant of each kind trains here; `make slow` trains all of them.
+SMOKE = additive,luong_local_p,shaw_rpr,pointer_generator,linear_attention,han
+test: static
+	$(BIN)/python -m pytest -q -n 2 --benchmark-disable -m "not slow"
+	$(BIN)/python -m bench run --variants $(SMOKE) --preset smoke --out runs/smoke
+
+# What takes long and is found by nothing quicker: learning, compiled code, copies of the tree.
+slow: setup
+	$(BIN)/python -m pytest -q -n 2 --benchmark-disable -m slow
+	$(BIN)/python -m bench run --variants all --preset smoke --out runs/smoke-all
 
 # Needs Chromium (apt-get install chromium-headless-shell, or BENCH_CHROMIUM=/path/to/chromium) and npm.
 # BENCH_REPORT=path/to/report.html measures a real page as well.

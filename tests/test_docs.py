@@ -1,4 +1,4 @@
-"""README and CONTRIBUTING are executed, and their lists compared with the registry."""
+"""README is executed, and their lists compared with the registry."""
 
 import os
 import re
@@ -11,7 +11,6 @@ import pytest
 from bench.api import registry
 from bench.api.resolve import resolve
 from bench.cli.task_pages import NEEDS_DATA, _made, facts_of, tasks_page
-from bench.conformance import certify
 from bench.running.catalog import describe_variant
 from bench.running.families import tasks_by_family
 from reports.markdown import code_span, escape
@@ -31,21 +30,6 @@ def test_python_in_the_readme_runs(tmp_path):
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-
-
-def test_the_variant_of_the_contributing_guide_gets_a_green_certificate(tmp_path):
-    (code,) = blocks("CONTRIBUTING.md", "python")
-    path = tmp_path / "sliding_window_guide.py"
-    path.write_text(code, encoding="utf-8")
-    before = dict(registry.registrations("pattern"))
-    registry.load_plugin(path)
-    try:
-        found = certify("sliding_window")
-        assert found.green(), (found.failed, found.missing())
-        assert "causality" in found.passed
-    finally:
-        for name in set(registry.registrations("pattern")) - set(before):
-            registry._ENTRIES["pattern"].pop(name)
 
 
 def test_every_make_target_in_the_readme_exists():
