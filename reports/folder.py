@@ -108,8 +108,7 @@ class RunFolder:
     def _reads_data(self, label: str) -> bool:
         """Whether a cell reads what lies in a data directory; yes where nobody wrote that down."""
         kind, _, place = label.partition(" ")
-        facts = self.catalog.tasks.get(place.partition(" @ ")[0], {})
-        return kind != "speed" and bool(facts.get("needs_download", True))
+        return kind != "speed" and self.catalog.task(place.partition(" @ ")[0]).needs_download
 
     @cached_property
     def frame(self) -> pd.DataFrame:

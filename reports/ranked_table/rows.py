@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from reports.catalog import Catalog
+from reports.catalog import Catalog, MetricInfo
 from reports.numbers import Seen, with_interval
 from reports.ranked_table.comparison import NOTHING, Comparison
 from reports.ranked_table.costs import Costs, costs_at_one_length, timed
@@ -76,7 +76,8 @@ def _comparison_lines(
                 "marks": ", ".join(marks(comparison, variant, certificates)),
                 "metric": comparison.metric,
                 "unit": comparison.catalog.metric(comparison.metric).unit,
-                "told_from_best": line.told_from_best if line and ranks else None,
+                **range_of(comparison.catalog.metric(comparison.metric)),
+                "differs_from_best": line.differs_from_best if line and ranks else None,
                 **bounds("score", means.get(variant, NOTHING)),
                 **seen("score", comparison.scores.get(variant, {}).values()),
                 "seeds": means.get(variant, NOTHING).count,
@@ -129,6 +130,11 @@ def seen(name: str, values: Iterable[float]) -> dict[str, float | int]:
     return {f"{name}_min": found.low, f"{name}_max": found.high, f"{name}_seeds": found.seeds}
 
 
+def range_of(metric: MetricInfo) -> dict[str, float]:
+    """Two columns of a metric: least and greatest value that it can have."""
+    return dict(zip(("least", "most"), metric.limits, strict=True))
+
+
 def interval_text(
     line: Mapping[Any, Any], name: str, unit: float = 1.0, *, signed: bool = False
 ) -> str:
@@ -140,7 +146,8 @@ def interval_text(
     value, low, high = (line[f"{name}{end}"] / unit for end in ("", "_low", "_high"))
     if f"{name}_min" in line:
         found = Seen(*(line[f"{name}_{end}"] for end in ("min", "max", "seeds")))
-        return with_interval(value, low, high, signed=signed, unit=line["unit"], seen=found)
+        limits = (line["least"], line["most"])
+        return with_interval(value, low, high, signed=signed, limits=limits, seen=found)
     text = with_interval(value, low, high, signed=signed)
     fewer = name in TRAINED and 0 < line["timed_seeds"] < line["seeds"]
     return f"{text} (n = {line['timed_seeds']})" if fewer and math.isfinite(value) else text

@@ -133,7 +133,9 @@ def _difference(line: AblatedLine, reference: AblatedLine | None) -> TableCell:
     seeds = sorted(line.by_seed.keys() & reference.by_seed.keys())
     pairs = [(line.by_seed[seed], reference.by_seed[seed]) for seed in seeds]
     found = paired_difference([mine for mine, _ in pairs], [other for _, other in pairs])
-    unit = line.comparison.catalog.metric(line.comparison.metric).unit
+    limits = line.comparison.catalog.metric(line.comparison.metric).limits
     seen = Seen.of(mine - other for mine, other in pairs)
-    text = with_interval(found.estimate, found.low, found.high, signed=True, unit=unit, seen=seen)
+    text = with_interval(
+        found.estimate, found.low, found.high, signed=True, limits=limits, seen=seen
+    )
     return TableCell(text=text, sort=found.estimate if seeds else "")

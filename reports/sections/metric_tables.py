@@ -105,7 +105,7 @@ def _others(comparison: Comparison, order: Sequence[str]) -> TableBlock | None:
             (
                 TableCell(text=comparison.catalog.label(name)),
                 *(
-                    _mean([*found.get(name, {}).values()], metric.unit)
+                    _mean([*found.get(name, {}).values()], metric.limits)
                     for metric, found in zip(known, values, strict=True)
                 ),
             )
@@ -116,11 +116,11 @@ def _others(comparison: Comparison, order: Sequence[str]) -> TableBlock | None:
     )
 
 
-def _mean(values: Sequence[float], unit: str) -> TableCell:
+def _mean(values: Sequence[float], limits: tuple[float, float]) -> TableCell:
     if not values:
         return TableCell(text=NO_VALUE, sort="")
     mean, seen = t_interval(values), Seen.of(values)
-    text = with_interval(mean.estimate, mean.low, mean.high, unit=unit, seen=seen)
+    text = with_interval(mean.estimate, mean.low, mean.high, limits=limits, seen=seen)
     return TableCell(text=text, sort=mean.estimate)
 
 
@@ -146,7 +146,7 @@ def _parts(comparison: Comparison, metric: str, axis: str, order: Sequence[str])
         rows=tuple(
             (
                 TableCell(text=comparison.catalog.label(name)),
-                *(_mean(found.get((name, x), ()), known.unit) for x in places),
+                *(_mean(found.get((name, x), ()), known.limits) for x in places),
             )
             for name in order
         ),

@@ -243,7 +243,7 @@ def commands_section(folder: RunFolder) -> Section:
     )
     blocks: list[Block] = [text]
     variable = folder.catalog.data_variable
-    if variable and any(facts.get("needs_download") for facts in folder.catalog.tasks.values()):
+    if variable and any(one.needs_download for one in folder.catalog.tasks.values()):
         sentence = f"Tasks whose data are not drawn here need {variable}, or --data-dir {DATA_DIR}."
         blocks.append(Paragraph(sentence))
     title = "Commands that reproduce each cell"

@@ -46,8 +46,8 @@ def _tasks(folder: RunFolder) -> TableBlock:
             TableCell(text=clean(name), code=True),
             TableCell(text=known.metric(known.primary(name)).axis or NO_VALUE),
             TableCell(
-                text=clean(known.tasks.get(name, {}).get("paper") or NO_VALUE),
-                href=safe_url(str(known.tasks.get(name, {}).get("url") or "")),
+                text=clean(known.task(name).paper or NO_VALUE),
+                href=safe_url(known.task(name).url),
             ),
             TableCell(text=known.license(name)),
         )

@@ -99,7 +99,7 @@ def test_each_family_has_its_section(text: str) -> None:
     assert shown == ["Diagnostics", "Image captioning", "Kernel regression", "Machine translation"]
     assert "Tasks: recall (generated data); reversal (generated data)." in text
     assert "Task: translation (real data; terms: non-commercial (Multi30k))." in text
-    assert "Task: digits (real data, ship with a library; terms: open (BSD, scikit-learn))." in text
+    assert "Task: digits (real data, ship with a library; terms: BSD (scikit-learn))." in text
 
 
 def test_the_table_of_families_stands_before_them(text: str) -> None:

@@ -19,7 +19,7 @@ LEVELS = {
 
 def written(path):
     known = catalog()
-    known["variants"]["no_attention"]["uniform_baseline"] = True
+    known["variants"]["no_attention"]["control"] = "uniform"
     records = [
         record(
             quality_cell(TASK, name, seed),

@@ -14,8 +14,7 @@ from synthetic_run import certificates, speed_records, write_json, write_run
 from reports.catalog import Catalog, red_reasons
 from reports.export import export_tables
 from reports.folder import read_folder
-from reports.ranked_table.grouping import _differing
-from reports.ranked_table.grouping import comparisons
+from reports.ranked_table.grouping import _differing, comparisons
 from reports.ranked_table.rows import ranked_table
 from reports.ranked_table.terminal import as_text
 from reports.render import render

@@ -70,7 +70,7 @@ def test_a_lost_and_noisy_line_is_neither_first_nor_set_off_nor_called_equal(tmp
         "no_attention": 3,
         "luong_general": 3,
     }
-    assert not comparison.compared["luong_general"].told_from_best
+    assert not comparison.compared["luong_general"].differs_from_best
     assert "not told from the best" in marks(comparison, "luong_general", {})
     assert [line.variant for line in comparison.leading] == ["shaw_rpr[clip=16]"]
     (table,) = [b for s in ranked_sections(folder) for b in s.blocks if getattr(b, "rows", None)]
