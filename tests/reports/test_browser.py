@@ -59,7 +59,9 @@ def visit(browser: Any) -> Iterator[Open]:
     """Open a file; in the end nothing may have been asked of a network or told to the console."""
     contexts, told = [], []
 
-    def open_(path: Path, view: str = "", size: tuple[int, int] = WIDE, theme: str = "light") -> Any:
+    def open_(
+        path: Path, view: str = "", size: tuple[int, int] = WIDE, theme: str = "light"
+    ) -> Any:
         context = browser.new_context(
             viewport={"width": size[0], "height": size[1]}, color_scheme=theme
         )
@@ -390,7 +392,7 @@ def test_a_picture_says_in_words_where_weights_are(
 ) -> None:
     page = visit(families_report.html, "steps-1")
     said = page.locator("#steps-1 canvas").get_attribute("aria-label")
-    assert said.startswith("Says \N{LEFT DOUBLE QUOTATION MARK}seven\N{RIGHT DOUBLE QUOTATION MARK}")
+    assert re.match(r"Says \W?seven\W?, looks most", said)
     assert "looks most at row 1, column 1" in said
 
 
