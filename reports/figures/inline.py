@@ -24,14 +24,13 @@ class InlineDrawings:
     def __init__(self) -> None:
         self._classes: dict[str, str] = {}
 
-    def drawing(self, svg: str, *, hidden: bool = False) -> str:
+    def drawing(self, svg: str) -> str:
         """The drawing as markup of the page.
 
         Panels become drawings of their own, so that they wrap where a screen is narrow.
 
         Args:
             svg: A file as `reports.figures` makes it.
-            hidden: Whether readers of the page without eyes have it in another form.
 
         """
         if 'class="chart"' not in svg[:200]:
@@ -45,8 +44,10 @@ class InlineDrawings:
         body = body.partition("/>")[2].strip().removesuffix("</svg>").strip()
         body = _PANELS.sub(r'<svg class="panel" aria-hidden="true" width="\1"', body)
         label = f"{title.group(1)}. {said.group(1)}"
-        role = 'aria-hidden="true"' if hidden else f'role="img" aria-label="{label}"'
-        return f'<div class="chart" {role}>{body}</div>'
+        role = f'role="img" aria-label="{label}"'
+        width = re.search(r' width="([^"]*)"', head)
+        assert width
+        return f'<div class="chart" style="max-width:{width.group(1)}px" {role}>{body}</div>'
 
     def _themed(self, tag: str) -> str:
         """A tag of matplotlib with a class in place of its style."""

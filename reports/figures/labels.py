@@ -7,6 +7,8 @@ from reports.figures.svg import segment, width_of, words
 
 HEIGHT = 12.0
 """Of a line of text (pixels)."""
+BOLD = 1.1
+"""How much wider bold letters are."""
 _AROUND = ((1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
 
 
@@ -48,13 +50,16 @@ class Tag:
     css: str = ""
 
 
-def place(tags: Sequence[Tag], area: Box, taken: Sequence[Box] = ()) -> dict[int, Box]:
+def place(
+    tags: Sequence[Tag], area: Box, taken: Sequence[Box] = (), thin: Sequence[Box] = ()
+) -> dict[int, Box]:
     """Find a free place for each name near its point, the first names first.
 
     Args:
         tags: Points with names; those that come first get the best places.
         area: Where names may stand.
         taken: What no name may cover, beside the points of `tags`.
+        thin: Lines that a name covers only where it has no other place.
 
     Returns:
         Places by number of the tag; a name without a free place is not there.
@@ -64,17 +69,18 @@ def place(tags: Sequence[Tag], area: Box, taken: Sequence[Box] = ()) -> dict[int
     used = [*taken, *marks]
     found: dict[int, Box] = {}
     for number, tag in enumerate(tags):
-        for box in _candidates(tag):
-            if box.inside(area) and not any(box.meets(other) for other in used):
-                found[number] = box
-                used.append(box)
-                break
+        inside = [box for box in _candidates(tag) if box.inside(area)]
+        free = [box for box in inside if not any(map(box.meets, used))]
+        clear = [box for box in free if not any(map(box.meets, thin))]
+        if free:
+            found[number] = (clear or free)[0]
+            used.append(found[number])
     return found
 
 
 def _candidates(tag: Tag) -> Iterator[Box]:
     """Places around a point, near ones first."""
-    wide = width_of(tag.text)
+    wide = width_of(tag.text) * (BOLD if tag.css else 1.0)
     for gap in (6.0, 14.0, 24.0, 36.0, 50.0):
         for across, down in _AROUND:
             x = tag.x + across * gap - (wide if across < 0 else wide / 2 if across == 0 else 0)

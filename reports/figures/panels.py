@@ -15,7 +15,7 @@ COLUMNS = 3
 HEIGHT = 236.0
 WIDTHS = {1: 560.0, 2: 420.0}
 """Of one panel (pixels), by panels side by side; `NARROW` for more."""
-NARROW = 316.0
+NARROW = 400.0
 MOST_ROOM = 104.0
 """For names at the ends of curves (pixels)."""
 
@@ -107,14 +107,14 @@ def panels(
     height = rows * HEIGHT + (18 if rest else 0)
     if rest:
         note = words(8, 12, f"gray: {rest} others, named on hovering", "t")
-        parts.append(panel(0, rows * HEIGHT, 240, 18, [note]))
+        parts.append(panel(0, rows * HEIGHT, columns * wide, 18, [note]))
     return figure(key, words_, parts, columns * wide, height)
 
 
 def _panel(one: Panel, legend: Legend, wide: float) -> Iterator[str]:
     named = [line for line in one.lines if line.name in legend.looks]
     room = max((width_of(legend.label(line.name), 10.0) for line in named), default=0.0)
-    right = wide - 14 - (min(MOST_ROOM, room) + 8 if named else 0)
+    right = wide - 14 - (min(MOST_ROOM, room) + 18 if named else 0)
     x, y = _scales(one, (50.0, right), (HEIGHT - 44, 28.0))
     yield words(50, 16, cut(one.title, wide - 60), "h")
     yield from frame(x, y, (one.x_label, cut(one.y_label, HEIGHT - 60, 10.0)), x_ticks=one.ticks)
@@ -191,8 +191,10 @@ def _ends(lines: Sequence[Curve], x: Scale, y: Scale, legend: Legend) -> Iterato
     wanted = [y.at(line.y[-1]) for line in lines]
     for line, end, at in zip(lines, wanted, labels.spread(wanted, y.end, y.start), strict=True):
         last = x.at(line.x[-1])
-        yield segment(last + 5, end, x.end + 9, at, "d")
-        yield words(x.end + 11, at + 3.5, cut(legend.label(line.name), MOST_ROOM, 10.0), "n")
+        look = legend.looks[line.name]
+        drawn = segment(last + 5, end, x.end + 9, at, "i") + _mark((x.end + 14, at), look, "p")
+        yield f'<g class="{look.css}">{drawn}</g>'
+        yield words(x.end + 21, at + 3.5, cut(legend.label(line.name), MOST_ROOM, 10.0), "n")
 
 
 def _points(one: Panel, x: Scale, y: Scale, legend: Legend, wide: float) -> Iterator[str]:

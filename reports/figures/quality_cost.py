@@ -50,7 +50,7 @@ def _usable(point: QualityPoint) -> bool:
 def _content(data: QualityCost, points: list[QualityPoint], width: float) -> Iterator[str]:
     costs = [point.cost for point in points]
     log = bool(costs) and min(costs) > 0 and max(costs) >= LOG_FROM * min(costs)
-    values = [v for p in points for v in (p.quality, *_ends(p)) if math.isfinite(v)]
+    values = [v for p in points for v in (p.quality, *_whisker(p))]
     x = scale_over(costs, (54.0, width - 16), log=log, margin=0.1)
     y = scale_over(values, (HEIGHT - 42, 12.0), limits=data.limits)
     yield from frame(x, y, (data.cost_title, data.quality_title))
@@ -60,12 +60,20 @@ def _content(data: QualityCost, points: list[QualityPoint], width: float) -> Ite
         yield _point(point, x, y)
     tags = [Tag(x.at(p.cost), y.at(p.quality), p.name, "h" if p.on_front else "") for p in order]
     area = Box(x.start + 2, 2, width - 2, HEIGHT - 44)
-    for at, box in labels.place(tags, area).items():
+    whiskers = [
+        Box(x.at(p.cost) - 1, y.at(b), x.at(p.cost) + 1, y.at(a))
+        for p in order
+        for a, b in [_whisker(p)]
+    ]
+    for at, box in labels.place(tags, area, thin=whiskers).items():
         yield from labels.drawn(tags[at], box)
 
 
-def _ends(point: QualityPoint) -> tuple[float, float]:
-    return point.low, point.high
+def _whisker(point: QualityPoint) -> tuple[float, float]:
+    """Ends of the interval; the point itself where it has none."""
+    if math.isfinite(point.low) and math.isfinite(point.high):
+        return point.low, point.high
+    return point.quality, point.quality
 
 
 def _importance(point: QualityPoint, better: str) -> tuple[bool, bool, float]:
@@ -85,7 +93,7 @@ def _front(points: list[QualityPoint], x: Scale, y: Scale) -> Iterator[str]:
 def _point(point: QualityPoint, x: Scale, y: Scale) -> str:
     css, marker = STYLES[point.kind]
     across, up = x.at(point.cost), y.at(point.quality)
-    low, high = (end if math.isfinite(end) else point.quality for end in _ends(point))
+    low, high = _whisker(point)
     said = f"{point.name}{KINDS.get(point.kind, '')}: {point.quality:.3g}"
     if high > low:
         said += f" ({low:.3g} to {high:.3g})"

@@ -54,7 +54,7 @@ def _line_rules() -> str:
 
 STYLE_SHEET = (
     "text{font:11px system-ui,-apple-system,'Segoe UI','Helvetica Neue',Arial,sans-serif;"
-    f"fill:{INK}}}"
+    f"fill:{INK};stroke:{PAPER};stroke-width:3;stroke-linejoin:round;paint-order:stroke}}"
     f".h{{font-weight:600}}.t{{font-size:10px;fill:{SOFT}}}.e{{text-anchor:end}}"
     ".n{font-size:10px}.m{text-anchor:middle}.k{fill:transparent;stroke:none}"
     f".g{{stroke:{RULE};stroke-width:.7}}.a{{stroke:{INK};stroke-width:.9;fill:none}}"
@@ -65,12 +65,13 @@ STYLE_SHEET = (
     ".w{stroke:currentColor;stroke-width:1}"
     f".r{{color:{REST}}}.r .l{{stroke-width:.9}}"
     f".f{{fill:none;stroke:{INK};stroke-width:1;opacity:.55}}"
-    f".d{{stroke:{SOFT};stroke-width:.6;fill:none}}" + _line_rules()
+    f".d{{stroke:{SOFT};stroke-width:.6;fill:none}}"
+    ".i{stroke:currentColor;stroke-width:.6;opacity:.6}" + _line_rules()
 )
 """One sheet for all drawings: a page has it once, a file of its own inside.
 
 Classes: `h` title, `t` small text, `n` name of a curve, `e` and `m` end and middle, `g` grid,
 `a` axis, `v` level, `l` curve, `b` band, `p` and `o` full and hollow marker, `k` room around a
-marker to hover over, `w` whisker, `r` unnamed rest, `f` Pareto front, `d` line from a label to its
-point, `s0` and on the line styles.
+marker to hover over, `w` whisker, `r` unnamed rest, `f` Pareto front, `d` and `i` line from a
+label to its point, `s0` and on the line styles.
 """
