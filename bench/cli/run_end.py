@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import click
@@ -47,9 +48,9 @@ def print_end(options: RunOptions, session: Session, shown: Shown) -> int:
 
 def comparison_text(folder: "RunFolder") -> str:
     """How the variants compare, for a terminal: the only place that decides what a run shows."""
-    from reports.ranked_table.terminal import as_text
+    from reports.terminal import result_text
 
-    return as_text(folder.ranked_lines, ranks=folder.catalog.ranks)
+    return result_text(folder, get_terminal_size().columns)
 
 
 def run_parts(folder: "RunFolder") -> list[str]:

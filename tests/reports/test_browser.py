@@ -288,24 +288,20 @@ def test_axe_finds_nothing(
     visit: Open,
     full: Path,
     families_report: RenderedReport,
-    rendered: RenderedReport,
     theme: str,
     size: tuple[int, int],
 ) -> None:
     if not AXE.is_file():
         pytest.skip("no axe-core here: run `make browser-test`")
-    for path in (full, families_report.html, rendered.html):
-        for opened in (False, True):
-            page = visit(path, theme=theme, size=size)
-            if opened:
-                page.evaluate(
-                    "document.querySelectorAll('details').forEach((part) => part.open = true)"
-                )
-            # a policy of the page forbids foreign scripts; the debugger may bring its own
-            page.evaluate(AXE.read_text(encoding="utf-8"))
-            found = page.evaluate("axe.run(document).then((found) => found.violations)")
-            told = [(one["id"], one["nodes"][0]["html"][:200], len(one["nodes"])) for one in found]
-            assert told == [], (path.name, opened)
+    for path, opened in ((full, False), (full, True), (families_report.html, True)):
+        page = visit(path, theme=theme, size=size)
+        if opened:
+            page.evaluate("document.querySelectorAll('details').forEach((at) => at.open = true)")
+        # a policy of the page forbids foreign scripts; the debugger may bring its own
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run(document).then((found) => found.violations)")
+        told = [(one["id"], one["nodes"][0]["html"][:200], len(one["nodes"])) for one in found]
+        assert told == [], (path.name, opened)
 
 
 def test_the_largest_synthetic_page_is_light_and_short(visit: Open, full: Path) -> None:
@@ -396,9 +392,7 @@ def test_a_picture_says_in_words_where_weights_are(
 ) -> None:
     page = visit(families_report.html, "steps-1")
     said = page.locator("#steps-1 canvas").get_attribute("aria-label")
-    assert said.startswith(
-        "Says \N{LEFT DOUBLE QUOTATION MARK}seven\N{RIGHT DOUBLE QUOTATION MARK}"
-    )
+    assert re.match(r"Says \W?seven\W?, looks most", said)
     assert "looks most at row 1, column 1" in said
 
 

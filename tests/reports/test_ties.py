@@ -1,4 +1,4 @@
-"""What is told from what is said in one way by table, marks, summary and glance."""
+"""Ties and significant differences are the same in table, marks, sentences and overview."""
 
 from pathlib import Path
 
@@ -12,15 +12,15 @@ from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.marks import legend_of_marks, marks
 from reports.ranked_table.rows import interval_text
 from reports.sections.findings import _overall, _task
-from reports.sections.ranking import ranked_sections
-from reports.sections.uses_of_attention import best_contender, families_section, verdict
+from reports.sections.ranking import use_sections
+from reports.sections.uses_of_attention import best_contender, uses_section, verdict
 from results.row import Row
 
 TASK = next(iter(TASKS))
 FLOOR = "no_attention"
 
 NOISY = {
-    # told apart: the baseline and the uniform baseline from the best; the noisy one is last by its
+    # baseline and uniform baseline differ from the best; the noisy one is last by its
     # mean
     "shaw_rpr[clip=16]": (0.900, 0.902, 0.901),
     BASE: (0.700, 0.701, 0.703),
@@ -70,10 +70,10 @@ def test_a_lost_and_noisy_line_is_neither_first_nor_set_off_nor_called_equal(tmp
         "no_attention": 3,
         "luong_general": 3,
     }
-    assert not comparison.compared["luong_general"].told_from_best
-    assert "not told from the best" in marks(comparison, "luong_general", {})
+    assert not comparison.compared["luong_general"].differs_from_best
+    assert "n.s. against the best" in marks(comparison, "luong_general", {})
     assert [line.variant for line in comparison.leading] == ["shaw_rpr[clip=16]"]
-    (table,) = [b for s in ranked_sections(folder) for b in s.blocks if getattr(b, "rows", None)]
+    (table,) = [b for s in use_sections(folder) for b in s.blocks if getattr(b, "rows", None)]
     assert [row[2].best for row in table.rows] == [True, False, False, False]
     told = _task(comparison)
     assert told.startswith("Choose shaw_rpr, 0.9010 ± 0.0025 fraction, ahead of all 2 others that")
@@ -93,22 +93,22 @@ def test_a_noisy_line_that_learned_is_named_below_the_others(tmp_path: Path):
     (comparison,) = written(tmp_path / "run", NOISY).comparisons
     told = _task(comparison)
     assert "The best mean has shaw_rpr with 0.9010 ± 0.0025 fraction, ahead of 2 of 3" in told
-    assert "Lower, but not told from shaw_rpr either: luong_general." in told
+    assert "Lower, but n.s. against shaw_rpr either: luong_general." in told
 
 
 def test_a_control_that_each_seed_beats_is_not_called_as_good(tmp_path: Path):
     (comparison,) = written(tmp_path / "run", WIDE_FLOOR).comparisons
     told = _task(comparison)
     assert (
-        "The control no_attention is among the best, though every seed of every contender is "
+        "The control no_attention is among the best, though every seed of every variant is "
         "better than every seed of it on the test: 3 seeds cannot show it after the correction"
         in told
     )
     assert "do not show what attention is for" not in told
     assert verdict(comparison) == (
-        "not told from no_attention (though better in every seed) and bahdanau"
+        "n.s. against no_attention (though better in every seed) and bahdanau"
         if best_contender(comparison) != BASE
-        else "not told from no_attention (though better in every seed)"
+        else "n.s. against no_attention (though better in every seed)"
     )
 
 
@@ -127,13 +127,13 @@ def test_table_summary_and_glance_agree_on_a_uniform_baseline_that_the_baseline_
     }
     (comparison,) = written(tmp_path / "run", levels).comparisons
     assert ranks(comparison) == {"shaw_rpr": 1, "bahdanau": 1, "no_attention": 3}
-    assert "not told from the best" in marks(comparison, FLOOR, {})
+    assert "n.s. against the best" in marks(comparison, FLOOR, {})
     told = _task(comparison)
     assert "We cannot tell shaw_rpr and bahdanau apart" in told
     assert "Worse: no_attention." in told
     assert "The control" not in told
     assert verdict(comparison) == (
-        "not told from no_attention (which is worse than bahdanau) and bahdanau"
+        "n.s. against no_attention (which is worse than bahdanau) and bahdanau"
     )
 
 
@@ -163,7 +163,7 @@ def test_no_interval_leaves_the_range_of_its_metric(tmp_path: Path):
     assert comparison.score_text(FLOOR) == "0.410 ± 0.025"
     line = folder.ranked_lines.set_index("selector").loc[BASE].to_dict()
     assert interval_text(line, "score") == comparison.score_text(BASE)
-    glance = families_section(folder)
+    glance = uses_section(folder)
     assert glance is not None
     for text in ("0.28 (0.05 to 0.70 of 3 seeds)", "0.9950 (0.9900 to 1.0000 of 3 seeds)"):
         assert text in "\n".join(
@@ -206,7 +206,7 @@ def test_marks_are_explained_once_and_only_those_that_stand_there(tmp_path: Path
 
 
 def test_a_preset_that_ranks_nothing_names_no_best_variant(tmp_path: Path):
-    glance = families_section(written(tmp_path / "run", NOISY, ranks=False))
+    glance = uses_section(written(tmp_path / "run", NOISY, ranks=False))
     assert glance is not None
     table = glance.blocks[1]
     assert table.title == "Best mean of each task, not ranked"
@@ -227,9 +227,7 @@ def test_contenders_that_never_meet_are_said_so(tmp_path: Path):
         for seed in range(3)
     ]
     folder = read_folder(write_run(tmp_path / "run", records=records, catalog_data=known))
-    assert "no two contenders took part in every one of the 2 compar" in _overall(
-        folder.comparisons
-    )
+    assert "no two variants took part in every one of the 2 compar" in _overall(folder.comparisons)
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
