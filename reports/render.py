@@ -15,7 +15,7 @@ from reports.curves import (
 )
 from reports.figures import Legend, quality_cost_figure
 from reports.folder import RunFolder, read_folder
-from reports.html import page
+from reports.html import REPORT, pages
 from reports.markdown import DETAILS, FIGURES, SHORT, details, twin
 from reports.numbers import counted
 from reports.quality_cost import quality_cost
@@ -86,9 +86,10 @@ def write_report(
     for figure in _figures(report):
         (figures / f"{figure.key}.svg").write_text(figure.svg, encoding="utf-8")
     written = RenderedReport(
-        html=target / "report.html", markdown=target / SHORT, details=target / DETAILS
+        html=target / REPORT, markdown=target / SHORT, details=target / DETAILS
     )
-    written.html.write_text(page(report), encoding="utf-8")
+    for name, text in pages(report).items():
+        (target / name).write_text(text, encoding="utf-8")
     written.markdown.write_text(twin(report), encoding="utf-8")
     written.details.write_text(details(report), encoding="utf-8")
     return written

@@ -119,9 +119,15 @@ def test_the_first_screen_holds_sentence_choices_and_figure(
 ) -> None:
     page = visit(full, theme=theme)
     assert page.locator("#choices tbody tr").count() == len(NEEDS)
-    for selector in ("h1", ".headline", "#choices", "#overview .wide", "#overview figcaption"):
+    for selector in (
+        "h1",
+        ".headline",
+        "#choices",
+        "#quality-cost .wide",
+        "#quality-cost figcaption",
+    ):
         assert bottom(page, selector) <= WIDE[1], selector
-    names = page.locator("#overview .wide text").all_text_contents()
+    names = page.locator("#quality-cost .wide text").all_text_contents()
     assert {point.name for point in overview().points} <= set(names)
 
 
@@ -130,7 +136,7 @@ def test_names_in_the_overview_do_not_overlap(visit: Open, full: Path) -> None:
     for size, shown in ((WIDE, ".wide"), (NARROW, ".narrow")):
         page = visit(full, size=size)
         boxes = page.evaluate(
-            """([shown, names]) => [...document.querySelectorAll(`#overview ${shown} text`)]
+            """([shown, names]) => [...document.querySelectorAll(`#quality-cost ${shown} text`)]
             .filter((text) => names.includes(text.textContent))
             .map((text) => text.getBoundingClientRect().toJSON())""",
             [shown, names],
