@@ -193,17 +193,10 @@ def list_names(kind: str, plugin: tuple[str, ...], matrix: bool, as_json: bool) 
 @click.argument("name")
 @click.option("--plugin", multiple=True, help="Python file that registers variants.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON alone on stdout.")
-@click.option("--markdown", is_flag=True, help="With the name `tasks`: all of them as one page.")
-@click.option("--data-dir", default="", help="Data directory (BENCH_DATA_DIR).")
-def show(name: str, plugin: tuple[str, ...], as_json: bool, markdown: bool, data_dir: str) -> None:
+def show(name: str, plugin: tuple[str, ...], as_json: bool) -> None:
     """Show a variant, a task or a component: paper, options, ranges, default task."""
     from bench.cli import shows
 
-    if markdown:
-        if name != "tasks" or as_json:
-            raise click.UsageError("--markdown is for `show tasks`, without --json.")
-        click.echo(shows.tasks_page(plugin, data_dir), nl=False)
-        return
     click.echo(shows.showing(name, plugin, as_json))
 
 
@@ -228,9 +221,6 @@ def verify(
 @click.option("--publish", is_flag=True, help="Leave out sentences without an open licence.")
 @click.option("--export", is_flag=True, help="Write CSV and LaTeX tables too.")
 @click.option(
-    "--handbook", type=click.Path(path_type=Path), help="Write mechanisms.md into this folder too."
-)
-@click.option(
     "--figures", type=click.Path(path_type=Path), help="Draw every showcase into this folder too."
 )
 @click.option("--merge", multiple=True, type=click.Path(path_type=Path), help="Add other runs.")
@@ -241,7 +231,6 @@ def report(
     tasks: str,
     publish: bool,
     export: bool,
-    handbook: Path | None,
     figures: Path | None,
     merge: tuple[Path, ...],
 ) -> None:
@@ -253,7 +242,6 @@ def report(
         out,
         publish=publish,
         export=export,
-        handbook=handbook,
         figures=figures,
         merge=merge,
         tasks=tasks,

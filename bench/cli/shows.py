@@ -129,14 +129,6 @@ def _written_out(registered: Registration, asked: Selector) -> str:
     return registry.canonical(registered.axis, asked).show()
 
 
-def tasks_page(plugins: tuple[str, ...], data_dir: str) -> str:
-    """Every task as one Markdown page."""
-    from bench.cli.task_pages import tasks_page as page
-
-    load_everything(plugins)
-    return page(Path(data_dir) if data_dir else None)
-
-
 def _facts(registered: Registration) -> dict[str, Any]:
     cited = registered.citation
     facts: dict[str, Any] = {
@@ -228,7 +220,6 @@ def report(
     *,
     publish: bool,
     export: bool,
-    handbook: Path | None,
     figures: Path | None,
     merge: tuple[Path, ...],
     tasks: str,
@@ -239,7 +230,6 @@ def report(
         InvalidConfig: A report of some tasks would overwrite that of the whole run.
     """
     from reports.export import export_tables
-    from reports.handbook import write_handbook
     from reports.pictures import write_figures
     from reports.render import render
     from results import store
@@ -256,8 +246,6 @@ def report(
     if export:
         tables = export_tables(folder, (out or folder) / "tables", publish=publish)
         lines += [f"table: {path}" for path in tables]
-    if handbook is not None:
-        lines.append(f"handbook: {write_handbook(folder, handbook)}")
     if figures is not None:
         lines += [f"figure: {path}" for path in write_figures(folder, figures, alone)]
     return "\n".join(lines)
