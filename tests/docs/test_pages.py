@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from bench.cli.task_pages import NEEDS_DATA, _made, facts_of, tasks_page
 
 from bench.api import registry
 from bench.api.resolve import resolve
-from bench.cli.task_pages import NEEDS_DATA, _made, facts_of, tasks_page
 from bench.conformance import certify
 from bench.running.catalog import variant_facts
 from bench.running.plan import tasks_by_family
