@@ -8,6 +8,7 @@ from bench.api.registry import ABSENT, BACKBONE_AXES, VARIANT_AXES, DefaultTask,
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse
 from bench.running.plan import PLAIN_DEFAULT_TASK, Plan, Request, default_task_of, plan
+from results.catalog import ChangedAxis
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,10 @@ def plan_ablation(request: Request, asked: Ablation, base: str) -> Plan:
     return plan(request)
 
 
-def ablation_facts(asked: Ablation) -> dict[str, dict[str, str]]:
+def changed_axes(asked: Ablation) -> dict[str, ChangedAxis]:
     """What the catalog says of each changed variant, by canonical selector."""
     base = asked.base.canonical.show()
     return {
-        spec.canonical.show(): {"base": base, "axis": asked.axis, "value": value}
+        spec.canonical.show(): ChangedAxis(base=base, axis=asked.axis, value=value)
         for value, (_, spec) in asked.changed.items()
     }

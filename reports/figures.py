@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.lines import Line2D
 
 from reports.blocks import Figure, clean
-from reports.style import INK, REST, Look, draw, legend_text
+from reports.style import INK, REST, LineStyle, draw, legend_text
 
 COLUMNS = 3
 MOST_LETTERS = 33
@@ -16,7 +16,7 @@ MOST_LETTERS = 33
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class Curve:
     """One variant's curve with its band."""
 
     name: str
@@ -45,7 +45,7 @@ class Panel:
     title: str
     x_label: str
     y_label: str
-    lines: tuple[Line, ...] = ()
+    lines: tuple[Curve, ...] = ()
     points: tuple[Point, ...] = ()
     log_x: bool = False
     log_y: bool = False
@@ -61,7 +61,7 @@ class Panel:
 class Legend:
     """Looks of the named variants and how they are called."""
 
-    looks: Mapping[str, Look]
+    looks: Mapping[str, LineStyle]
     labels: Mapping[str, str]
 
 
@@ -142,7 +142,7 @@ def _scales(axes: Any, panel: Panel) -> None:
         axes.minorticks_off()
 
 
-def _line(axes: Any, line: Line, look: Look, order: float, *, steps: bool) -> None:
+def _line(axes: Any, line: Curve, look: LineStyle, order: float, *, steps: bool) -> None:
     style = {"drawstyle": "steps-post"} if steps else {}
     every = max(1, len(line.x) // 6)
     axes.plot(
@@ -164,7 +164,7 @@ def _line(axes: Any, line: Line, look: Look, order: float, *, steps: bool) -> No
 
 def _points(axes: Any, points: Sequence[Point], legend: Legend) -> None:
     for point in points:
-        look = legend.looks.get(point.name, Look(REST, "-", "o"))
+        look = legend.looks.get(point.name, LineStyle(REST, "-", "o"))
         axes.errorbar(
             point.x[0],
             point.y[0],

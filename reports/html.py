@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from reports.blocks import Block, Document, Figure, Steps
+from reports.blocks import Block, Document, Figure, StepsBlock
 from reports.style import for_page
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -27,7 +27,9 @@ def page(document: Document) -> str:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    walks = any(isinstance(block, Steps) for part in document.sections for block in part.blocks)
+    walks = any(
+        isinstance(block, StepsBlock) for part in document.sections for block in part.blocks
+    )
     names = ("report.js", "steps.js") if walks else ("report.js",)
     scripts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in names]
     template = environment.get_template("report.html.j2")
@@ -48,7 +50,7 @@ def _digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def data_of(steps: Steps) -> Markup:
+def data_of(steps: StepsBlock) -> Markup:
     r"""Values for the script, in which no text can end the element that holds them.
 
     >>> data_of(Steps(key="k", title="t", data={"a": "</script>"}))

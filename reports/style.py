@@ -71,7 +71,7 @@ _SETTINGS: Any = {
 
 
 @dataclass(frozen=True)
-class Look:
+class LineStyle:
     """Three channels that tell one line from another, so that color is never the only one."""
 
     color: str
@@ -79,10 +79,10 @@ class Look:
     marker: str
 
 
-def looks(names: Sequence[str]) -> dict[str, Look]:
+def looks(names: Sequence[str]) -> dict[str, LineStyle]:
     """Give the first names a look each; the rest of a report draws in one gray."""
     return {
-        name: Look(COLORS[at], DASHES[at], MARKERS[at])
+        name: LineStyle(COLORS[at], DASHES[at], MARKERS[at])
         for at, name in enumerate(names[:MOST_LINES])
     }
 

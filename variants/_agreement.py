@@ -5,8 +5,8 @@ from typing import NamedTuple
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from bench.api.batch import Batch, Sizes
 from bench.api.loss import LossInputs
-from bench.api.task import Batch, Sizes
 
 LAST_SPECIAL = Sizes._field_defaults["eos"]
 """Ids up to this one stand for no word."""

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from bench.api.capabilities import Capability
 from bench.api.registry import load_package
 from bench.api.resolve import SlotPlace, build_slot, resolve
 from bench.api.selector import parse
@@ -44,7 +45,7 @@ def build(
     """
     load_all()
     spec = resolve(parse(selector), beneath=True)
-    given = {"padding", "stepwise"}
+    given: set[Capability] = {"padding", "stepwise"}
     given |= {"source_tokens"} if source_vocab else set()
     given |= {"token_extras"} if word_dim else set()
     place = SlotPlace(

@@ -4,10 +4,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from bench.api.batch import Batch
 from bench.api.errors import Refused
 from bench.api.output import OutputSizes
 from bench.api.source import Memory
-from bench.api.task import Batch
 from variants._math import at_least_single
 
 NEVER = -1e30

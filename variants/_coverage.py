@@ -1,21 +1,23 @@
 """How much attention each source word got over a whole target, for losses that look at it."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from bench.api.batch import Sizes
+from bench.api.capabilities import Capability
 from bench.api.errors import Refused
 from bench.api.loss import LossInputs
-from bench.api.task import Sizes
 
 LeaveOut = Literal["special", "ends", "none"]
 """Keys that do not count: words that stand for none (BOS, EOS), the first and the last, or none."""
 
 LAST_SPECIAL = Sizes._field_defaults["eos"]
 
-NO_TARGET = {
+NO_TARGET: Mapping[Capability, str] = {
     "causal": "it sums weights over a source, and causal self-attention has none",
     "self": "it sums weights over steps that are scored, and within the source none are",
     "pool": "it sums weights over steps, and pooling asks once",

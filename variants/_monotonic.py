@@ -5,6 +5,7 @@ a'_s and a_s = p_s q_s (Raffel et al., 2017, section 2.3). Every way is sequenti
 """
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -15,6 +16,7 @@ from torch.nn import functional
 
 from bench.api import registry
 from bench.api.call import Call, Dims, QueryShape
+from bench.api.capabilities import Capability
 from bench.api.component import Normalized, Normalizer, OneQuery, Score
 from bench.api.config import Config, FloatRange, OfAxis
 from bench.api.errors import InvalidConfig, Refused
@@ -159,7 +161,7 @@ class MonotonicNormalizer(Normalizer):
     stream_name: ClassVar[str]
     """Stream of noise: the energy of a query and a key."""
     gives = frozenset({"stream", "delays"})
-    unsupported: ClassVar[dict[str, str]] = {
+    unsupported: ClassVar[Mapping[Capability, str]] = {
         "causal": "a monotonic walk needs the whole source before it, not keys that keep arriving.",
         "self": "a monotonic walk orders queries along another sequence, not along their own.",
         "pool": "a single query has nothing to be monotonic with.",

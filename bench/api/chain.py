@@ -30,7 +30,6 @@ from bench.api.source import Memory, Source, State, Tree, branch
 from bench.api.stream import stream_hard
 from bench.api.variant import Impl, Variant
 
-CHAIN_IMPLS: tuple[Impl, ...] = ("auto", "eager", "sdpa")
 GATHER_FROM = 24
 """Sources this many times as long as a window are read by copying windows out; shorter ones are
 faster as a mask (one CPU core, forward and backward; they cross between 15 and 50)."""
@@ -88,8 +87,6 @@ class Chain(Variant):
             and not self._moved
             and "train" not in readout.reads
         )
-        if impl not in CHAIN_IMPLS:
-            raise Refused(f"a chain of components has no impl={impl}; use auto, eager or sdpa.")
         if impl == "sdpa" and not self._fusable:
             raise Refused(
                 "impl=sdpa needs a dot-product score, softmax over allowed keys, the full mask, "

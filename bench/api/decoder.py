@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.capabilities import Capability
 from bench.api.combiner import AttachSlot, Combiner, CombinerSizes, States
@@ -15,7 +16,6 @@ from bench.api.encoder import Encoded
 from bench.api.registry import make
 from bench.api.selector import Selector
 from bench.api.source import Memory, State, Tree, tree_map
-from bench.api.task import Batch
 from bench.api.trace import HasCapabilities, Mode
 from bench.api.variant import Slot
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from bench.api.batch import Batch, Sizes
 from bench.api.config import Config
-from bench.api.task import Batch, Sizes
 from bench.api.trace import HasCapabilities, Mode, Terms
 
 

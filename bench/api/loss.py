@@ -7,8 +7,8 @@ from typing import NamedTuple
 from jaxtyping import Float
 from torch import Tensor
 
+from bench.api.batch import Batch
 from bench.api.config import Config
-from bench.api.task import Batch
 from bench.api.trace import HasCapabilities, Trace
 
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bench.api.backbone import Backbone
+from bench.api.batch import Batch
 from bench.api.config import Config
-from bench.api.task import Batch, Metric, Scored, Task
+from bench.api.metric import Metric, Scored
+from bench.api.task import Task
 from bench.api.trace import HasCapabilities
 
 

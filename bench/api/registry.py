@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from bench.api.config import Config, NoOptions, build_config, config_options, declared_axes
 from bench.api.errors import BenchError, InvalidConfig, UnknownName
@@ -50,6 +50,10 @@ DEFAULTS: Mapping[str, str] = {
 """What a chain uses on an axis that nothing sets; `auto` heads are the slot's own."""
 
 ABSENT = {"position": "none", "history": "none", "loss": "none"}
+
+
+Control = Literal["aa", "uniform", "negative"]
+"""Part of a control: the baseline again, equal weights, or another one that should lose."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +96,8 @@ class Registration:
     """Set exactly where the name is listed as a variant of its own."""
     cost: float = 1.0
     """Training time relative to `scaled_dot`, measured; lets the planner fill a budget."""
-    control: bool = False
-    """A negative control: never a contender."""
+    control: Control | None = None
+    """Which control it is; None for a contender."""
     deviations: str = ""
     """How the code differs from the paper, or nothing."""
     module: str = ""

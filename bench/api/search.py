@@ -7,11 +7,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bench.api.backbone import Generated
+from bench.api.batch import Batch, Sizes
 from bench.api.call import Read
 from bench.api.capabilities import Capability
 from bench.api.component import NOTHING
 from bench.api.config import Config
-from bench.api.task import Batch, Sizes
 from bench.api.trace import HasCapabilities, Trace
 
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from jaxtyping import Float, Int
@@ -12,13 +12,27 @@ from torch import Tensor, nn
 from bench.api.call import Attended, Call, Dims, Edit, MixResult, QueryShape, Read
 from bench.api.capabilities import Capability, check_capabilities
 from bench.api.component import NOTHING, Heads
-from bench.api.errors import Refused
+from bench.api.errors import Refused, UnknownName
 from bench.api.noise import Noise
 from bench.api.shapes import Query
 from bench.api.source import Memory, Source, State, Tree, leaf
 
-Impl = Literal["auto", "reference", "eager", "sdpa", "flex", "triton", "compiled"]
-IMPLS: tuple[Impl, ...] = ("auto", "reference", "eager", "sdpa", "flex", "triton", "compiled")
+Impl = Literal["auto", "eager", "sdpa"]
+"""Which code computes the same mathematics: the best there is, plain torch, or its fused kernel."""
+IMPLS: tuple[Impl, ...] = get_args(Impl)
+
+
+def impl_of(name: str) -> Impl:
+    """Read the name of an implementation.
+
+    Raises:
+        UnknownName: There is no such code.
+    """
+    for known in IMPLS:
+        if name == known:
+            return known
+    raise UnknownName.among("impl", name, IMPLS)
+
 
 POINTER = "pointer"
 """Branch of a state under `read="stream"`: where each head goes on reading."""

@@ -77,12 +77,12 @@ def matrix(plugins: tuple[str, ...], as_json: bool) -> str:
 
 
 def _metric_rows() -> list[list[str]]:
-    from bench.running.catalog import metric_facts
+    from bench.running.catalog import known_metrics
 
     targets: list[type[Task]] = [e.target for e in registry.registrations("task").values()]
     return [
-        [name, facts["title"], facts["unit"], facts["better"]]
-        for name, facts in sorted(metric_facts(targets).items())
+        [name, metric.title, metric.unit, metric.better]
+        for name, metric in sorted(known_metrics(targets).items())
     ]
 
 
@@ -270,7 +270,9 @@ def data_sets(data_dir: str) -> str:
             where = "fetched copy in the cache"
         else:
             where = f"not here; {fetch_command(name)}" if entry else "not here; no hub copy"
-        licenses = [entry.license] if entry else [task.target.data_license for task in tasks[:1]]
+        licenses = (
+            [entry.license] if entry else [task.target.data_license.name for task in tasks[:1]]
+        )
         used = ", ".join(task.name for task in tasks)
         rows.append([name, used, entry.dataset if entry else "", *licenses, where])
     heads = ["data set", "tasks", "hub id", "license", "where"]

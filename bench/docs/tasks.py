@@ -4,10 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.api import registry
+from bench.api.answer import Answer
+from bench.api.batch import Batch
+from bench.api.comparison import Entry
 from bench.api.errors import DataDamaged, DataUnavailable
 from bench.api.registry import Registration
 from bench.api.selector import Selector, parse
-from bench.api.task import Answer, Batch, Entry, Task
+from bench.api.task import Task
 from bench.running.plan import sized_task, tasks_by_family
 from reports.markdown import code_span, escape
 from reports.numbers import plain
@@ -90,7 +93,7 @@ def _data(registered: Registration) -> str:
     beside = ""
     if target.needs_download and offline:
         beside = f" Offline beside it: {', '.join(sorted(offline))}."
-    return f"{where}. Terms: {escape(target.data_license)}.{beside}"
+    return f"{where}. Terms: {escape(target.data_license.name)}.{beside}"
 
 
 def _beside(differs: str) -> str:

@@ -9,11 +9,13 @@ from bench.api import registry
 from bench.api.call import REGIMES, Regime
 from bench.api.cell import Cell
 from bench.api.command import run_command
+from bench.api.comparison import Entry
 from bench.api.errors import InvalidConfig, Refused, UnknownName
+from bench.api.places import timed_place
 from bench.api.registry import BACKBONE_AXES, DefaultTask, Registration
 from bench.api.resolve import VariantSpec, canonical_backbone, resolve
 from bench.api.selector import Selector, parse, parse_list
-from bench.api.task import Entry, Task, TaskPreset
+from bench.api.task import Task, TaskPreset
 from bench.api.variant import IMPLS
 from bench.running.presets import CONTROLS, Preset, find_preset
 from bench.timing.shape import AttendShape, parse_rounds
@@ -536,10 +538,4 @@ def speed_regimes(spec: VariantSpec) -> list[Regime]:
 
 
 def _can_be_timed(spec: VariantSpec, regime: Regime) -> bool:
-    capabilities = frozenset({"padding", "stepwise", "equal_width", "equal_heads", "source_tokens"})
-    # beneath the heads there is no output and no loss, so what they need is given
-    beneath = capabilities | {"loss:reinforce", "gold_alignment", "open_loop"}
-    beneath |= {"token_extras", "source_states", "selection"}
-    if regime in ("self", "pool"):
-        beneath -= {"stepwise"}
-    return spec.refusal(beneath | {regime}) is None
+    return spec.refusal(timed_place(regime)) is None

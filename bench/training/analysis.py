@@ -7,14 +7,16 @@ from pathlib import Path
 import torch
 
 from bench.api import registry
+from bench.api.batch import Batch
 from bench.api.capabilities import refusal
 from bench.api.cell import Cell
 from bench.api.config import Config, config_options
 from bench.api.errors import DataUnavailable, InvalidConfig, Refused
+from bench.api.places import trained_place
 from bench.api.probe import Probe, Subject
 from bench.api.selector import Selector, parse, parse_list
-from bench.api.task import Batch, Task
-from bench.training.assemble import Assembled, assemble, place_capabilities
+from bench.api.task import Task
+from bench.training.assemble import Assembled, assemble
 from bench.training.evaluate import score_rows
 from results.row import Row
 
@@ -131,7 +133,7 @@ def analyze_cell(cell: Cell, models: Path, data_dir: Path | None = None) -> list
     target: type[Task] = registry.find("task", parse(cell.task).name).target
     if target.regresses:
         raise Refused(f"probes look at what is said of words, and {cell.task} asks for numbers.")
-    given = place_capabilities(target, parse(cell.backbone))
+    given = trained_place(target, parse(cell.backbone))
     reason = refusal([(asked.probe.name, type(probe))], given)
     if reason is not None:
         raise Refused(reason)

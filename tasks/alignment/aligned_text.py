@@ -18,7 +18,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.task import Answer, Batch, Entry, Metric, Sample, Scored, Sizes, Split, Task, Text
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch, Sizes, Text
+from bench.api.comparison import Entry
+from bench.api.metric import Metric, Scored
+from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.corpus import parts_note
 from tasks.data.tables import Row
@@ -30,12 +34,16 @@ AER = Metric(
     name="alignment_error_proportion",
     title="Alignment error rate",
     unit="fraction of links",
+    low=0.0,
+    high=1.0,
     better="lower",
 )
 SHIFTED_AER = Metric(
     name="shifted_alignment_error_proportion",
     title="Alignment error rate of the weights one step later",
     unit="fraction of links",
+    low=0.0,
+    high=1.0,
     better="lower",
     group="diagnostic",
 )
@@ -43,12 +51,16 @@ PRECISION = Metric(
     name="link_precision_proportion",
     title="Links that are possible",
     unit="fraction of links found",
+    low=0.0,
+    high=1.0,
     better="higher",
 )
 RECALL = Metric(
     name="link_recall_proportion",
     title="Sure links that are found",
     unit="fraction of sure links",
+    low=0.0,
+    high=1.0,
     better="higher",
 )
 LINK_METRICS = (AER, PRECISION, RECALL, ALIGNMENT_MATCH, SHIFTED_AER)

@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from bench.api.batch import Batch, Sizes
 from bench.api.errors import Refused
-from bench.api.task import Batch, Sizes
 
 LAST_SPECIAL = Sizes._field_defaults["eos"]
 """Ids up to this one stand for no word."""

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from bench.api.task import Text
+from bench.api.batch import Text
 
 
 class Sentences(NamedTuple):

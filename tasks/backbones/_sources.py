@@ -3,7 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.task import Batch, Sizes, Text
+from bench.api.batch import Batch, Sizes, Text
 
 
 def source_table(sizes: Sizes, source: int, width: int) -> nn.Module:

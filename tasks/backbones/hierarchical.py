@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
+from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.capabilities import Capability
 from bench.api.config import Config, IntRange
@@ -28,7 +29,6 @@ from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace
 from bench.api.selector import Selector
 from bench.api.source import Memory
-from bench.api.task import Batch
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 from tasks.backbones._sentences import Sentences, split_sentences

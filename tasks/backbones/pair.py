@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
+from bench.api.batch import Batch, Text
 from bench.api.call import Attended, Regime
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.encoder import Encoder
@@ -25,7 +26,6 @@ from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace, build_slot, resolve
 from bench.api.selector import Selector
 from bench.api.source import Memory
-from bench.api.task import Batch, Text
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
+from bench.api.batch import Batch
 from bench.api.config import Choices, Config, IntRange
 from bench.api.encoder import Encoded, Encoder
 from bench.api.errors import Refused
@@ -23,7 +24,6 @@ from bench.api.output import OutputSizes
 from bench.api.registry import register
 from bench.api.resolve import SlotPlace
 from bench.api.selector import Selector
-from bench.api.task import Batch
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 from tasks.backbones._sources import embed_source, source_table

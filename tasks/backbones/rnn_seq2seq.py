@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts, Generated
+from bench.api.batch import Batch
 from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.decoder import Decoder, DecoderSizes, Path, Steps, join_steps
@@ -25,7 +26,6 @@ from bench.api.resolve import SlotPlace
 from bench.api.search import Said, Search
 from bench.api.selector import Selector
 from bench.api.source import Memory, Tree, tree_map
-from bench.api.task import Batch
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 from tasks.backbones._child_sum import ChildSum

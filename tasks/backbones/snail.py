@@ -17,13 +17,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.backbone import Backbone, BackboneParts
+from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace
-from bench.api.task import Batch
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 from tasks.backbones._blocks import embedding_table

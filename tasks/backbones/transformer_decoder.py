@@ -8,10 +8,10 @@ Deviations: GELU by default.
 from torch import Tensor, nn
 
 from bench.api.backbone import Backbone, BackboneParts
+from bench.api.batch import Batch
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace
-from bench.api.task import Batch
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 from tasks.backbones._blocks import Block, BlockConfig, LayerPath, embedding_table, last_norm

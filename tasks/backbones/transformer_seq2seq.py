@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts, Generated
+from bench.api.batch import Batch, Sizes
 from bench.api.call import Attended, Regime
 from bench.api.combiner import Combiner, CombinerSizes, States
 from bench.api.config import AddedLater
@@ -28,7 +29,6 @@ from bench.api.resolve import SlotPlace
 from bench.api.search import Said, Search
 from bench.api.selector import Selector
 from bench.api.source import Memory, Tree, tree_map
-from bench.api.task import Batch, Sizes
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 from tasks.backbones._blocks import Block, BlockConfig, LayerPath, embedding_table, last_norm

@@ -10,9 +10,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch, Sizes, Text
+from bench.api.comparison import Entry
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.task import Answer, Batch, Entry, Sample, Scored, Sizes, Split, Task, Text
+from bench.api.metric import Scored
+from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.corpus import parts_note
 from tasks.data.derived import Arrays, kept_arrays, pack, unpack

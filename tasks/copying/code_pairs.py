@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from bench.api.task import Entry
+from bench.api.comparison import Entry
 from tasks.data.word_pairs import Pair
 from tasks.metrics.text_scores import Words, most_frequent, nearest
 

@@ -18,10 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from bench.api.answer import Answer
+from bench.api.batch import Batch
+from bench.api.comparison import PublishedResult
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.license import License
+from bench.api.metric import Scored
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, PublishedResult, Scored, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.copying.code_pairs import COPYING, FAMILY, baseline_scores
 from tasks.data.django import load_django
 from tasks.data.tables import Row
@@ -171,7 +176,7 @@ class Django(WordPairs):
     }
     data_sets = ("django",)
     needs_download = True
-    data_license = "open (MIT, Django pseudo-code corpus)"
+    data_license = License("MIT, Django pseudo-code corpus", redistributable=True)
     chance = 0.0
     ceiling = 100.0
 

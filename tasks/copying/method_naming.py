@@ -19,10 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from bench.api.answer import Answer
+from bench.api.batch import Batch
+from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.license import License
+from bench.api.metric import Scored
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, Entry, Scored, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.copying.code_pairs import COPYING, FAMILY, baseline_scores
 from tasks.data.stdlib_methods import Method, body_words, load_methods
 from tasks.data.word_pairs import Pair, WordPairs, spread
@@ -115,7 +120,9 @@ class MethodNaming(WordPairs):
             seconds=600.0,
         ),
     }
-    data_license = "open (PSF-2.0, the library of the interpreter that runs this)"
+    data_license = License(
+        "PSF-2.0, the library of the interpreter that runs this", redistributable=True
+    )
     chance = 0.0
     ceiling = 1.0
 

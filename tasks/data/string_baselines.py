@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from bench.api.task import Batch
+from bench.api.batch import Batch
 from tasks.copying.code_pairs import baseline_scores
 from tasks.data.word_pairs import Pair
 from tasks.metrics.text_scores import exact_match

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bench.api.errors import DataDamaged
+from bench.api.license import License
 from tasks.data.files import TextFile, read_parallel, read_text
 from tasks.data.multi30k import load_multi30k
 from tasks.data.tables import Row, Rows, Table, load_table, read_json_lines
@@ -28,11 +29,13 @@ Pair = Literal["en_cs", "en_fr", "ja_en", "de_en"]
 CAPTIONED: Mapping[str, tuple[str, str]] = {"en_fr": ("en", "fr"), "de_en": ("de", "en")}
 """Pairs that are trained on captions, and their languages."""
 
-LICENSES: Mapping[str, str] = {
-    "en_cs": "CC BY-SA 4.0 (CzEnAli 1.0)",
-    "en_fr": "no restriction stated (Hansards); research use (Multi30k)",
-    "ja_en": "CC BY-SA 3.0 (KFTT)",
-    "de_en": "no open license stated; research use",
+LICENSES: Mapping[str, License] = {
+    "en_cs": License("CC BY-SA 4.0 (CzEnAli 1.0)", redistributable=True),
+    "en_fr": License(
+        "no restriction stated (Hansards); research use (Multi30k)", redistributable=False
+    ),
+    "ja_en": License("CC BY-SA 3.0 (KFTT)", redistributable=True),
+    "de_en": License("no open license stated; research use", redistributable=False),
 }
 
 _VALIDATION = 150

@@ -14,7 +14,9 @@ from typing import NamedTuple, TypeVar
 
 import torch
 
-from bench.api.task import Answer, Batch, Sample, Sizes, Split, Task, Text
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch, Sizes, Text
+from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.words import BOS, EOS, SPECIAL_WORDS, UNK, Vocabulary
 

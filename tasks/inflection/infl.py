@@ -13,10 +13,11 @@ from pathlib import Path
 
 import torch
 
+from bench.api.batch import Batch
 from bench.api.config import Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.data.drawing import shown_to_networks
 from tasks.data.word_pairs import Pair
 from tasks.data.words import Vocabulary

@@ -4,7 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bench.api.task import Answer, Batch, Entry, Scored, Split
+from bench.api.answer import Answer
+from bench.api.batch import Batch
+from bench.api.comparison import Entry
+from bench.api.metric import Scored
+from bench.api.task import Split
 from tasks.data.word_pairs import Pair, WordPairs
 from tasks.metrics.scores import ALIGNMENT_ENTROPY, SEQUENCE_ACCURACY, alignment_scores
 from tasks.metrics.text_scores import EDITS, edit_distance, exact_match

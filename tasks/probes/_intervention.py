@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from bench.api.batch import Batch
 from bench.api.probe import Subject
-from bench.api.task import Batch
 from tasks.probes._weights import (
     Change,
     at,

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from bench.api.task import Metric
+from bench.api.metric import Metric
 
 
 def diagnostic(
@@ -12,7 +12,11 @@ def diagnostic(
     better: Literal["higher", "lower", "none"] = "none",
     *,
     unit: str = "",
+    low: float | None = 0.0,
+    high: float | None = 1.0,
 ) -> Metric:
-    """A metric whose unit is `fraction of <of>` unless one is given."""
+    """A metric from 0 to 1 of the unit `fraction of <of>`, unless others are given."""
     said = unit or f"fraction of {of}"
-    return Metric(name=name, title=title, unit=said, better=better, group="diagnostic")
+    return Metric(
+        name=name, title=title, unit=said, low=low, high=high, better=better, group="diagnostic"
+    )

@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
+from bench.api.batch import Batch
 from bench.api.call import Call, Edit
 from bench.api.errors import Refused
 from bench.api.probe import Subject
-from bench.api.task import Batch
 from bench.api.trace import Mode, Trace
 
 Change = Callable[[Float[Tensor, "B H S"]], Float[Tensor, "B H S"]]

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Metric, Scored
 from tasks.probes._intervention import Intervention, interventions
 from tasks.probes._metrics import diagnostic
 from tasks.probes._weights import at, js_divergence, look, pick, probabilities, total_variation
@@ -59,7 +59,13 @@ class Adversary(Probe):
     """max JS(a, a') such that the prediction moves by at most epsilon; the bound is log 2."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
-        diagnostic("adversary_js_nats", "JS of weights with the same prediction", "", unit="nats"),
+        diagnostic(
+            "adversary_js_nats",
+            "JS of weights with the same prediction",
+            "",
+            unit="nats",
+            high=None,
+        ),
         diagnostic("adversary_found_share", "Targets with an adversary", "targets"),
     )
 

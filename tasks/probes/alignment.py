@@ -15,10 +15,11 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from bench.api.answer import Answer
 from bench.api.config import NoOptions
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Metric, Scored
 from tasks.alignment.aligned_text import error_rate, hard_links, known_links
 from tasks.metrics.scores import points_into
 from tasks.probes._metrics import diagnostic
@@ -45,7 +46,9 @@ class Alignment(Probe):
         diagnostic("align_prob_share", "Weight on gold links", "weight", "higher"),
         diagnostic("alignment_error_share", "Alignment error rate", "links", "lower"),
         diagnostic("align_match_at_share", "Largest weight on the link of t + offset", "targets"),
-        diagnostic("best_offset_count", "Offset that matches best", "", unit="targets"),
+        diagnostic(
+            "best_offset_count", "Offset that matches best", "", unit="targets", low=None, high=None
+        ),
     )
 
     def __init__(self, config: NoOptions) -> None:

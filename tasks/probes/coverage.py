@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from bench.api.config import NoOptions
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Metric, Scored
 from bench.api.trace import Mode
 from tasks.metrics.text_scores import dropped, repeated
 from tasks.probes._metrics import diagnostic

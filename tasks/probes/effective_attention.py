@@ -18,10 +18,10 @@ from torch import Tensor
 from bench.api.component import expand_heads
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
 from bench.api.source import Source
-from bench.api.task import Metric, Scored
 from bench.api.variant import Slot
 from tasks.probes._metrics import diagnostic
 from tasks.probes._weights import Look, looks
@@ -41,7 +41,9 @@ class EffectiveAttention(Probe):
 
     metrics: ClassVar[tuple[Metric, ...]] = (
         diagnostic("null_norm_share", "Weights in the null space, |A - A'| / |A|", "norm"),
-        diagnostic("effective_correlation_share", "Correlation of A and A'", "", unit="r"),
+        diagnostic(
+            "effective_correlation_share", "Correlation of A and A'", "", unit="r", low=-1.0
+        ),
         diagnostic("identifiable_share", "Weights that can be identified", "examples and heads"),
     )
 

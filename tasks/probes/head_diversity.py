@@ -14,9 +14,9 @@ from torch import Tensor
 
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Metric, Scored
 from tasks.probes._metrics import diagnostic
 from tasks.probes._weights import js_divergence, looks
 
@@ -32,7 +32,7 @@ class HeadDiversity(Probe):
     """Mean JS(a_h, a_g) and mean sum_s a_h a_g over pairs of heads and scored targets."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
-        diagnostic("head_js_nats", "Divergence of two heads", "", unit="nats"),
+        diagnostic("head_js_nats", "Divergence of two heads", "", unit="nats", high=None),
         diagnostic("head_overlap_share", "Overlap of two heads", "weight"),
         diagnostic("head_same_key_share", "Two heads have one largest key", "targets"),
     )

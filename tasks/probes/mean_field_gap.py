@@ -15,9 +15,9 @@ from torch import Tensor
 
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Metric, Scored
 from tasks.probes._metrics import diagnostic
 from tasks.probes._weights import Look, looks, total_variation
 
@@ -34,8 +34,12 @@ class MeanFieldGap(Probe):
 
     metrics: ClassVar[tuple[Metric, ...]] = (
         diagnostic("mean_field_gap_share", "Gap of soft and marginal prediction", "mass"),
-        diagnostic("value_spread_count", "Trace of the covariance of the values", "", unit="1"),
-        diagnostic("gap_spread_correlation_share", "Correlation of gap and spread", "", unit="r"),
+        diagnostic(
+            "value_spread_count", "Trace of the covariance of the values", "", unit="1", high=None
+        ),
+        diagnostic(
+            "gap_spread_correlation_share", "Correlation of gap and spread", "", unit="r", low=-1.0
+        ),
     )
 
     def __init__(self, config: NoOptions) -> None:

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Metric, Scored
 from tasks.probes._metrics import diagnostic
 from tasks.probes._weights import Look, looks
 

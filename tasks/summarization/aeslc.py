@@ -16,10 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from bench.api.answer import Answer
+from bench.api.batch import Batch
+from bench.api.comparison import PublishedResult
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.license import License
+from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, Metric, PublishedResult, Scored, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.data.aeslc import ANNOTATIONS, load_aeslc
 from tasks.data.tables import Row
 from tasks.data.word_pairs import Pair, spread
@@ -31,6 +36,8 @@ ROUGE_1_BEST = Metric(
     name="rouge_1_best_f1",
     title="ROUGE-1, best of all subjects",
     unit="F1, mean over summaries",
+    low=0.0,
+    high=1.0,
     better="higher",
 )
 OWN = (
@@ -139,7 +146,7 @@ class Aeslc(Summaries):
     }
     data_sets = ("aeslc",)
     needs_download = True
-    data_license = "CC BY-NC-SA 4.0 (AESLC)"
+    data_license = License("CC BY-NC-SA 4.0 (AESLC)", redistributable=False)
 
     def __init__(self, config: AeslcConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)

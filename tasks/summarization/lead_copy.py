@@ -14,10 +14,13 @@ from typing import Annotated
 
 import torch
 
+from bench.api.answer import Answer
+from bench.api.batch import Batch
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Scored
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, Scored, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.data.word_pairs import Encoded, Pair
 from tasks.data.words import Vocabulary
 from tasks.metrics.scores import ALIGNMENT_MATCH, alignment_scores

@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from bench.api.task import Answer, Entry, Metric, Scored, Split
+from bench.api.answer import Answer
+from bench.api.comparison import Entry
+from bench.api.metric import Metric, Scored
+from bench.api.task import Split
 from tasks.data.word_pairs import Pair, WordPairs
 from tasks.metrics.text_scores import (
     NOVEL,

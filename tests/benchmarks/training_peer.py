@@ -21,9 +21,9 @@ from pathlib import Path
 import torch
 
 from bench.api import registry
+from bench.api.batch import Batch
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.api.task import Batch
 from bench.running.allocator import keep_freed_memory
 from bench.running.plan import Request, quality_cell
 from bench.training.assemble import assemble

@@ -12,7 +12,7 @@ from bench.cli.task_pages import NEEDS_DATA, _made, facts_of, tasks_page
 from bench.api import registry
 from bench.api.resolve import resolve
 from bench.conformance import certify
-from bench.running.catalog import variant_facts
+from bench.running.catalog import describe_variant
 from bench.running.plan import tasks_by_family
 from reports.markdown import code_span, escape
 
@@ -155,7 +155,7 @@ def test_the_handbook_says_what_the_code_says(key):
     entries = _handbook()
     wrong = []
     for name in registry.listed_variants():
-        said = str(variant_facts(resolve(name), name)[key])
+        said = getattr(describe_variant(resolve(name), name), key)
         written = code_span(said) if key in ("formula", "made_of") else escape(said)
         if said and written not in entries[name]:
             wrong.append(name)

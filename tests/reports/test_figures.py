@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from reports.figures import Legend, Line, Panel, panels
+from reports.figures import Curve, Legend, Panel, panels
 from reports.maps import Map, attention_maps
 from reports.style import COLORS, DASHES, INK, MARKERS, MOST_LINES, for_page, looks
 
@@ -16,7 +16,7 @@ def many(count: int, key: str = "curves") -> str:
     names = [f"v{at}" for at in range(count)]
     x = tuple(float(step) for step in range(20))
     lines = tuple(
-        Line(name=name, x=x, y=tuple(math.sqrt(v + at) for v in x), low=x, high=x)
+        Curve(name=name, x=x, y=tuple(math.sqrt(v + at) for v in x), low=x, high=x)
         for at, name in enumerate(names)
     )
     panel = Panel(title="t", x_label="step", y_label="score", lines=lines)

@@ -16,13 +16,13 @@ import torch
 import bench.api
 import tasks
 from bench.api import registry
+from bench.api.answer import Answer
 from bench.api.config import FloatRange, IntRange, default_of, search_ranges
 from bench.api.registry import BACKBONE_AXES, DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.api.task import Answer
 from bench.api.trace import Mode
-from bench.running.catalog import COMMON_METRICS, metric_facts, task_facts
+from bench.running.catalog import COMMON_METRICS, describe_task, known_metrics
 from bench.running.plan import Request, quality_cell
 from bench.training.assemble import assemble
 from bench.training.evaluate import evaluate
@@ -196,7 +196,7 @@ def test_a_report_knows_the_chance_level_that_a_task_has(name, small_data):
     target = registry.find("task", name).target
     for preset in PRESETS[:2]:
         options = parse(target.presets[preset].options)
-        told = task_facts(options.show(), name)["chance"]
+        told = describe_task(options.show(), name).chance
         assert registry.make("task", options, 0, small_data).chance == told
 
 
@@ -257,7 +257,7 @@ ENDINGS = {
 
 def test_names_of_metrics_end_in_their_unit_and_are_in_the_catalog():
     targets = [registry.find("task", name).target for name in ALL]
-    catalog = metric_facts(targets)
+    catalog = known_metrics(targets)
     metrics = [*COMMON_METRICS, *(metric for target in targets for metric in target.metrics)]
     for metric in metrics:
         ending = max((e for e in ENDINGS if metric.name.endswith(e)), key=len, default=None)
@@ -265,8 +265,7 @@ def test_names_of_metrics_end_in_their_unit_and_are_in_the_catalog():
         units = ENDINGS[ending]
         units = (units,) if isinstance(units, str) else units
         assert any(unit in metric.unit for unit in units), f"{metric.name} in {metric.unit}"
-        assert catalog[metric.name]["unit"] == metric.unit
-        assert catalog[metric.name]["title"] == metric.title
+        assert catalog[metric.name] == metric, f"{metric.name} is declared in two ways"
     for target in targets:
         assert target.metrics[0].better != "none", "the first metric ranks"
         assert target.metrics[0].group == "quality"

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from bench.api.batch import Sizes
 from bench.api.call import Call, Dims, QueryShape
 from bench.api.capabilities import Capability
 from bench.api.component import History, OneQuery
@@ -26,7 +27,6 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, register
 from bench.api.shapes import Features, Weights
 from bench.api.source import Memory, Source, Tree, leaf
-from bench.api.task import Sizes
 from variants._math import per_head_linear, xavier_per_head
 
 UNKNOWN = Sizes._field_defaults["unk"]

@@ -36,7 +36,9 @@ class NoneConfig(Config):
             raise InvalidConfig(f"none: temperature must be above 0, got {self.temperature}.")
 
 
-@register("normalizer", "none", config=NoneConfig, title="Raw scores as weights", control=True)
+@register(
+    "normalizer", "none", config=NoneConfig, title="Raw scores as weights", control="negative"
+)
 class NoneNormalizer(Normalizer):
     """e / t, and zero at hidden keys."""
 

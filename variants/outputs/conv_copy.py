@@ -18,11 +18,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, register
-from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 from variants._convolution import last_by_channel, source_map, unit_gate
 from variants._copying import NEVER, copy_ids, log_softmax, scatter_rows, source_states

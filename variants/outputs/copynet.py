@@ -19,11 +19,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.config import Config
 from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, Tree, leaf
-from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 from variants._copying import (
     NEVER,

@@ -15,9 +15,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.output import Output
 from bench.api.registry import Citation, register
-from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 from variants._copying import NEVER
 from variants._readings import in_chunks, values_as_contexts

@@ -16,11 +16,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes, Pair
 from bench.api.registry import Citation, register
-from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 from variants._copying import log_softmax, scatter_rows
 from variants._lexicon import Lexicon

@@ -18,11 +18,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.config import Config
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, register
-from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 
 FLOOR = 1e-20

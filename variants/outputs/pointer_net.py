@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bench.api.batch import Batch
 from bench.api.output import Output
 from bench.api.registry import Citation, register
-from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 from variants._copying import copy_ids
 from variants._math import at_least_single

@@ -15,12 +15,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Tree
-from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 from variants._copying import NEVER, log_matches, log_softmax, log_words, scatter_rows
 from variants._math import at_least_single

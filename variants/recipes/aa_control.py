@@ -14,5 +14,5 @@ register_recipe(
     module=__name__,
     title="Scaled dot product under another name (control)",
     default_task=DefaultTask(task="transduction[rule=reverse]"),
-    control=True,
+    control="aa",
 )

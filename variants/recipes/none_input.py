@@ -16,6 +16,6 @@ register_recipe(
     citation=Citation(
         text="Cho et al., 2014", url="https://arxiv.org/abs/1406.1078", where="section 2.2"
     ),
-    control=True,
+    control="negative",
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )

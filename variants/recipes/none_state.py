@@ -17,5 +17,5 @@ register_recipe(
         text="Sutskever et al., 2014", url="https://arxiv.org/abs/1409.3215", where="section 2"
     ),
     default_task=DefaultTask(task="transduction[rule=reverse]"),
-    control=True,
+    control="negative",
 )

@@ -13,5 +13,5 @@ register_recipe(
     module=__name__,
     title="Raw scores as weights (control)",
     default_task=DefaultTask(task="recall"),
-    control=True,
+    control="negative",
 )

@@ -30,7 +30,7 @@ from variants._math import per_head_linear, xavier_per_head
         url="https://arxiv.org/abs/1508.04025",
         where="section 3.1, early version",
     ),
-    control=True,
+    control="negative",
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class ConcatLinearScore(Score):

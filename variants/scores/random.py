@@ -44,7 +44,7 @@ class RandomConfig(Config):
     title="Fixed random weights (control)",
     config=RandomConfig,
     default_task=DefaultTask(task="transduction[rule=reverse]"),
-    control=True,
+    control="negative",
 )
 class RandomScore(Score):
     """A standard normal draw for every pair of positions; no parameters; time O(L S) a head.

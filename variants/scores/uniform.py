@@ -21,7 +21,7 @@ from bench.api.shapes import Energy, Features
     "uniform",
     title="Uniform weights (control)",
     default_task=DefaultTask(task="transduction[rule=reverse]"),
-    control=True,
+    control="uniform",
 )
 class UniformScore(Score):
     """0 for every query and key; no parameters; time O(L S) a head."""

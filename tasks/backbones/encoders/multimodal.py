@@ -16,12 +16,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from bench.api import registry
+from bench.api.batch import Batch, Sizes
 from bench.api.config import Choices, Config, IntRange
 from bench.api.encoder import Encoded, Encoder
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, register
 from bench.api.selector import Selector
-from bench.api.task import Batch, Sizes
 from bench.api.trace import Mode
 
 PAPER_WIDTH = 4096

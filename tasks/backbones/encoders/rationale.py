@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.api import registry
+from bench.api.batch import Batch
 from bench.api.config import Config, OfAxis
 from bench.api.encoder import Encoded, Encoder
 from bench.api.registry import Citation, register
 from bench.api.selector import Selector
-from bench.api.task import Batch
 from bench.api.trace import Mode
 
 TOKEN = "rationale.token"

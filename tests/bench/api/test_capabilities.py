@@ -47,7 +47,7 @@ def test_a_fact_that_one_part_takes_away_is_not_there_whoever_gives_it():
         ("copy", part(needs={"simplex"})),
     ]
     assert refusal(parts, frozenset({"simplex"})) == (
-        "copy needs weights that sum to one, which window takes away."
+        "copy needs weights that sum to one, which window removes."
     )
 
 

@@ -15,9 +15,9 @@ from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.running.plan import Request, contested_tasks, plan, quality_cell
 from bench.running.presets import CONTROLS, PRESETS
-from bench.training.assemble import cell_refusal
+from bench.training.refusals import cell_refusal
 from reports.catalog import Catalog
-from reports.comparisons import comparisons
+from reports.ranked_table.grouping import comparisons
 
 PUBLISHED = Path(__file__).parents[3] / "results" / "published" / "families" / "ledger"
 WITHOUT_ATTENTION = {"uniform", "mean_pooling", "last_state", "none_state", "none_input"}

@@ -35,7 +35,7 @@ def everything():
 
 
 @pytest.fixture
-def mirror(tmp_path):
+def directory(tmp_path):
     """Folders of all data sets, with nothing in them: whether they are whole is seen later."""
     for name in NAMES:
         (tmp_path / "mirror" / name).mkdir(parents=True)
@@ -53,13 +53,13 @@ def test_without_a_mirror_every_task_that_reads_a_data_set_is_missing():
 
 def test_one_data_set_that_is_not_there_costs_its_task_alone(directory):
     assert missing_data(EVERYTHING, directory) == {}
-    (mirror / "stsb").rmdir()
+    (directory / "stsb").rmdir()
     assert {*missing_data(EVERYTHING, directory)} == {"stsb"}
 
 
 def test_a_fetched_copy_is_as_good_as_the_mirror(directory, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
-    (mirror / "stsb").rmdir()
+    (directory / "stsb").rmdir()
     assert path_of("stsb", directory) is None
     copy_folder("stsb").mkdir(parents=True)
     assert path_of("stsb", directory) == copy_folder("stsb")
@@ -67,7 +67,7 @@ def test_a_fetched_copy_is_as_good_as_the_mirror(directory, tmp_path, monkeypatc
 
 
 def test_a_task_that_can_do_without_the_missing_folder_stays(directory, monkeypatch):
-    (mirror / "multi30k").rmdir()
+    (directory / "multi30k").rmdir()
     target = registry.find("task", "word_alignment").target
     monkeypatch.setattr(target, "__init__", lambda *_: None)
     missing = missing_data(EVERYTHING, directory)
@@ -123,7 +123,7 @@ def test_a_run_without_the_data_says_so_and_succeeds(tmp_path, monkeypatch, caps
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert not ended.value.code
-    said = capsys.output_layererr()
+    said = capsys.readouterr()
     (line,) = [line for line in said.err.splitlines() if line.startswith("left out: ")]
     assert line.startswith("left out: stsb: stsb is not on this machine")
     assert "cells: 1 ok\n" in said.out
@@ -142,7 +142,7 @@ def test_a_plan_looks_into_the_mirror_that_is_named(tmp_path, monkeypatch, capsy
     arguments = ["plan", "--preset", "families", "--data-dir", str(tmp_path)]
     monkeypatch.setattr("sys.argv", ["bench", *arguments])
     cli.main()
-    said = capsys.output_layererr().out
+    said = capsys.readouterr().out
     assert "training on stsb" in said
     assert "training on tinyshakespeare" not in said
 
@@ -164,7 +164,7 @@ def test_named_tasks_without_data_are_told_before_anything_runs(
     monkeypatch.setenv("BENCH_DATA_DIR", str(tmp_path / "empty"))
     with suppress(SystemExit) if command == "plan" else pytest.raises(SystemExit, match="0"):
         cli.main()
-    said = capsys.output_layererr()
+    said = capsys.readouterr()
     (line,) = [x for x in (said.out + said.err).splitlines() if x.startswith("no data: ")]
     assert line.startswith("no data: stsb: stsb is not on this machine")
     assert line.endswith("; its cells will be refused")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench.api.answer import Answer
 from bench.api.errors import DataDamaged, InvalidConfig
-from bench.api.task import Answer
 from tasks.alignment.aligned_text import (
     diagonal,
     error_rate,

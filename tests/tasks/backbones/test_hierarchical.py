@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from bench.api.batch import Batch, Text
 from bench.api.errors import Refused
 from bench.api.noise import Noise
-from bench.api.task import Batch, Text
 from bench.api.trace import Mode
 from tasks.backbones._sentences import split_sentences
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from bench.api.task import Batch, Text
+from bench.api.batch import Batch, Text
 from tasks.backbones._sentences import split_sentences
 
 TOKENS = torch.tensor([[5, 6, 7, 8, 9, 3], [3, 4, 1, 0, 0, 0], [9, 9, 9, 9, 9, 9]])

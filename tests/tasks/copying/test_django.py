@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.api.answer import Answer
 from bench.api.errors import DataDamaged, InvalidConfig
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.api.task import Answer
 from bench.running.plan import Request, quality_cell
 from bench.training.quality import train_cell
 from results.row import BASELINE_AXIS

@@ -2,8 +2,8 @@
 
 import torch
 
+from bench.api.answer import Answer
 from bench.api.config import Config
-from bench.api.task import Answer
 from tasks.data.word_pairs import Pair, WordPairs
 from tasks.data.words import EOS, UNK, Vocabulary
 

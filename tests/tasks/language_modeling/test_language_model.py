@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
 from bench.api.noise import Noise
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.api.task import Answer
 from bench.api.trace import Mode
 from bench.running.plan import Request, quality_cell
 from bench.training.assemble import assemble

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.answer import Answer
 from bench.api.errors import DataUnavailable, InvalidConfig
 from bench.api.selector import parse
-from bench.api.task import Answer
 from tasks.reading.babi import Babi, BabiConfig
 
 REAL = os.environ.get("BENCH_DATA_DIR", "")

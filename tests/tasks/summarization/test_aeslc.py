@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.api.answer import Answer
 from bench.api.errors import DataDamaged, DataUnavailable, InvalidConfig
-from bench.api.task import Answer
 from tasks.data.aeslc import load_aeslc
 from tasks.summarization.aeslc import Aeslc, AeslcConfig
 

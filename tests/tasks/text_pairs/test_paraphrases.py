@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench.api.answer import Answer
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.api.task import Answer
 from bench.running.plan import Request, quality_cell
 from bench.training.quality import train_cell
 from tasks.data.scenes import Scene

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
-from bench.api.task import Answer
 from tasks.data.multi30k import LANGUAGES
 from tasks.translation.incremental_translation import (
     IncrementalTranslation,

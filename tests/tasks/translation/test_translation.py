@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench.api.answer import Answer
 from bench.api.errors import DataUnavailable, InvalidConfig
-from bench.api.task import Answer
 from tasks.translation.translation import Translation, TranslationConfig
 
 BOS, EOS = 1, 2

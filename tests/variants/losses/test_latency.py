@@ -3,12 +3,12 @@ import itertools
 import pytest
 import torch
 
+from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import LossInputs
 from bench.api.resolve import resolve
 from bench.api.source import Memory, Source, State
-from bench.api.task import Batch
 from bench.api.trace import Trace
 from variants.losses.latency import LatencyConfig, LatencyLoss, average_lagging
 

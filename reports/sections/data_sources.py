@@ -1,6 +1,6 @@
 """What tasks said of their data and metrics: files and hashes, signatures, what was left out."""
 
-from reports.blocks import Column, Entry, Section, Table, Text, clean
+from reports.blocks import Column, Paragraph, Section, TableBlock, TableCell, clean
 from reports.folder import RunFolder
 
 DATA = "data"
@@ -18,14 +18,16 @@ def data_section(folder: RunFolder) -> Section | None:
         return None
     rows = tuple(
         (
-            Entry(text=folder.catalog.task_label(task)),
-            Entry(text=clean(about)),
-            Entry(text=clean(*values) if len(values) == 1 else VARIES.format(count=len(values))),
+            TableCell(text=folder.catalog.task_label(task)),
+            TableCell(text=clean(about)),
+            TableCell(
+                text=clean(*values) if len(values) == 1 else VARIES.format(count=len(values))
+            ),
         )
         for task, notes in folder.notes.items()
         for about, values in notes.items()
     )
-    table = Table(
+    table = TableBlock(
         key="data-notes",
         title="Data and signatures of metrics",
         columns=tuple(Column(title=head) for head in ("Task", "About", "Note")),
@@ -33,14 +35,14 @@ def data_section(folder: RunFolder) -> Section | None:
         folded=True,
     )
     told = (*mixed_data(folder).values(), *short_data(folder))
-    warnings = (Text(sentence, "warning") for sentence in told)
+    warnings = (Paragraph(sentence, "warning") for sentence in told)
     return Section(key="data", title="Data", blocks=(*warnings, table))
 
 
-def caveats(folder: RunFolder, task: str) -> list[Text]:
+def caveats(folder: RunFolder, task: str) -> list[Paragraph]:
     """What a task asks to be remembered when its scores are read."""
     told = folder.notes.get(task, {}).get(CAVEAT, ())
-    return [Text(clean(sentence)) for sentence in told]
+    return [Paragraph(clean(sentence)) for sentence in told]
 
 
 def mixed_data(folder: RunFolder) -> dict[str, str]:

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from reports.blocks import Block, Sample, Samples, Section, Text, clean
+from reports.blocks import AnsweredExample, Block, Paragraph, SampleBlock, Section, clean
 from reports.figures import Legend
-from reports.folder import Outcome, RunFolder
+from reports.folder import RunFolder, StoredOutcome
 from reports.maps import Map, attention_maps
 
 MAPS_PER_TASK = 2
@@ -15,7 +15,7 @@ MAPS_BESIDE_A_SHOWCASE = 1
 MAPS_PER_FIGURE = 8
 SAMPLES_PER_TASK = 3
 
-Found = Mapping[str, tuple[Outcome, Mapping[str, Any]]]
+Found = Mapping[str, tuple[StoredOutcome, Mapping[str, Any]]]
 
 
 def artifacts_of_one_seed(folder: RunFolder, key: str = "") -> dict[str, Found]:
@@ -25,11 +25,11 @@ def artifacts_of_one_seed(folder: RunFolder, key: str = "") -> dict[str, Found]:
     left some, the lowest of several. Of a variant that ran in several networks they are of the one
     in which most of the task's cells ran.
     """
-    stored: dict[str, dict[int, dict[str, tuple[Outcome, Mapping[str, Any]]]]] = {}
+    stored: dict[str, dict[int, dict[str, tuple[StoredOutcome, Mapping[str, Any]]]]] = {}
     outcomes = folder.of_kind("quality")
     shared = Counter((outcome.cell.task, outcome.cell.backbone) for outcome in outcomes)
 
-    def order(outcome: Outcome) -> tuple[int, int]:
+    def order(outcome: StoredOutcome) -> tuple[int, int]:
         return outcome.cell.seed, -shared[outcome.cell.task, outcome.cell.backbone]
 
     for outcome in sorted(outcomes, key=order):
@@ -74,7 +74,7 @@ def attention_section(folder: RunFolder, legend: Legend, *, publish: bool) -> Se
             if maps:
                 blocks.append(attention_maps(f"attention-{len(blocks) + 1}", words, maps))
     if not blocks:
-        blocks.append(Text("No attention map was stored."))
+        blocks.append(Paragraph("No attention map was stored."))
     return Section(key="attention", title="Attention maps", blocks=tuple(blocks))
 
 
@@ -148,14 +148,16 @@ def samples_section(folder: RunFolder, legend: Legend, *, publish: bool) -> Sect
             blocks.append(_ablated(folder, task, "sample outputs are left out"))
             continue
         blocks.append(
-            Samples(title=folder.catalog.task_label(task), samples=_samples(folder, found, legend))
+            SampleBlock(
+                title=folder.catalog.task_label(task), samples=_samples(folder, found, legend)
+            )
         )
     if not blocks:
-        blocks.append(Text("No sample output was stored."))
+        blocks.append(Paragraph("No sample output was stored."))
     return Section(key="samples", title="Sample outputs", blocks=tuple(blocks))
 
 
-def _samples(folder: RunFolder, found: Found, legend: Legend) -> tuple[Sample, ...]:
+def _samples(folder: RunFolder, found: Found, legend: Legend) -> tuple[AnsweredExample, ...]:
     order = [name for name in legend.looks if name in found]
     order += sorted(set(found) - set(order))
     outputs: dict[tuple[str, str], list[tuple[str, str]]] = {}
@@ -165,13 +167,13 @@ def _samples(folder: RunFolder, found: Found, legend: Legend) -> tuple[Sample, .
             line = folder.catalog.label(variant), clean(entry.get("output", ""))
             outputs.setdefault(example, []).append(line)
     return tuple(
-        Sample(source=source, reference=reference, outputs=tuple(lines[:MAPS_PER_FIGURE]))
+        AnsweredExample(source=source, reference=reference, outputs=tuple(lines[:MAPS_PER_FIGURE]))
         for (source, reference), lines in [*outputs.items()][:SAMPLES_PER_TASK]
     )
 
 
-def _ablated(folder: RunFolder, task: str, what: str) -> Text:
-    return Text(
+def _ablated(folder: RunFolder, task: str, what: str) -> Paragraph:
+    return Paragraph(
         f"{folder.catalog.task_label(task)}: {what}, because the terms of its data are "
         f"{folder.catalog.license(task)}. The report in the run folder shows them.",
         "note",

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from reports.accounts import STATUS_TEXT
-from reports.blocks import NO_VALUE, Entry, clean
-from reports.comparisons import Comparison
-from reports.folder import Outcome, RunFolder
+from reports.blocks import NO_VALUE, TableCell, clean
+from reports.folder import RunFolder, StoredOutcome
+from reports.ranked_table.comparison import Comparison
+from reports.sections.provenance import STATUS_TEXT
 
 NO_SPREAD = (
     "The same in every seed but for rounding, which is no measure of its error: it has no "
@@ -28,9 +28,9 @@ class Notes:
             self.sentences.append(sentence)
         return self.sentences.index(sentence) + 1
 
-    def hole(self, reason: str) -> Entry:
+    def hole(self, reason: str) -> TableCell:
         """An empty field with its reason."""
-        return Entry(text=NO_VALUE, sort="", note=self.number(reason))
+        return TableCell(text=NO_VALUE, sort="", note=self.number(reason))
 
 
 def why_no_score(folder: RunFolder, comparison: Comparison, variant: str) -> str:
@@ -67,15 +67,17 @@ def why_no_speed(folder: RunFolder, comparison: Comparison, variant: str) -> str
     return f"{name}: no speed cell was asked for in the slot {slot}."
 
 
-def _by_reason(bad: Iterable[Outcome]) -> list[tuple[str, list[Outcome]]]:
-    groups: dict[str, list[Outcome]] = {}
+def _by_reason(bad: Iterable[StoredOutcome]) -> list[tuple[str, list[StoredOutcome]]]:
+    groups: dict[str, list[StoredOutcome]] = {}
     for outcome in bad:
         reason = f"{STATUS_TEXT[outcome.record.status]}: {outcome.record.detail}"
         groups.setdefault(reason, []).append(outcome)
     return list(groups.items())
 
 
-def _some(name: str, quantity: str, reason: str, part: list[Outcome], whole: list[Outcome]) -> str:
+def _some(
+    name: str, quantity: str, reason: str, part: list[StoredOutcome], whole: list[StoredOutcome]
+) -> str:
     which = f"{len(part)} of {len(whole)} cells" if len(part) < len(whole) else "any cell"
     if len(part) < len(whole) and part[0].cell.kind == "quality":
         which += f" (seed {', '.join(str(outcome.cell.seed) for outcome in part)})"

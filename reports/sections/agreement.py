@@ -5,11 +5,11 @@ import zlib
 
 import numpy as np
 
-from reports.blocks import Block, Column, Entry, Section, Table, Text
-from reports.comparisons import Comparison
+from reports.blocks import Block, Column, Paragraph, Section, TableBlock, TableCell
 from reports.folder import RunFolder
 from reports.numbers import plain, probability
-from reports.summary import join
+from reports.ranked_table.comparison import Comparison
+from reports.sections.findings import join
 from results.statistics import LEAST_VARIANTS, Agreement, holm, rank_agreement
 
 HOW_TO_READ = (
@@ -45,22 +45,26 @@ def agreement_section(folder: RunFolder) -> Section | None:
     if told:
         adjusted = holm([agreement.p for _, _, agreement in told])
         lines = sorted(zip(told, adjusted, strict=True), key=lambda line: -line[0][2].correlation)
-        blocks += [Text(_answer(lines)), Text(HOW_TO_READ.format(count=count)), Text(WIDE)]
+        blocks += [
+            Paragraph(_answer(lines)),
+            Paragraph(HOW_TO_READ.format(count=count)),
+            Paragraph(WIDE),
+        ]
         blocks.append(_table(lines))
     else:
-        blocks.append(Text(f"No pair of tasks shares {LEAST_VARIANTS} variants or more."))
+        blocks.append(Paragraph(f"No pair of tasks shares {LEAST_VARIANTS} variants or more."))
     if few:
         blocks.append(_too_few(few))
     title = "Which diagnostics predict tasks on real data"
     return Section(key="agreement", title=title, blocks=tuple(blocks))
 
 
-Line = tuple[Comparison, Comparison, Agreement]
-Lines = list[tuple[Line, float]]
+AgreementLine = tuple[Comparison, Comparison, Agreement]
+AgreementLines = list[tuple[AgreementLine, float]]
 """Pairs with their adjusted p, best correlation first."""
 
 
-def _answer(lines: Lines) -> str:
+def _answer(lines: AgreementLines) -> str:
     """Which diagnostics predict which tasks, in words: those whose correlation has a small p."""
     shown = [line for line, p in lines if p < ALPHA]
     with_it = [line for line in shown if line[2].correlation > 0]
@@ -80,7 +84,7 @@ def _answer(lines: Lines) -> str:
     return " ".join(said)
 
 
-def _named(found: list[Line]) -> str:
+def _named(found: list[AgreementLine]) -> str:
     """Each diagnostic with the tasks that it tells something about."""
     tasks: dict[str, list[str]] = {}
     for one, other, _ in found:
@@ -115,8 +119,8 @@ def _oriented(comparison: Comparison) -> dict[str, dict[int, float]]:
     }
 
 
-def _table(lines: Lines) -> Table:
-    return Table(
+def _table(lines: AgreementLines) -> TableBlock:
+    return TableBlock(
         key="agreement-table",
         title="Rank correlation of diagnostics with tasks on real data",
         columns=(
@@ -128,11 +132,11 @@ def _table(lines: Lines) -> Table:
         ),
         rows=tuple(
             (
-                Entry(text=one.title),
-                Entry(text=other.title),
-                Entry(text=str(agreement.variants), sort=agreement.variants),
-                Entry(text=_text(agreement), sort=agreement.correlation),
-                Entry(text=probability(p), sort=p),
+                TableCell(text=one.title),
+                TableCell(text=other.title),
+                TableCell(text=str(agreement.variants), sort=agreement.variants),
+                TableCell(text=_text(agreement), sort=agreement.correlation),
+                TableCell(text=probability(p), sort=p),
             )
             for (one, other, agreement), p in lines
         ),
@@ -146,10 +150,10 @@ def _text(agreement: Agreement) -> str:
     return f"{value} [{low}, {high}]"
 
 
-def _too_few(found: list[Line]) -> Text:
+def _too_few(found: list[AgreementLine]) -> Paragraph:
     """What the table leaves out, counted; a line for each of hundreds would tell no more."""
     tasks = len({one.task for one, _, _ in found})
-    return Text(
+    return Paragraph(
         f"{_pairs(len(found))} of a diagnostic and a task on real data, of {tasks} "
         f"diagnostic{'s' if tasks != 1 else ''}, share fewer than {LEAST_VARIANTS} variants and "
         "have no number: each task has a comparison of its own.",

@@ -7,8 +7,10 @@ from typing import Any
 import pandas as pd
 
 from reports.catalog import Catalog
-from reports.comparisons import NOTHING, Comparison, comparisons
-from reports.tables import Certificates, bounds, seen
+from reports.ranked_table.comparison import NOTHING, Comparison
+from reports.ranked_table.grouping import comparisons
+from reports.ranked_table.marks import Certificates
+from reports.ranked_table.rows import bounds, range_of, seen
 from results.statistics import holm, paired_difference
 
 
@@ -48,8 +50,14 @@ def _ablation_lines(
         differences[name] = paired_difference(left, right)
     adjusted = dict(zip(changes, holm([d.p for d in differences.values()]), strict=True))
     first = {"axis": "(base)", "value": "", "p_adjusted": math.nan}
-    unit = comparison.catalog.metric(comparison.metric).unit
-    common = {"comparison": comparison.key, "task": comparison.title, "base": base, "unit": unit}
+    metric = comparison.catalog.metric(comparison.metric)
+    common = {
+        "comparison": comparison.key,
+        "task": comparison.title,
+        "base": base,
+        "unit": metric.unit,
+        **range_of(metric),
+    }
     lines: list[dict[str, object]] = [
         {
             **common,

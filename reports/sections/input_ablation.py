@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bench.api.selector import parse
-from reports.blocks import NO_VALUE, Column, Entry, Table
-from reports.comparisons import Comparison
+from reports.blocks import NO_VALUE, Column, TableBlock, TableCell
 from reports.numbers import Seen, with_interval
+from reports.ranked_table.comparison import Comparison
 from results.frame import final_values, scores
 from results.statistics import paired_difference, t_interval
 
@@ -22,7 +22,7 @@ NOTE = (
 )
 
 
-class Line(NamedTuple):
+class AblatedLine(NamedTuple):
     """Scores of a variant in one of the comparisons."""
 
     comparison: Comparison
@@ -40,13 +40,13 @@ class Line(NamedTuple):
         return self.comparison.task == self.comparison.catalog.whole(self.comparison.task)
 
 
-def ablated_tables(found: Sequence[Comparison]) -> Iterator[Table]:
+def ablated_tables(found: Sequence[Comparison]) -> Iterator[TableBlock]:
     """A table for each task of which a run has comparisons with something ablated."""
     wholes = dict.fromkeys(one.catalog.whole(one.task) for one in found)
     for whole in wholes:
         mine = [one for one in found if whole and one.catalog.whole(one.task) == whole]
         lines = [
-            Line(comparison, variant, _network(comparison, variant))
+            AblatedLine(comparison, variant, _network(comparison, variant))
             for comparison in mine
             for variant in comparison.scores
             if variant not in comparison.red
@@ -61,12 +61,12 @@ def _network(comparison: Comparison, variant: str) -> str:
     return parse(comparison.setting(variant, "backbone")).name
 
 
-def _reference(lines: Sequence[Line], network: str) -> Line | None:
+def _reference(lines: Sequence[AblatedLine], network: str) -> AblatedLine | None:
     """The best by validation of those that are given less."""
     less = [line for line in lines if line.network == network and not line.whole]
     side = 1.0 if less and less[0].comparison.better == "lower" else -1.0
 
-    def order(line: Line) -> tuple[float, str, str]:
+    def order(line: AblatedLine) -> tuple[float, str, str]:
         comparison = line.comparison
         values = scores(final_values(comparison.frame, comparison.metric, split="validation"))
         mean = t_interval([*values.get(line.variant, line.by_seed).values()]).estimate
@@ -75,15 +75,17 @@ def _reference(lines: Sequence[Line], network: str) -> Line | None:
     return min(less, key=order, default=None)
 
 
-def _table(whole: str, lines: Sequence[Line], references: dict[str, Line | None]) -> Table:
+def _table(
+    whole: str, lines: Sequence[AblatedLine], references: dict[str, AblatedLine | None]
+) -> TableBlock:
     first = lines[0].comparison
     known, metric = first.catalog, first.catalog.metric(first.metric)
     side = 1.0 if first.better == "lower" else -1.0
 
-    def order(line: Line) -> tuple[str, float]:
+    def order(line: AblatedLine) -> tuple[str, float]:
         return line.network, side * line.comparison.means[line.variant].estimate
 
-    return Table(
+    return TableBlock(
         key=f"ablated-{first.key.removeprefix('comparison-')}",
         title=f"All that is given against the best of less: {known.task_label(whole)}",
         columns=(
@@ -98,13 +100,13 @@ def _table(whole: str, lines: Sequence[Line], references: dict[str, Line | None]
     )
 
 
-def _row(line: Line, reference: Line | None) -> tuple[Entry, ...]:
+def _row(line: AblatedLine, reference: AblatedLine | None) -> tuple[TableCell, ...]:
     mean = line.comparison.means[line.variant].estimate
     return (
-        Entry(text=line.network),
-        Entry(text=_given(line.comparison)),
-        Entry(text=line.comparison.catalog.label(line.variant)),
-        Entry(text=line.comparison.score_text(line.variant), sort=mean),
+        TableCell(text=line.network),
+        TableCell(text=_given(line.comparison)),
+        TableCell(text=line.comparison.catalog.label(line.variant)),
+        TableCell(text=line.comparison.score_text(line.variant), sort=mean),
         _difference(line, reference),
     )
 
@@ -123,15 +125,17 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _difference(line: Line, reference: Line | None) -> Entry:
+def _difference(line: AblatedLine, reference: AblatedLine | None) -> TableCell:
     if reference is None:
-        return Entry(text=NO_VALUE, sort="")
+        return TableCell(text=NO_VALUE, sort="")
     if line == reference:
-        return Entry(text="reference", sort=0.0)
+        return TableCell(text="reference", sort=0.0)
     seeds = sorted(line.by_seed.keys() & reference.by_seed.keys())
     pairs = [(line.by_seed[seed], reference.by_seed[seed]) for seed in seeds]
     found = paired_difference([mine for mine, _ in pairs], [other for _, other in pairs])
-    unit = line.comparison.catalog.metric(line.comparison.metric).unit
+    limits = line.comparison.catalog.metric(line.comparison.metric).limits
     seen = Seen.of(mine - other for mine, other in pairs)
-    text = with_interval(found.estimate, found.low, found.high, signed=True, unit=unit, seen=seen)
-    return Entry(text=text, sort=found.estimate if seeds else "")
+    text = with_interval(
+        found.estimate, found.low, found.high, signed=True, limits=limits, seen=seen
+    )
+    return TableCell(text=text, sort=found.estimate if seeds else "")

@@ -6,7 +6,7 @@ from typing import Any
 
 from bench.api.cell import Cell, parse_label
 from bench.api.errors import InvalidSelector
-from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text, clean
+from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell, clean
 from reports.catalog import certificate_of, red_reasons
 from reports.folder import DATA_DIR, RunFolder
 
@@ -40,12 +40,12 @@ def holes_section(folder: RunFolder) -> Section:
         if record.status != "ok":
             reason = (STATUS_TEXT[record.status], cell.kind, cell.task, cell.variant, record.detail)
             groups.setdefault(reason, []).append(cell)
-    blocks: list[Block] = [Text(sentence, "warning") for sentence in folder.damage]
+    blocks: list[Block] = [Paragraph(sentence, "warning") for sentence in folder.damage]
     if groups:
         bad = [(reason[0], cells, reason[-1]) for reason, cells in groups.items()]
         blocks.append(_cells_table(folder, "holes-table", "Cells without a value", bad))
     else:
-        blocks.append(Text("Every finished cell has a value."))
+        blocks.append(Paragraph("Every finished cell has a value."))
     if folder.unfinished:
         waiting = [("not run yet", [_cell(label)], "") for label in folder.unfinished]
         title = "Planned cells that have not run"
@@ -61,21 +61,21 @@ def _cells_table(
     rows: Iterable[tuple[str, Sequence[Cell | str], str]],
     *,
     folded: bool = False,
-) -> Table:
+) -> TableBlock:
     """One line for each reason, with the command of its first cell."""
     lines = []
     for status, cells, reason in rows:
         label = cells[0] if isinstance(cells[0], str) else cells[0].label
         lines.append(
             (
-                Entry(text=status),
+                TableCell(text=status),
                 *_place(folder, *cells),
-                Entry(text=clean(reason) or NO_VALUE),
-                Entry(text=clean(folder.command(label)), code=True),
+                TableCell(text=clean(reason) or NO_VALUE),
+                TableCell(text=clean(folder.command(label)), code=True),
             )
         )
     columns = ("status", "kind", "task", "variant", "seed", "reason", "command")
-    return Table(
+    return TableBlock(
         key=key,
         title=title,
         columns=tuple(Column(title=name, numeric=name == "seed") for name in columns),
@@ -91,18 +91,20 @@ def _cell(label: str) -> Cell | str:
         return label
 
 
-def _place(folder: RunFolder, *cells: Cell | str) -> tuple[Entry, Entry, Entry, Entry]:
+def _place(
+    folder: RunFolder, *cells: Cell | str
+) -> tuple[TableCell, TableCell, TableCell, TableCell]:
     """Kind, task, variant and seeds; a label that cannot be read is shown whole."""
     first = cells[0]
     if isinstance(first, str):
-        empty = Entry(text=NO_VALUE)
-        return empty, empty, Entry(text=clean(first)), empty
+        empty = TableCell(text=NO_VALUE)
+        return empty, empty, TableCell(text=clean(first)), empty
     seeds = [str(cell.seed) for cell in cells if not isinstance(cell, str)]
     return (
-        Entry(text=first.kind),
-        Entry(text=folder.catalog.task_label(first.task)),
-        Entry(text=folder.catalog.label(first.variant)),
-        Entry(text=", ".join(seeds), sort=first.seed),
+        TableCell(text=first.kind),
+        TableCell(text=folder.catalog.task_label(first.task)),
+        TableCell(text=folder.catalog.label(first.variant)),
+        TableCell(text=", ".join(seeds), sort=first.seed),
     )
 
 
@@ -111,15 +113,15 @@ def _left_out(folder: RunFolder) -> Block:
     lines = [
         (
             *_place(folder, _cell(str(entry.get("label", ""))))[1:],
-            Entry(text=clean(entry.get("reason") or "no reason was stored.")),
-            Entry(text=folder.shown(clean(entry.get("command") or "")), code=True),
+            TableCell(text=clean(entry.get("reason") or "no reason was stored.")),
+            TableCell(text=folder.shown(clean(entry.get("command") or "")), code=True),
         )
         for entry in entries
     ]
     if not lines:
-        return Text("The plan left no cell out.")
+        return Paragraph("The plan left no cell out.")
     columns = ("task", "variant", "seed", "reason", "command that runs it")
-    return Table(
+    return TableBlock(
         key="left-out",
         title="Cells that the plan left out",
         columns=tuple(Column(title=name, numeric=name == "seed") for name in columns),
@@ -137,14 +139,14 @@ def certificates_section(folder: RunFolder) -> Section:
         lines.append(line)
         dimmed.append(line[1].text != "green")
     columns = ("variant", "certificate", "passed", "skipped, with the reason", "failed")
-    table = Table(
+    table = TableBlock(
         key="certificates-table",
         title="Conformance checks of every variant",
         columns=tuple(Column(title=name, numeric=name == "passed") for name in columns),
         rows=tuple(lines),
         dimmed=tuple(dimmed),
     )
-    text = Text(
+    text = Paragraph(
         "A variant with a red certificate is shown in the tables and figures but takes no part "
         "in any ranking: a check failed, or one that its name is expected to pass did not run. "
         "`none` means that nothing was checked.".replace("`", "“", 1).replace("`", "”", 1)
@@ -152,26 +154,26 @@ def certificates_section(folder: RunFolder) -> Section:
     return Section(key="certificates", title="Certificates", blocks=(text, table))
 
 
-def _certificate_line(folder: RunFolder, variant: str) -> tuple[Entry, ...]:
+def _certificate_line(folder: RunFolder, variant: str) -> tuple[TableCell, ...]:
     certificate = certificate_of(folder.certificates, variant)
-    name = Entry(text=folder.catalog.label(variant))
+    name = TableCell(text=folder.catalog.label(variant))
     if certificate is None:
         return (
             name,
-            Entry(text="none"),
-            Entry(text="0", sort=0),
-            Entry(text=NO_VALUE),
-            Entry(text=NO_VALUE),
+            TableCell(text="none"),
+            TableCell(text="0", sort=0),
+            TableCell(text=NO_VALUE),
+            TableCell(text=NO_VALUE),
         )
     red = red_reasons(folder.certificates, variant)
     passed = list(certificate.get("passed") or ())
     skipped = [f"{check}: {why}" for check, why in (certificate.get("skipped") or {}).items()]
     return (
         name,
-        Entry(text="red", marks=("not ranked",)) if red else Entry(text="green"),
-        Entry(text=str(len(passed)), sort=len(passed)),
-        Entry(text=clean("; ".join(skipped)) or NO_VALUE),
-        Entry(text=clean("; ".join(red)) or NO_VALUE),
+        TableCell(text="red", marks=("not ranked",)) if red else TableCell(text="green"),
+        TableCell(text=str(len(passed)), sort=len(passed)),
+        TableCell(text=clean("; ".join(skipped)) or NO_VALUE),
+        TableCell(text=clean("; ".join(red)) or NO_VALUE),
     )
 
 
@@ -180,7 +182,7 @@ def environment_section(folder: RunFolder) -> Section:
     blocks: list[Block] = []
     if len(folder.environments) > 1:
         blocks.append(
-            Text(
+            Paragraph(
                 "Cells of this folder ran in more than one environment; times of different "
                 "environments must not be compared.",
                 "warning",
@@ -189,10 +191,11 @@ def environment_section(folder: RunFolder) -> Section:
     for at, (name, facts) in enumerate(folder.environments.items(), start=1):
         used = sum(outcome.record.environment == name for outcome in folder.outcomes)
         rows = [
-            (Entry(text=clean(key)), Entry(text=clean(value))) for key, value in _flat("", facts)
+            (TableCell(text=clean(key)), TableCell(text=clean(value)))
+            for key, value in _flat("", facts)
         ]
         blocks.append(
-            Table(
+            TableBlock(
                 key=f"environment-{at}",
                 title=f"Environment {clean(name)}, {used} cells",
                 columns=(Column(title="fact"), Column(title="value")),
@@ -200,7 +203,7 @@ def environment_section(folder: RunFolder) -> Section:
             )
         )
     if not folder.environments:
-        blocks.append(Text("No environment was stored.", "warning"))
+        blocks.append(Paragraph("No environment was stored.", "warning"))
     return Section(key="environment", title="Environment", blocks=tuple(blocks))
 
 
@@ -217,16 +220,16 @@ def commands_section(folder: RunFolder) -> Section:
     """The command of every cell, where the numbers of the tables link to."""
     lines = [
         (
-            Entry(text=outcome.record.status.replace("_", " ")),
+            TableCell(text=outcome.record.status.replace("_", " ")),
             *_place(folder, outcome.cell),
-            Entry(text=f"{outcome.record.seconds:.1f}", sort=round(outcome.record.seconds, 3)),
-            Entry(text=clean(folder.command(outcome.cell.label)), code=True),
+            TableCell(text=f"{outcome.record.seconds:.1f}", sort=round(outcome.record.seconds, 3)),
+            TableCell(text=clean(folder.command(outcome.cell.label)), code=True),
         )
         for outcome in folder.outcomes
     ]
     columns = [Column(title=name) for name in ("status", "kind", "task", "variant")]
     columns += [Column(title="seed", numeric=True), Column(title="time", unit="s", numeric=True)]
-    table = Table(
+    table = TableBlock(
         key="commands-table",
         title="Command of every finished cell",
         columns=(*columns, Column(title="command")),
@@ -234,14 +237,14 @@ def commands_section(folder: RunFolder) -> Section:
         anchors=tuple(outcome.anchor for outcome in folder.outcomes),
         folded=True,
     )
-    text = Text(
+    text = Paragraph(
         "Each line computes one cell again, whatever else the run contained. "
         "Links in the column “Seeds” of the tables lead here."
     )
     blocks: list[Block] = [text]
     variable = folder.catalog.data_variable
-    if variable and any(facts.get("needs_download") for facts in folder.catalog.tasks.values()):
+    if variable and any(one.needs_download for one in folder.catalog.tasks.values()):
         sentence = f"Tasks whose data are not drawn here need {variable}, or --data-dir {DATA_DIR}."
-        blocks.append(Text(sentence))
+        blocks.append(Paragraph(sentence))
     title = "Commands that reproduce each cell"
     return Section(key="commands", title=title, blocks=(*blocks, table))

@@ -4,7 +4,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from bench.api.selector import parse
-from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text, clean
+from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell, clean
 from reports.folder import RunFolder
 from reports.numbers import with_interval
 from results.statistics import t_interval
@@ -18,7 +18,7 @@ def probes_section(folder: RunFolder) -> Section | None:
     rows = frame[(frame["kind"] == KIND) & (frame["metric"] != "") & (frame["axis"] == "")]
     if rows.empty:
         return None
-    lead = Text(
+    lead = Paragraph(
         "Means over seeds with a 95% t interval, where seeds differ; each probe looked at the "
         "test examples of every model. A refused line says why an probe has nothing to look "
         "at."
@@ -67,7 +67,7 @@ def _probe(protocol: str) -> str:
     return found[0].name if isinstance(found, tuple) else protocol
 
 
-def _table(folder: RunFolder, title: str, rows: pd.DataFrame, at: int) -> Table:
+def _table(folder: RunFolder, title: str, rows: pd.DataFrame, at: int) -> TableBlock:
     metrics = sorted(str(name) for name in rows["metric"].unique())
     heads = [Column(title="Variant")]
     for name in metrics:
@@ -75,12 +75,12 @@ def _table(folder: RunFolder, title: str, rows: pd.DataFrame, at: int) -> Table:
         heads.append(Column(title=known.arrow, unit=known.unit, numeric=True, help=name))
     lines = [
         (
-            Entry(text=folder.catalog.label(str(variant))),
+            TableCell(text=folder.catalog.label(str(variant))),
             *(_entry(group[group["metric"] == name]["value"]) for name in metrics),
         )
         for variant, group in rows.groupby("variant", sort=True)
     ]
-    return Table(
+    return TableBlock(
         key=f"probes-{at}",
         title=title,
         columns=tuple(heads),
@@ -88,14 +88,14 @@ def _table(folder: RunFolder, title: str, rows: pd.DataFrame, at: int) -> Table:
     )
 
 
-def _curve(folder: RunFolder, task: str, metric: str, rows: pd.DataFrame) -> Table:
+def _curve(folder: RunFolder, task: str, metric: str, rows: pd.DataFrame) -> TableBlock:
     """Values along an axis, a column a place."""
     places = sorted(float(x) for x in rows["x"].unique())
     known = folder.catalog.metric(metric)
     axis = str(rows["axis"].iloc[0])
     lines = [
         (
-            Entry(text=folder.catalog.label(str(variant))),
+            TableCell(text=folder.catalog.label(str(variant))),
             *(_entry(group[group["x"] == x]["value"]) for x in places),
         )
         for variant, group in rows.groupby("variant", sort=True)
@@ -106,12 +106,12 @@ def _curve(folder: RunFolder, task: str, metric: str, rows: pd.DataFrame) -> Tab
     )
     title = f"{folder.catalog.task_label(task)}: {known.title}"
     key = f"{metric}-{task}"
-    return Table(key=key, title=title, columns=columns, rows=tuple(lines), folded=True)
+    return TableBlock(key=key, title=title, columns=columns, rows=tuple(lines), folded=True)
 
 
-def _entry(values: pd.Series) -> Entry:
+def _entry(values: pd.Series) -> TableCell:
     if values.empty:
-        return Entry(text=NO_VALUE)
+        return TableCell(text=NO_VALUE)
     found = t_interval([float(value) for value in values])
     text = with_interval(found.estimate, found.low, found.high)
-    return Entry(text=text, sort=found.estimate)
+    return TableCell(text=text, sort=found.estimate)

@@ -1,6 +1,6 @@
 """What the names in a report stand for."""
 
-from reports.blocks import NO_VALUE, Column, Entry, Section, Table, clean, safe_url
+from reports.blocks import NO_VALUE, Column, Section, TableBlock, TableCell, clean, safe_url
 from reports.folder import RunFolder
 
 
@@ -11,22 +11,22 @@ def names_section(folder: RunFolder) -> Section:
     )
 
 
-def _variants(folder: RunFolder) -> Table:
+def _variants(folder: RunFolder) -> TableBlock:
     known = folder.catalog
     used = sorted({outcome.cell.variant for outcome in folder.outcomes} | set(known.variants))
     rows = tuple(
         (
-            Entry(text=known.label(name)),
-            Entry(text=clean(name), code=True),
-            Entry(text=known.fact(name, "family") or NO_VALUE),
-            Entry(text=known.fact(name, "paper") or NO_VALUE, href=known.url(name)),
-            Entry(text=known.fact(name, "where") or NO_VALUE),
-            Entry(text=known.fact(name, "deviations") or NO_VALUE),
+            TableCell(text=known.label(name)),
+            TableCell(text=clean(name), code=True),
+            TableCell(text=known.fact(name, "family") or NO_VALUE),
+            TableCell(text=known.fact(name, "paper") or NO_VALUE, href=known.url(name)),
+            TableCell(text=known.fact(name, "where") or NO_VALUE),
+            TableCell(text=known.fact(name, "deviations") or NO_VALUE),
         )
         for name in used
     )
     heads = ("Variant", "Selector", "Family", "Paper", "Where", "Deviations from the paper")
-    return Table(
+    return TableBlock(
         key="variants-table",
         title="Variants",
         columns=tuple(Column(title=head) for head in heads),
@@ -35,26 +35,26 @@ def _variants(folder: RunFolder) -> Table:
     )
 
 
-def _tasks(folder: RunFolder) -> Table:
+def _tasks(folder: RunFolder) -> TableBlock:
     known = folder.catalog
     used = sorted(
         {o.cell.task for o in folder.outcomes if o.cell.kind != "speed"} | set(known.tasks)
     )
     rows = tuple(
         (
-            Entry(text=known.task_label(name)),
-            Entry(text=clean(name), code=True),
-            Entry(text=known.metric(known.primary(name)).axis or NO_VALUE),
-            Entry(
-                text=clean(known.tasks.get(name, {}).get("paper") or NO_VALUE),
-                href=safe_url(str(known.tasks.get(name, {}).get("url") or "")),
+            TableCell(text=known.task_label(name)),
+            TableCell(text=clean(name), code=True),
+            TableCell(text=known.metric(known.primary(name)).axis or NO_VALUE),
+            TableCell(
+                text=clean(known.task(name).paper or NO_VALUE),
+                href=safe_url(known.task(name).url),
             ),
-            Entry(text=known.license(name)),
+            TableCell(text=known.license(name)),
         )
         for name in used
     )
     heads = ("Task", "Selector", "Ranked by", "Paper", "Terms of the data")
-    return Table(
+    return TableBlock(
         key="tasks-table",
         title="Tasks",
         columns=tuple(Column(title=head) for head in heads),

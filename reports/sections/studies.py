@@ -9,15 +9,25 @@ import pandas as pd
 
 from bench.api.errors import InvalidSelector
 from bench.api.selector import parse
-from reports.ablation import ablation_table
-from reports.blocks import NO_VALUE, Block, Bullets, Column, Entry, Section, Table, Text, clean
+from reports.ablation_rows import ablation_table
+from reports.blocks import (
+    NO_VALUE,
+    Block,
+    Bullets,
+    Column,
+    Paragraph,
+    Section,
+    TableBlock,
+    TableCell,
+    clean,
+)
 from reports.catalog import Catalog
-from reports.comparisons import Comparison
-from reports.figures import Legend, Line, Panel, panels
-from reports.folder import Outcome, RunFolder
-from reports.notes import NO_SPREAD, Notes, why_no_score
+from reports.figures import Curve, Legend, Panel, panels
+from reports.folder import RunFolder, StoredOutcome
+from reports.missing_values import NO_SPREAD, Notes, why_no_score
 from reports.numbers import plain, probability
-from reports.tables import interval_text
+from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.rows import interval_text
 
 
 def ablation_section(folder: RunFolder) -> Section | None:
@@ -26,7 +36,7 @@ def ablation_section(folder: RunFolder) -> Section | None:
     if table.empty:
         return None
     blocks: list[Block] = [
-        Text(
+        Paragraph(
             "Each line changes one axis of the base and nothing else. The difference is to the "
             "base on the same seeds, with a 95% t interval; p is Holm-adjusted over the lines."
         )
@@ -36,13 +46,13 @@ def ablation_section(folder: RunFolder) -> Section | None:
     return Section(key="ablation", title="Ablations", blocks=tuple(blocks))
 
 
-def _ablation(folder: RunFolder, key: str, group: pd.DataFrame) -> Table:
+def _ablation(folder: RunFolder, key: str, group: pd.DataFrame) -> TableBlock:
     lines = [dict(line) for line in group.to_dict("records")]
     comparison = next(c for c in folder.comparisons if c.key == lines[0]["comparison"])
     metric = comparison.catalog.metric(comparison.metric)
     notes = Notes()
     rows = [_ablation_row(folder, comparison, line, notes, red=lines[0]["red"]) for line in lines]
-    return Table(
+    return TableBlock(
         key=key,
         title=(
             f"{comparison.title}: one axis of "
@@ -64,25 +74,25 @@ def _ablation(folder: RunFolder, key: str, group: pd.DataFrame) -> Table:
 
 def _ablation_row(
     folder: RunFolder, comparison: Comparison, line: dict[Any, Any], notes: Notes, *, red: bool
-) -> tuple[Entry, ...]:
-    variant, empty = str(line["variant"]), Entry(text=NO_VALUE, sort="")
+) -> tuple[TableCell, ...]:
+    variant, empty = str(line["variant"]), TableCell(text=NO_VALUE, sort="")
     name = comparison.catalog.label(variant)
     if math.isnan(line["score"]):
         score = notes.hole(why_no_score(folder, comparison, variant))
     else:
         note = notes.number(NO_SPREAD) if comparison.means[variant].without_spread else 0
-        score = Entry(text=interval_text(line, "score"), sort=line["score"], note=note)
+        score = TableCell(text=interval_text(line, "score"), sort=line["score"], note=note)
     difference = p = empty
     if not (math.isnan(line["difference"]) or line["red"] or red):
         text = interval_text(line, "difference", signed=True)
         note = notes.number(NO_SPREAD) if line["without_spread"] else 0
-        difference = Entry(text=text, sort=line["difference"], note=note)
+        difference = TableCell(text=text, sort=line["difference"], note=note)
         if folder.catalog.ranks:
-            p = Entry(text=probability(line["p_adjusted"]), sort=line["p_adjusted"])
+            p = TableCell(text=probability(line["p_adjusted"]), sort=line["p_adjusted"])
     return (
-        Entry(text=clean(line["axis"])),
-        Entry(text=clean(line["value"]) or NO_VALUE),
-        Entry(text=name, marks=("red certificate",) if line["red"] else ()),
+        TableCell(text=clean(line["axis"])),
+        TableCell(text=clean(line["value"]) or NO_VALUE),
+        TableCell(text=name, marks=("red certificate",) if line["red"] else ()),
         score,
         difference,
         p,
@@ -95,7 +105,7 @@ class Trial:
 
     number: int
     value: float
-    outcome: Outcome
+    outcome: StoredOutcome
 
 
 def study_section(folder: RunFolder, legend: Legend) -> Section | None:
@@ -146,7 +156,7 @@ def _study_name(catalog: Catalog, variant: str) -> str:
     return known[0] if known else name
 
 
-def _trial(catalog: Catalog, outcome: Outcome) -> Trial | None:
+def _trial(catalog: Catalog, outcome: StoredOutcome) -> Trial | None:
     primary = catalog.primary(outcome.cell.task)
     rows = [row for row in outcome.record.rows if row.split == "validation" and not row.axis]
     wanted = [row for row in rows if row.metric in (primary, f"validation_{primary}")] or rows
@@ -172,7 +182,7 @@ def _study_panel(catalog: Catalog, task: str, found: Mapping[str, list[Trial]]) 
     for name, trials in found.items():
         y = tuple(trial.value for trial in _best_so_far(trials, _sign(catalog, task)))
         x = tuple(float(at) for at in range(1, len(y) + 1))
-        lines.append(Line(name=name, x=x, y=y, low=y, high=y))
+        lines.append(Curve(name=name, x=x, y=y, low=y, high=y))
     return Panel(
         title=catalog.task_label(task),
         x_label="trial",
@@ -182,7 +192,9 @@ def _study_panel(catalog: Catalog, task: str, found: Mapping[str, list[Trial]]) 
     )
 
 
-def _study_table(folder: RunFolder, key: str, task: str, found: Mapping[str, list[Trial]]) -> Table:
+def _study_table(
+    folder: RunFolder, key: str, task: str, found: Mapping[str, list[Trial]]
+) -> TableBlock:
     catalog = folder.catalog
     metric = catalog.metric(catalog.primary(task))
     rows = []
@@ -192,16 +204,16 @@ def _study_table(folder: RunFolder, key: str, task: str, found: Mapping[str, lis
         cell = best.outcome.cell
         rows.append(
             (
-                Entry(text=catalog.label(name)),
-                Entry(text=str(len(trials)), sort=len(trials)),
-                Entry(text=plain(spent), sort=spent),
-                Entry(text=plain(best.value), sort=best.value),
-                Entry(text=str(best.number), sort=best.number),
-                Entry(text=clean(f"{cell.variant}, {cell.protocol}"), code=True),
-                Entry(text=clean(folder.command(cell.label)), code=True),
+                TableCell(text=catalog.label(name)),
+                TableCell(text=str(len(trials)), sort=len(trials)),
+                TableCell(text=plain(spent), sort=spent),
+                TableCell(text=plain(best.value), sort=best.value),
+                TableCell(text=str(best.number), sort=best.number),
+                TableCell(text=clean(f"{cell.variant}, {cell.protocol}"), code=True),
+                TableCell(text=clean(folder.command(cell.label)), code=True),
             )
         )
-    return Table(
+    return TableBlock(
         key=key,
         title=f"{catalog.task_label(task)}: chosen by validation",
         columns=(

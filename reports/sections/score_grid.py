@@ -1,8 +1,8 @@
 """Scores of all variants on all tasks at a glance."""
 
-from reports.blocks import Block, Column, Entry, Section, Table, Text
+from reports.blocks import Block, Column, Paragraph, Section, TableBlock, TableCell
 from reports.folder import RunFolder
-from reports.notes import Notes, why_no_score
+from reports.missing_values import Notes, why_no_score
 
 
 def overview_section(folder: RunFolder) -> Section | None:
@@ -25,7 +25,7 @@ def overview_section(folder: RunFolder) -> Section | None:
                 better=metric.better,
             )
         )
-    table = Table(
+    table = TableBlock(
         key="overview-table",
         title="Mean test score with 95% t interval over seeds",
         columns=tuple(columns),
@@ -37,7 +37,7 @@ def overview_section(folder: RunFolder) -> Section | None:
     if folder.catalog.ranks:
         blocks.insert(
             0,
-            Text(
+            Paragraph(
                 "Scores of the first rank of their column are set off: the best mean, and those "
                 "down to the first that the data tell from any of them. Where a t interval leaves "
                 "the range of the metric, the extremes of the seeds stand in its place. Lines are "
@@ -47,7 +47,7 @@ def overview_section(folder: RunFolder) -> Section | None:
     return Section(key="overview", title="Scores at a glance", blocks=tuple(blocks))
 
 
-def _line(folder: RunFolder, variant: str, notes: Notes) -> tuple[Entry, ...]:
+def _line(folder: RunFolder, variant: str, notes: Notes) -> tuple[TableCell, ...]:
     catalog = folder.catalog
     found = {
         "baseline": variant == catalog.baseline,
@@ -57,7 +57,7 @@ def _line(folder: RunFolder, variant: str, notes: Notes) -> tuple[Entry, ...]:
         "search differs": catalog.flag(variant, "search_differs"),
     }
     marks = tuple(text for text, holds in found.items() if holds)
-    entries = [Entry(text=catalog.label(variant), marks=marks)]
+    entries = [TableCell(text=catalog.label(variant), marks=marks)]
     for comparison in folder.comparisons:
         mean = comparison.means.get(variant)
         asked = variant in comparison.variants
@@ -67,7 +67,7 @@ def _line(folder: RunFolder, variant: str, notes: Notes) -> tuple[Entry, ...]:
             continue
         leads = any(line.variant == variant for line in comparison.leading)
         entries.append(
-            Entry(
+            TableCell(
                 text=comparison.score_text(variant),
                 sort=mean.estimate,
                 best=leads,

@@ -6,18 +6,28 @@ from functools import partial
 from itertools import compress
 from typing import Any
 
-from reports.beside import beside_the_ranking
-from reports.blocks import NO_VALUE, Block, Bullets, Column, Entry, Section, Table, Text
+from reports.blocks import (
+    NO_VALUE,
+    Block,
+    Bullets,
+    Column,
+    Paragraph,
+    Section,
+    TableBlock,
+    TableCell,
+)
 from reports.catalog import uncapitalized
-from reports.comparisons import Comparison
-from reports.data import caveats, mixed_data
-from reports.families import families, family_key, family_title, members
 from reports.folder import RunFolder
-from reports.input_ablation import ablated_tables
-from reports.measures import NOT_RANKED, measures, other_metrics, parts
-from reports.notes import NO_SPREAD, Notes, why_no_score, why_no_speed
+from reports.missing_values import NO_SPREAD, Notes, why_no_score, why_no_speed
 from reports.numbers import between, percent, probability, scaled
-from reports.tables import interval_text, legend_of_marks
+from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.marks import legend_of_marks
+from reports.ranked_table.rows import interval_text
+from reports.sections.data_sources import caveats, mixed_data
+from reports.sections.input_ablation import ablated_tables
+from reports.sections.metric_tables import NOT_RANKED, measures, other_metrics, parts
+from reports.sections.reference_scores import beside_the_ranking
+from reports.sections.uses_of_attention import families, family_key, family_title, members
 
 COSTS = (
     ("train_tokens_per_s", 1.0),
@@ -61,9 +71,9 @@ def ranked_sections(folder: RunFolder) -> list[Section]:
     """All ranked tables: one section, or one of how to read and one a family."""
     blocks: list[Block] = []
     if not folder.catalog.ranks:
-        blocks.append(Text(NO_RANKS.format(preset=folder.catalog.preset), "warning"))
+        blocks.append(Paragraph(NO_RANKS.format(preset=folder.catalog.preset), "warning"))
     if not folder.comparisons:
-        blocks.append(Text("No quality cell has finished, so there is nothing to compare."))
+        blocks.append(Paragraph("No quality cell has finished, so there is nothing to compare."))
         return [Section(key="ranked", title="Ranking", blocks=tuple(blocks))]
     told = HOW_TO_READ | {"Marks": legend_of_marks(folder.comparisons, folder.certificates)}
     if not folder.catalog.ranks:
@@ -71,7 +81,7 @@ def ranked_sections(folder: RunFolder) -> list[Section]:
     told = {head: text for head, text in told.items() if text}
     blocks.append(Bullets(tuple(told.values()), tuple(told)))
     if any(other_metrics(comparison) or parts(comparison) for comparison in folder.comparisons):
-        blocks.append(Text(NOT_RANKED))
+        blocks.append(Paragraph(NOT_RANKED))
     groups = families(folder)
     if not groups:
         blocks += _tables(folder, folder.comparisons)
@@ -91,7 +101,7 @@ def _tables(folder: RunFolder, found: list[Comparison]) -> list[Block]:
             dict(line) for line in table[table["comparison"] == comparison.key].to_dict("records")
         ]
         if comparison.task in mixed:
-            blocks.append(Text(mixed[comparison.task], "warning"))
+            blocks.append(Paragraph(mixed[comparison.task], "warning"))
         blocks.append(_table(folder, comparison, lines))
         blocks += caveats(folder, comparison.task)
         blocks += measures(folder, comparison, [str(line["selector"]) for line in lines])
@@ -106,7 +116,7 @@ def _speed_place(folder: RunFolder, comparison: Comparison) -> str:
     return next(places, "no speed cells")
 
 
-def _table(folder: RunFolder, comparison: Comparison, lines: list[dict[Any, Any]]) -> Table:
+def _table(folder: RunFolder, comparison: Comparison, lines: list[dict[Any, Any]]) -> TableBlock:
     notes, metric = Notes(), comparison.catalog.metric(comparison.metric)
     columns = _columns(comparison, _speed_place(folder, comparison))
     timed = any(outcome.cell.kind == "speed" for outcome in folder.outcomes)
@@ -114,7 +124,7 @@ def _table(folder: RunFolder, comparison: Comparison, lines: list[dict[Any, Any]
     kept = [timed or column.title not in FROM_SPEED_CELLS for column in columns]
     rows = tuple(_row(folder, comparison, line, notes, kept) for line in lines)
     single = comparison.most_seeds == 1
-    return Table(
+    return TableBlock(
         key=f"ranked-{comparison.key.removeprefix('comparison-')}",
         title=f"{comparison.title}: {uncapitalized(metric.title)}{', one seed' if single else ''}",
         columns=tuple(compress(columns, kept)),
@@ -178,7 +188,7 @@ def _row(
     line: dict[Any, Any],
     notes: Notes,
     kept: Sequence[bool],
-) -> tuple[Entry, ...]:
+) -> tuple[TableCell, ...]:
     """Entries of the columns that are kept; the others leave no footnote."""
     variant = str(line["selector"])
     why = why_no_score(folder, comparison, variant)
@@ -192,16 +202,16 @@ def _row(
         text = interval_text(line, "score")
         best = variant in {leader.variant for leader in comparison.leading}
         note = notes.number(why) if why else 0
-        score = Entry(text=text, sort=line["score"], note=note, best=best)
+        score = TableCell(text=text, sort=line["score"], note=note, best=best)
     cells = comparison.seeds(variant)
-    name = Entry(
+    name = TableCell(
         text=str(line["variant"]),
         href=comparison.catalog.url(variant),
         marks=tuple(mark for mark in str(line["marks"]).split(", ") if mark),
     )
-    p_value = Entry(text=probability(line["p_adjusted"]), sort=_sort(line, "p_adjusted"))
+    p_value = TableCell(text=probability(line["p_adjusted"]), sort=_sort(line, "p_adjusted"))
     anchor = f"#{folder.by_id[cells[0]].anchor}"
-    made: tuple[Callable[[], Entry], ...] = (
+    made: tuple[Callable[[], TableCell], ...] = (
         lambda: _rank_entry(comparison, line, notes),
         lambda: name,
         lambda: score,
@@ -210,7 +220,7 @@ def _row(
         *(partial(_cost, folder, comparison, line, cost, notes) for cost in COSTS),
         lambda: _parameters(comparison, line, notes),
         lambda: _flops(folder, comparison, line, notes),
-        lambda: Entry(text=_counted(line["seeds"], cells), sort=line["seeds"], href=anchor),
+        lambda: TableCell(text=_counted(line["seeds"], cells), sort=line["seeds"], href=anchor),
     )
     return tuple(make() for make in compress(made, kept))
 
@@ -220,26 +230,26 @@ def _counted(scored: int, cells: Sequence[str]) -> str:
     return str(scored) if scored == len(cells) else f"{scored} of {len(cells)}"
 
 
-def _rank_entry(comparison: Comparison, line: dict[Any, Any], notes: Notes) -> Entry:
+def _rank_entry(comparison: Comparison, line: dict[Any, Any], notes: Notes) -> TableCell:
     if not math.isnan(line["rank"]):
         ranks = [ranked.rank for ranked in comparison.ranking]
         tie = "=" if ranks.count(int(line["rank"])) > 1 else ""
-        return Entry(text=f"{int(line['rank'])}{tie}", sort=line["rank"])
+        return TableCell(text=f"{int(line['rank'])}{tie}", sort=line["rank"])
     if str(line["selector"]) in comparison.red:
         reasons = " ".join(comparison.red[str(line["selector"])])
         return notes.hole(f"{line['variant']} is not ranked, its certificate is red: {reasons}")
-    return Entry(text=NO_VALUE, sort="")
+    return TableCell(text=NO_VALUE, sort="")
 
 
-def _difference(comparison: Comparison, line: dict[Any, Any], notes: Notes) -> Entry:
+def _difference(comparison: Comparison, line: dict[Any, Any], notes: Notes) -> TableCell:
     if line["selector"] == comparison.baseline:
-        return Entry(text="baseline", sort=0.0)
+        return TableCell(text="baseline", sort=0.0)
     if math.isnan(line["difference"]):
-        return Entry(text=NO_VALUE, sort="")
+        return TableCell(text=NO_VALUE, sort="")
     found = comparison.compared[str(line["selector"])].difference
     note = notes.number(NO_SPREAD) if found is not None and found.without_spread else 0
     text = interval_text(line, "difference", signed=True)
-    return Entry(text=text, sort=line["difference"], note=note)
+    return TableCell(text=text, sort=line["difference"], note=note)
 
 
 def _cost(
@@ -248,7 +258,7 @@ def _cost(
     line: dict[Any, Any],
     cost: tuple[str, float],
     notes: Notes,
-) -> Entry:
+) -> TableCell:
     name, unit = cost
     if not math.isnan(line[name]):
         if name.startswith("decode_step"):
@@ -256,7 +266,7 @@ def _cost(
             text = between(*(line[f"{name}{end}"] / unit for end in ("", "_low", "_high")))
         else:
             text = interval_text(line, name, unit)
-        return Entry(text=text, sort=line[name])
+        return TableCell(text=text, sort=line[name])
     return _cost_hole(folder, comparison, line, notes, name)
 
 
@@ -266,7 +276,7 @@ def _cost_hole(
     line: dict[Any, Any],
     notes: Notes,
     name: str,
-) -> Entry:
+) -> TableCell:
     variant = str(line["selector"])
     if name.startswith("train_") and variant not in comparison.red:
         why = why_no_score(folder, comparison, variant)
@@ -277,19 +287,21 @@ def _cost_hole(
     return notes.hole(why_no_speed(folder, comparison, variant))
 
 
-def _parameters(comparison: Comparison, line: dict[Any, Any], notes: Notes) -> Entry:
+def _parameters(comparison: Comparison, line: dict[Any, Any], notes: Notes) -> TableCell:
     count, ratio = line["parameters_count"], line["parameters_ratio"]
     if math.isnan(count):
         return notes.hole(f"{line['variant']}: its cells stored no parameters_count.")
     same = line["selector"] == comparison.catalog.baseline or math.isnan(ratio)
     text = scaled(count) if same else f"{scaled(count)} ({percent(ratio)})"
-    return Entry(text=text, sort=count)
+    return TableCell(text=text, sort=count)
 
 
-def _flops(folder: RunFolder, comparison: Comparison, line: dict[Any, Any], notes: Notes) -> Entry:
+def _flops(
+    folder: RunFolder, comparison: Comparison, line: dict[Any, Any], notes: Notes
+) -> TableCell:
     name = "forward_flops_analytic_count"
     if not math.isnan(line[name]):
-        return Entry(text=scaled(line[name]), sort=line[name])
+        return TableCell(text=scaled(line[name]), sort=line[name])
     return _cost_hole(folder, comparison, line, notes, name)
 
 

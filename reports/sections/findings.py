@@ -6,10 +6,10 @@ from statistics import fmean
 
 import pandas as pd
 
-from reports.blocks import Block, Bullets, Section, Text
-from reports.comparisons import Comparison
+from reports.blocks import Block, Bullets, Paragraph, Section
 from reports.folder import RunFolder
 from reports.numbers import percent, plain, with_interval
+from reports.ranked_table.comparison import Comparison
 from results.statistics import Interval, Ranked
 
 MOST_NAMES = 6
@@ -22,7 +22,7 @@ def summary_section(folder: RunFolder) -> Section:
     blocks: list[Block] = []
     if not folder.catalog.ranks:
         blocks.append(
-            Text(
+            Paragraph(
                 f"Choose nothing from this run: the preset “{folder.catalog.preset}” shows that "
                 "everything works and ranks nothing. Take a preset that ranks, with more seeds "
                 "and a larger budget.",
@@ -30,9 +30,9 @@ def summary_section(folder: RunFolder) -> Section:
             )
         )
     elif not any(comparison.ranking for comparison in folder.comparisons):
-        blocks.append(Text("There is no score to choose by.", "warning"))
+        blocks.append(Paragraph("There is no score to choose by.", "warning"))
     else:
-        blocks.append(Text(_overall(folder.comparisons)))
+        blocks.append(Paragraph(_overall(folder.comparisons)))
         told = [
             (comparison.title, _task(comparison))
             for comparison in folder.comparisons
@@ -43,7 +43,7 @@ def summary_section(folder: RunFolder) -> Section:
     red = sorted({name for comparison in folder.comparisons for name in comparison.red})
     if red:
         text = f"Not ranked, because a conformance check is red: {names(folder, red)}."
-        blocks.append(Text(text, "warning"))
+        blocks.append(Paragraph(text, "warning"))
     title = "What to choose, and why we cannot tell"
     return Section(key="summary", title=title, blocks=tuple(blocks))
 

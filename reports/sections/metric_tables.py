@@ -6,11 +6,11 @@ have intervals and no p values, and the order of lines is that of the ranking.
 
 from collections.abc import Sequence
 
-from reports.blocks import NO_VALUE, Block, Column, Entry, Table, clean
+from reports.blocks import NO_VALUE, Block, Column, TableBlock, TableCell, clean
 from reports.catalog import uncapitalized
-from reports.comparisons import Comparison
 from reports.folder import RunFolder
 from reports.numbers import Seen, with_interval
+from reports.ranked_table.comparison import Comparison
 from results.frame import final_values, scores
 from results.row import BASELINE_AXIS
 from results.statistics import t_interval
@@ -85,13 +85,13 @@ def part_title(axis: str) -> str:
     return PARTS.get(axis, clean(axis).replace("_", " "))
 
 
-def _others(comparison: Comparison, order: Sequence[str]) -> Table | None:
+def _others(comparison: Comparison, order: Sequence[str]) -> TableBlock | None:
     names = other_metrics(comparison)
     if not names:
         return None
     known = [comparison.catalog.metric(name) for name in names]
     values = [scores(final_values(comparison.frame, name)) for name in names]
-    return Table(
+    return TableBlock(
         key=f"measures-{comparison.key.removeprefix('comparison-')}",
         title=f"Other metrics: {comparison.title}",
         columns=(
@@ -103,9 +103,9 @@ def _others(comparison: Comparison, order: Sequence[str]) -> Table | None:
         ),
         rows=tuple(
             (
-                Entry(text=comparison.catalog.label(name)),
+                TableCell(text=comparison.catalog.label(name)),
                 *(
-                    _mean([*found.get(name, {}).values()], metric.unit)
+                    _mean([*found.get(name, {}).values()], metric.limits)
                     for metric, found in zip(known, values, strict=True)
                 ),
             )
@@ -116,15 +116,15 @@ def _others(comparison: Comparison, order: Sequence[str]) -> Table | None:
     )
 
 
-def _mean(values: Sequence[float], unit: str) -> Entry:
+def _mean(values: Sequence[float], limits: tuple[float, float]) -> TableCell:
     if not values:
-        return Entry(text=NO_VALUE, sort="")
+        return TableCell(text=NO_VALUE, sort="")
     mean, seen = t_interval(values), Seen.of(values)
-    text = with_interval(mean.estimate, mean.low, mean.high, unit=unit, seen=seen)
-    return Entry(text=text, sort=mean.estimate)
+    text = with_interval(mean.estimate, mean.low, mean.high, limits=limits, seen=seen)
+    return TableCell(text=text, sort=mean.estimate)
 
 
-def _parts(comparison: Comparison, metric: str, axis: str, order: Sequence[str]) -> Table:
+def _parts(comparison: Comparison, metric: str, axis: str, order: Sequence[str]) -> TableBlock:
     rows = comparison.frame[
         (comparison.frame["metric"] == metric) & (comparison.frame["axis"] == axis)
     ]
@@ -136,7 +136,7 @@ def _parts(comparison: Comparison, metric: str, axis: str, order: Sequence[str])
     }
     places = sorted({x for _, x in found})[:MOST_PARTS]
     known = comparison.catalog.metric(metric)
-    return Table(
+    return TableBlock(
         key=f"parts-{comparison.key.removeprefix('comparison-')}-{axis}-{metric}".replace("_", "-"),
         title=f"{comparison.title}: {uncapitalized(known.axis)} by {part_title(axis)}",
         columns=(
@@ -145,8 +145,8 @@ def _parts(comparison: Comparison, metric: str, axis: str, order: Sequence[str])
         ),
         rows=tuple(
             (
-                Entry(text=comparison.catalog.label(name)),
-                *(_mean(found.get((name, x), ()), known.unit) for x in places),
+                TableCell(text=comparison.catalog.label(name)),
+                *(_mean(found.get((name, x), ()), known.limits) for x in places),
             )
             for name in order
         ),
@@ -155,7 +155,7 @@ def _parts(comparison: Comparison, metric: str, axis: str, order: Sequence[str])
     )
 
 
-def _told(folder: RunFolder, comparison: Comparison, order: Sequence[str]) -> Table | None:
+def _told(folder: RunFolder, comparison: Comparison, order: Sequence[str]) -> TableBlock | None:
     """What cells noted of themselves, where it differs between them."""
     notes = folder.notes.get(comparison.task, {})
     here = {cell for name in order for cell in comparison.seeds(name)}
@@ -169,7 +169,7 @@ def _told(folder: RunFolder, comparison: Comparison, order: Sequence[str]) -> Ta
     ]
     if not lines:
         return None
-    return Table(
+    return TableBlock(
         key=f"told-{comparison.key.removeprefix('comparison-')}",
         title=f"What single cells noted: {comparison.title}",
         columns=(
@@ -180,10 +180,10 @@ def _told(folder: RunFolder, comparison: Comparison, order: Sequence[str]) -> Ta
         ),
         rows=tuple(
             (
-                Entry(text=comparison.catalog.label(order[at])),
-                Entry(text=str(seed), sort=seed),
-                Entry(text=clean(about)),
-                Entry(text=clean(value)),
+                TableCell(text=comparison.catalog.label(order[at])),
+                TableCell(text=str(seed), sort=seed),
+                TableCell(text=clean(about)),
+                TableCell(text=clean(value)),
             )
             for at, seed, about, value in sorted(lines)
         ),

@@ -1,14 +1,14 @@
 """What scores are read by: what needs no network, and published numbers. Neither is ranked."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
-from reports.blocks import Block, Column, Entry, Table, Text, clean, safe_url
-from reports.comparisons import Comparison
+from bench.api.comparison import PublishedResult
+from reports.blocks import Block, Column, Paragraph, TableBlock, TableCell, clean, safe_url
 from reports.folder import RunFolder
 from reports.numbers import digits_for, plain, with_interval
+from reports.ranked_table.comparison import Comparison
 from results.statistics import Interval, t_interval
 
 NOT_OURS = "They are not comparable with the table above, and take no part in it."
@@ -19,7 +19,7 @@ def beside_the_ranking(comparison: Comparison, *, published_results: bool) -> li
     blocks: list[Block] = []
     told = without_sentence(comparison)
     if told:
-        blocks.append(Text(told))
+        blocks.append(Paragraph(told))
     if published_results and comparison.catalog.published_results(comparison.task):
         blocks.append(_published_results(comparison))
     return blocks
@@ -56,7 +56,7 @@ def level_text(level: Interval) -> str:
     return with_interval(level.estimate, level.low, level.high)
 
 
-def _published_results(comparison: Comparison) -> Table:
+def _published_results(comparison: Comparison) -> TableBlock:
     known = comparison.catalog
     published_results = known.published_results(comparison.task)
     rows = [
@@ -65,14 +65,13 @@ def _published_results(comparison: Comparison) -> Table:
     heads = ("What", "Metric", "Published in", "Where", "How it differs")
     columns = [Column(title=head) for head in heads]
     columns.insert(2, Column(title="Value", numeric=True))
-    if any(published_result.get("about") for published_result in published_results):
+    if any(published_result.about for published_result in published_results):
         columns.append(Column(title="Options that it is about"))
         pairs = zip(rows, published_results, strict=True)
         rows = [
-            (*row, Entry(text=clean(published_result.get("about", ""))))
-            for row, published_result in pairs
+            (*row, TableCell(text=clean(published_result.about))) for row, published_result in pairs
         ]
-    return Table(
+    return TableBlock(
         key=f"published-{comparison.key.removeprefix('comparison-')}",
         title=f"Published numbers: {known.task_label(comparison.task)}",
         columns=tuple(columns),
@@ -81,19 +80,19 @@ def _published_results(comparison: Comparison) -> Table:
     )
 
 
-def _published_result(metric_of: Any, published_result: Mapping[str, Any]) -> tuple[Entry, ...]:
-    metric = metric_of(str(published_result.get("metric", "")))
-    value = float(published_result.get("value", float("nan")))
+def _published_result(metric_of: Any, published_result: PublishedResult) -> tuple[TableCell, ...]:
+    metric = metric_of(published_result.metric)
+    value = published_result.value
     return (
-        Entry(text=clean(published_result.get("what", ""))),
-        Entry(text=metric.axis),
-        Entry(text=plain(value), sort=value),
-        Entry(
-            text=clean(published_result.get("text", "")),
-            href=safe_url(str(published_result.get("url", ""))),
+        TableCell(text=clean(published_result.what)),
+        TableCell(text=metric.axis),
+        TableCell(text=plain(value), sort=value),
+        TableCell(
+            text=clean(published_result.text),
+            href=safe_url(published_result.url),
         ),
-        Entry(text=clean(published_result.get("where", ""))),
-        Entry(text=clean(published_result.get("differs", ""))),
+        TableCell(text=clean(published_result.where)),
+        TableCell(text=clean(published_result.differs)),
     )
 
 
@@ -125,10 +124,10 @@ def published_results_table(folder: RunFolder) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "task": known.task_label(task),
-            **{key: clean(published_result.get(key, "")) for key in ("what", "metric")},
-            "value": float(published_result.get("value", float("nan"))),
+            **{key: clean(getattr(published_result, key)) for key in ("what", "metric")},
+            "value": published_result.value,
             **{
-                key: clean(published_result.get(key, ""))
+                key: clean(getattr(published_result, key))
                 for key in ("text", "url", "where", "differs", "about")
             },
         }

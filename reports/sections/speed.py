@@ -5,11 +5,11 @@ from typing import Any
 
 import pandas as pd
 
-from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text
+from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell
 from reports.curves import DRAWN, speed_figures
 from reports.figures import Legend
 from reports.folder import PLACE, RunFolder
-from reports.notes import Notes
+from reports.missing_values import Notes
 from reports.numbers import between, plain, scaled, with_interval
 
 HOW_TO_READ = (
@@ -26,11 +26,11 @@ def speed_section(folder: RunFolder, legend: Legend) -> Section:
     """Figures and one table for each shape."""
     table = folder.speed_lines
     if table.empty:
-        text = Text("No speed cell has a value, so nothing is said about speed.")
+        text = Paragraph("No speed cell has a value, so nothing is said about speed.")
         return Section(key="speed", title="Speed and memory against length", blocks=(text,))
-    blocks: list[Block] = [Text(HOW_TO_READ)]
+    blocks: list[Block] = [Paragraph(HOW_TO_READ)]
     if not folder.catalog.ranks:
-        blocks.append(Text("This preset ranks nothing, so no verdict is printed.", "warning"))
+        blocks.append(Paragraph("This preset ranks nothing, so no verdict is printed.", "warning"))
     blocks += speed_figures(folder, legend)
     order = {metric: at for at, metric in enumerate(DRAWN)}
     table = table.assign(order=table["metric"].map(lambda metric: order.get(metric, len(order))))
@@ -42,7 +42,7 @@ def speed_section(folder: RunFolder, legend: Legend) -> Section:
     return Section(key="speed", title="Speed and memory against length", blocks=tuple(blocks))
 
 
-def _table(folder: RunFolder, key: str, metric: str, where: str, group: pd.DataFrame) -> Table:
+def _table(folder: RunFolder, key: str, metric: str, where: str, group: pd.DataFrame) -> TableBlock:
     known = folder.catalog.metric(metric)
     notes = Notes()
     timed = metric.endswith("_time_ms")
@@ -62,7 +62,7 @@ def _table(folder: RunFolder, key: str, metric: str, where: str, group: pd.DataF
             Column(title="A/A noise", unit="%", numeric=True),
             Column(title="Verdict"),
         ]
-    return Table(
+    return TableBlock(
         key=key,
         title=f"{known.title}: {where}",
         columns=(*columns, Column(title="Cells", numeric=True)),
@@ -74,7 +74,7 @@ def _table(folder: RunFolder, key: str, metric: str, where: str, group: pd.DataF
 
 def _row(
     folder: RunFolder, line: dict[Any, Any], longest: float, notes: Notes, *, timed: bool
-) -> tuple[Entry, ...]:
+) -> tuple[TableCell, ...]:
     unit = 1e6 if str(line["metric"]).endswith("_bytes") else 1.0
     name = str(line["name"])
     variant = str(line["variant"])
@@ -83,19 +83,19 @@ def _row(
     length = float(line["length"])
     cells = folder.speed_cells.get(tuple(str(line[column]) for column in PLACE), [])
     entries = [
-        Entry(text=name, marks=tuple(found)),
-        Entry(
+        TableCell(text=name, marks=tuple(found)),
+        TableCell(
             text=f"{length:g}",
             sort=length,
             note=notes.number(_why_short(folder, line)) if length < longest else 0,
         ),
-        Entry(text=_median(line, unit), sort=line["median"]),
+        TableCell(text=_median(line, unit), sort=line["median"]),
         _exponent(line, notes),
     ]
     if timed:
         entries += _verdict(line, notes, folder.catalog.baseline)
     link = f"#{cells[0].anchor}" if cells else ""
-    return (*entries, Entry(text=str(len(cells)), sort=len(cells), href=link))
+    return (*entries, TableCell(text=str(len(cells)), sort=len(cells), href=link))
 
 
 def _median(line: dict[Any, Any], unit: float) -> str:
@@ -105,22 +105,22 @@ def _median(line: dict[Any, Any], unit: float) -> str:
     return between(value, low, high)
 
 
-def _exponent(line: dict[Any, Any], notes: Notes) -> Entry:
+def _exponent(line: dict[Any, Any], notes: Notes) -> TableCell:
     if math.isnan(line["exponent"]):
         return notes.hole(f"{line['name']}: fewer than three lengths, so no exponent.")
     text = with_interval(line["exponent"], line["exponent_low"], line["exponent_high"])
-    return Entry(text=text, sort=line["exponent"])
+    return TableCell(text=text, sort=line["exponent"])
 
 
-def _verdict(line: dict[Any, Any], notes: Notes, baseline: str) -> list[Entry]:
+def _verdict(line: dict[Any, Any], notes: Notes, baseline: str) -> list[TableCell]:
     noise = float(line["aa_half_width"])
     if math.isnan(line["ratio"]):
         ratio = notes.hole(f"{line['name']}: the baseline was not timed in the same rounds.")
     else:
         text = with_interval(line["ratio"], line["ratio_low"], line["ratio_high"])
-        ratio = Entry(text=text, sort=line["ratio"])
+        ratio = TableCell(text=text, sort=line["ratio"])
     if math.isfinite(noise):
-        control = Entry(text=f"±{plain(100 * noise)}", sort=noise)
+        control = TableCell(text=f"±{plain(100 * noise)}", sort=noise)
     else:
         control = notes.hole(
             f"{line['name']}: too few rounds of the A/A control, or none that differ, so no claim."
@@ -128,7 +128,7 @@ def _verdict(line: dict[Any, Any], notes: Notes, baseline: str) -> list[Entry]:
     verdict = str(line["verdict"]) or NO_VALUE
     if line["variant"] == baseline and line["verdict"]:
         verdict = "baseline"
-    return [ratio, control, Entry(text=verdict)]
+    return [ratio, control, TableCell(text=verdict)]
 
 
 def _why_short(folder: RunFolder, line: dict[Any, Any]) -> str:

@@ -2,11 +2,11 @@
 
 import re
 
-from reports.beside import level_text, without_levels
-from reports.blocks import NO_VALUE, Block, Column, Entry, Section, Table, Text
-from reports.comparisons import Comparison
+from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell
 from reports.folder import RunFolder
-from reports.summary import join
+from reports.ranked_table.comparison import Comparison
+from reports.sections.findings import join
+from reports.sections.reference_scores import level_text, without_levels
 
 NO_FAMILY = "Further tasks"
 HOW_TO_READ = (
@@ -54,12 +54,12 @@ def family_title(family: str) -> str:
     return family[:1].upper() + family[1:]
 
 
-def members(folder: RunFolder, found: list[Comparison]) -> Text:
+def members(folder: RunFolder, found: list[Comparison]) -> Paragraph:
     """Which tasks a family has, and whose data."""
     tasks = dict.fromkeys(comparison.task for comparison in found)
     known = folder.catalog
     told = [f"{known.task_label(task)} ({data_of(folder, task)})" for task in tasks]
-    return Text(f"{'Task' if len(told) == 1 else 'Tasks'}: {'; '.join(told)}.")
+    return Paragraph(f"{'Task' if len(told) == 1 else 'Tasks'}: {'; '.join(told)}.")
 
 
 def data_of(folder: RunFolder, task: str) -> str:
@@ -67,7 +67,7 @@ def data_of(folder: RunFolder, task: str) -> str:
     known = folder.catalog
     if known.is_generated(task):
         return "generated data"
-    here = "" if known.tasks.get(task, {}).get("needs_download") else ", ship with a library"
+    here = "" if known.task(task).needs_download else ", ship with a library"
     return f"real data{here}; terms: {known.license(task)}"
 
 
@@ -81,7 +81,7 @@ def families_section(folder: RunFolder) -> Section | None:
     alone = [(family, comparison) for family, comparison in pairs if len(comparison.scores) == 1]
     ranks = folder.catalog.ranks
     best = "Best variant" if ranks else "Best mean, not ranked"
-    table = Table(
+    table = TableBlock(
         key="families-table",
         title=f"Best mean of each task{'' if ranks else ', not ranked'}",
         columns=(
@@ -93,15 +93,15 @@ def families_section(folder: RunFolder) -> Section | None:
         ),
         rows=tuple(_row(family, comparison) for family, comparison in told),
     )
-    blocks: list[Block] = [Text(HOW_TO_READ), table]
+    blocks: list[Block] = [Paragraph(HOW_TO_READ), table]
     if alone:
-        blocks += [Text(ALONE), _alone(alone)]
+        blocks += [Paragraph(ALONE), _alone(alone)]
     return Section(key="families", title="Families at a glance", blocks=tuple(blocks))
 
 
-def _alone(found: list[tuple[str, Comparison]]) -> Table:
+def _alone(found: list[tuple[str, Comparison]]) -> TableBlock:
     """Scores that stand in no comparison."""
-    return Table(
+    return TableBlock(
         key="families-alone",
         title="Variants without a competitor in their network",
         columns=(
@@ -112,9 +112,9 @@ def _alone(found: list[tuple[str, Comparison]]) -> Table:
         rows=tuple(
             (
                 *_head(family, comparison),
-                Entry(text=comparison.catalog.label(name)),
+                TableCell(text=comparison.catalog.label(name)),
                 _score(comparison, name),
-                Entry(text=str(comparison.most_seeds), sort=comparison.most_seeds),
+                TableCell(text=str(comparison.most_seeds), sort=comparison.most_seeds),
                 _without(comparison),
             )
             for family, comparison in found
@@ -123,25 +123,25 @@ def _alone(found: list[tuple[str, Comparison]]) -> Table:
     )
 
 
-def _row(family: str, comparison: Comparison) -> tuple[Entry, ...]:
+def _row(family: str, comparison: Comparison) -> tuple[TableCell, ...]:
     best = best_contender(comparison)
     return (
         *_head(family, comparison),
-        Entry(text=comparison.catalog.label(best) if best else NO_VALUE),
+        TableCell(text=comparison.catalog.label(best) if best else NO_VALUE),
         _score(comparison, best),
-        Entry(text=str(comparison.most_seeds), sort=comparison.most_seeds),
-        Entry(text=verdict(comparison)),
+        TableCell(text=str(comparison.most_seeds), sort=comparison.most_seeds),
+        TableCell(text=verdict(comparison)),
         _score(comparison, comparison.uniform_baseline or ""),
         _score(comparison, comparison.baseline or ""),
         _without(comparison),
     )
 
 
-def _head(family: str, comparison: Comparison) -> tuple[Entry, Entry]:
+def _head(family: str, comparison: Comparison) -> tuple[TableCell, TableCell]:
     known = comparison.catalog
     return (
-        Entry(text=family_title(family), href=f"#{family_key(family)}"),
-        Entry(
+        TableCell(text=family_title(family), href=f"#{family_key(family)}"),
+        TableCell(
             text=comparison.title,
             marks=(
                 "generated" if known.is_generated(comparison.task) else "real data",
@@ -151,22 +151,22 @@ def _head(family: str, comparison: Comparison) -> tuple[Entry, Entry]:
     )
 
 
-def _score(comparison: Comparison, variant: str) -> Entry:
+def _score(comparison: Comparison, variant: str) -> TableCell:
     mean = comparison.means.get(variant)
     if mean is None:
-        return Entry(text=NO_VALUE, sort="")
+        return TableCell(text=NO_VALUE, sort="")
     fewer = f"{mean.count} of {comparison.most_seeds} seeds"
-    return Entry(
+    return TableCell(
         text=comparison.score_text(variant),
         sort=mean.estimate,
         marks=(fewer,) if mean.count < comparison.most_seeds else (),
     )
 
 
-def _without(comparison: Comparison) -> Entry:
+def _without(comparison: Comparison) -> TableCell:
     levels = without_levels(comparison)
     first = next(iter(levels), "")
-    return Entry(
+    return TableCell(
         text=f"{first} {level_text(levels[first])}" if first else NO_VALUE,
         sort=levels[first].estimate if first else "",
     )
