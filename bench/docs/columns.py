@@ -2,11 +2,13 @@
 
 import ast
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from bench.api import registry
-from bench.running.catalog import metric_facts
+from bench.api.metric import Metric
+from bench.running.catalog import known_metrics
 from reports.markdown import code_span, escape
+from reports.numbers import plain
 from results.frame import COLUMNS
 from results.row import Record, Row
 
@@ -32,10 +34,11 @@ def columns_page() -> str:
     parts += ["## A row of a record", _table(("field", "meaning"), documented(Row).items())]
     parts += ["## Metrics", "A metric ends in its unit where the unit is not a proportion."]
     targets = [one.target for one in registry.registrations("task").values()]
-    known = metric_facts(targets)
+    known = known_metrics(targets)
     for group, title in GROUPS.items():
-        here = {name: facts for name, facts in known.items() if facts["group"] == group}
-        rows = ((name, _metric(facts)) for name, facts in sorted(here.items()))
+        rows = [
+            (name, _metric(known[name])) for name in sorted(known) if known[name].group == group
+        ]
         parts += [f"### {title}", _table(("metric", "meaning"), rows)]
     return "\n\n".join(parts) + "\n"
 
@@ -57,10 +60,12 @@ def documented(record: type) -> dict[str, str]:
     return found
 
 
-def _metric(facts: Mapping[str, object]) -> str:
-    better = facts["better"]
-    side = f"; {better} is better" if better != "none" else ""
-    return f"{facts['title']}, {facts['unit']}{side}"
+def _metric(metric: Metric) -> str:
+    side = f"; {metric.better} is better" if metric.better != "none" else ""
+    limits = [f"at least {plain(metric.low)}"] if metric.low is not None else []
+    limits += [f"at most {plain(metric.high)}"] if metric.high is not None else []
+    range_ = f" ({', '.join(limits)})" if limits else ""
+    return f"{metric.title}, {metric.unit}{range_}{side}"
 
 
 def _table(heads: tuple[str, str], rows: Iterable[tuple[str, str]]) -> str:

@@ -7,8 +7,10 @@ from pathlib import Path
 from reports.folder import RunFolder, read_folder
 from reports.markdown import escape
 from reports.numbers import plain
+from reports.render import document
 
 PUBLISHED = Path("results", "published")
+FIGURE = "docs/images/quality_cost.svg"
 _PLACE = re.compile(r"\{([^{}]+)\/([^{}\/]+)\}")
 
 
@@ -89,5 +91,23 @@ def _number(folder: RunFolder, task: str, name: str) -> str:
     raise LookupError(f"README.md: {folder.name} has no score of {name} on {task}")
 
 
-PARTS: dict[str, Callable[[Path], str]] = {"findings": findings}
+def choice(root: Path) -> str:
+    """The headline and the choice table of the published run, and its figure under docs/images."""
+    report = document(read_folder(root / PUBLISHED / "quick"), publish=True)
+    parts = [escape(report.headline)] if report.headline else []
+    if report.choices is not None:
+        heads = [escape(column.title) for column in report.choices.columns]
+        rows = [[escape(cell.text) for cell in row] for row in report.choices.rows]
+        lines = [f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *rows)]
+        parts.append("\n".join(lines))
+    figure = report.overview_figure
+    if figure is not None:
+        path = root / FIGURE
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(figure.svg, encoding="utf-8")
+        parts.append(f"![{escape(figure.description)}]({FIGURE})")
+    return "\n\n".join(parts)
+
+
+PARTS: dict[str, Callable[[Path], str]] = {"findings": findings, "choice": choice}
 """Name of each marked part, and what writes it."""

@@ -1,14 +1,12 @@
 """The page of variants: what each is and what it costs, from the registry and a published run."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from bench.api import registry
 from bench.api.resolve import resolve
-from bench.running.catalog import variant_facts
+from bench.running.catalog import describe_variant
 from reports.folder import RunFolder
 from reports.markdown import code_span, escape
 from reports.numbers import plain
+from results.catalog import CatalogVariant
 
 HEAD = (
     "Every variant that has a name, by the axis on which it differs from the baseline. "
@@ -48,45 +46,45 @@ def variants_page(folder: RunFolder | None = None) -> str:
     if folder is not None:
         baseline = code_span(folder.catalog.label(folder.catalog.baseline))
         parts.append(MEASURED.format(run=code_span(folder.name), baseline=baseline))
-    listed = {name: variant_facts(resolve(name), name) for name in registry.listed_variants()}
+    listed = {name: describe_variant(resolve(name), name) for name in registry.listed_variants()}
     for axis, title in AXES.items():
-        here = {name: facts for name, facts in listed.items() if facts["family"] == axis}
+        here = {name: about for name, about in listed.items() if about.family == axis}
         if here:
             parts.append(f"## {title}")
-            parts += [paragraph(facts, measured(folder, facts)) for facts in here.values()]
+            parts += [paragraph(about, measured(folder, about)) for about in here.values()]
     return "\n\n".join(parts) + "\n"
 
 
-def paragraph(facts: Mapping[str, Any], lines: list[str]) -> str:
+def paragraph(about: CatalogVariant, lines: list[str]) -> str:
     """One variant: title, formula, paper, scores and costs, deviations."""
-    said = [f"### {code_span(str(facts['name']))}", f"{escape(str(facts['title']))}."]
+    said = [f"### {code_span(str(about['name']))}", f"{escape(str(about['title']))}."]
     said[-1] = said[-1].replace("..", ".")
-    if facts["control"]:
+    if about.control:
         said.append("A control: it is there to read the others by.")
-    if facts["formula"]:
-        formula = code_span(str(facts["formula"])).replace("\\|", "|")  # no table here
+    if about.formula:
+        formula = code_span(about.formula).replace("\\|", "|")  # no table here
         said.append(f"**Formula.** {formula}")
-    if facts["made_of"]:
-        said.append(f"**Made of.** {code_span(str(facts['made_of']))}")
-    if facts["paper"]:
-        where = f", {escape(str(facts['where']))}" if facts["where"] else ""
-        said.append(f"**Paper.** [{escape(str(facts['paper']))}]({facts['url']}){where}")
+    if about.made_of:
+        said.append(f"**Made of.** {code_span(str(about['made_of']))}")
+    if about.paper:
+        where = f", {escape(str(about.where))}" if about.where else ""
+        said.append(f"**Paper.** [{escape(str(about['paper']))}]({about.url}){where}")
     said += lines
-    if facts["deviations"]:
-        said.append(f"**Deviations.** {escape(str(facts['deviations']))}")
+    if about.deviations:
+        said.append(f"**Deviations.** {escape(str(about['deviations']))}")
     return "\n\n".join(said)
 
 
-def measured(folder: RunFolder | None, facts: Mapping[str, Any]) -> list[str]:
+def measured(folder: RunFolder | None, about: CatalogVariant) -> list[str]:
     """Paragraphs about the score on the default task and about costs."""
-    task = str(facts["default_task"])
+    task = about.default_task
     said = [f"**Default task.** {code_span(task)}." if task else "**Default task.** none."]
     if folder is None:
         return said
     here = [
         name
         for name, known in folder.catalog.variants.items()
-        if known.get("short") == facts["name"] == known.get("name")
+        if known.short == about.name == known.name
     ]
     for variant in here[:1]:
         found = score(folder, variant, task)
