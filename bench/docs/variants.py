@@ -57,7 +57,7 @@ def variants_page(folder: RunFolder | None = None) -> str:
 
 def paragraph(about: CatalogVariant, lines: list[str]) -> str:
     """One variant: title, formula, paper, scores and costs, deviations."""
-    said = [f"### {code_span(str(about['name']))}", f"{escape(str(about['title']))}."]
+    said = [f"### {code_span(about.name)}", f"{escape(about.title)}."]
     said[-1] = said[-1].replace("..", ".")
     if about.control:
         said.append("A control: it is there to read the others by.")
@@ -65,13 +65,13 @@ def paragraph(about: CatalogVariant, lines: list[str]) -> str:
         formula = code_span(about.formula).replace("\\|", "|")  # no table here
         said.append(f"**Formula.** {formula}")
     if about.made_of:
-        said.append(f"**Made of.** {code_span(str(about['made_of']))}")
+        said.append(f"**Made of.** {code_span(about.made_of)}")
     if about.paper:
         where = f", {escape(str(about.where))}" if about.where else ""
-        said.append(f"**Paper.** [{escape(str(about['paper']))}]({about.url}){where}")
+        said.append(f"**Paper.** [{escape(about.paper)}]({about.url}){where}")
     said += lines
     if about.deviations:
-        said.append(f"**Deviations.** {escape(str(about['deviations']))}")
+        said.append(f"**Deviations.** {escape(about.deviations)}")
     return "\n\n".join(said)
 
 

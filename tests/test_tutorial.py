@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"```(?P<language>\w+)(?P<about>[^\n]*)\n(?P<code>.*?)```", flags=re.DOTALL)
 
