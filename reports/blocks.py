@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 NO_VALUE = "\N{EM DASH}"
-"""An empty field; not a hyphen, which looks like a minus beside the number of its footnote."""
+"""An empty field; not a hyphen, which looks like a minus."""
 
 Tone = Literal["plain", "note", "warning"]
 
@@ -84,21 +84,22 @@ class TableCell:
     code: bool = False
     marks: tuple[str, ...] = ()
     """Short labels behind the text, such as `control`."""
-    note: int = 0
-    """Number of the footnote that explains a missing value; 0 for none."""
+    help: str = ""
+    """Longer explanation, shown on hovering: why a value is missing, or has no interval."""
     best: bool = False
     """Tied with the best value of its column."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableBlock:
-    """A sortable and filterable table with its footnotes."""
+    """A sortable and filterable table."""
 
     key: str
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[TableCell, ...], ...]
     notes: tuple[str, ...] = ()
+    """Sentences below the table."""
     anchors: tuple[str, ...] = ()
     """One anchor a row, or none at all."""
     dimmed: tuple[bool, ...] = ()

@@ -9,11 +9,11 @@ import pandas as pd
 from reports.blocks import Block, Figure, Paragraph, Section
 from reports.catalog import uncapitalized
 from reports.figures import Curve, Legend, Panel, Point, panels
+from reports.figures.style import MOST_LINES, looks
 from reports.folder import RunFolder
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.costs import timed
 from reports.sections.metric_tables import DELAY, NUMBERED, part_title, parts
-from reports.style import MOST_LINES, looks
 from results.frame import curve, final_values, scores
 from results.statistics import Interval, pareto_front, t_interval
 

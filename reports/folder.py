@@ -32,7 +32,7 @@ DATA_DIR = "DATA_DIR"
 
 
 def with_data_dir(command: str, data_dir: str) -> str:
-    """A command line that names another mirror where it named one.
+    """A command line that names another data directory where it named one.
 
     >>> with_data_dir("python -m bench run --data-dir '/my data' --seeds 3", "DATA_DIR")
     'python -m bench run --data-dir DATA_DIR --seeds 3'

@@ -13,11 +13,12 @@ from bench.api.errors import InvalidSelector
 from bench.api.selector import Selector, parse
 from reports.blocks import Figure
 from reports.figures import Curve, Legend, Panel, panels
+from reports.figures.canvas import draw
+from reports.figures.style import COLORS, REST, looks
 from reports.folder import RunFolder
 from reports.ranked_table.comparison import Comparison
 from reports.sections.examples import artifacts_of_one_seed
 from reports.showcases import Shown, read_shown, slug
-from reports.style import COLORS, REST, draw, looks
 from results.frame import final_values, scores
 from results.statistics import Interval, t_interval
 
@@ -111,7 +112,7 @@ def _curves(comparison: Comparison, swept: dict[str, Sweep]) -> Figure:
     }
     legend = Legend(looks([line.name for line in (*width, *wrong)]), {})
     key = f"band-{slug(known.task_label(comparison.task))}"
-    return panels(key, words, shown, legend, columns=2, names=2)
+    return panels(key, words, shown, legend, columns=2)
 
 
 def _counted(seeds: Sequence[int]) -> str:

@@ -111,7 +111,7 @@ def _table(table: TableBlock) -> str:
     shown = table.rows[:MOST_ROWS] if table.folded else table.rows
     rows = [heads, rules, *([_entry(entry) for entry in row] for row in shown)]
     body = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
-    notes = "\n".join(f"{at}. {escape(note)}" for at, note in enumerate(table.notes, start=1))
+    notes = "\n\n".join(map(escape, table.notes))
     inside = body + (f"\n\n{notes}" if notes else "")
     if len(shown) < len(table.rows):
         inside += f"\n\n{len(table.rows) - len(shown)} more rows are in report.html."
@@ -129,7 +129,7 @@ def _entry(entry: TableCell) -> str:
     if address:
         text = f"[{text}]({address.replace(')', '%29').replace('(', '%28')})"
     marks = "".join(f" *({escape(mark)})*" for mark in entry.marks)
-    return text + marks + (f" <sup>{entry.note}</sup>" if entry.note else "")
+    return text + marks
 
 
 def _samples(block: SampleBlock) -> str:

@@ -1,7 +1,6 @@
-"""Footnotes: each missing value of a table points to the sentence that explains it."""
+"""Why a field of a table is empty."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from reports.blocks import NO_VALUE, TableCell, clean
 from reports.folder import RunFolder, StoredOutcome
@@ -9,28 +8,18 @@ from reports.ranked_table.comparison import Comparison
 from reports.sections.provenance import STATUS_TEXT
 
 NO_SPREAD = (
-    "The same in every seed but for rounding, which is no measure of its error: it has no "
-    "interval, and the p of such a difference is that of the sign test (0.25 for three seeds, "
-    "before Holm's correction)."
+    "The same in every seed, so that no interval is known; the p of such a difference is that of "
+    "the sign test (0.25 for three seeds, before Holm's correction)."
+)
+LEGEND = (
+    f"{NO_VALUE} stands where there is no value; the reasons are listed under “What is missing, "
+    "and why”."
 )
 
 
-@dataclass
-class Notes:
-    """Collects the footnotes of one table; equal sentences share a number."""
-
-    sentences: list[str] = field(default_factory=list)
-
-    def number(self, sentence: str) -> int:
-        """Number of a sentence, from 1."""
-        sentence = clean(sentence)
-        if sentence not in self.sentences:
-            self.sentences.append(sentence)
-        return self.sentences.index(sentence) + 1
-
-    def hole(self, reason: str) -> TableCell:
-        """An empty field with its reason."""
-        return TableCell(text=NO_VALUE, sort="", note=self.number(reason))
+def dash(reason: str) -> TableCell:
+    """An empty field; its reason is shown on hovering, and stands with the missing cells."""
+    return TableCell(text=NO_VALUE, sort="", help=clean(reason))
 
 
 def why_no_score(folder: RunFolder, comparison: Comparison, variant: str) -> str:

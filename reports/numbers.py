@@ -64,12 +64,17 @@ def plain(value: float, digits: int | None = None) -> str:
         return NO_VALUE
     value = float(f"{value:.12g}")
     if digits is None:
-        size = 0 if value == 0 else math.floor(math.log10(abs(value)))
-        digits = min(6, max(0, 2 - size))
+        digits = _three_digits(value)
         while digits < 6 and abs(value) < 1 <= float(f"{abs(value):.{digits}f}"):
             digits += 1
     text = f"{value:,.{digits}f}"
     return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
+
+
+def _three_digits(value: float) -> int:
+    """Decimals of three significant digits."""
+    size = 0 if value == 0 else math.floor(math.log10(abs(value)))
+    return min(6, max(0, 2 - size))
 
 
 def with_interval(
@@ -90,7 +95,7 @@ def with_interval(
     >>> with_interval(0.9, 0.88, 0.92), with_interval(1.5, 1.2, 2.0), with_interval(2.0, 2.0, 2.0)
     ('0.900 ± 0.020', '1.50 [1.20, 2.00]', '2.00')
     >>> with_interval(0.31, -0.54, 1.16, limits=(0, 9), seen=Seen.of([0.1, 0.13, 0.7]))
-    '0.31 (0.10 to 0.70 of 3 seeds)'
+    '0.10–0.70 (3 seeds)'
 
     Args:
         value: The estimate.
@@ -107,7 +112,7 @@ def with_interval(
     if not (math.isfinite(up) and math.isfinite(down)) or max(up, down) <= 1e-9 * abs(value):
         return sign + plain(value)
     if seen is not None and _impossible(low, high, limits, seen, signed=signed):
-        return _of_seeds(value, seen, signed=signed)
+        return _of_seeds(seen, signed=signed)
     digits = digits_for(max(up, down))
     if math.isclose(up, down, rel_tol=0.02):
         return f"{sign}{plain(value, digits)} ± {plain(up, digits)}"
@@ -128,13 +133,17 @@ def _impossible(
     return under or over
 
 
-def _of_seeds(value: float, seen: Seen, *, signed: bool) -> str:
-    digits = digits_for((seen.high - seen.low) / 2)
-    mean, low, high = (
-        f"{'+' if signed and one > 0 else ''}{plain(one, digits)}"
-        for one in (value, seen.low, seen.high)
+def _of_seeds(seen: Seen, *, signed: bool) -> str:
+    """The least and the greatest seed."""
+    largest = max(abs(seen.low), abs(seen.high))
+    digits = min(digits_for((seen.high - seen.low) / 2), _three_digits(largest))
+    while digits < 6 and plain(seen.low, digits) == plain(seen.high, digits):
+        digits += 1
+    low, high = (
+        f"{'+' if signed and one > 0 else ''}{plain(one, digits)}" for one in (seen.low, seen.high)
     )
-    return f"{mean} ({low} to {high} of {seen.seeds} seeds)"
+    dash = " – " if signed else "–"
+    return f"{low}{dash}{high} ({counted(seen.seeds, 'seed')})"
 
 
 def between(value: float, low: float, high: float) -> str:
@@ -188,6 +197,28 @@ def probability(value: float) -> str:
     if value < 0.001:
         return "< 0.001"
     return f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
+
+
+def p_text(value: float) -> str:
+    """A p value inside a sentence.
+
+    >>> p_text(0.0004), p_text(0.034)
+    ('p < 0.001', 'p = 0.034')
+    """
+    text = probability(value)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
+def factor(ratio: float) -> str:
+    """A ratio of costs.
+
+    >>> factor(1.234), factor(0.5), factor(12.3)
+    ('1.2×', '0.50×', '12×')
+    """
+    if not math.isfinite(ratio):
+        return NO_VALUE
+    digits = 0 if ratio >= 9.95 else 1 if ratio >= 0.995 else 2
+    return f"{ratio:.{digits}f}×"
 
 
 def counted(count: int, noun: str) -> str:

@@ -16,11 +16,12 @@ from matplotlib.patches import Rectangle
 
 from reports.blocks import Figure, clean
 from reports.catalog import uncapitalized
+from reports.figures.canvas import draw
+from reports.figures.maps import Map, attention_maps
+from reports.figures.style import COLORS, INK
 from reports.folder import RunFolder, StoredOutcome
-from reports.maps import Map, attention_maps
 from reports.numbers import plain
 from reports.sections.examples import artifacts_of_one_seed
-from reports.style import COLORS, INK, draw
 
 MOST_EXAMPLES = 3
 MOST_VARIANTS = 8

@@ -60,7 +60,7 @@ class CatalogVariant:
     @property
     def uniform_baseline(self) -> bool:
         """Whether it weights all keys alike."""
-        return self.control == "uniform"
+        return self.control == "uniform_baseline"
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

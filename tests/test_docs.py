@@ -18,7 +18,7 @@ from bench.docs.site import linked
 from bench.docs.tasks import NEEDS_DATA, _made, facts_of, tasks_page
 from bench.docs.variants import variants_page
 from bench.running.catalog import describe_variant
-from bench.running.plan import tasks_by_family
+from bench.running.quality_cells import tasks_by_family
 from reports.folder import read_folder
 from reports.markdown import escape
 from results.frame import COLUMNS

@@ -25,7 +25,7 @@ def build(
     word_dim: int = 0,
     impl: Impl = "auto",
 ) -> Slot:
-    """Build a variant with its heads, ready to stand in a model.
+    """Build a variant with its heads, ready to be used in a model.
 
     Args:
         selector: A variant as on the command line, `shaw_rpr[clip=8]`.
@@ -41,7 +41,7 @@ def build(
 
     Raises:
         UnknownName: No such variant.
-        Refused: The variant cannot stand there; the message says why.
+        Refused: The variant cannot be used there; the message says why.
     """
     load_all()
     spec = resolve(parse(selector), beneath=True)

@@ -73,7 +73,7 @@ class QueryShape(NamedTuple):
 
 
 Edit = Callable[[Weights, "Call"], Weights]
-"""What an probe does to the weights before they are used: erase, permute, replace."""
+"""What a probe does to the weights before they are used: erase, permute, replace."""
 
 
 @dataclass

@@ -1,7 +1,7 @@
-"""Components put together: rotate, mask, energy, normalize, post-softmax weight, read, update.
+"""Components put together: mask, energy, normalize, post-softmax weight, read, update.
 
 The chain knows axes, not components. Three grades of sequence: without history all queries go
-through at once; an normalizer may scan over queries by itself; history makes the chain step.
+through at once; a normalizer may scan over queries by itself; history makes the chain step.
 """
 
 from collections.abc import Mapping
@@ -108,9 +108,6 @@ class Chain(Variant):
         """Run the chain; step by step where weights feed back into the score."""
         if self.steps and call.query.shape[2] > 1:
             return self._mix_stepwise(call, carried)
-        for position in self.positions:
-            if position.changes_query:
-                call = position.rotate(call)
         plain = not want_weights and call.edit is None
         if self._fusable and plain and self.impl != "eager":
             return MixResult(self._fused(call), None, carried, {})
@@ -254,7 +251,7 @@ class Chain(Variant):
     @property
     def _moved(self) -> bool:
         """Whether positions act inside attention."""
-        return any(p.changes_query or p.changes_energy or p.changes_output for p in self.positions)
+        return any(p.changes_energy or p.changes_output for p in self.positions)
 
     def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
         """Add the positions that act before projection."""

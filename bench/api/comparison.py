@@ -1,6 +1,7 @@
 """What a task is compared by: entries that it proposes, and published results beside them."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from bench.api.selector import Selector, parse
 
@@ -11,12 +12,18 @@ class Entry:
 
     variant: str
     """Variant selector."""
+
     backbone: str = ""
     """Backbone selector; empty for that of the task's size."""
     slot: str = ""
     """Slot of the backbone; empty for its main one."""
     task: str = ""
     """Task selector with other options, for controls such as a shuffled source; empty for none."""
+
+    @cached_property
+    def selector(self) -> Selector:
+        """The variant, parsed."""
+        return parse(self.variant)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from bench.api.batch import Batch
 from bench.api.config import Config
+from bench.api.registry import Axis
 from bench.api.trace import HasCapabilities, Trace
 
 
@@ -68,3 +69,7 @@ class JointLoss(HasCapabilities):
     @abstractmethod
     def forward(self, there: LossInputs, back: LossInputs) -> Float[Tensor, ""]:
         """The term (nats per sentence, averaged over the batch)."""
+
+
+LOSSES = Axis[type[Loss]]("loss")
+JOINTS = Axis[type[JointLoss]]("joint")

@@ -7,9 +7,12 @@ and certified wherever anything could be offered.
 from typing import Any
 
 from bench.api import registry
+from bench.api.backbone import BACKBONES
 from bench.api.call import Regime
 from bench.api.capabilities import Capabilities, Capability, only_needs
 from bench.api.config import build_config
+from bench.api.decoder import DECODERS
+from bench.api.encoder import ENCODERS
 from bench.api.selector import Selector
 from bench.api.task import Task
 
@@ -56,11 +59,11 @@ def trained_place(task: type[Task], backbone: Selector) -> frozenset[Capability]
 
 def offered(task: type[Task], backbone: Selector) -> frozenset[Capability]:
     """The same before any part of the backbone removes something, for sentences that name it."""
-    registered = registry.find("backbone", backbone.name)
+    registered = registry.find(BACKBONES, backbone.name)
     config: Any = build_config(registered.config, backbone.options, backbone.name)
     found = {*EVERY_BACKBONE, *task.capabilities, *registered.target.given(config)}
     if "decoder" in backbone.options:
-        decoder = registry.find("decoder", config.decoder.name)
+        decoder = registry.find(DECODERS, config.decoder.name)
         options = build_config(decoder.config, config.decoder.options, config.decoder.name)
         found |= decoder.target.given(options)
         found |= {"source_states"} if decoder.target.attends else set()
@@ -80,7 +83,7 @@ def encoders(backbone: Selector) -> list[Part]:
     """The encoder of a backbone, and those inside it, which give nothing by themselves."""
     found: list[Part] = []
     for chosen in registry.options_of(backbone.options.get("encoder", ())):
-        found.append((chosen.name, registry.find("encoder", chosen.name).target))
+        found.append((chosen.name, registry.find(ENCODERS, chosen.name).target))
         found += [
             (inside.name, only_needs(registry.find(axis, inside.name).target))
             for axis, inside in registry.inner("encoder", chosen)

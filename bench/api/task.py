@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -16,6 +17,8 @@ from bench.api.comparison import Entry, PublishedResult
 from bench.api.config import Config
 from bench.api.license import GENERATED, License
 from bench.api.metric import Metric, Scored
+from bench.api.registry import Axis
+from bench.api.selector import Selector, parse
 
 Split = Literal["train", "validation", "test"]
 
@@ -32,6 +35,23 @@ class TaskPreset:
     """Training selector, `adam[...]`."""
     seconds: float
     """CPU seconds of one cell of an ordinary variant on the reference machine."""
+    shared: bool = False
+    """Whether the whole roster of the preset runs on it, beside the default tasks."""
+
+    @cached_property
+    def options_selector(self) -> Selector:
+        """Task options, parsed."""
+        return parse(self.options)
+
+    @cached_property
+    def backbone_selector(self) -> Selector:
+        """The backbone, parsed."""
+        return parse(self.backbone)
+
+    @cached_property
+    def protocol_selector(self) -> Selector:
+        """The training, parsed."""
+        return parse(self.protocol)
 
 
 SEEN = "seen in training"
@@ -75,7 +95,7 @@ class Task:
     a sentence for the page of tasks and the report, empty where there is nothing to say."""
     written_example: ClassVar[tuple[str, str]] = ("", "")
     """Source and target of the first example of `showcase`, for pages that are made where the data
-    are not; empty where the data are in every mirror."""
+    are not; empty where the data are in every data directory."""
     needs_download: ClassVar[bool] = False
     """Whether the data do not ship with the bench or a library."""
     sizes: Sizes
@@ -182,3 +202,6 @@ class Task:
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
         """Names of token ids, for figures."""
         return [str(number) for number in ids]
+
+
+TASKS = Axis[type[Task]]("task")

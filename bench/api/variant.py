@@ -14,6 +14,7 @@ from bench.api.capabilities import Capability, check_capabilities
 from bench.api.component import NOTHING, Heads
 from bench.api.errors import Refused, UnknownName
 from bench.api.noise import Noise
+from bench.api.registry import Axis
 from bench.api.shapes import Query
 from bench.api.source import Memory, Source, State, Tree, leaf
 
@@ -102,7 +103,7 @@ class Variant(nn.Module, ABC):
             progress: Share of training done.
             extras: Declared per-query inputs.
             want_weights: Whether the weight matrix is wanted; fused code cannot give it.
-            edit: What an probe does to the weights before the values are mixed.
+            edit: What a probe does to the weights before the values are mixed.
 
         Returns:
             Output, weights (None where the mechanism has none or none were wanted), next state.
@@ -231,3 +232,6 @@ class Slot(nn.Module):
         new = None if own is None else self.heads.source(*own)
         attended = self.variant.attend(self.heads.query(x), memory, state, new=new, **call)
         return self.heads.merge(attended.output), attended
+
+
+MECHANISMS = Axis[type[Variant]]("mechanism")

@@ -9,6 +9,7 @@ import click
 
 from bench import __version__
 from bench.api.errors import BenchError
+from bench.api.registry import PLAIN
 from bench.running.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def _selection(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--seeds", default=0, help="Number of paired seeds; 0 for the preset's."),
             click.option("--first-seed", default=0, help="First seed."),
             click.option("--training", default="", help="Protocol options, adam[steps=200]."),
-            click.option("--baseline", default="scaled_dot", show_default=True),
+            click.option("--baseline", default=PLAIN, show_default=True),
             click.option("--device", default="cpu", show_default=True, help="cpu or cuda."),
             click.option("--dtype", default="float32", show_default=True),
             click.option("--impl", default="auto", show_default=True, help="Code to use."),

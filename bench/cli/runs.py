@@ -24,9 +24,12 @@ from bench.api.selector import parse
 from bench.cli.options import RunOptions, read_spec, refuse_beside_spec, spec_of
 from bench.running.catalog import catalog_of, known_metrics
 from bench.running.missing_data import lacking_data, missing_data
-from bench.running.plan import Plan, PlannedCell, asked_variants, plan, revisions_of, sized_task
+from bench.running.plan import Plan, plan
 from bench.running.presets import find_preset
 from bench.running.progress import spoken
+from bench.running.quality_cells import PlannedCell, sized_task
+from bench.running.request import asked_variants
+from bench.running.revisions import revisions_of
 from bench.running.runner import NO_CUDA
 from bench.running.session import Session, Tally
 from bench.running.worker import WorkerSettings, load_plugins
@@ -414,7 +417,7 @@ def cell_plan(options: RunOptions) -> Plan:
         InvalidConfig: A label is of an older or newer revision of the code.
     """
     cells = [parse_label(label) for label in options.cells]
-    made = Plan(options.request, find_preset(options.preset))
+    made = Plan(options.request)
     baseline = resolve(options.baseline).canonical.show()
     made.baseline = baseline
     made.names = {cell.variant: parse(cell.variant).name for cell in cells}

@@ -16,6 +16,7 @@ from bench.api import registry
 from bench.api.call import REGIMES, Regime
 from bench.api.capabilities import Capability
 from bench.api.config import IntRange, search_ranges
+from bench.api.decoder import DECODERS
 from bench.api.errors import BenchError, InvalidConfig, Refused
 from bench.api.places import ANYWHERE, UNKNOWN_UNTIL_BUILT
 from bench.api.registry import CHAIN_AXES
@@ -100,7 +101,7 @@ def stands_nowhere(spec: VariantSpec) -> bool:
     What has no attention is certified by its decoder, wherever that stands.
     """
     decoder = spec.fixes.get("decoder")
-    attends = decoder is None or registry.find("decoder", decoder.name).target.attends
+    attends = decoder is None or registry.find(DECODERS, decoder.name).target.attends
     return bool(attends) and len(refusals(spec)) == len(REGIMES)
 
 

@@ -1,15 +1,15 @@
 """What a report must know about names, written beside the rows so that it outlives the code."""
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from bench.api import registry
 from bench.api.config import build_config
 from bench.api.metric import DELAYS, SELECTIONS, Metric
+from bench.api.probe import PROBES
 from bench.api.registry import Recipe, Registration
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse
-from bench.api.task import Task
+from bench.api.task import TASKS, Task
 from results.catalog import CatalogTask, CatalogVariant, RunCatalog
 
 COMMON_METRICS = (
@@ -214,7 +214,7 @@ def catalog_of(
         data_dir: Data directory, as typed; empty if the command named none.
         data_variable: Environment variable that named the directory, if one did.
     """
-    targets = [registry.find("task", parse(task).name).target for task in tasks]
+    targets = [registry.find(TASKS, parse(task).name).target for task in tasks]
     return RunCatalog(
         variants={name: describe_variant(resolve(name), asked) for name, asked in variants.items()},
         tasks={name: describe_task(name, asked) for name, asked in tasks.items()},
@@ -247,15 +247,15 @@ def describe_variant(spec: VariantSpec, asked: str) -> CatalogVariant:
         control=registered.control,
         decoder_differs=bool(set(spec.fixes) - {"search"}),
         search_differs="search" in spec.fixes,
-        deviations=registered.deviations or _deviations(registered),
+        deviations=registered.differences(),
     )
 
 
 def describe_task(canonical: str, asked: str) -> CatalogTask:
     """Title, paper, ranking metric, license and published numbers of a task with its options."""
     chosen = parse(canonical)
-    registered = registry.find("task", chosen.name)
-    target: type[Task] = registered.target
+    registered = registry.find(TASKS, chosen.name)
+    target = registered.target
     cited = registered.citation
     return CatalogTask(
         short=asked,
@@ -284,7 +284,7 @@ def _whole(task: Selector, ablated_inputs: Sequence[str]) -> str:
 
 def known_metrics(tasks: Iterable[type[Task]]) -> dict[str, Metric]:
     """Every metric that can occur where these tasks are run, by name."""
-    probes = [registered.target for registered in registry.registrations("probe").values()]
+    probes = [registered.target for registered in registry.registrations(PROBES).values()]
     metrics = [
         *COMMON_METRICS,
         *(metric for task in tasks for metric in task.metrics),
@@ -306,17 +306,10 @@ def _formula(spec: VariantSpec) -> str:
     return " ".join(texts)
 
 
-def _made_of(registered: Registration) -> str:
+def _made_of(registered: Registration[object]) -> str:
     """The axes of a recipe, as they are typed."""
     if not isinstance(registered.target, Recipe):
         return ""
     return ", ".join(
         f"{a}={text}" for a, text in {**registered.target.axes, **registered.target.fixes}.items()
     )
-
-
-def _deviations(registered: Registration) -> str:
-    """The `Deviations:` paragraph of the module that registered the entry."""
-    text = sys.modules[registered.module].__doc__ or "" if registered.module in sys.modules else ""
-    _, found, rest = text.partition("Deviations:")
-    return " ".join(rest.split()) if found else ""

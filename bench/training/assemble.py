@@ -3,29 +3,25 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from bench.api import registry
-from bench.api.backbone import Backbone, BackboneParts
+from bench.api.backbone import BACKBONES, Backbone, BackboneParts
 from bench.api.batch import Sizes
 from bench.api.call import regime_of
 from bench.api.capabilities import Capability
 from bench.api.cell import Cell
 from bench.api.encoder import Encoder
 from bench.api.errors import Refused
-from bench.api.loss import JointLoss, Loss, LossSizes
-from bench.api.output import OutputSizes
+from bench.api.loss import JOINTS, LOSSES, Loss, LossSizes
+from bench.api.output import OUTPUTS, Output, OutputSizes
 from bench.api.places import trained_place
+from bench.api.registry import PLAIN, PLAIN_POSITION
 from bench.api.resolve import SlotPlace, VariantSpec, build_slot, resolve
 from bench.api.selector import Selector, parse
-from bench.api.task import Task
+from bench.api.task import TASKS, Task
 from bench.api.variant import Impl, Slot, impl_of
-from bench.training.refusals import cell_refusal, feed_width, source_refusal
+from bench.training.refusals import cell_refusal, feed_width, joint_of, source_refusal
 from bench.training.system import System
-
-PLAIN_POSITIONED = "scaled_dot[position=sinusoid]"
-PLAIN = "scaled_dot"
-"""What stands in a backbone's other slots: relative order in self-attention, none elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +42,11 @@ def assemble(cell: Cell, data_dir: Path | None) -> Assembled:
     """
     spec = resolve(cell.variant)
     chosen, backbone = parse(cell.task), parse(cell.backbone)
-    registered = registry.find("task", chosen.name)
+    registered = registry.find(TASKS, chosen.name)
     reason = cell_refusal(spec, registered.target, backbone, regime_of(cell.slot))
     if reason is not None:
         raise Refused(reason)
-    task: Task = registry.make("task", chosen, cell.seed, data_dir)
+    task = registry.make(TASKS, chosen, cell.seed, data_dir)
     reason = source_refusal(task.sizes, backbone.name)
     if reason is not None:
         raise Refused(reason)
@@ -59,10 +55,9 @@ def assemble(cell: Cell, data_dir: Path | None) -> Assembled:
     there = _backbone(backbone, spec, task.sizes, cell.slot, capabilities, impl)
     losses = _losses(spec, there)
     back, joint = None, None
-    direction = backbone.options.get("direction")
-    if isinstance(direction, tuple) and direction[0].name == "both":
-        named = registry.options_of(direction[0].options["joint"])[0]
-        joint = _joint(named)
+    named = joint_of(backbone)
+    if named is not None:
+        joint = registry.make(JOINTS, named)
         back = _backbone(backbone, spec, _reversed(task.sizes), cell.slot, capabilities, impl)
     return Assembled(task, System(there, losses, back, joint), spec)
 
@@ -77,16 +72,11 @@ def _losses(spec: VariantSpec, backbone: Backbone) -> dict[str, Loss]:
         embedded=known.embedded,
     )
     losses: dict[str, Loss] = {
-        selector.name: registry.make("loss", selector) for selector in spec.axes["loss"]
+        selector.name: registry.make(LOSSES, selector) for selector in spec.axes["loss"]
     }
     for loss in losses.values():
         loss.attach(sizes)
     return losses
-
-
-def _joint(selector: Selector) -> JointLoss:
-    built: JointLoss = registry.make("joint", selector)
-    return built
 
 
 def _reversed(sizes: Sizes) -> Sizes:
@@ -105,11 +95,13 @@ def _backbone(
         return build_slot(spec, place, impl=impl)
 
     def attach_default(place: SlotPlace) -> Slot:
-        plain = PLAIN if place.regime in ("cross", "pool") else PLAIN_POSITIONED
-        return build_slot(resolve(plain), place)
+        # keys of its own sequence have an order, which the query must know
+        ordered = place.regime not in ("cross", "pool")
+        position = {"position": (Selector(PLAIN_POSITION),)} if ordered else {}
+        return build_slot(resolve(Selector(PLAIN, position)), place)
 
-    def output(widths: OutputSizes) -> Any:
-        return registry.make("output", spec.axes["output"][0], widths)
+    def output(widths: OutputSizes) -> Output:
+        return registry.make(OUTPUTS, spec.axes["output"][0], widths)
 
     parts = BackboneParts(
         sizes=sizes,
@@ -120,7 +112,7 @@ def _backbone(
         slot=slot,
         capabilities=capabilities,
     )
-    built: Backbone = registry.make("backbone", selector, parts)
+    built = registry.make(BACKBONES, selector, parts)
     for part in built.modules():
         if isinstance(part, Encoder):
             part.adapt(sizes)

@@ -3,16 +3,18 @@
 from dataclasses import fields
 
 from bench.api import registry
+from bench.api.backbone import BACKBONES
 from bench.api.batch import Sizes
 from bench.api.call import Regime
 from bench.api.capabilities import Capability, refusal
 from bench.api.config import build_config
-from bench.api.decoder import Decoder
-from bench.api.loss import JointLoss, Loss
-from bench.api.output import Output
+from bench.api.decoder import DECODERS, Decoder
+from bench.api.loss import JOINTS, JointLoss, Loss
+from bench.api.output import OUTPUTS, Output
 from bench.api.places import UNKNOWN_UNTIL_BUILT, Part, backbone_parts, encoders, offered
 from bench.api.registry import DEFAULTS
 from bench.api.resolve import VariantSpec
+from bench.api.search import SEARCHES
 from bench.api.selector import Selector
 from bench.api.task import Task
 
@@ -32,14 +34,13 @@ def cell_refusal(
         capabilities -= {"open_loop"}
     parts = spec.capabilities()
     wanted = [_search_needs(backbone)]
-    direction = backbone.options.get("direction")
-    if isinstance(direction, tuple) and direction[0].name == "both":
+    joint = joint_of(backbone)
+    if joint is not None:
         if "reversible_pairs" not in capabilities:
-            return f"direction=both needs pairs that can be trained both ways, not {task.__name__}."
+            return f"{joint.name} needs pairs that can be trained both ways, not {task.__name__}."
         # weights of the two directions are compared place by place
-        wanted.append(("direction=both", frozenset({"source_states", "source_order"})))
-        joint = registry.options_of(direction[0].options["joint"])[0]
-        parts.append((joint.name, registry.find("joint", joint.name).target))
+        wanted.append((joint.name, frozenset({"source_states", "source_order"})))
+        parts.append((joint.name, registry.find(JOINTS, joint.name).target))
     reason = _output_refusal(spec, task, backbone)
     reason = reason or _weights_refusal(parts, wanted, backbone, slot)
     reason = reason or _streaming_refusal(parts, backbone)
@@ -50,7 +51,7 @@ def cell_refusal(
 def _fixes_refusal(spec: VariantSpec, backbone: Selector) -> str | None:
     """Say which axis that the variant fixes stands otherwise in the backbone, or None."""
     config = build_config(
-        registry.find("backbone", backbone.name).config, backbone.options, backbone.name
+        registry.find(BACKBONES, backbone.name).config, backbone.options, backbone.name
     )
     has = {field.name: getattr(config, field.name) for field in fields(config)}
     for axis, fixed in spec.fixes.items():
@@ -66,11 +67,11 @@ def _fixes_refusal(spec: VariantSpec, backbone: Selector) -> str | None:
 def _output_refusal(spec: VariantSpec, task: type[Task], backbone: Selector) -> str | None:
     """Say why the output cannot answer this task through this backbone, or None."""
     name = spec.axes["output"][0].name
-    if registry.find("output", name).target.sequence_only and task.ranks_tokens:
+    if registry.find(OUTPUTS, name).target.sequence_only and task.ranks_tokens:
         return f"{name} predicts no single words, by which {task.__name__} is ranked."
     if task.regresses and name != DEFAULTS["output"]:
         return f"{name} predicts words, and {task.__name__} asks for numbers."
-    if task.regresses and not registry.find("backbone", backbone.name).target.gives_numbers:
+    if task.regresses and not registry.find(BACKBONES, backbone.name).target.gives_numbers:
         return f"{backbone.name} says words, and {task.__name__} asks for numbers."
     if feed_width(spec, 1) and "decoder" not in backbone.options:
         return f"{name} feeds the decoder word by word, and {backbone.name} reads all at once."
@@ -91,7 +92,7 @@ def _weights_refusal(
     decoder = _decoder(backbone)
     if decoder is not None and not decoder[1].attends:
         return f"{beyond[0]} needs attention, and {decoder[0]} has none."
-    slots = registry.find("backbone", backbone.name).target.slots
+    slots = registry.find(BACKBONES, backbone.name).target.slots
     if "cross" in slots and slot != "cross":
         return f"{beyond[0]} needs weights over the source, and the {slot} slot has none."
     return None
@@ -102,7 +103,7 @@ def _streaming_refusal(parts: list[Part], backbone: Selector) -> str | None:
     chosen = backbone.options.get("search")
     if not isinstance(chosen, tuple):
         return None
-    search = registry.find("search", chosen[0].name)
+    search = registry.find(SEARCHES, chosen[0].name)
     if search.target.read != "stream":
         return None
     for name, part in parts:
@@ -126,7 +127,7 @@ def _decoder(backbone: Selector) -> tuple[str, type[Decoder]] | None:
     chosen = backbone.options.get("decoder")
     if not isinstance(chosen, tuple):
         return None
-    return chosen[0].name, registry.find("decoder", chosen[0].name).target
+    return chosen[0].name, registry.find(DECODERS, chosen[0].name).target
 
 
 def _search_needs(backbone: Selector) -> tuple[str, frozenset[Capability]]:
@@ -134,14 +135,22 @@ def _search_needs(backbone: Selector) -> tuple[str, frozenset[Capability]]:
     chosen = backbone.options.get("search")
     if not isinstance(chosen, tuple):
         return "", frozenset()
-    found = registry.find("search", chosen[0].name)
+    found = registry.find(SEARCHES, chosen[0].name)
     config = build_config(found.config, chosen[0].options, found.name)
     return found.name, found.target.wanted(config)
 
 
+def joint_of(backbone: Selector) -> Selector | None:
+    """The loss that joins the two directions of a backbone; None where it has one direction."""
+    for direction in registry.options_of(backbone.options.get("direction", ())):
+        for joint in registry.options_of(direction.options.get("joint", ())):
+            return joint
+    return None
+
+
 def source_refusal(sizes: Sizes, backbone: str) -> str | None:
     """Say why a backbone cannot read the task's sources, or None."""
-    target = registry.find("backbone", backbone).target
+    target = registry.find(BACKBONES, backbone).target
     if (any(sizes.source_frames) or sizes.input_frames) and not target.reads_frames:
         return f"{backbone} reads words, and the task has frames (pictures, sound, numbers)."
     alone = target.slots == ("causal",)
@@ -155,7 +164,6 @@ def source_refusal(sizes: Sizes, backbone: str) -> str | None:
 def feed_width(spec: VariantSpec, source: int) -> int:
     """What the output adds to each decoder input, for source states of a width."""
     chosen = spec.axes["output"][0]
-    registered = registry.find("output", chosen.name)
+    registered = registry.find(OUTPUTS, chosen.name)
     config = build_config(registered.config, chosen.options, chosen.name)
-    width: int = registered.target.feed_width(config, source)
-    return width
+    return registered.target.feed_width(config, source)

@@ -15,7 +15,7 @@ from reports.catalog import Catalog
 from reports.numbers import Seen, with_interval
 from results.frame import final_values, scores
 from results.row import BASELINE_AXIS
-from results.statistics import Interval, Ranked, rank, t_interval
+from results.statistics import Interval, Ranked, adjusted_pairs, rank, t_interval
 
 CLOCKED = ("_ms", "_per_s", "_cpu_s")
 """Ends of the names of metrics that a clock measured."""
@@ -82,20 +82,39 @@ class Comparison:
     def compared(self) -> dict[str, Ranked]:
         """Ranks and differences to the baseline, without variants of a red certificate.
 
-        Where some have several seeds, variants with one are left out: nothing tells them from any
-        other, so that the best of them would open the first rank for all.
+        Where some have several seeds, variants with one are left out: they differ significantly
+        from nothing, so the best of them would open the first rank for all.
         """
+        if self.better == "none" or not self._fair:
+            return {}
+        return {line.variant: line for line in rank(self._fair, self.better, baseline=self._base)}
+
+    @cached_property
+    def _fair(self) -> dict[str, dict[int, float]]:
+        """Scores of what is compared."""
         least = min(2, self.most_seeds)
-        fair = {
-            name: found
+        fair = [
+            name
             for name, found in self.scores.items()
             if name not in self.red and len(found) >= least
-        }
-        if self.better == "none" or not fair:
-            return {}
-        base = self.baseline if self.baseline in fair else None
-        fair = {name: fair[name] for name in sorted(fair, key=self._simplicity)}
-        return {line.variant: line for line in rank(fair, self.better, baseline=base)}
+        ]
+        return {name: self.scores[name] for name in sorted(fair, key=self._simplicity)}
+
+    @property
+    def _base(self) -> str | None:
+        return self.baseline if self.baseline in self._fair else None
+
+    @cached_property
+    def pairs(self) -> dict[frozenset[str], float]:
+        """Holm-adjusted p of every pair of variants that are compared."""
+        return adjusted_pairs(self._fair, self._base) if self._fair else {}
+
+    def p_better(self, variant: str, other: str) -> float:
+        """Adjusted p where a variant has the better mean than another; NaN where it has not."""
+        p = self.pairs.get(frozenset((variant, other)), math.nan)
+        sign = -1.0 if self.better == "lower" else 1.0
+        ahead = sign * (self.means[variant].estimate - self.means[other].estimate) > 0
+        return p if ahead else math.nan
 
     def _simplicity(self, variant: str) -> tuple[bool, float, str]:
         """Order of equal means: the baseline, then what has fewer parameters, then by name."""
@@ -143,6 +162,10 @@ class Comparison:
         seen = Seen.of(self.scores.get(variant, {}).values())
         limits = self.catalog.metric(self.metric).limits
         return with_interval(mean.estimate, mean.low, mean.high, limits=limits, seen=seen)
+
+    def short_score(self, variant: str) -> str:
+        """The same without the number of its seeds, for where a sentence says it."""
+        return self.score_text(variant).partition(" (")[0]
 
     def differences(self, variant: str, other: str | None) -> list[float]:
         """Score minus that of another variant on each common seed."""

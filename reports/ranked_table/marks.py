@@ -76,6 +76,6 @@ def _marks(
         uniform_baseline = catalog.label(comparison.uniform_baseline or "")
         found.append((f"not above {uniform_baseline} in {lost} of {seeds} seeds", "not above"))
     line = comparison.compared.get(variant) if catalog.ranks and most > 1 else None
-    if line is not None and line.rank > 1 and not line.told_from_best:
+    if line is not None and line.rank > 1 and not line.differs_from_best:
         found.append(("not told from the best", "not told from the best"))
     return found

@@ -77,7 +77,7 @@ def _comparison_lines(
                 "metric": comparison.metric,
                 "unit": comparison.catalog.metric(comparison.metric).unit,
                 **range_of(comparison.catalog.metric(comparison.metric)),
-                "told_from_best": line.told_from_best if line and ranks else None,
+                "differs_from_best": line.differs_from_best if line and ranks else None,
                 **bounds("score", means.get(variant, NOTHING)),
                 **seen("score", comparison.scores.get(variant, {}).values()),
                 "seeds": means.get(variant, NOTHING).count,

@@ -8,8 +8,8 @@ import numpy as np
 from reports.blocks import Block, Column, Paragraph, Section, TableBlock, TableCell
 from reports.folder import RunFolder
 from reports.numbers import plain, probability
+from reports.prose import join
 from reports.ranked_table.comparison import Comparison
-from reports.sections.findings import join
 from results.statistics import LEAST_VARIANTS, Agreement, holm, rank_agreement
 
 HOW_TO_READ = (

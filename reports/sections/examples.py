@@ -6,8 +6,8 @@ from typing import Any
 
 from reports.blocks import AnsweredExample, Block, Paragraph, SampleBlock, Section, clean
 from reports.figures import Legend
+from reports.figures.maps import Map, attention_maps
 from reports.folder import RunFolder, StoredOutcome
-from reports.maps import Map, attention_maps
 
 MAPS_PER_TASK = 2
 MAPS_BESIDE_A_SHOWCASE = 1

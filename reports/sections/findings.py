@@ -9,10 +9,10 @@ import pandas as pd
 from reports.blocks import Block, Bullets, Paragraph, Section
 from reports.folder import RunFolder
 from reports.numbers import percent, plain, with_interval
+from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from results.statistics import Interval, Ranked
 
-MOST_NAMES = 6
 PARITY = 0.01
 """Parameter counts within 1% are called equal."""
 
@@ -51,19 +51,6 @@ def summary_section(folder: RunFolder) -> Section:
 def names(folder: RunFolder, variants: Sequence[str]) -> str:
     """Join short names, no more than a sentence can carry."""
     return join([folder.catalog.label(name) for name in variants])
-
-
-def join(texts: Sequence[str]) -> str:
-    """Write a list as prose.
-
-    >>> join(["a", "b", "c"]), join(["a"])
-    ('a, b and c', 'a')
-    """
-    shown = [*texts[:MOST_NAMES]]
-    if len(texts) > MOST_NAMES:
-        rest = len(texts) - MOST_NAMES
-        shown.append(f"{rest} other{'s' if rest > 1 else ''}")
-    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
 
 
 def _overall(comparisons: Sequence[Comparison]) -> str:
@@ -141,12 +128,12 @@ def _leaders(comparison: Comparison, leaders: Sequence[Ranked]) -> str:
     label, ranking = comparison.catalog.label, comparison.ranking
     best = ranking[0].variant
     lead = f"the best mean has {label(best)} with {_scored(comparison, best)}"
-    behind = [line for line in ranking if line.told_from_best]
+    behind = [line for line in ranking if line.differs_from_best]
     below = [
         label(line.variant)
         for line in ranking
         if line.rank > 1
-        and not line.told_from_best
+        and not line.differs_from_best
         and not _control(comparison, line)
         and not comparison.lost_every_seed(line.variant)
     ]
@@ -232,7 +219,9 @@ def _controls(comparison: Comparison) -> list[str]:
     level = [
         line.variant
         for line in comparison.ranking
-        if _control(comparison, line) and not line.told_from_best and not line.worse_than_baseline
+        if _control(comparison, line)
+        and not line.differs_from_best
+        and not line.worse_than_baseline
     ]
     aa_controls = [name for name in level if comparison.catalog.flag(name, "aa_control")]
     told = [

@@ -20,7 +20,7 @@ def probes_section(folder: RunFolder) -> Section | None:
         return None
     lead = Paragraph(
         "Means over seeds with a 95% t interval, where seeds differ; each probe looked at the "
-        "test examples of every model. A refused line says why an probe has nothing to look "
+        "test examples of every model. A refused line says why a probe has nothing to look "
         "at."
     )
     groups = rows.assign(looked=rows["protocol"].map(_probe)).groupby(["task", "looked"])
@@ -39,7 +39,7 @@ def probes_section(folder: RunFolder) -> Section | None:
 def probes_text(folder: RunFolder) -> str:
     """The first value of each probe for a terminal; empty where nothing was looked at.
 
-    An probe lists its values from the most telling one on, and rows keep that order.
+    A probe lists its values from the most telling one on, and rows keep that order.
     """
     frame = folder.frame
     rows = frame[(frame["kind"] == KIND) & (frame["metric"] != "") & (frame["axis"] == "")]

@@ -18,7 +18,7 @@ from reports.blocks import (
 )
 from reports.catalog import uncapitalized
 from reports.folder import RunFolder
-from reports.missing_values import NO_SPREAD, Notes, why_no_score, why_no_speed
+from reports.missing_values import NO_SPREAD, dash, why_no_score, why_no_speed
 from reports.numbers import between, percent, probability, scaled
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.marks import legend_of_marks
@@ -117,12 +117,12 @@ def _speed_place(folder: RunFolder, comparison: Comparison) -> str:
 
 
 def _table(folder: RunFolder, comparison: Comparison, lines: list[dict[Any, Any]]) -> TableBlock:
-    notes, metric = Notes(), comparison.catalog.metric(comparison.metric)
+    metric = comparison.catalog.metric(comparison.metric)
     columns = _columns(comparison, _speed_place(folder, comparison))
     timed = any(outcome.cell.kind == "speed" for outcome in folder.outcomes)
     # a run that timed nothing needs no footnote that says so for each variant
     kept = [timed or column.title not in FROM_SPEED_CELLS for column in columns]
-    rows = tuple(_row(folder, comparison, line, notes, kept) for line in lines)
+    rows = tuple(_row(folder, comparison, line, kept) for line in lines)
     single = comparison.most_seeds == 1
     return TableBlock(
         key=f"ranked-{comparison.key.removeprefix('comparison-')}",
@@ -130,7 +130,6 @@ def _table(folder: RunFolder, comparison: Comparison, lines: list[dict[Any, Any]
         columns=tuple(compress(columns, kept)),
         rows=rows,
         notes=(
-            *notes.sentences,
             *([ONE_SEED] if single and comparison.catalog.ranks else ()),
             *_of_one_processor(comparison),
         ),
@@ -186,7 +185,6 @@ def _row(
     folder: RunFolder,
     comparison: Comparison,
     line: dict[Any, Any],
-    notes: Notes,
     kept: Sequence[bool],
 ) -> tuple[TableCell, ...]:
     """Entries of the columns that are kept; the others leave no footnote."""
@@ -197,12 +195,12 @@ def _row(
     if variant in comparison.means and comparison.means[variant].without_spread:
         why = f"{why} {NO_SPREAD}".strip()
     if math.isnan(line["score"]):
-        score = notes.hole(why or f"{line['variant']} has no score.")
+        score = dash(why or f"{line['variant']} has no score.")
     else:
         text = interval_text(line, "score")
         best = variant in {leader.variant for leader in comparison.leading}
-        note = notes.number(why) if why else 0
-        score = TableCell(text=text, sort=line["score"], note=note, best=best)
+        help_ = why or ""
+        score = TableCell(text=text, sort=line["score"], help=help_, best=best)
     cells = comparison.seeds(variant)
     name = TableCell(
         text=str(line["variant"]),
@@ -212,14 +210,14 @@ def _row(
     p_value = TableCell(text=probability(line["p_adjusted"]), sort=_sort(line, "p_adjusted"))
     anchor = f"#{folder.by_id[cells[0]].anchor}"
     made: tuple[Callable[[], TableCell], ...] = (
-        lambda: _rank_entry(comparison, line, notes),
+        lambda: _rank_entry(comparison, line),
         lambda: name,
         lambda: score,
-        lambda: _difference(comparison, line, notes),
+        lambda: _difference(comparison, line),
         lambda: p_value,
-        *(partial(_cost, folder, comparison, line, cost, notes) for cost in COSTS),
-        lambda: _parameters(comparison, line, notes),
-        lambda: _flops(folder, comparison, line, notes),
+        *(partial(_cost, folder, comparison, line, cost) for cost in COSTS),
+        lambda: _parameters(comparison, line),
+        lambda: _flops(folder, comparison, line),
         lambda: TableCell(text=_counted(line["seeds"], cells), sort=line["seeds"], href=anchor),
     )
     return tuple(make() for make in compress(made, kept))
@@ -230,26 +228,26 @@ def _counted(scored: int, cells: Sequence[str]) -> str:
     return str(scored) if scored == len(cells) else f"{scored} of {len(cells)}"
 
 
-def _rank_entry(comparison: Comparison, line: dict[Any, Any], notes: Notes) -> TableCell:
+def _rank_entry(comparison: Comparison, line: dict[Any, Any]) -> TableCell:
     if not math.isnan(line["rank"]):
         ranks = [ranked.rank for ranked in comparison.ranking]
         tie = "=" if ranks.count(int(line["rank"])) > 1 else ""
         return TableCell(text=f"{int(line['rank'])}{tie}", sort=line["rank"])
     if str(line["selector"]) in comparison.red:
         reasons = " ".join(comparison.red[str(line["selector"])])
-        return notes.hole(f"{line['variant']} is not ranked, its certificate is red: {reasons}")
+        return dash(f"{line['variant']} is not ranked, its certificate is red: {reasons}")
     return TableCell(text=NO_VALUE, sort="")
 
 
-def _difference(comparison: Comparison, line: dict[Any, Any], notes: Notes) -> TableCell:
+def _difference(comparison: Comparison, line: dict[Any, Any]) -> TableCell:
     if line["selector"] == comparison.baseline:
         return TableCell(text="baseline", sort=0.0)
     if math.isnan(line["difference"]):
         return TableCell(text=NO_VALUE, sort="")
     found = comparison.compared[str(line["selector"])].difference
-    note = notes.number(NO_SPREAD) if found is not None and found.without_spread else 0
+    help_ = NO_SPREAD if found is not None and found.without_spread else ""
     text = interval_text(line, "difference", signed=True)
-    return TableCell(text=text, sort=line["difference"], note=note)
+    return TableCell(text=text, sort=line["difference"], help=help_)
 
 
 def _cost(
@@ -257,7 +255,6 @@ def _cost(
     comparison: Comparison,
     line: dict[Any, Any],
     cost: tuple[str, float],
-    notes: Notes,
 ) -> TableCell:
     name, unit = cost
     if not math.isnan(line[name]):
@@ -267,14 +264,13 @@ def _cost(
         else:
             text = interval_text(line, name, unit)
         return TableCell(text=text, sort=line[name])
-    return _cost_hole(folder, comparison, line, notes, name)
+    return _cost_hole(folder, comparison, line, name)
 
 
 def _cost_hole(
     folder: RunFolder,
     comparison: Comparison,
     line: dict[Any, Any],
-    notes: Notes,
     name: str,
 ) -> TableCell:
     variant = str(line["selector"])
@@ -283,26 +279,24 @@ def _cost_hole(
         if not why and comparison.elsewhere(variant):
             where = " and ".join(comparison.elsewhere(variant))
             why = f"{line['variant']} ran on {where}, the others on {comparison.processor}."
-        return notes.hole(why or f"{line['variant']}: its cells stored no {name}.")
-    return notes.hole(why_no_speed(folder, comparison, variant))
+        return dash(why or f"{line['variant']}: its cells stored no {name}.")
+    return dash(why_no_speed(folder, comparison, variant))
 
 
-def _parameters(comparison: Comparison, line: dict[Any, Any], notes: Notes) -> TableCell:
+def _parameters(comparison: Comparison, line: dict[Any, Any]) -> TableCell:
     count, ratio = line["parameters_count"], line["parameters_ratio"]
     if math.isnan(count):
-        return notes.hole(f"{line['variant']}: its cells stored no parameters_count.")
+        return dash(f"{line['variant']}: its cells stored no parameters_count.")
     same = line["selector"] == comparison.catalog.baseline or math.isnan(ratio)
     text = scaled(count) if same else f"{scaled(count)} ({percent(ratio)})"
     return TableCell(text=text, sort=count)
 
 
-def _flops(
-    folder: RunFolder, comparison: Comparison, line: dict[Any, Any], notes: Notes
-) -> TableCell:
+def _flops(folder: RunFolder, comparison: Comparison, line: dict[Any, Any]) -> TableCell:
     name = "forward_flops_analytic_count"
     if not math.isnan(line[name]):
         return TableCell(text=scaled(line[name]), sort=line[name])
-    return _cost_hole(folder, comparison, line, notes, name)
+    return _cost_hole(folder, comparison, line, name)
 
 
 def _sort(line: dict[Any, Any], name: str) -> float | str:

@@ -2,16 +2,15 @@
 
 from reports.blocks import Block, Column, Paragraph, Section, TableBlock, TableCell
 from reports.folder import RunFolder
-from reports.missing_values import Notes, why_no_score
+from reports.missing_values import dash, why_no_score
 
 
 def overview_section(folder: RunFolder) -> Section | None:
     """One line per variant, one column per comparison; None below two comparisons."""
     if len(folder.comparisons) < 2:
         return None
-    notes = Notes()
     variants = sorted({name for comparison in folder.comparisons for name in comparison.variants})
-    lines = [(name, _line(folder, name, notes)) for name in variants]
+    lines = [(name, _line(folder, name)) for name in variants]
     lines.sort(key=lambda line: (_mean_rank(folder, line[0]), line[0]))
     red = {name for comparison in folder.comparisons for name in comparison.red}
     columns = [Column(title="Variant")]
@@ -30,7 +29,6 @@ def overview_section(folder: RunFolder) -> Section | None:
         title="Mean test score with 95% t interval over seeds",
         columns=tuple(columns),
         rows=tuple(cells for _, cells in lines),
-        notes=tuple(notes.sentences),
         dimmed=tuple(name in red for name, _ in lines),
     )
     blocks: list[Block] = [table]
@@ -47,7 +45,7 @@ def overview_section(folder: RunFolder) -> Section | None:
     return Section(key="overview", title="Scores at a glance", blocks=tuple(blocks))
 
 
-def _line(folder: RunFolder, variant: str, notes: Notes) -> tuple[TableCell, ...]:
+def _line(folder: RunFolder, variant: str) -> tuple[TableCell, ...]:
     catalog = folder.catalog
     found = {
         "baseline": variant == catalog.baseline,
@@ -63,7 +61,7 @@ def _line(folder: RunFolder, variant: str, notes: Notes) -> tuple[TableCell, ...
         asked = variant in comparison.variants
         why = why_no_score(folder, comparison, variant) if asked else ""
         if mean is None:
-            entries.append(notes.hole(why or "This variant was not asked for on this task."))
+            entries.append(dash(why or "This variant was not asked for on this task."))
             continue
         leads = any(line.variant == variant for line in comparison.leading)
         entries.append(
@@ -71,7 +69,7 @@ def _line(folder: RunFolder, variant: str, notes: Notes) -> tuple[TableCell, ...
                 text=comparison.score_text(variant),
                 sort=mean.estimate,
                 best=leads,
-                note=notes.number(why) if why else 0,
+                help=why or "",
             )
         )
     return tuple(entries)

@@ -9,7 +9,7 @@ from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlo
 from reports.curves import DRAWN, speed_figures
 from reports.figures import Legend
 from reports.folder import PLACE, RunFolder
-from reports.missing_values import Notes
+from reports.missing_values import dash
 from reports.numbers import between, plain, scaled, with_interval
 
 HOW_TO_READ = (
@@ -44,11 +44,10 @@ def speed_section(folder: RunFolder, legend: Legend) -> Section:
 
 def _table(folder: RunFolder, key: str, metric: str, where: str, group: pd.DataFrame) -> TableBlock:
     known = folder.catalog.metric(metric)
-    notes = Notes()
     timed = metric.endswith("_time_ms")
     lines = [dict(line) for line in group.to_dict("records")]
     longest = max(float(line["length"]) for line in lines)
-    rows = [_row(folder, line, longest, notes, timed=timed) for line in lines]
+    rows = [_row(folder, line, longest, timed=timed) for line in lines]
     unit = "MB" if known.unit == "bytes" else known.unit
     columns = [
         Column(title="Variant"),
@@ -67,13 +66,12 @@ def _table(folder: RunFolder, key: str, metric: str, where: str, group: pd.DataF
         title=f"{known.title}: {where}",
         columns=(*columns, Column(title="Cells", numeric=True)),
         rows=tuple(rows),
-        notes=tuple(notes.sentences),
         folded=metric not in DRAWN,
     )
 
 
 def _row(
-    folder: RunFolder, line: dict[Any, Any], longest: float, notes: Notes, *, timed: bool
+    folder: RunFolder, line: dict[Any, Any], longest: float, *, timed: bool
 ) -> tuple[TableCell, ...]:
     unit = 1e6 if str(line["metric"]).endswith("_bytes") else 1.0
     name = str(line["name"])
@@ -87,13 +85,13 @@ def _row(
         TableCell(
             text=f"{length:g}",
             sort=length,
-            note=notes.number(_why_short(folder, line)) if length < longest else 0,
+            help=_why_short(folder, line) if length < longest else "",
         ),
         TableCell(text=_median(line, unit), sort=line["median"]),
-        _exponent(line, notes),
+        _exponent(line),
     ]
     if timed:
-        entries += _verdict(line, notes, folder.catalog.baseline)
+        entries += _verdict(line, folder.catalog.baseline)
     link = f"#{cells[0].anchor}" if cells else ""
     return (*entries, TableCell(text=str(len(cells)), sort=len(cells), href=link))
 
@@ -105,24 +103,24 @@ def _median(line: dict[Any, Any], unit: float) -> str:
     return between(value, low, high)
 
 
-def _exponent(line: dict[Any, Any], notes: Notes) -> TableCell:
+def _exponent(line: dict[Any, Any]) -> TableCell:
     if math.isnan(line["exponent"]):
-        return notes.hole(f"{line['name']}: fewer than three lengths, so no exponent.")
+        return dash(f"{line['name']}: fewer than three lengths, so no exponent.")
     text = with_interval(line["exponent"], line["exponent_low"], line["exponent_high"])
     return TableCell(text=text, sort=line["exponent"])
 
 
-def _verdict(line: dict[Any, Any], notes: Notes, baseline: str) -> list[TableCell]:
+def _verdict(line: dict[Any, Any], baseline: str) -> list[TableCell]:
     noise = float(line["aa_half_width"])
     if math.isnan(line["ratio"]):
-        ratio = notes.hole(f"{line['name']}: the baseline was not timed in the same rounds.")
+        ratio = dash(f"{line['name']}: the baseline was not timed in the same rounds.")
     else:
         text = with_interval(line["ratio"], line["ratio_low"], line["ratio_high"])
         ratio = TableCell(text=text, sort=line["ratio"])
     if math.isfinite(noise):
         control = TableCell(text=f"±{plain(100 * noise)}", sort=noise)
     else:
-        control = notes.hole(
+        control = dash(
             f"{line['name']}: too few rounds of the A/A control, or none that differ, so no claim."
         )
     verdict = str(line["verdict"]) or NO_VALUE

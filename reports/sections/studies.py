@@ -24,7 +24,7 @@ from reports.blocks import (
 from reports.catalog import Catalog
 from reports.figures import Curve, Legend, Panel, panels
 from reports.folder import RunFolder, StoredOutcome
-from reports.missing_values import NO_SPREAD, Notes, why_no_score
+from reports.missing_values import NO_SPREAD, dash, why_no_score
 from reports.numbers import plain, probability
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.rows import interval_text
@@ -50,8 +50,7 @@ def _ablation(folder: RunFolder, key: str, group: pd.DataFrame) -> TableBlock:
     lines = [dict(line) for line in group.to_dict("records")]
     comparison = next(c for c in folder.comparisons if c.key == lines[0]["comparison"])
     metric = comparison.catalog.metric(comparison.metric)
-    notes = Notes()
-    rows = [_ablation_row(folder, comparison, line, notes, red=lines[0]["red"]) for line in lines]
+    rows = [_ablation_row(folder, comparison, line, red=lines[0]["red"]) for line in lines]
     return TableBlock(
         key=key,
         title=(
@@ -67,26 +66,25 @@ def _ablation(folder: RunFolder, key: str, group: pd.DataFrame) -> TableBlock:
             Column(title="p", unit="Holm", numeric=True),
         ),
         rows=tuple(rows),
-        notes=tuple(notes.sentences),
         dimmed=tuple(bool(line["red"]) for line in lines),
     )
 
 
 def _ablation_row(
-    folder: RunFolder, comparison: Comparison, line: dict[Any, Any], notes: Notes, *, red: bool
+    folder: RunFolder, comparison: Comparison, line: dict[Any, Any], *, red: bool
 ) -> tuple[TableCell, ...]:
     variant, empty = str(line["variant"]), TableCell(text=NO_VALUE, sort="")
     name = comparison.catalog.label(variant)
     if math.isnan(line["score"]):
-        score = notes.hole(why_no_score(folder, comparison, variant))
+        score = dash(why_no_score(folder, comparison, variant))
     else:
-        note = notes.number(NO_SPREAD) if comparison.means[variant].without_spread else 0
-        score = TableCell(text=interval_text(line, "score"), sort=line["score"], note=note)
+        help_ = NO_SPREAD if comparison.means[variant].without_spread else ""
+        score = TableCell(text=interval_text(line, "score"), sort=line["score"], help=help_)
     difference = p = empty
     if not (math.isnan(line["difference"]) or line["red"] or red):
         text = interval_text(line, "difference", signed=True)
-        note = notes.number(NO_SPREAD) if line["without_spread"] else 0
-        difference = TableCell(text=text, sort=line["difference"], note=note)
+        help_ = NO_SPREAD if line["without_spread"] else ""
+        difference = TableCell(text=text, sort=line["difference"], help=help_)
         if folder.catalog.ranks:
             p = TableCell(text=probability(line["p_adjusted"]), sort=line["p_adjusted"])
     return (

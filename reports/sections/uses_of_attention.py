@@ -4,8 +4,8 @@ import re
 
 from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell
 from reports.folder import RunFolder
+from reports.prose import join
 from reports.ranked_table.comparison import Comparison
-from reports.sections.findings import join
 from reports.sections.reference_scores import level_text, without_levels
 
 NO_FAMILY = "Further tasks"
@@ -196,8 +196,8 @@ def verdict(comparison: Comparison) -> str:
         for name in (comparison.uniform_baseline, base)
         if name and name != best and name in known
     ]
-    behind = [comparison.catalog.label(name) for name in others if known[name].told_from_best]
-    level = [_level(comparison, best, name) for name in others if not known[name].told_from_best]
+    behind = [comparison.catalog.label(name) for name in others if known[name].differs_from_best]
+    level = [_level(comparison, best, name) for name in others if not known[name].differs_from_best]
     parts = [f"better than {join(behind)}"] if behind else []
     parts += [f"not told from {join(level)}"] if level else []
     if comparison.lost_every_seed(best) and comparison.uniform_baseline:

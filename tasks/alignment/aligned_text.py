@@ -26,7 +26,7 @@ from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.corpus import parts_note
 from tasks.data.tables import Row
-from tasks.data.word_alignment import Pair, load_word_alignment
+from tasks.data.word_alignment import LanguagePair, load_word_alignment
 from tasks.data.words import BOS, EOS, Vocabulary
 from tasks.metrics.scores import ALIGNMENT_MATCH, strongest
 
@@ -115,7 +115,9 @@ class AlignedText(Task):
     chance = 1.0
     ceiling = 0.0
 
-    def __init__(self, config: Any, seed: int, data_dir: Path | None = None, *, pair: Pair) -> None:
+    def __init__(
+        self, config: Any, seed: int, data_dir: Path | None = None, *, pair: LanguagePair
+    ) -> None:
         super().__init__(config, seed, data_dir)
         self.asked: AlignmentOptions = config
         table = load_word_alignment(pair, data_dir)

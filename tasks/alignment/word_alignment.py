@@ -28,7 +28,7 @@ from bench.api.metric import Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, TaskPreset
 from tasks.alignment.aligned_text import AER, ALIGNERS, LINK_METRICS, AlignedText
-from tasks.data.word_alignment import LICENSES, Pair
+from tasks.data.word_alignment import LICENSES, LanguagePair
 from tasks.metrics.scores import ALIGNMENT_ENTROPY, alignment_scores
 from tasks.translation.multi30k_task import NLL, likelihood
 
@@ -48,7 +48,7 @@ SHOWN: dict[str, tuple[tuple[str, str], ...]] = {
 class WordAlignmentConfig(Config):
     """Options of word alignment."""
 
-    pair: Pair = "en_cs"
+    pair: LanguagePair = "en_cs"
     """Languages, and with them the data set."""
     vocab: Annotated[int, IntRange(500, 16000, log=True)] = 5000
     """Words of each language at most; each occurs twice in training."""

@@ -26,7 +26,7 @@ from bench.api.resolve import SlotPlace
 from bench.api.source import Memory
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
-from tasks.backbones._sentences import Sentences, split_sentences
+from tasks.backbones.sentences import Sentences, split_sentences
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,8 +26,8 @@ from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
-from tasks.backbones._blocks import embedding_table
-from tasks.backbones._sources import input_frames, with_frames
+from tasks.backbones.source_embedding import input_frames, with_frames
+from tasks.backbones.transformer_blocks import embedding_table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,14 @@ from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
-from tasks.backbones._blocks import Block, BlockConfig, LayerPath, embedding_table, last_norm
-from tasks.backbones._sources import input_frames, with_frames
+from tasks.backbones.source_embedding import input_frames, with_frames
+from tasks.backbones.transformer_blocks import (
+    Block,
+    BlockConfig,
+    LayerPath,
+    embedding_table,
+    last_norm,
+)
 
 
 @register(

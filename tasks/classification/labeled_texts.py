@@ -21,7 +21,7 @@ from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.corpus import parts_note
 from tasks.data.derived import Arrays, kept_arrays, pack, unpack
 from tasks.data.drawing import shown_to_networks
-from tasks.data.tables import Table
+from tasks.data.tables import DataSet
 from tasks.data.words import BOS, SPECIAL_WORDS, UNK, Vocabulary
 from tasks.metrics.labels import label_scores, majority
 from tasks.metrics.scores import alignment_scores, strongest
@@ -286,7 +286,7 @@ class ReadTextTask(ReadRows):
     """Texts of ours and their labels, which may be shown."""
     cut: Cut
 
-    def take(self, table: Table, cut: Cut, kept_under: Mapping[str, object]) -> None:
+    def take(self, table: DataSet, cut: Cut, kept_under: Mapping[str, object]) -> None:
         """Encode a data set, or find it encoded in the cache.
 
         Args:

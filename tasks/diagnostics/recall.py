@@ -90,12 +90,14 @@ class Recall(Task):
             backbone="transformer_decoder[width=32,layers=1,short_convolution=3]",
             protocol="adam[lr=0.005,steps=500,batch=32,evaluate_every=100,stop_at=0.99]",
             seconds=2.0,
+            shared=True,
         ),
         "standard": TaskPreset(
             options="recall[pairs=16,more_pairs=32,vocab=128]",
             backbone="transformer_decoder[width=64,layers=2,short_convolution=3]",
             protocol="adam[steps=3000,batch=64,evaluate_every=300,stop_at=0.995]",
             seconds=150.0,
+            shared=True,
         ),
     }
     ranks_tokens = True

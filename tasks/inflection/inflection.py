@@ -25,7 +25,7 @@ from bench.api.registry import Citation, register
 from bench.api.task import Split, TaskPreset
 from tasks.data.sigmorphon2017 import Language, Size, load_sigmorphon2017
 from tasks.data.tables import Row
-from tasks.data.word_pairs import Pair, spread
+from tasks.data.word_pairs import WordPair, spread
 from tasks.data.words import Vocabulary
 from tasks.inflection.word_forms import Inflected, Inflection, rule_baselines, spelled
 from tasks.metrics.scores import SEQUENCE_ACCURACY
@@ -158,7 +158,7 @@ class RealInflection(Inflection):
             "validation": spread(held[0], config.evaluate),
             "test": spread(held[1], config.evaluate),
         }
-        pairs: dict[Split, list[Pair]] = {
+        pairs: dict[Split, list[WordPair]] = {
             part: [spelled(row) for row in rows] for part, rows in self.rows.items()
         }
         words = [side for pair in pairs["train"] for side in pair]

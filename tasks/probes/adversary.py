@@ -20,9 +20,16 @@ from bench.api.errors import InvalidConfig
 from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from tasks.probes._intervention import Intervention, interventions
-from tasks.probes._metrics import diagnostic
-from tasks.probes._weights import at, js_divergence, look, pick, probabilities, total_variation
+from tasks.probes.diagnostic_metric import diagnostic
+from tasks.probes.interventions import Intervention, interventions
+from tasks.probes.observations import (
+    at,
+    js_divergence,
+    observe,
+    pick,
+    probabilities,
+    total_variation,
+)
 
 PENALTY = 500.0
 """Weight of the constraint in the loss, per unit of total variation beyond epsilon."""
@@ -110,5 +117,5 @@ class Adversary(Probe):
 
 def _predicted(test: Intervention, weights: Float[Tensor, "B S"]) -> Float[Tensor, "B V"]:
     edit = at(test.targets, weights[:, None, :].expand_as)
-    seen = look(test.subject, test.batch, edit)
+    seen = observe(test.subject, test.batch, edit)
     return pick(probabilities(test.subject, seen), test.targets)

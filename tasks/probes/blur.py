@@ -16,8 +16,8 @@ from bench.api.config import NoOptions
 from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from tasks.probes._metrics import diagnostic
-from tasks.probes._weights import Look, looks
+from tasks.probes.diagnostic_metric import diagnostic
+from tasks.probes.observations import Observation, observations
 
 
 @register(
@@ -46,14 +46,14 @@ class Blur(Probe):
     def measure(self, subject: Subject) -> list[Scored]:
         """Average over every scored target of the examples."""
         found: dict[str, list[Tensor]] = {}
-        for seen in looks(subject):
+        for seen in observations(subject):
             for name, values in _of_batch(seen).items():
                 found.setdefault(name, []).append(values)
         means = {name: float(torch.cat(parts).mean()) for name, parts in found.items()}
         return [Scored(metric=name, value=value) for name, value in means.items()]
 
 
-def _of_batch(seen: Look) -> dict[str, Float[Tensor, " N"]]:
+def _of_batch(seen: Observation) -> dict[str, Float[Tensor, " N"]]:
     scored = seen.batch.mask
     weights, real = seen.weights[scored].double(), seen.real[scored]
     entropy = -torch.special.xlogy(weights, weights).sum(-1)

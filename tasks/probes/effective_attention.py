@@ -23,8 +23,8 @@ from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
 from bench.api.source import Source
 from bench.api.variant import Slot
-from tasks.probes._metrics import diagnostic
-from tasks.probes._weights import Look, looks
+from tasks.probes.diagnostic_metric import diagnostic
+from tasks.probes.observations import Observation, observations
 
 TOLERANCE = 1e-6
 
@@ -54,7 +54,7 @@ class EffectiveAttention(Probe):
         """Project the weights of every example and head."""
         slots = subject.backbone.variant_slots()
         found: list[tuple[float, float, bool]] = []
-        for seen in looks(subject):
+        for seen in observations(subject):
             values = _projected(slots[0], _source(seen))
             for row in range(len(values)):
                 scored = seen.batch.mask[row]
@@ -62,7 +62,7 @@ class EffectiveAttention(Probe):
                     continue
                 real = seen.real[row][scored].any(0)
                 weights = seen.trace.attended[0].weights
-                assert weights is not None, "looks refuses networks without weights"
+                assert weights is not None, "observations refuses networks without weights"
                 for head in range(values.shape[1]):
                     shown = weights[row, head][scored][:, real].double()
                     found.append(_compare(shown, values[row, head][real].double()))
@@ -75,7 +75,7 @@ class EffectiveAttention(Probe):
         ]
 
 
-def _source(seen: Look) -> Source:
+def _source(seen: Observation) -> Source:
     """The values that were mixed: of the memory, or of the cache under causal self-attention."""
     memory, state = seen.trace.memories[0], seen.trace.attended[0].state
     found = memory if memory is not None else state.cache

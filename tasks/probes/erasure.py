@@ -19,9 +19,9 @@ from bench.api.errors import InvalidConfig
 from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from tasks.probes._intervention import Intervention, interventions
-from tasks.probes._metrics import diagnostic
-from tasks.probes._weights import js_divergence
+from tasks.probes.diagnostic_metric import diagnostic
+from tasks.probes.interventions import Intervention, interventions
+from tasks.probes.observations import js_divergence
 
 ORDERS = ("attention", "gradient", "attention_gradient", "random")
 

@@ -19,7 +19,7 @@ from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
 from bench.api.trace import Mode
-from tasks.probes._metrics import diagnostic
+from tasks.probes.diagnostic_metric import diagnostic
 
 
 @register(

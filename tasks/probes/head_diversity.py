@@ -17,8 +17,8 @@ from bench.api.errors import Refused
 from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from tasks.probes._metrics import diagnostic
-from tasks.probes._weights import js_divergence, looks
+from tasks.probes.diagnostic_metric import diagnostic
+from tasks.probes.observations import js_divergence, observations
 
 
 @register(
@@ -43,9 +43,9 @@ class HeadDiversity(Probe):
     def measure(self, subject: Subject) -> list[Scored]:
         """Compare every pair of heads."""
         found: dict[str, list[Tensor]] = {metric.name: [] for metric in self.metrics}
-        for seen in looks(subject):
+        for seen in observations(subject):
             weights = seen.trace.attended[0].weights
-            assert weights is not None, "looks refuses networks without weights"
+            assert weights is not None, "observations refuses networks without weights"
             if weights.shape[1] < 2:
                 raise Refused("there is one head only; give --variants NAME[head=multi].")
             heads = weights.transpose(1, 2)[seen.batch.mask].unbind(1)

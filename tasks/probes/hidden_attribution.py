@@ -22,8 +22,8 @@ from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
 from bench.api.trace import Mode
-from tasks.backbones._blocks import Block
-from tasks.probes._metrics import diagnostic
+from tasks.backbones.transformer_blocks import Block
+from tasks.probes.diagnostic_metric import diagnostic
 
 
 @register(

@@ -27,7 +27,7 @@ from bench.api.registry import Citation, register
 from bench.api.task import Split, TaskPreset
 from tasks.data.aeslc import ANNOTATIONS, load_aeslc
 from tasks.data.tables import Row
-from tasks.data.word_pairs import Pair, spread
+from tasks.data.word_pairs import WordPair, spread
 from tasks.data.words import Vocabulary, tokenize
 from tasks.metrics.text_scores import ROUGE_1, ROUGE_2, rouge
 from tasks.summarization.summary_pairs import Summaries
@@ -41,11 +41,11 @@ ROUGE_1_BEST = Metric(
     better="higher",
 )
 OWN = (
-    Pair(
+    WordPair(
         tuple(tokenize("The workshop on Tuesday moves to room 12. Please tell Ottilie.")),
         tuple(tokenize("Workshop on Tuesday moves")),
     ),
-    Pair(
+    WordPair(
         tuple(tokenize("Hello Brunhild, attached is the report on gas storage for October.")),
         tuple(tokenize("Report on gas storage")),
     ),
@@ -165,7 +165,7 @@ class Aeslc(Summaries):
                 train.setdefault(row["email_body"], row)
         self.note_fewer("train", config.train, len(train))
         used = list(train.values())[: config.train or None]
-        pairs: dict[Split, list[Pair]] = {"train": [self._pair(row) for row in used]}
+        pairs: dict[Split, list[WordPair]] = {"train": [self._pair(row) for row in used]}
         for part, rows in held.items():
             self.note_fewer(part, config.evaluate, len(rows))
             pairs[part] = [self._pair(row) for row in spread(rows, config.evaluate)]
@@ -189,12 +189,12 @@ class Aeslc(Summaries):
         """Two e-mails of our own writing."""
         return self.show(OWN)
 
-    def _pair(self, row: Row) -> Pair:
+    def _pair(self, row: Row) -> WordPair:
         config = self.config
         body = tokenize(row["email_body"])[: config.words]
         subjects = [row["subject_line"], *(row[name] for name in ANNOTATIONS if name in row)]
         words = [tokenize(subject) for subject in subjects]
-        return Pair(
+        return WordPair(
             tuple(body),
             tuple(words[0][: config.subject]),
             tuple(" ".join(one) for one in words if one),

@@ -78,11 +78,11 @@ class NliSyn(Inference):
     ...     for text in batch.sources:
     ...         print(" ".join(task.words.decode(text.tokens[0].tolist())))
     ...     print("  ", RELATIONS[int(batch.targets)])
-    a animal sells a yellow probe in the street .
-    a animal sells a probe in the station .
+    a animal sells a yellow instrument in the street .
+    a animal sells a instrument in the station .
        contradiction
-    a animal sells a yellow probe in the street .
-    a animal sells a probe .
+    a animal sells a yellow instrument in the street .
+    a animal sells a instrument .
        entailment
     """
 

@@ -30,7 +30,7 @@ from tasks.text_pairs.sentence_similarity import (
 )
 
 OWN = (
-    ("a man is playing a guitar .", "a person plays an probe .", 3.8),
+    ("a man is playing a guitar .", "a person plays an instrument .", 3.8),
     ("two dogs run in the snow .", "the market fell on monday .", 0.0),
 )
 """Pairs of our own; those of the data have the terms of their sources."""

@@ -39,7 +39,7 @@ from tasks.images.image_task import FIRST, NAMES, nearest
 from tasks.images.scene_drawing import (
     EOS,
     WORDS,
-    Scene,
+    DigitScene,
     captioned,
     captions,
     draw_scenes,
@@ -305,10 +305,10 @@ class SceneTranslation(Task):
         )
 
 
-def descriptions(scene: Scene, hidden: Bool[Tensor, "B N"], cells: int) -> list[str]:
+def descriptions(scene: DigitScene, hidden: Bool[Tensor, "B N"], cells: int) -> list[str]:
     """What `captions` says, in German, word by word; hidden digits are called a digit.
 
-    >>> scene = Scene(torch.tensor([[3, 8, 7]]), torch.tensor([[0, 2, 4]]))
+    >>> scene = DigitScene(torch.tensor([[3, 8, 7]]), torch.tensor([[0, 2, 4]]))
     >>> descriptions(scene, torch.tensor([[False, True, False]]), 3)
     ['eine Drei links von einer Ziffer über einer Sieben']
     """

@@ -134,6 +134,7 @@ class Translation(Captions):
                 "adam[lr=0.002,warmup=0,steps=100000,cpu_seconds=240,batch=128,evaluate_every=113]"
             ),
             seconds=280.0,
+            shared=True,
         ),
     }
 

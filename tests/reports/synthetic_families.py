@@ -41,7 +41,7 @@ BETAS = (1, 4, 16)
 def families_catalog() -> dict[str, Any]:
     """The catalog of the other run, with families, published results and two more tasks."""
     names: dict[str, Any] = copy.deepcopy(catalog())
-    names["variants"]["no_attention"]["control"] = "uniform"
+    names["variants"]["no_attention"]["control"] = "uniform_baseline"
     for task, short in ((DIGITS, "digits"), (KERNEL, "kernel_line")):
         names["tasks"][task] = {**names["tasks"][REVERSAL], "short": short, "title": short}
         names["tasks"][task] |= {"chance": None, "ceiling": None}

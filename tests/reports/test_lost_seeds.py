@@ -19,7 +19,7 @@ LEVELS = {
 
 def written(path):
     known = catalog()
-    known["variants"]["no_attention"]["control"] = "uniform"
+    known["variants"]["no_attention"]["control"] = "uniform_baseline"
     records = [
         record(
             quality_cell(TASK, name, seed),

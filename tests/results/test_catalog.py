@@ -13,7 +13,9 @@ NUMBER = PublishedResult(
 )  # fmt: skip
 WHOLE = RunCatalog(
     variants={
-        "additive": CatalogVariant(short="additive", control="uniform", decoder_differs=True),
+        "additive": CatalogVariant(
+            short="additive", control="uniform_baseline", decoder_differs=True
+        ),
         "dot": CatalogVariant(
             name="dot", ablation=ChangedAxis(base="b", axis="score", value="dot")
         ),

@@ -23,7 +23,8 @@ from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.trace import Mode
 from bench.running.catalog import COMMON_METRICS, describe_task, known_metrics
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.evaluate import evaluate
 from bench.training.protocol import AdamProtocol, read_protocol
@@ -37,13 +38,13 @@ HERE = [
     if not (target := registry.find("task", name).target).needs_download
     and target.metrics[0].name in ("token_accuracy", "label_accuracy")
 ]
-"""Tasks that count right answers, with data that need no mirror."""
+"""Tasks that count right answers, with data that need no directory."""
 
 
 @pytest.fixture(scope="session")
 def small_data(tmp_path_factory):
     """Any downloaded task finds a little invented data; small_data/ has a file a data set."""
-    folder = tmp_path_factory.mktemp("mirror")
+    folder = tmp_path_factory.mktemp("directory")
     for file in sorted((Path(__file__).parent / "small_data").glob("*.py")):
         runpy.run_path(str(file))["write"](folder, random.Random(0))
     return folder

@@ -11,7 +11,7 @@ from bench.api.registry import build_config
 from bench.api.selector import parse
 from bench.cli.task_pages import facts_of
 from bench.running.catalog import describe_task
-from bench.running.plan import sized_task
+from bench.running.quality_cells import sized_task
 from tasks.reading.babi import SUBSETS
 
 ANCHORED = {
@@ -81,7 +81,7 @@ def test_an_published_result_is_about_options_that_its_task_has(
 
 
 IN_NO_PRESET = {"wikitext2_mini"}
-"""Published numbers are of the whole set, which no mirror has, so that no preset asks for it."""
+"""Published numbers are of the whole set, which no directory has, so that no preset asks for it."""
 
 
 @pytest.mark.parametrize("name", sorted(ANCHORED.keys() - IN_NO_PRESET))

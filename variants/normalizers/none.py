@@ -3,8 +3,8 @@
 No paper: the control of normalization, and with a dot product the linear attention of Luong et
 al., 2015, without its softmax.
 
-Deviations: none. Weights may be negative and sum to anything, so what asks for weights that say
-where a query looked (coverage, copying, supervision) is refused.
+Deviations: none. Weights may be negative and need not sum to one, so components that need a
+distribution over keys (coverage, copying, supervision) are refused.
 """
 
 from dataclasses import dataclass

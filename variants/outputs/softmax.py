@@ -1,4 +1,4 @@
-"""Softmax output: the output_layer's logits and nothing else.
+"""Softmax output: the softmax of the output layer's logits.
 
 Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473, appendix A.2.2.
 

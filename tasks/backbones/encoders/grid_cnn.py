@@ -24,7 +24,7 @@ from bench.api.encoder import Encoded, Encoder
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, register
 from bench.api.trace import Mode
-from tasks.backbones.encoders._masked import kept, mean
+from tasks.backbones.encoders.masked_states import kept, mean
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.search import Said, Search, Walk
-from tasks.backbones._decoding import cut_at_eos, looked_at, source_words
+from tasks.backbones.searches.found_words import cut_at_eos, looked_at, source_words
 
 NEVER = float("-inf")
 

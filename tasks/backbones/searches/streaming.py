@@ -21,7 +21,7 @@ from bench.api.capabilities import Capability
 from bench.api.config import NoOptions
 from bench.api.registry import Citation, register
 from bench.api.search import Search, StreamingWalk, Walk
-from tasks.backbones._decoding import cut_at_eos
+from tasks.backbones.searches.found_words import cut_at_eos
 
 
 @register(

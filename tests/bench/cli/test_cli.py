@@ -16,8 +16,9 @@ from bench.api import registry
 from bench.api.cell import cell_from_dict, parse_label
 from bench.api.registry import AXES
 from bench.cli import main as command_line
-from bench.running.plan import Request, plan
+from bench.running.plan import plan
 from bench.running.presets import PRESETS
+from bench.running.request import Request
 from reports.folder import read_folder
 from results.store import Store
 

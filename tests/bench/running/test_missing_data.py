@@ -11,15 +11,18 @@ from bench.api.errors import DataUnavailable
 from bench.api.selector import Selector, parse
 from bench.running import missing_data as finder
 from bench.running import plan as planner
+from bench.running.left_out import LeftOut
 from bench.running.missing_data import missing_data
-from bench.running.plan import LeftOut, Request, contested_tasks, plan
+from bench.running.plan import plan
+from bench.running.quality_cells import compared_tasks
+from bench.running.request import Request
 from tasks.data.hub import copy_folder
 from tasks.data.paths import path_of
 
 EVERYTHING = Request(preset="families", variants="uniform", seeds=1, minutes=1e6)
 READERS = {
     task.name: registry.find("task", task.name).target.data_sets
-    for group in contested_tasks()
+    for group in compared_tasks()
     for task in group
 }
 NAMES = {name for names in READERS.values() for name in names}
@@ -38,8 +41,8 @@ def everything():
 def directory(tmp_path):
     """Folders of all data sets, with nothing in them: whether they are whole is seen later."""
     for name in NAMES:
-        (tmp_path / "mirror" / name).mkdir(parents=True)
-    return tmp_path / "mirror"
+        (tmp_path / "directory" / name).mkdir(parents=True)
+    return tmp_path / "directory"
 
 
 def test_without_a_mirror_every_task_that_reads_a_data_set_is_missing():
@@ -115,7 +118,7 @@ def test_a_run_without_the_data_says_so_and_succeeds(tmp_path, monkeypatch, caps
 
     few = [[Selector("stsb"), Selector("sorting")]]
     for module in (planner, finder):
-        monkeypatch.setattr(module, "contested_tasks", lambda: few)
+        monkeypatch.setattr(module, "compared_tasks", lambda: few)
     options = "--preset families --variants uniform --baseline uniform --seeds 1 --inline"
     steps = "--training adam[steps=2,evaluate_every=2] --no-verify"
     arguments = ["run", *options.split(), *steps.split(), "--out", str(tmp_path / "out")]
@@ -137,7 +140,7 @@ def test_a_plan_looks_into_the_mirror_that_is_named(tmp_path, monkeypatch, capsy
 
     few = [[Selector("stsb"), Selector("tinyshakespeare"), Selector("sorting")]]
     for module in (planner, finder):
-        monkeypatch.setattr(module, "contested_tasks", lambda: few)
+        monkeypatch.setattr(module, "compared_tasks", lambda: few)
     (tmp_path / "tinyshakespeare").mkdir()
     arguments = ["plan", "--preset", "families", "--data-dir", str(tmp_path)]
     monkeypatch.setattr("sys.argv", ["bench", *arguments])

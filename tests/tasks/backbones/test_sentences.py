@@ -3,7 +3,7 @@
 import torch
 
 from bench.api.batch import Batch, Text
-from tasks.backbones._sentences import split_sentences
+from tasks.backbones.sentences import split_sentences
 
 TOKENS = torch.tensor([[5, 6, 7, 8, 9, 3], [3, 4, 1, 0, 0, 0], [9, 9, 9, 9, 9, 9]])
 MASK = torch.tensor([[1, 1, 1, 1, 1, 0], [1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0]]).bool()

@@ -20,7 +20,9 @@ from bench.api.registry import DefaultTask
 from bench.api.resolve import canonical_backbone, resolve
 from bench.api.selector import parse
 from bench.api.trace import Mode
-from bench.running.plan import Request, quality_cell, revisions
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
+from bench.running.revisions import revisions
 from bench.training.assemble import assemble
 from bench.training.quality import train_cell
 from bench.training.refusals import cell_refusal

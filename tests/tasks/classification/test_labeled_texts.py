@@ -15,7 +15,8 @@ from bench.api.probe import Subject
 from bench.api.registry import DefaultTask, make, registrations
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.evaluate import evaluate
 from bench.training.quality import train_cell

@@ -107,12 +107,12 @@ def test_layers_are_averaged():
 def test_the_loss_is_refused_where_nothing_walks():
     reason = resolve("additive[loss=latency]").refusal(frozenset({"cross", "padding"}))
     assert reason == (
-        "latency needs an normalizer that tells how far it has read, which nothing here gives."
+        "latency needs a normalizer that tells how far it has read, which nothing here gives."
     )
     for name in ("milk", "mma", "mocha[loss=latency]", "raffel_monotonic[loss=latency]"):
         given = frozenset({"cross", "padding", "stepwise", "equal_width"})
         assert resolve(name).refusal(given) is None
-    with pytest.raises(Refused, match="needs an normalizer that walks"):
+    with pytest.raises(Refused, match="needs a monotonic normalizer"):
         LatencyLoss(LatencyConfig())(inputs({}, torch.ones(1, 2, dtype=torch.bool), [3]), {})
 
 

@@ -13,7 +13,8 @@ from bench.api.registry import DefaultTask
 from bench.api.resolve import build_slot, canonical_backbone, resolve
 from bench.api.selector import parse
 from bench.api.trace import Mode
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.evaluate import Answer, attention_maps
 from bench.training.refusals import cell_refusal
