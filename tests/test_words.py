@@ -59,7 +59,6 @@ class Allowed:
 ALLOWED = (
     Allowed(r".*", r"(math|np|torch)\.floor\b", "the function that rounds down"),
     Allowed(r".*", r"\.aggregate\(", "the method of pandas"),
-    Allowed(r".*", r"max_aggregate", "the name of a mechanism in its publication"),
     Allowed(r"(tasks|tests/tasks)/images/.*", r"mirror image", "an image read from right to left"),
     Allowed(r"tasks/reading/.*|tests/tasks/.*", r"floor", "a place in a story, and in a task"),
     Allowed(r"tasks/speech/.*|tasks/data/sound\.py", r"floor", "the lowest energy of a sound"),
