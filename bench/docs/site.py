@@ -50,8 +50,9 @@ def write_site(root: Path, out: Path) -> list[Path]:
         written.append(_write(out / at, linked(texts[at], name, known)))
     for name, text in _generated(root).items():
         written.append(_write(out / name, text))
-    if (root / "docs" / "images").is_dir():
-        shutil.copytree(root / "docs" / "images", out / "images")
+    for folder in ("images", "javascripts"):
+        if (root / "docs" / folder).is_dir():
+            shutil.copytree(root / "docs" / folder, out / folder)
     return written
 
 
