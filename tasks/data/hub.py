@@ -282,7 +282,7 @@ def fetch(
         DataUnavailable: There is no good copy and the hub cannot be asked.
         DataDamaged: What came is not what the registry expects.
     """
-    entry = _entry(name)
+    entry = find_data_set(name)
     folder = copy_folder(name, cache_dir)
     try:
         if read_copy(name, cache_dir) is not None:
@@ -317,7 +317,7 @@ def read_copy(
     if not folder.is_dir():
         return None
     remedy = f"delete {folder} and run `{fetch_command(name)}`"
-    wanted = tuple(splits) or tuple(_entry(name).splits)
+    wanted = tuple(splits) or tuple(find_data_set(name).splits)
     try:
         source = json.loads((folder / "source.json").read_bytes())
         stored, revision = dict(source["files"]), str(source["revision"])
@@ -337,7 +337,12 @@ def read_copy(
     return HubCopy(folder=folder, revision=revision, files=files, contents=contents)
 
 
-def _entry(name: str) -> HubDataset:
+def find_data_set(name: str) -> HubDataset:
+    """Look up a data set that can be fetched.
+
+    Raises:
+        UnknownName: There is none of this name.
+    """
     if name not in FETCHABLE:
         raise UnknownName.among("data set to fetch", name, FETCHABLE)
     return FETCHABLE[name]
