@@ -17,8 +17,10 @@ from reports.blocks import (
     TableCell,
 )
 from reports.catalog import uncapitalized
+from reports.choices import synopsis
 from reports.folder import RunFolder
-from reports.missing_values import NO_SPREAD, dash, why_no_score, why_no_speed
+from reports.missing_values import LEGEND, NO_SPREAD, dash, why_no_score, why_no_speed
+from reports.needs import needs
 from reports.numbers import between, percent, probability, scaled
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.marks import legend_of_marks
@@ -46,19 +48,19 @@ NO_RANKS = (
 HOW_TO_READ = {
     "Scores": (
         "Means over seeds with 95% t intervals. Where such an interval leaves the range of the "
-        "metric, which few seeds can make it do, the least and the greatest seed stand in its "
-        "place. A variant with fewer seeds is marked, and one seed has no interval and no rank."
+        "metric, the least and the greatest seed are printed instead, as 0.95–1.00 (3 "
+        "seeds). A variant with fewer seeds is marked. One seed has no interval and no rank."
     ),
     "Ranks": (
         "Lines are in the order of their means; of equal means the baseline is first, then what "
-        "has fewer parameters. A rank, marked = where several share it, goes down to the first "
-        "line that the data tell from one above it in this rank, after Holm's correction over all "
-        "pairs: no two of a rank are told apart, and no rank inverts the means. The first rank is "
-        "set off, without those of which no seed has learned. A later rank is a place, and no "
-        "claim: a line there that is not told from the best is marked so. A test with three seeds "
-        "has little power, and an equal rank proves no equality."
+        "has fewer parameters. Lines of one rank are tied (marked =): no two of them differ "
+        "significantly after Holm's correction over all pairs. The first rank is set off, without "
+        "those of which no seed has learned. A line on a later rank may still be tied with the "
+        "best, and is then marked so. A test with three seeds has little power, so a tie does not "
+        "show that two variants are equal."
     ),
     "Differences": "To the baseline on the same seeds of the test, with Holm-adjusted p values.",
+    "Missing values": LEGEND,
     "Times of training": (
         "Means over seeds on one processor. Where they are fewer than the seeds, n says how many; "
         "fewer than three have no interval."
@@ -67,14 +69,11 @@ HOW_TO_READ = {
 ONE_SEED = "One seed each: no interval is known, and nothing is ranked."
 
 
-def ranked_sections(folder: RunFolder) -> list[Section]:
-    """All ranked tables: one section, or one of how to read and one a family."""
+def how_to_read_section(folder: RunFolder) -> Section:
+    """What the columns, marks and tables of the uses of attention mean."""
     blocks: list[Block] = []
     if not folder.catalog.ranks:
         blocks.append(Paragraph(NO_RANKS.format(preset=folder.catalog.preset), "warning"))
-    if not folder.comparisons:
-        blocks.append(Paragraph("No quality cell has finished, so there is nothing to compare."))
-        return [Section(key="ranked", title="Ranking", blocks=tuple(blocks))]
     told = HOW_TO_READ | {"Marks": legend_of_marks(folder.comparisons, folder.certificates)}
     if not folder.catalog.ranks:
         del told["Ranks"]
@@ -82,15 +81,31 @@ def ranked_sections(folder: RunFolder) -> list[Section]:
     blocks.append(Bullets(tuple(told.values()), tuple(told)))
     if any(other_metrics(comparison) or parts(comparison) for comparison in folder.comparisons):
         blocks.append(Paragraph(NOT_RANKED))
+    return Section(key="how-to-read", title="How to read the tables", blocks=tuple(blocks))
+
+
+def use_sections(folder: RunFolder) -> list[Section]:
+    """The ranked tables: a folded section for each use of attention, or one for all tasks."""
+    if not folder.comparisons:
+        empty = Paragraph("No quality cell has finished, so there is nothing to compare.")
+        return [Section(key="ranked", title="Ranking", blocks=(empty,), group="use of attention")]
     groups = families(folder)
     if not groups:
-        blocks += _tables(folder, folder.comparisons)
-    title = "Ranking" if folder.catalog.ranks else "Scores, without ranks"
-    sections = [Section(key="ranked", title=title, blocks=tuple(blocks))]
-    for family, found in groups.items():
-        inside = (members(folder, found), *_tables(folder, found), *ablated_tables(found))
-        sections.append(Section(key=family_key(family), title=family_title(family), blocks=inside))
-    return sections
+        title = "Ranking" if folder.catalog.ranks else "Scores, without ranks"
+        blocks = tuple(_tables(folder, folder.comparisons))
+        return [Section(key="ranked", title=title, blocks=blocks, group="use of attention")]
+    found = {need.title: need for need in needs(folder)}
+    return [
+        Section(
+            key=family_key(family),
+            title=family_title(family),
+            blocks=(members(folder, group), *_tables(folder, group), *ablated_tables(group)),
+            group="use of attention",
+            folded=True,
+            synopsis=synopsis(found.get(family)),
+        )
+        for family, group in groups.items()
+    ]
 
 
 def _tables(folder: RunFolder, found: list[Comparison]) -> list[Block]:
@@ -120,7 +135,7 @@ def _table(folder: RunFolder, comparison: Comparison, lines: list[dict[Any, Any]
     metric = comparison.catalog.metric(comparison.metric)
     columns = _columns(comparison, _speed_place(folder, comparison))
     timed = any(outcome.cell.kind == "speed" for outcome in folder.outcomes)
-    # a run that timed nothing needs no footnote that says so for each variant
+    # a run that timed nothing needs no empty columns
     kept = [timed or column.title not in FROM_SPEED_CELLS for column in columns]
     rows = tuple(_row(folder, comparison, line, kept) for line in lines)
     single = comparison.most_seeds == 1
@@ -187,7 +202,7 @@ def _row(
     line: dict[Any, Any],
     kept: Sequence[bool],
 ) -> tuple[TableCell, ...]:
-    """Entries of the columns that are kept; the others leave no footnote."""
+    """Fields of the columns that are kept."""
     variant = str(line["selector"])
     why = why_no_score(folder, comparison, variant)
     if line["seeds"] == 1 < comparison.most_seeds:

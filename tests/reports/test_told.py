@@ -70,8 +70,8 @@ def test_a_lost_and_noisy_line_is_neither_first_nor_set_off_nor_called_equal(tmp
         "no_attention": 3,
         "luong_general": 3,
     }
-    assert not comparison.compared["luong_general"].told_from_best
-    assert "not told from the best" in marks(comparison, "luong_general", {})
+    assert not comparison.compared["luong_general"].differs_from_best
+    assert "n.s. against the best" in marks(comparison, "luong_general", {})
     assert [line.variant for line in comparison.leading] == ["shaw_rpr[clip=16]"]
     (table,) = [b for s in ranked_sections(folder) for b in s.blocks if getattr(b, "rows", None)]
     assert [row[2].best for row in table.rows] == [True, False, False, False]
@@ -93,22 +93,22 @@ def test_a_noisy_line_that_learned_is_named_below_the_others(tmp_path: Path):
     (comparison,) = written(tmp_path / "run", NOISY).comparisons
     told = _task(comparison)
     assert "The best mean has shaw_rpr with 0.9010 ± 0.0025 fraction, ahead of 2 of 3" in told
-    assert "Lower, but not told from shaw_rpr either: luong_general." in told
+    assert "Lower, but n.s. against shaw_rpr either: luong_general." in told
 
 
 def test_a_control_that_each_seed_beats_is_not_called_as_good(tmp_path: Path):
     (comparison,) = written(tmp_path / "run", WIDE_FLOOR).comparisons
     told = _task(comparison)
     assert (
-        "The control no_attention is among the best, though every seed of every contender is "
+        "The control no_attention is among the best, though every seed of every variant is "
         "better than every seed of it on the test: 3 seeds cannot show it after the correction"
         in told
     )
     assert "do not show what attention is for" not in told
     assert verdict(comparison) == (
-        "not told from no_attention (though better in every seed) and bahdanau"
+        "n.s. against no_attention (though better in every seed) and bahdanau"
         if best_contender(comparison) != BASE
-        else "not told from no_attention (though better in every seed)"
+        else "n.s. against no_attention (though better in every seed)"
     )
 
 
@@ -127,13 +127,13 @@ def test_table_summary_and_glance_agree_on_a_uniform_baseline_that_the_baseline_
     }
     (comparison,) = written(tmp_path / "run", levels).comparisons
     assert ranks(comparison) == {"shaw_rpr": 1, "bahdanau": 1, "no_attention": 3}
-    assert "not told from the best" in marks(comparison, FLOOR, {})
+    assert "n.s. against the best" in marks(comparison, FLOOR, {})
     told = _task(comparison)
     assert "We cannot tell shaw_rpr and bahdanau apart" in told
     assert "Worse: no_attention." in told
     assert "The control" not in told
     assert verdict(comparison) == (
-        "not told from no_attention (which is worse than bahdanau) and bahdanau"
+        "n.s. against no_attention (which is worse than bahdanau) and bahdanau"
     )
 
 
@@ -227,9 +227,7 @@ def test_contenders_that_never_meet_are_said_so(tmp_path: Path):
         for seed in range(3)
     ]
     folder = read_folder(write_run(tmp_path / "run", records=records, catalog_data=known))
-    assert "no two contenders took part in every one of the 2 compar" in _overall(
-        folder.comparisons
-    )
+    assert "no two variants took part in every one of the 2 compar" in _overall(folder.comparisons)
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
