@@ -71,7 +71,6 @@ def test_links_between_the_two_files_arrive(page: str, lists: str) -> None:
     assert len(read(lists).ids) == len(ids[LISTS])
 
 
-
 def test_every_finished_cell_has_its_command(demo: Path, lists: str) -> None:
     for outcome in read_folder(demo).outcomes:
         assert f'id="cell-{outcome.record.id}"' in lists
