@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from bench.api import registry
 from bench.api.metric import Metric
+from bench.api.task import TASKS
 from bench.running.catalog import known_metrics
 from reports.markdown import code_span, escape
 from reports.numbers import plain
@@ -33,7 +34,7 @@ def columns_page() -> str:
     parts.append(_table(("field", "meaning"), documented(Record).items()))
     parts += ["## A row of a record", _table(("field", "meaning"), documented(Row).items())]
     parts += ["## Metrics", "A metric ends in its unit where the unit is not a proportion."]
-    targets = [one.target for one in registry.registrations("task").values()]
+    targets = [one.target for one in registry.registrations(TASKS).values()]
     known = known_metrics(targets)
     for group, title in GROUPS.items():
         rows = [
