@@ -23,7 +23,15 @@ from bench.api.selector import parse
 from bench.cli.options import RunOptions, read_spec, refuse_beside_spec, spec_of
 from bench.running.catalog import catalog_of, merge_catalogs, metric_facts
 from bench.running.missing_data import lacking_data, missing_data
-from bench.running.plan import Plan, PlannedCell, asked_variants, plan, revisions_of, sized_task
+from bench.running.plan import (
+    Plan,
+    PlannedCell,
+    asked_variants,
+    canonical_cell,
+    plan,
+    revisions_of,
+    sized_task,
+)
 from bench.running.presets import find_preset
 from bench.running.progress import spoken
 from bench.running.runner import NO_CUDA
@@ -403,7 +411,7 @@ def cell_plan(options: RunOptions) -> Plan:
     Raises:
         InvalidConfig: A label is of an older or newer revision of the code.
     """
-    cells = [parse_label(label) for label in options.cells]
+    cells = [canonical_cell(parse_label(label)) for label in options.cells]
     made = Plan(options.request, find_preset(options.preset))
     baseline = resolve(options.baseline).canonical.show()
     made.baseline = baseline

@@ -215,7 +215,7 @@ def variant_facts(spec: VariantSpec, asked: str) -> dict[str, Any]:
 
 def task_facts(canonical: str, asked: str) -> dict[str, Any]:
     """Title, paper, ranking metric, license and published numbers of a task with its options."""
-    chosen = parse(canonical)
+    chosen = registry.complete("task", parse(canonical))
     registered = registry.find("task", chosen.name)
     target: type[Task] = registered.target
     cited = registered.citation

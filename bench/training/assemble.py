@@ -51,6 +51,7 @@ def backbone_parts(backbone: Selector) -> list[Part]:
 
 def place_capabilities(task: type[Task], backbone: Selector) -> frozenset[Capability]:
     """Capabilities of a place, from data alone: nothing is built and nothing is read."""
+    backbone = registry.complete("backbone", backbone)
     taken = [part.removes for _, part in backbone_parts(backbone)]
     return _offered(task, backbone).difference(*taken)
 
@@ -90,6 +91,7 @@ def _encoders(backbone: Selector) -> list[tuple[str, type[Capabilities]]]:
 
 def cell_refusal(spec: VariantSpec, task: type[Task], backbone: Selector, slot: str) -> str | None:
     """Say why this variant cannot be trained there, or None; needs no data and no device."""
+    backbone = registry.complete("backbone", backbone)
     reason = _fixes_refusal(spec, backbone)
     if reason is not None:
         return reason
@@ -124,7 +126,7 @@ def _fixes_refusal(spec: VariantSpec, backbone: Selector) -> str | None:
         if axis not in has:
             return f"{spec.name} is {axis}={fixed}, and {backbone.name} has no such axis."
     for axis, fixed in spec.fixes.items():
-        found = registry.canonical(axis, has[axis])
+        found = registry.complete(axis, has[axis])
         if found.show() != fixed.show():
             return f"{spec.name} is {axis}={fixed}, and this backbone has {axis}={found}."
     return None
@@ -227,7 +229,8 @@ def assemble(cell: Cell, data_dir: Path | None) -> Assembled:
         DataUnavailable: The data are not on this machine.
     """
     spec = resolve(cell.variant)
-    chosen, backbone = parse(cell.task), parse(cell.backbone)
+    chosen = parse(cell.task)
+    backbone = registry.complete("backbone", parse(cell.backbone))
     registered = registry.find("task", chosen.name)
     reason = cell_refusal(spec, registered.target, backbone, cell.slot)
     if reason is not None:
