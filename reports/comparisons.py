@@ -15,7 +15,6 @@ from reports.blocks import clean
 from reports.catalog import Better, Catalog, red_reasons
 from reports.numbers import Seen, with_interval
 from results.frame import final_values, scores
-from results.row import BASELINE_AXIS
 from results.statistics import Interval, Ranked, rank, t_interval
 
 SAME = ["task", "slot", "dtype", "device"]
@@ -182,9 +181,8 @@ class Comparison:
         """
         rows = self.aside[self.aside["metric"] == self.metric]
         found: dict[str, dict[int, float]] = {}
-        for (axis, seed), values in rows.groupby(["axis", "seed"])["value"]:
-            name = clean(str(axis).removeprefix(BASELINE_AXIS))
-            found.setdefault(name, {})[int(str(seed))] = float(values.iloc[-1])
+        for (name, seed), values in rows.groupby(["baseline", "seed"])["value"]:
+            found.setdefault(clean(str(name)), {})[int(str(seed))] = float(values.iloc[-1])
         side = 1.0 if self.better == "lower" else -1.0
         return dict(sorted(found.items(), key=lambda item: side * fmean(item[1].values())))
 
@@ -266,10 +264,11 @@ def comparisons(
     certificates: Mapping[str, Any] | None = None,
 ) -> list[Comparison]:
     """Group the quality cells of a run."""
-    cells = frame[frame["kind"] == "quality"]
+    every = frame[frame["kind"] == "quality"]
+    cells = every[every["baseline"] == ""]
     red = {str(name): red_reasons(certificates, str(name)) for name in cells["variant"].unique()}
     groups = list(_groups(cells))
-    aside = cells[cells["axis"].str.startswith(BASELINE_AXIS) & (cells["split"] == "test")]
+    aside = every[(every["baseline"] != "") & (every["split"] == "test")]
     aside = aside[aside["status"] == "ok"].sort_values("finished", kind="stable")
     shared = [column for column in (*SAME[1:], *SPLITS) if cells[column].nunique() > 1]
     tasks = [str(group["task"].iloc[0]) for group in groups]

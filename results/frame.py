@@ -44,9 +44,11 @@ COLUMNS = {
     "metric": "name ending in its unit; empty in the one line of a cell without a result",
     "value": "float in that unit; NaN in the one line of a cell without a result",
     "repeat": "timing round, or 0",
-    "axis": "what x counts: step, cpu_s, length, `baseline NAME` for no network, or empty",
+    "axis": "what x counts: step, cpu_s, length, or empty",
     "x": "position on the axis, NaN without one",
     "split": "train, validation, test, or empty",
+    "baseline": "whose value it is, empty for the variant's own: reference or aa_control of the "
+    "same timing round, or a non-neural baseline",
     "status": "ok, or why the cell has no result",
     "detail": "one sentence, empty for ok",
     "environment": "id of the machine record",
@@ -66,6 +68,14 @@ _NUMBERS = {
     "seconds": "float64",
 }
 _EMPTY = {"metric": "", "value": np.nan, "repeat": 0, "axis": "", "x": np.nan, "split": ""}
+    "metric": "",
+    "value": np.nan,
+    "repeat": 0,
+    "axis": "",
+    "x": np.nan,
+    "split": "",
+    "baseline": "",
+}
 
 
 def load(folders: Path | str | Iterable[Path | str]) -> pd.DataFrame:
@@ -122,7 +132,7 @@ def _lines(
     for row in record.rows:
         yield {**common, **vars(row)}
     if record.status != "ok" or not record.rows:
-        yield {**common, **_EMPTY}
+        yield {**common, **_EMPTY, "baseline": ""}
 
 
 def final_values(
@@ -236,4 +246,4 @@ def missing(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _ok(frame: pd.DataFrame, metric: str, axis: str) -> pd.DataFrame:
     picked = (frame["status"] == "ok") & (frame["metric"] == metric) & (frame["axis"] == axis)
-    return frame[picked]
+    return frame[picked & (frame["baseline"] == "")]
