@@ -68,14 +68,6 @@ _NUMBERS = {
     "seconds": "float64",
 }
 _EMPTY = {"metric": "", "value": np.nan, "repeat": 0, "axis": "", "x": np.nan, "split": ""}
-    "metric": "",
-    "value": np.nan,
-    "repeat": 0,
-    "axis": "",
-    "x": np.nan,
-    "split": "",
-    "baseline": "",
-}
 
 
 def load(folders: Path | str | Iterable[Path | str]) -> pd.DataFrame:
