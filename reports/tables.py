@@ -55,7 +55,7 @@ def ranked_table(
     """Rank the variants of each task; ties share a rank.
 
     Args:
-        frame: From `results.frame.load`.
+        frame: From `results.frame.rows_of`.
         catalog: Content of `catalog.json`.
         certificates: Content of `certificates.json`; a red one takes the rank and speed away.
         speed: `results.frame.speed_summary` of the frame, if the caller has it.

@@ -40,7 +40,7 @@ def speed_summary(frame: pd.DataFrame) -> pd.DataFrame:
     the round otherwise; raw samples of one round never count as independent.
 
     Args:
-        frame: From `results.frame.load`.
+        frame: From `results.frame.rows_of`.
 
     Returns:
         One line per setting, length and metric, with `SETTING`, `shape` (the task without its

@@ -13,7 +13,7 @@ import variants
 from bench.api import registry
 from bench.api.cell import Cell
 from bench.running.plan import Request, plan
-from results.frame import load
+from results import load
 from results.row import Record, Row
 from results.store import Store
 

@@ -51,7 +51,7 @@ def load(tmp_path):
         with Store.create(tmp_path / "run") as store:
             for entry in records:
                 store.append(entry)
-        return frames.load(tmp_path / "run")
+        return frames.rows_of([Store(tmp_path / "run")])
 
     return write_and_load
 
