@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup run test check publish handbook tasks-doc format clean
+.PHONY: setup run test browser-test check publish handbook tasks-doc format clean
 
 # A torch that is already in the environment (for a certain CUDA, say) is left alone.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -37,6 +37,13 @@ test: setup
 	$(BIN)/codespell
 	$(BIN)/python -m pytest -q -n 2 --benchmark-disable
 	$(BIN)/python -m bench run --variants all --preset smoke --out runs/ci-smoke
+
+# Needs Chromium (apt-get install chromium-headless-shell, or BENCH_CHROMIUM=/path/to/chromium) and npm.
+# BENCH_REPORT=path/to/report.html measures a real page as well.
+browser-test: setup
+	$(BIN)/python -m pip install --quiet -c constraints.txt playwright
+	command -v npm >/dev/null && npm ci --silent --prefix tests/reports/browser || true
+	$(BIN)/python -m pytest -q -m browser tests/reports
 
 # make publish RUN=quick: runs/quick becomes a reference result, its rows as one pack and its report as
 # Markdown. Artifacts stay behind: they may hold sentences of data sets without an open license.

@@ -4,10 +4,13 @@ from dataclasses import dataclass, replace
 
 from bench.api import registry
 from bench.api.errors import UnknownName
-from bench.api.registry import ABSENT, BACKBONE_AXES, VARIANT_AXES, DefaultTask, Recipe
+from bench.api.registry import ABSENT, BACKBONE_AXES, VARIANT_AXES, Recipe
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse
-from bench.running.plan import PLAIN_DEFAULT_TASK, Plan, Request, default_task_of, plan
+from bench.running.plan import Plan, plan
+from bench.running.quality_cells import default_task_of, plain_task
+from bench.running.request import Request
+from results.catalog import ChangedAxis
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ def plan_ablation(request: Request, asked: Ablation, base: str) -> Plan:
     names = ",".join([parse(base).show(), *(typed.show() for typed, _ in asked.changed.values())])
     request = replace(request, variants=names, baseline=base)
     if not request.tasks:
-        default_task = default_task_of(asked.base) or DefaultTask(task=PLAIN_DEFAULT_TASK)
+        default_task = default_task_of(asked.base) or plain_task()
         request = replace(
             request,
             tasks=default_task.task,
@@ -67,10 +70,10 @@ def plan_ablation(request: Request, asked: Ablation, base: str) -> Plan:
     return plan(request)
 
 
-def ablation_facts(asked: Ablation) -> dict[str, dict[str, str]]:
+def changed_axes(asked: Ablation) -> dict[str, ChangedAxis]:
     """What the catalog says of each changed variant, by canonical selector."""
     base = asked.base.canonical.show()
     return {
-        spec.canonical.show(): {"base": base, "axis": asked.axis, "value": value}
+        spec.canonical.show(): ChangedAxis(base=base, axis=asked.axis, value=value)
         for value, (_, spec) in asked.changed.items()
     }

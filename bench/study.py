@@ -21,8 +21,9 @@ from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.registry import DefaultTask
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, Value, parse, parse_list
-from bench.api.task import Task
-from bench.running.plan import PlannedCell, Request, asked_variants, quality_cell
+from bench.api.task import TASKS
+from bench.running.quality_cells import PlannedCell, quality_cell
+from bench.running.request import Request, asked_variants
 from bench.running.runner import Outcome
 from bench.running.session import Session
 from bench.training.protocol import AdamProtocol
@@ -150,7 +151,7 @@ def _tune(
     name: str, spec: VariantSpec, asked: StudyRequest, session: Session, storage: str
 ) -> StudyResult:
     knobs = knobs_of(spec)
-    task: type[Task] = registry.find("task", parse(asked.request.tasks).name).target
+    task = registry.find(TASKS, parse(asked.request.tasks).name).target
     lower = task.metrics[0].better == "lower"
     study = optuna.create_study(
         storage=storage,

@@ -3,12 +3,13 @@
 Every text here is plain: nothing is markup, so each writer escapes all of it.
 """
 
+import math
 import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 NO_VALUE = "\N{EM DASH}"
-"""An empty field; not a hyphen, which looks like a minus beside the number of its footnote."""
+"""An empty field; not a hyphen, which looks like a minus."""
 
 Tone = Literal["plain", "note", "warning"]
 
@@ -35,7 +36,7 @@ def safe_url(url: str) -> str:
 
 
 @dataclass(frozen=True)
-class Text:
+class Paragraph:
     """One paragraph."""
 
     text: str
@@ -52,7 +53,7 @@ class Bullets:
 
 
 @dataclass(frozen=True)
-class Code:
+class CodeBlock:
     """Lines to copy."""
 
     text: str
@@ -72,7 +73,7 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class TableCell:
     """One field of a table."""
 
     text: str
@@ -83,21 +84,22 @@ class Entry:
     code: bool = False
     marks: tuple[str, ...] = ()
     """Short labels behind the text, such as `control`."""
-    note: int = 0
-    """Number of the footnote that explains a missing value; 0 for none."""
+    help: str = ""
+    """Longer explanation, shown on hovering: why a value is missing, or has no interval."""
     best: bool = False
-    """Not told apart from the best value of its column."""
+    """Tied with the best value of its column."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
-    """A sortable and filterable table with its footnotes."""
+class TableBlock:
+    """A sortable and filterable table."""
 
     key: str
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Entry, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     notes: tuple[str, ...] = ()
+    """Sentences below the table."""
     anchors: tuple[str, ...] = ()
     """One anchor a row, or none at all."""
     dimmed: tuple[bool, ...] = ()
@@ -120,7 +122,7 @@ class Figure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sample:
+class AnsweredExample:
     """One example that a model answered."""
 
     source: str
@@ -130,15 +132,15 @@ class Sample:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Samples:
+class SampleBlock:
     """Outputs of several variants on the same examples."""
 
     title: str
-    samples: tuple[Sample, ...]
+    samples: tuple[AnsweredExample, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steps:
+class StepsBlock:
     """Weights that a reader walks through, output by output; the still figure follows it."""
 
     key: str
@@ -147,7 +149,46 @@ class Steps:
     """Plain values with clean texts, as `reports.steps` describes them."""
 
 
-Block = Text | Bullets | Code | Table | Figure | Samples | Steps
+PointKind = Literal["variant", "baseline", "uniform", "control"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QualityPoint:
+    """One variant in the figure of quality against cost."""
+
+    name: str
+    """Label as it is printed beside the point."""
+    quality: float
+    """Mean quality; `QualityCost.quality_title` says of what."""
+    low: float
+    """Lower end of the interval of the quality; `quality` itself where none is known."""
+    high: float
+    """Upper end of the interval of the quality."""
+    cost: float
+    """Cost; `QualityCost.cost_title` says of what."""
+    on_front: bool
+    """Whether no other point is better and cheaper."""
+    kind: PointKind = "variant"
+
+
+@dataclass(frozen=True, kw_only=True)
+class QualityCost:
+    """Quality against cost of every variant: what the overview figure draws."""
+
+    points: tuple[QualityPoint, ...]
+    quality_title: str
+    """Title of the axis of quality, with its unit."""
+    cost_title: str
+    """Title of the axis of cost, with its unit."""
+    better: Literal["higher", "lower"] = "higher"
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    """Least and greatest quality that the metric allows; nothing is drawn outside."""
+    title: str = ""
+    caption: str = ""
+
+
+Block = Paragraph | Bullets | CodeBlock | TableBlock | Figure | SampleBlock | StepsBlock
+SectionGroup = Literal["use of attention", "summary", "details"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +198,12 @@ class Section:
     key: str
     title: str
     blocks: tuple[Block, ...]
+    group: SectionGroup = "details"
+    """Where it stands: details go to the second file of the Markdown twin."""
+    folded: bool = False
+    """Whether a page shows its title alone until it is opened."""
+    synopsis: str = ""
+    """One line that a page prints beside the title of a folded section."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,8 +212,20 @@ class Document:
 
     title: str
     lead: str
+    headline: str = ""
+    """One sentence of result."""
+    choices: TableBlock | None = None
+    """At most eight rows: a need, the variant to choose, the evidence, what it costs."""
+    overview: QualityCost | None = None
+    """Quality against cost, as data."""
+    overview_figure: Figure | None = None
+    """The same as a drawing."""
     facts: tuple[tuple[str, str], ...] = ()
     """Pairs shown under the title: preset, cells, date."""
     commands: tuple[str, ...] = ()
     """What computed it, in order."""
     sections: tuple[Section, ...] = field(default=())
+
+    def of_group(self, *groups: SectionGroup) -> tuple[Section, ...]:
+        """Sections of some groups, in the order of the report."""
+        return tuple(section for section in self.sections if section.group in groups)

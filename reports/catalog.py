@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from bench.api.comparison import PublishedResult
 from bench.api.errors import InvalidSelector
+from bench.api.metric import Side
 from bench.api.selector import parse
 from reports.blocks import clean, safe_url
-
-Better = Literal["higher", "lower", "none"]
+from reports.numbers import UNBOUNDED, limits
+from results.catalog import CatalogTask, CatalogVariant, RunCatalog
 
 # Longest first, so that `tokens_per_s` is not taken for seconds.
 _UNITS = (
@@ -23,13 +25,15 @@ _UNITS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metric:
+class MetricInfo:
     """How a metric is printed and which side is better."""
 
     name: str
     title: str
     unit: str
-    better: Better = "none"
+    better: Side = "none"
+    limits: tuple[float, float] = UNBOUNDED
+    """Least and greatest value that it can have."""
 
     @property
     def axis(self) -> str:
@@ -46,28 +50,26 @@ class Catalog:
     """Typed access to `catalog.json`; names that it does not know are printed as they are."""
 
     def __init__(self, data: Mapping[str, Any] | None) -> None:
-        data = data or {}
-        self.variants: dict[str, dict[str, Any]] = dict(data.get("variants") or {})
-        self.tasks: dict[str, dict[str, Any]] = dict(data.get("tasks") or {})
-        self.metrics: dict[str, dict[str, Any]] = dict(data.get("metrics") or {})
-        self.study: dict[str, Any] = dict(data.get("study") or {})
-        self.trials: dict[str, str] = dict(data.get("trials") or {})
+        held = RunCatalog.from_json(data)
+        self.variants = held.variants
+        self.tasks = held.tasks
+        self.metrics = held.metrics
+        self.study = held.study
+        self.trials = held.trials
         """Variants that were tried to the study that tried them."""
-        self.baseline = str(data.get("baseline") or "")
-        first = (data["command"],) if data.get("command") else ()
-        said = (clean(command) for command in (*first, *(data.get("commands") or ())))
-        self.commands = tuple(dict.fromkeys(said))
-        """What ran into the folder, in order; older catalogs have one `command`."""
-        self.preset = clean(data.get("preset") or "")
-        self.ranks = bool(data.get("ranks", True))
-        self.plugins: tuple[str, ...] = tuple(map(str, data.get("plugins") or ()))
+        self.baseline = held.baseline
+        self.commands = tuple(dict.fromkeys(clean(command) for command in held.commands))
+        """What ran into the folder, in order."""
+        self.preset = clean(held.preset)
+        self.ranks = held.ranks
+        self.plugins = held.plugins
         """Files that registered names beside the bench's own."""
-        self.data_dir = str(data.get("data_dir") or "")
+        self.data_dir = held.data_dir
         """Data directory as typed; empty where none was named on the command line."""
-        self.data_variable = str(data.get("data_variable") or "")
+        self.data_variable = held.data_variable
         """Environment variable that named the directory, if one did."""
-        self._labels = _unique_labels(self.variants)
-        self._task_labels = _unique_labels(self.tasks)
+        self._labels = _unique_labels({name: one.short for name, one in self.variants.items()})
+        self._task_labels = _unique_labels({name: one.short for name, one in self.tasks.items()})
 
     @classmethod
     def of(cls, data: "Catalog | Mapping[str, Any] | None") -> "Catalog":
@@ -86,67 +88,74 @@ class Catalog:
         """Short names of several variants."""
         return {variant: self.label(variant) for variant in variants}
 
+    def variant(self, variant: str) -> CatalogVariant:
+        """What is known of a variant; nothing of one that the run did not name."""
+        return self.variants.get(variant, CatalogVariant())
+
+    def task(self, task: str) -> CatalogTask:
+        """What is known of a task; nothing of one that the run did not name."""
+        return self.tasks.get(task, CatalogTask())
+
     def fact(self, variant: str, key: str) -> str:
         """One text about a variant, empty if unknown."""
-        return clean(self.variants.get(variant, {}).get(key) or "")
+        return clean(getattr(self.variant(variant), key))
 
     def flag(self, variant: str, key: str) -> bool:
         """One yes or no about a variant, no if unknown."""
-        return bool(self.variants.get(variant, {}).get(key, False))
+        return bool(getattr(self.variant(variant), key))
 
     def url(self, variant: str) -> str:
         """Web address of the paper, empty unless it is safe to follow."""
-        return safe_url(str(self.variants.get(variant, {}).get("url") or ""))
+        return safe_url(self.variant(variant).url)
 
     def ablation(self, variant: str) -> dict[str, str] | None:
         """The one changed axis of an ablated variant."""
-        entry = self.variants.get(variant, {}).get("ablation")
-        return {key: clean(value) for key, value in entry.items()} if entry else None
+        changed = self.variant(variant).ablation
+        return {key: clean(value) for key, value in vars(changed).items()} if changed else None
 
     def primary(self, task: str) -> str:
         """Name of the metric that ranks a task, empty if unknown."""
-        return str(self.tasks.get(task, {}).get("primary") or "")
+        return self.task(task).primary
 
     def level(self, task: str, key: Literal["chance", "ceiling"]) -> float | None:
         """Score of guessing, or the best one possible."""
-        value = self.tasks.get(task, {}).get(key)
-        return None if value is None else float(value)
+        known = self.task(task)
+        return known.chance if key == "chance" else known.ceiling
 
     def family(self, task: str) -> str:
         """The use of attention that a task stands for, empty if unknown."""
-        return clean(self.tasks.get(task, {}).get("family") or "")
+        return clean(self.task(task).family)
 
     def whole(self, task: str) -> str:
         """The same task with nothing ablated, empty where its options withhold nothing."""
-        return str(self.tasks.get(task, {}).get("whole") or "")
+        return self.task(task).whole
 
-    def published_results(self, task: str) -> list[Mapping[str, Any]]:
+    def published_results(self, task: str) -> list[PublishedResult]:
         """Published numbers beside which the scores of a task are read."""
-        return [*(self.tasks.get(task, {}).get("published_results") or ())]
+        return [*self.task(task).published_results]
 
     def is_generated(self, task: str) -> bool:
         """Whether the data of a task are made here, by rule."""
-        downloads = bool(self.tasks.get(task, {}).get("needs_download"))
-        return not downloads and self.license(task).startswith("open (generated")
+        return self.task(task).generated
 
     def is_open(self, task: str) -> bool:
         """Whether examples of the task may be published."""
-        return str(self.tasks.get(task, {}).get("data_license") or "").startswith("open")
+        return self.task(task).license.redistributable
 
     def license(self, task: str) -> str:
         """Terms of the data of a task."""
-        return clean(self.tasks.get(task, {}).get("data_license") or "unknown")
+        return clean(self.task(task).license.name)
 
-    def metric(self, name: str) -> Metric:
+    def metric(self, name: str) -> MetricInfo:
         """How to print a metric; unit and title come from its name if nobody wrote them down."""
-        entry = self.metrics.get(name, {})
+        known = self.metrics.get(name)
         guess = next((unit for suffix, unit in _UNITS if name.endswith(suffix)), "")
-        better = entry.get("better", "none")
-        return Metric(
+        return MetricInfo(
             name=name,
-            title=clean(entry.get("title") or name.replace("_", " ")),
-            unit=clean(entry.get("unit") or guess),
-            better=better if better in ("higher", "lower") else "none",
+            title=clean((known and known.title) or name.replace("_", " ")),
+            unit=clean((known and known.unit) or guess),
+            better=known.better if known else "none",
+            limits=limits(known.low, known.high) if known else UNBOUNDED,
         )
 
 
@@ -159,8 +168,8 @@ def uncapitalized(title: str) -> str:
     return title[:1].lower() + title[1:] if title[1:2].islower() else title
 
 
-def _unique_labels(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    shorts = {name: clean(entry.get("short") or name) for name, entry in entries.items()}
+def _unique_labels(known: Mapping[str, str]) -> dict[str, str]:
+    shorts = {name: clean(short or name) for name, short in known.items()}
     seen = [*shorts.values()]
     return {
         name: short if seen.count(short) == 1 else clean(name) for name, short in shorts.items()

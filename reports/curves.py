@@ -6,14 +6,14 @@ from typing import Literal
 
 import pandas as pd
 
-from reports.blocks import Block, Figure, Section, Text
+from reports.blocks import Block, Figure, Paragraph, Section
 from reports.catalog import uncapitalized
-from reports.comparisons import Comparison
-from reports.figures import Legend, Line, Panel, Point, panels
+from reports.figures import Curve, Legend, Panel, Point, panels
+from reports.figures.style import MOST_LINES, looks
 from reports.folder import RunFolder
-from reports.measures import DELAY, NUMBERED, part_title, parts
-from reports.style import MOST_LINES, looks
-from reports.tables import timed
+from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.costs import timed
+from reports.sections.metric_tables import DELAY, NUMBERED, part_title, parts
 from results.frame import curve, final_values, scores
 from results.statistics import Interval, pareto_front, t_interval
 
@@ -181,7 +181,7 @@ def _figures(
         panels(f"{key}-{at}", words, page, legend, columns=columns)
         for at, page in enumerate(pages, start=1)
     ]
-    return Section(key=key, title=title, blocks=tuple(blocks or [Text(none)]))
+    return Section(key=key, title=title, blocks=tuple(blocks or [Paragraph(none)]))
 
 
 def _curve_panel(
@@ -212,9 +212,9 @@ def _line(
     table: pd.DataFrame,
     columns: Sequence[str] = ("x", "mean", "low", "high"),
     unit: float = 1.0,
-) -> Line:
+) -> Curve:
     x, mean, low, high = ([float(value) for value in table[column]] for column in columns)
-    return Line(
+    return Curve(
         name=name,
         x=tuple(x),
         y=tuple(value / unit for value in mean),

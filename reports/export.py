@@ -8,16 +8,16 @@ from typing import Any
 
 import pandas as pd
 
-from reports.ablation import ablation_table
-from reports.beside import baselines_table, published_results_table
+from reports.ablation_rows import ablation_table
 from reports.blocks import clean
 from reports.catalog import Catalog
 from reports.folder import RunFolder, read_folder
 from reports.numbers import between, percent, plain, probability, scaled
-from reports.tables import interval_text
+from reports.ranked_table.rows import interval_text
+from reports.sections.reference_scores import baselines_table, published_results_table
 
-Line = dict[Any, Any]
-Column = tuple[str, Callable[[Line], str]]
+ExportLine = dict[Any, Any]
+ExportColumn = tuple[str, Callable[[ExportLine], str]]
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -127,7 +127,7 @@ def _latex(name: str, table: pd.DataFrame, catalog: Catalog) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _tabular(title: str, lines: Iterable[Line], columns: list[Column]) -> str:
+def _tabular(title: str, lines: Iterable[ExportLine], columns: list[ExportColumn]) -> str:
     heads = " & ".join(escape_latex(head) for head, _ in columns)
     rows = [" & ".join(escape_latex(show(line)) for _, show in columns) for line in lines]
     kinds = "".join("l" if head in _WORDS else "r" for head, _ in columns)
@@ -139,23 +139,23 @@ def _tabular(title: str, lines: Iterable[Line], columns: list[Column]) -> str:
     )
 
 
-def _text(name: str) -> Callable[[Line], str]:
+def _text(name: str) -> Callable[[ExportLine], str]:
     return lambda line: str(line[name])
 
 
-def _interval(name: str, unit: float = 1.0, *, signed: bool = False) -> Callable[[Line], str]:
+def _interval(name: str, unit: float = 1.0, *, signed: bool = False) -> Callable[[ExportLine], str]:
     return lambda line: interval_text(line, name, unit, signed=signed)
 
 
-def _rank(line: Line) -> str:
+def _rank(line: ExportLine) -> str:
     return "\N{EM DASH}" if math.isnan(line["rank"]) else str(int(line["rank"]))
 
 
-def _variant(line: Line) -> str:
+def _variant(line: ExportLine) -> str:
     return f"{line['variant']} ({line['marks']})" if line["marks"] else str(line["variant"])
 
 
-def _quantiles(line: Line) -> str:
+def _quantiles(line: ExportLine) -> str:
     unit = 1e6 if str(line["metric"]).endswith("_bytes") else 1.0
     if str(line["metric"]).endswith("_count"):
         return scaled(line["median"])
@@ -163,7 +163,7 @@ def _quantiles(line: Line) -> str:
 
 
 _WORDS = ("Variant", "Metric", "Axis", "Value", "Verdict", "Unit", "What", "Published in")
-_COLUMNS: dict[str, tuple[str | list[str], list[Column]]] = {
+_COLUMNS: dict[str, tuple[str | list[str], list[ExportColumn]]] = {
     "ranked": (
         "task",
         [

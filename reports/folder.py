@@ -14,8 +14,11 @@ from bench.api.command import run_command
 from bench.api.errors import UnknownName
 from bench.api.selector import parse
 from reports.catalog import Catalog
-from reports.comparisons import Comparison, comparisons
-from reports.tables import Costs, costs_at_one_length, ranked_table, speed_table
+from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.costs import Costs, costs_at_one_length
+from reports.ranked_table.grouping import comparisons
+from reports.ranked_table.rows import ranked_table
+from reports.speed_rows import speed_table
 from results.frame import rows_of, speed_summary
 from results.pack import SUFFIX, Pack, open_run
 from results.row import Record
@@ -30,7 +33,7 @@ DATA_DIR = "DATA_DIR"
 
 
 def with_data_dir(command: str, data_dir: str) -> str:
-    """A command line that names another mirror where it named one.
+    """A command line that names another data directory where it named one.
 
     >>> with_data_dir("python -m bench run --data-dir '/my data' --seeds 3", "DATA_DIR")
     'python -m bench run --data-dir DATA_DIR --seeds 3'
@@ -52,7 +55,7 @@ def with_data_dir(command: str, data_dir: str) -> str:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StoredOutcome:
     """A finished cell and its record."""
 
     cell: Cell
@@ -69,7 +72,7 @@ class RunFolder:
     """Everything that a report needs, read once."""
 
     path: Path
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[StoredOutcome, ...]
     """Newest record of each cell, sorted by label."""
     catalog: Catalog
     plan: Mapping[str, Any]
@@ -106,8 +109,7 @@ class RunFolder:
     def _reads_data(self, label: str) -> bool:
         """Whether a cell reads what lies in a data directory; yes where nobody wrote that down."""
         kind, _, place = label.partition(" ")
-        facts = self.catalog.tasks.get(place.partition(" @ ")[0], {})
-        return kind != "speed" and bool(facts.get("needs_download", True))
+        return kind != "speed" and self.catalog.task(place.partition(" @ ")[0]).needs_download
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -134,23 +136,23 @@ class RunFolder:
 
     @cached_property
     def speed_lines(self) -> pd.DataFrame:
-        """Growth and verdicts, as `reports.tables.speed_table` gives them."""
+        """Growth and verdicts, as `reports.ranked_table.rows.speed_table` gives them."""
         return speed_table(self.frame, self.catalog, self.certificates, speed=self.speed)
 
     @cached_property
     def ranked_lines(self) -> pd.DataFrame:
-        """Scores and costs, as `reports.tables.ranked_table` gives them."""
+        """Scores and costs, as `reports.ranked_table.rows.ranked_table` gives them."""
         return ranked_table(self.frame, self.catalog, self.certificates, speed=self.speed)
 
     @cached_property
-    def by_id(self) -> dict[str, Outcome]:
+    def by_id(self) -> dict[str, StoredOutcome]:
         """Outcomes by the id of their cell."""
         return {outcome.record.id: outcome for outcome in self.outcomes}
 
     @cached_property
-    def speed_cells(self) -> dict[tuple[str, ...], list[Outcome]]:
+    def speed_cells(self) -> dict[tuple[str, ...], list[StoredOutcome]]:
         """Speed cells of every length with values, by the settings of `PLACE`."""
-        found: dict[tuple[str, ...], list[Outcome]] = {}
+        found: dict[tuple[str, ...], list[StoredOutcome]] = {}
         for outcome in self.of_kind("speed"):
             place = tuple(str(getattr(outcome.cell, column)) for column in PLACE)
             found.setdefault(place, []).append(outcome)
@@ -162,7 +164,7 @@ class RunFolder:
         done = {outcome.cell.label for outcome in self.outcomes}
         return tuple(label for label in self.plan.get("cells") or () if label not in done)
 
-    def of_kind(self, kind: str, status: str = "ok") -> list[Outcome]:
+    def of_kind(self, kind: str, status: str = "ok") -> list[StoredOutcome]:
         """Outcomes of one kind of cell."""
         return [
             outcome
@@ -170,7 +172,7 @@ class RunFolder:
             if outcome.cell.kind == kind and outcome.record.status == status
         ]
 
-    def artifact(self, outcome: Outcome) -> Mapping[str, Any]:
+    def artifact(self, outcome: StoredOutcome) -> Mapping[str, Any]:
         """Attention maps and samples of a cell, read once; empty if it left none."""
         id_ = outcome.record.id
         if id_ not in self._artifacts:
@@ -179,9 +181,9 @@ class RunFolder:
         return self._artifacts[id_]
 
     @cached_property
-    def notes(self) -> Mapping[str, Mapping[str, Mapping[str, list[Outcome]]]]:
+    def notes(self) -> Mapping[str, Mapping[str, Mapping[str, list[StoredOutcome]]]]:
         """What cells told beside their rows: by task, subject and text, with those that told it."""
-        found: dict[str, dict[str, dict[str, list[Outcome]]]] = {}
+        found: dict[str, dict[str, dict[str, list[StoredOutcome]]]] = {}
         for outcome in self.of_kind("quality"):
             told = self.artifact(outcome).get("notes")
             for about, value in sorted(told.items()) if isinstance(told, Mapping) else ():
@@ -195,19 +197,19 @@ class RunFolder:
 
 
 def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:
-    """Read a run folder or a pack.
+    """Read a run folder.
 
     Args:
-        path: The folder or the file.
+        path: The folder.
         tasks: Names of the tasks whose cells are read, without plan and timings; none for all.
 
     Raises:
-        NotARunFolder: The path is neither.
+        NotARunFolder: The folder has no ledger.
         UnknownName: No cell of the run is of such a task.
     """
     store = open_run(path)
     ledger = store.ledger()
-    outcomes = [Outcome(cell_from_dict(dict(r.cell)), r) for r in ledger.newest().values()]
+    outcomes = [StoredOutcome(cell_from_dict(dict(r.cell)), r) for r in ledger.newest().values()]
     if tasks:
         outcomes = _of_tasks(outcomes, tasks)
     names = store.read_json("catalog.json") or {}
@@ -235,7 +237,7 @@ def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:
     )
 
 
-def _used(names: Mapping[str, Any], outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _used(names: Mapping[str, Any], outcomes: Sequence[StoredOutcome]) -> dict[str, Any]:
     """The catalog without variants and tasks that no cell is of."""
     variants = {one.cell.variant for one in outcomes} | {str(names.get("baseline"))}
     kept = {"variants": variants, "tasks": {one.cell.task for one in outcomes}}
@@ -248,7 +250,7 @@ def _used(names: Mapping[str, Any], outcomes: Sequence[Outcome]) -> dict[str, An
     }
 
 
-def _of_tasks(outcomes: Sequence[Outcome], tasks: Sequence[str]) -> list[Outcome]:
+def _of_tasks(outcomes: Sequence[StoredOutcome], tasks: Sequence[str]) -> list[StoredOutcome]:
     named = [(parse(one.cell.task).name, one) for one in outcomes if one.cell.kind != "speed"]
     known = sorted({name for name, _ in named})
     for name in tasks:

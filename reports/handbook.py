@@ -7,13 +7,13 @@ are its rows and artifacts. Nothing is written by hand.
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from reports.examples import first_map
+from reports.figures.maps import attention_maps
 from reports.folder import RunFolder, read_folder
-from reports.maps import attention_maps
 from reports.markdown import code_span, escape
 from reports.numbers import plain
+from reports.sections.examples import first_map
+from results.catalog import CatalogVariant
 
 PICTURES = "weights"
 METRICS = {
@@ -51,10 +51,10 @@ def write_handbook(path: Path, out: Path) -> Path:
     pictures = out / PICTURES
     pictures.mkdir(parents=True, exist_ok=True)
     for variant, facts in _listed(folder).items():
-        found = first_map(folder, variant, str(facts.get("default_task", "")))
+        found = first_map(folder, variant, facts.default_task)
         if found is not None:
-            figure = attention_maps(str(facts["name"]), _words(facts), [replace(found, title="")])
-            (pictures / f"{facts['name']}.svg").write_text(figure.svg, encoding="utf-8")
+            figure = attention_maps(facts.name, _words(facts), [replace(found, title="")])
+            (pictures / f"{facts.name}.svg").write_text(figure.svg, encoding="utf-8")
     drawn = {file.stem for file in pictures.glob("*.svg")}
     written = out / "mechanisms.md"
     written.write_text(handbook(folder, drawn), encoding="utf-8")
@@ -73,44 +73,44 @@ def handbook(folder: RunFolder, drawn: set[str]) -> str:
         "longest length that was timed. Pictures show the weights of a trained model on one "
         "example: source across, output down, black is 0, white is 1; squares are gold.",
     ]
-    known = {str(facts.get("family")) for facts in listed.values()}
+    known = {facts.family for facts in listed.values()}
     others = {family: family.capitalize() for family in sorted(known - set(FAMILIES))}
     for family, title in {**FAMILIES, **others}.items():
-        names = [v for v, facts in listed.items() if facts.get("family") == family]
+        names = [v for v, facts in listed.items() if facts.family == family]
         if names:
             parts.append(f"## {title}")
             parts += [_entry(folder, name, measured, drawn) for name in names]
     return "\n\n".join(parts) + "\n"
 
 
-def _listed(folder: RunFolder) -> dict[str, Mapping[str, Any]]:
+def _listed(folder: RunFolder) -> dict[str, CatalogVariant]:
     """Variants that were run under their own name, by name."""
     found = {
         variant: facts
         for variant, facts in folder.catalog.variants.items()
-        if facts.get("short") == facts.get("name")
+        if facts.short == facts.name
     }
-    return dict(sorted(found.items(), key=lambda item: str(item[1]["name"])))
+    return dict(sorted(found.items(), key=lambda item: item[1].name))
 
 
 def _entry(
     folder: RunFolder, variant: str, measured: Mapping[str, list[str]], drawn: set[str]
 ) -> str:
     facts = folder.catalog.variants[variant]
-    name = str(facts["name"])
-    lines = [f"### {code_span(name)}", f"{escape(str(facts['title']))}.".replace("..", ".")]
-    if facts.get("formula"):
-        lines.append(f"**Formula.** {code_span(str(facts['formula']))}")
-    if facts.get("made_of"):
-        lines.append(f"**Made of.** {code_span(str(facts['made_of']))}")
-    if facts.get("paper"):
-        where = f", {escape(str(facts['where']))}" if facts.get("where") else ""
-        lines.append(f"**Paper.** [{escape(str(facts['paper']))}]({facts['url']}){where}")
+    name = facts.name
+    lines = [f"### {code_span(name)}", f"{escape(facts.title)}.".replace("..", ".")]
+    if facts.formula:
+        lines.append(f"**Formula.** {code_span(facts.formula)}")
+    if facts.made_of:
+        lines.append(f"**Made of.** {code_span(facts.made_of)}")
+    if facts.paper:
+        where = f", {escape(facts.where)}" if facts.where else ""
+        lines.append(f"**Paper.** [{escape(facts.paper)}]({facts.url}){where}")
     lines += measured.get(variant, [])
     if name in drawn:
         lines.append(f"![Weights of {name} on one example]({PICTURES}/{name}.svg)")
-    if facts.get("deviations"):
-        lines.append(f"**Deviations.** {escape(str(facts['deviations']))}")
+    if facts.deviations:
+        lines.append(f"**Deviations.** {escape(facts.deviations)}")
     return "\n\n".join(lines)
 
 
@@ -118,7 +118,7 @@ def _measured(folder: RunFolder) -> dict[str, list[str]]:
     """Lines about scores and costs, by variant."""
     found: dict[str, list[str]] = {}
     for variant, facts in _listed(folder).items():
-        scores = _scores(folder, variant, str(facts.get("default_task", "")))
+        scores = _scores(folder, variant, facts.default_task)
         costs = _costs(folder, variant)
         lines = [f"**Shines on.** {scores}"] if scores else []
         found[variant] = [*lines, f"**Cost.** {costs}"] if costs else lines
@@ -155,9 +155,9 @@ def _costs(folder: RunFolder, variant: str) -> str:
     return f"{'; '.join(parts)}." if parts else ""
 
 
-def _words(facts: Mapping[str, Any]) -> dict[str, str]:
+def _words(facts: CatalogVariant) -> dict[str, str]:
     return {
-        "title": f"Weights of {facts['name']}",
+        "title": f"Weights of {facts.name}",
         "description": "Source across, output down; black is 0, white is 1.",
         "caption": "",
     }

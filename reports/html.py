@@ -1,57 +1,103 @@
-"""The report as one HTML file that opens offline."""
+"""The report as HTML files that open offline."""
 
 import base64
 import hashlib
 import json
+import re
+from itertools import groupby
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from reports.blocks import Block, Document, Figure, Steps
-from reports.style import for_page
+from reports.blocks import Block, Document, Figure, Section, StepsBlock
+from reports.figures import quality_cost_figure
+from reports.figures.inline import InlineDrawings
+from reports.figures.quality_cost import NARROW
 
 TEMPLATES = Path(__file__).parent / "templates"
 ALARMS = ("red certificate", "not ranked", "not certified")
+GROUPS = {
+    "use of attention": "By use of attention",
+    "summary": "Over all tasks",
+    "details": "Details",
+}
+"""Headings of the groups of sections."""
+LONG_NAME = 18
+"""Letters from which on a name may break at its underscores."""
 
 
 def page(document: Document) -> str:
     """Write the document as one page; every text is escaped by the template engine."""
-
-    def drawing(figure: Figure) -> Markup:
-        return Markup(for_page(figure.svg))  # our own SVG, its texts are escaped
-
+    inline = InlineDrawings()
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    walks = any(isinstance(block, Steps) for part in document.sections for block in part.blocks)
-    names = ("report.js", "steps.js") if walks else ("report.js",)
-    scripts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in names]
-    template = environment.get_template("report.html.j2")
-    return template.render(
+    views = _views(document.sections)
+    scripts = [_file(name) for name in (("report.js", "steps.js") if views else ("report.js",))]
+    body = environment.get_template("body.html.j2").render(
         document=document,
-        css=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
-        scripts=[Markup(script) for script in scripts],
-        hashes=" ".join(f"'sha256-{_digest(script)}'" for script in scripts),
+        overview=_overview(document, inline),
+        groups=_groups(document),
+        # a page that is made to step through weights starts with them
+        viewer_first=views > 0 and document.choices is None and len(document.sections) == 1,
         data_of=data_of,
         alarms=ALARMS,
         kind_of=kind_of,
-        drawing=drawing,
+        drawing=lambda figure: Markup(inline.drawing(figure.svg)),
         sort_key=sort_key,
+        breakable=breakable,
     )
+    return environment.get_template("report.html.j2").render(
+        title=document.title,
+        body=Markup(body),
+        css=Markup(_file("report.css") + inline.style_sheet),
+        scripts=[Markup(script) for script in scripts],
+        hashes=" ".join(f"'sha256-{_digest(script)}'" for script in scripts),
+    )
+
+
+def _file(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _views(sections: tuple[Section, ...]) -> int:
+    """How many views to step through there are."""
+    return sum(isinstance(block, StepsBlock) for part in sections for block in part.blocks)
+
+
+def _groups(document: Document) -> list[tuple[str, list[Section]]]:
+    """Headings with their sections, in the order of the document; one group needs no heading."""
+    found = [
+        (GROUPS[name], [*sections])
+        for name, sections in groupby(document.sections, key=lambda section: section.group)
+    ]
+    return found if len(found) > 1 else [("", sections) for _, sections in found]
+
+
+def _overview(document: Document, inline: InlineDrawings) -> tuple[Figure, Markup, Markup] | None:
+    """The first figure, for wide and for narrow screens, of which one alone is shown."""
+    data, figure = document.overview, document.overview_figure
+    if data is None or not data.points:
+        return None
+    figure = figure or quality_cost_figure(data)
+    narrow = quality_cost_figure(data, "overview-narrow", NARROW)
+    return figure, Markup(inline.drawing(figure.svg)), Markup(inline.drawing(narrow.svg))
 
 
 def _digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def data_of(steps: Steps) -> Markup:
+def data_of(steps: StepsBlock) -> Markup:
     r"""Values for the script, in which no text can end the element that holds them.
 
-    >>> data_of(Steps(key="k", title="t", data={"a": "</script>"}))
+    >>> data_of(StepsBlock(key="k", title="t", data={"a": "</script>"}))
     Markup('{"a":"\\u003c/script\\u003e"}')
     """
     text = json.dumps(steps.data, separators=(",", ":"), allow_nan=False)
@@ -71,4 +117,14 @@ def sort_key(value: float | str) -> str:
     >>> sort_key(2.0000000000000004), sort_key("b")
     ('2', 'b')
     """
-    return value if isinstance(value, str) else f"{value:.12g}"
+    return value if isinstance(value, str) else f"{value:.7g}"
+
+
+def breakable(name: str) -> Markup:
+    """A name that a narrow column may break at its underscores and brackets, if it is long.
+
+    >>> breakable("scaled_dot"), breakable("hierarchical_document[words=2]")
+    (Markup('scaled_dot'), Markup('hierarchical_<wbr>document[<wbr>words=2]'))
+    """
+    safe = str(escape(name))
+    return Markup(re.sub(r"([_\[,/])(?=\w)", r"\1<wbr>", safe) if len(name) >= LONG_NAME else safe)

@@ -12,12 +12,13 @@ from typing import Any
 from bench.api.errors import InvalidSelector
 from bench.api.selector import Selector, parse
 from reports.blocks import Figure
-from reports.comparisons import Comparison
-from reports.examples import artifacts_of_one_seed
-from reports.figures import Legend, Line, Panel, panels
+from reports.figures import Curve, Legend, Panel, panels
+from reports.figures.canvas import draw
+from reports.figures.style import COLORS, REST, looks
 from reports.folder import RunFolder
+from reports.ranked_table.comparison import Comparison
+from reports.sections.examples import artifacts_of_one_seed
 from reports.showcases import Shown, read_shown, slug
-from reports.style import COLORS, REST, draw, looks
 from results.frame import final_values, scores
 from results.statistics import Interval, t_interval
 
@@ -89,7 +90,7 @@ def _curves(comparison: Comparison, swept: dict[str, Sweep]) -> Figure:
     gaussian = f"{FULL_WIDTH} bandwidths, a Gaussian"
     ends = (width[0].x[0], width[0].x[-1])
     straight = tuple(FULL_WIDTH * x for x in ends)
-    width.append(Line(name=gaussian, x=ends, y=straight, low=straight, high=straight))
+    width.append(Curve(name=gaussian, x=ends, y=straight, low=straight, high=straight))
     kernel, points = next(iter(swept.items()))
     found = [(name, _means(comparison, name)) for name in errors]
     wrong = [
@@ -111,7 +112,7 @@ def _curves(comparison: Comparison, swept: dict[str, Sweep]) -> Figure:
     }
     legend = Legend(looks([line.name for line in (*width, *wrong)]), {})
     key = f"band-{slug(known.task_label(comparison.task))}"
-    return panels(key, words, shown, legend, columns=2, names=2)
+    return panels(key, words, shown, legend, columns=2)
 
 
 def _counted(seeds: Sequence[int]) -> str:
@@ -119,7 +120,7 @@ def _counted(seeds: Sequence[int]) -> str:
     return f"{many} seed{'s' if many != 1 else ''}" if few == many else f"{few} to {many} seeds"
 
 
-def _panel(title: str, axis: str, lines: Sequence[Line], *, log_y: bool) -> Panel:
+def _panel(title: str, axis: str, lines: Sequence[Curve], *, log_y: bool) -> Panel:
     return Panel(
         title=title,
         x_label="bandwidth (deviations of the inputs)",
@@ -136,10 +137,10 @@ def _means(comparison: Comparison, metric: str) -> dict[str, Interval]:
     return {name: t_interval([*by_seed.values()]) for name, by_seed in found.items()}
 
 
-def _line(name: str, points: Sweep, means: dict[str, Interval]) -> Line:
+def _line(name: str, points: Sweep, means: dict[str, Interval]) -> Curve:
     here = [means[variant] for _, variant in points]
     bounded = [mean if math.isfinite(mean.half_width) else None for mean in here]
-    return Line(
+    return Curve(
         name=name,
         x=tuple(x for x, _ in points),
         y=tuple(mean.estimate for mean in here),

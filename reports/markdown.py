@@ -6,15 +6,15 @@ from collections.abc import Callable
 from reports.blocks import (
     Block,
     Bullets,
-    Code,
+    CodeBlock,
     Document,
-    Entry,
     Figure,
-    Samples,
+    Paragraph,
+    SampleBlock,
     Section,
-    Steps,
-    Table,
-    Text,
+    StepsBlock,
+    TableBlock,
+    TableCell,
     clean,
     safe_url,
 )
@@ -74,18 +74,18 @@ def _section(section: Section) -> str:
 
 def _block(block: Block) -> str:
     writers: dict[type, Callable[..., str]] = {
-        Text: _text,
+        Paragraph: _text,
         Bullets: _bullets,
-        Code: lambda code: _code(code.text),
-        Table: _table,
+        CodeBlock: lambda code: _code(code.text),
+        TableBlock: _table,
         Figure: _figure,
-        Samples: _samples,
-        Steps: lambda steps: f"### {escape(steps.title)}",
+        SampleBlock: _samples,
+        StepsBlock: lambda steps: f"### {escape(steps.title)}",
     }
     return writers[type(block)](block)
 
 
-def _text(text: Text) -> str:
+def _text(text: Paragraph) -> str:
     marker = {"plain": "", "note": "> [!NOTE]\n> ", "warning": "> [!WARNING]\n> "}[text.tone]
     return marker + escape(text.text)
 
@@ -102,7 +102,7 @@ def _figure(figure: Figure) -> str:
     return f"{image}\n\n**{escape(figure.title.rstrip('.'))}.** {escape(figure.caption)}"
 
 
-def _table(table: Table) -> str:
+def _table(table: TableBlock) -> str:
     heads = [
         escape(column.title) + (f"<br>{escape(column.unit)}" if column.unit else "")
         for column in table.columns
@@ -111,7 +111,7 @@ def _table(table: Table) -> str:
     shown = table.rows[:MOST_ROWS] if table.folded else table.rows
     rows = [heads, rules, *([_entry(entry) for entry in row] for row in shown)]
     body = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
-    notes = "\n".join(f"{at}. {escape(note)}" for at, note in enumerate(table.notes, start=1))
+    notes = "\n\n".join(map(escape, table.notes))
     inside = body + (f"\n\n{notes}" if notes else "")
     if len(shown) < len(table.rows):
         inside += f"\n\n{len(table.rows) - len(shown)} more rows are in report.html."
@@ -121,7 +121,7 @@ def _table(table: Table) -> str:
     return f"### {escape(table.title)}\n\n{inside}"
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: TableCell) -> str:
     text = code_span(entry.text) if entry.code else escape(entry.text)
     if entry.best:
         text = f"**{text}**"
@@ -129,10 +129,10 @@ def _entry(entry: Entry) -> str:
     if address:
         text = f"[{text}]({address.replace(')', '%29').replace('(', '%28')})"
     marks = "".join(f" *({escape(mark)})*" for mark in entry.marks)
-    return text + marks + (f" <sup>{entry.note}</sup>" if entry.note else "")
+    return text + marks
 
 
-def _samples(block: Samples) -> str:
+def _samples(block: SampleBlock) -> str:
     parts = [f"### {escape(block.title)}"]
     for sample in block.samples:
         lines = [("source", sample.source), ("reference", sample.reference), *sample.outputs]

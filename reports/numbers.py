@@ -1,25 +1,13 @@
 """Numbers as text: as many digits as the interval supports, never more."""
 
 import math
-import re
 from collections.abc import Iterable
 from typing import NamedTuple, Self
 
 from reports.blocks import NO_VALUE
 
-_LIMITS = (
-    (r"fraction|F1\b", 0.0, 1.0),
-    (r"area from 0 to 1$", 0.0, 1.0),
-    (r"correlation\b.* from -1 to 1$|tau$|r$", -1.0, 1.0),
-    (r"(sacre)?BLEU points$", 0.0, 100.0),
-    (r"perplexity\b", 1.0, math.inf),
-    (
-        r"(count|errors|squared|bits|bytes|ms|steps|keys)\b|nats(/| per )|.*(/s| second)$",
-        0.0,
-        math.inf,
-    ),
-)
-"""Start of a unit, and the least and greatest value that a quantity of this unit can have."""
+UNBOUNDED = (-math.inf, math.inf)
+"""Limits of a quantity that can have any value."""
 
 _SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -52,14 +40,13 @@ class Seen(NamedTuple):
         return cls(min(known), max(known), len(known))
 
 
-def limits(unit: str) -> tuple[float, float]:
-    """Least and greatest value of a quantity, as far as its unit tells.
+def limits(low: float | None, high: float | None) -> tuple[float, float]:
+    """Least and greatest value of a quantity; None where nothing bounds it.
 
-    >>> limits("fraction of tokens"), limits("errors per reference word"), limits("nats")
+    >>> limits(0.0, 1.0), limits(0.0, None), limits(None, None)
     ((0.0, 1.0), (0.0, inf), (-inf, inf))
     """
-    found = ((low, high) for start, low, high in _LIMITS if re.match(start, unit))
-    return next(found, (-math.inf, math.inf))
+    return -math.inf if low is None else low, math.inf if high is None else high
 
 
 def plain(value: float, digits: int | None = None) -> str:
@@ -77,12 +64,17 @@ def plain(value: float, digits: int | None = None) -> str:
         return NO_VALUE
     value = float(f"{value:.12g}")
     if digits is None:
-        size = 0 if value == 0 else math.floor(math.log10(abs(value)))
-        digits = min(6, max(0, 2 - size))
+        digits = _three_digits(value)
         while digits < 6 and abs(value) < 1 <= float(f"{abs(value):.{digits}f}"):
             digits += 1
     text = f"{value:,.{digits}f}"
     return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
+
+
+def _three_digits(value: float) -> int:
+    """Decimals of three significant digits."""
+    size = 0 if value == 0 else math.floor(math.log10(abs(value)))
+    return min(6, max(0, 2 - size))
 
 
 def with_interval(
@@ -91,7 +83,7 @@ def with_interval(
     high: float,
     *,
     signed: bool = False,
-    unit: str = "",
+    limits: tuple[float, float] = UNBOUNDED,
     seen: Seen | None = None,
 ) -> str:
     """Print an estimate and its interval: `±` where it is symmetric, else brackets.
@@ -102,15 +94,15 @@ def with_interval(
 
     >>> with_interval(0.9, 0.88, 0.92), with_interval(1.5, 1.2, 2.0), with_interval(2.0, 2.0, 2.0)
     ('0.900 ± 0.020', '1.50 [1.20, 2.00]', '2.00')
-    >>> with_interval(0.31, -0.54, 1.16, unit="errors per word", seen=Seen.of([0.1, 0.13, 0.7]))
-    '0.31 (0.10 to 0.70 of 3 seeds)'
+    >>> with_interval(0.31, -0.54, 1.16, limits=(0, 9), seen=Seen.of([0.1, 0.13, 0.7]))
+    '0.10–0.70 (3 seeds)'
 
     Args:
         value: The estimate.
         low: Lower bound of its interval, -inf if nothing is known.
         high: Upper bound.
         signed: Whether it is a difference, which has a sign and twice the range.
-        unit: Unit of the quantity, which tells its range; no range if empty.
+        limits: Least and greatest value that the quantity can have.
         seen: Extremes of the seeds; the interval is printed whatever it says without them.
     """
     if not math.isfinite(value):
@@ -119,33 +111,39 @@ def with_interval(
     up, down = high - value, value - low
     if not (math.isfinite(up) and math.isfinite(down)) or max(up, down) <= 1e-9 * abs(value):
         return sign + plain(value)
-    if seen is not None and _impossible(low, high, unit, seen, signed=signed):
-        return _of_seeds(value, seen, signed=signed)
+    if seen is not None and _impossible(low, high, limits, seen, signed=signed):
+        return _of_seeds(seen, signed=signed)
     digits = digits_for(max(up, down))
     if math.isclose(up, down, rel_tol=0.02):
         return f"{sign}{plain(value, digits)} ± {plain(up, digits)}"
     return f"{sign}{between(value, low, high)}"
 
 
-def _impossible(low: float, high: float, unit: str, seen: Seen, *, signed: bool) -> bool:
+def _impossible(
+    low: float, high: float, limits: tuple[float, float], seen: Seen, *, signed: bool
+) -> bool:
     """Whether bounds leave a range that the seeds themselves keep to.
 
-    A ratio of lengths is a fraction, too, and may be above 1; its seeds then say so.
+    A metric whose declared range is too narrow is not hidden: its seeds say so.
     """
-    least, most = limits(unit)
+    least, most = limits
     if signed:
         least, most = least - most, most - least
     under, over = low < least <= seen.low, high > most >= seen.high
     return under or over
 
 
-def _of_seeds(value: float, seen: Seen, *, signed: bool) -> str:
-    digits = digits_for((seen.high - seen.low) / 2)
-    mean, low, high = (
-        f"{'+' if signed and one > 0 else ''}{plain(one, digits)}"
-        for one in (value, seen.low, seen.high)
+def _of_seeds(seen: Seen, *, signed: bool) -> str:
+    """The least and the greatest seed."""
+    largest = max(abs(seen.low), abs(seen.high))
+    digits = min(digits_for((seen.high - seen.low) / 2), _three_digits(largest))
+    while digits < 6 and plain(seen.low, digits) == plain(seen.high, digits):
+        digits += 1
+    low, high = (
+        f"{'+' if signed and one > 0 else ''}{plain(one, digits)}" for one in (seen.low, seen.high)
     )
-    return f"{mean} ({low} to {high} of {seen.seeds} seeds)"
+    dash = " – " if signed else "–"
+    return f"{low}{dash}{high} ({counted(seen.seeds, 'seed')})"
 
 
 def between(value: float, low: float, high: float) -> str:
@@ -199,6 +197,28 @@ def probability(value: float) -> str:
     if value < 0.001:
         return "< 0.001"
     return f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
+
+
+def p_text(value: float) -> str:
+    """A p value inside a sentence.
+
+    >>> p_text(0.0004), p_text(0.034)
+    ('p < 0.001', 'p = 0.034')
+    """
+    text = probability(value)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
+def factor(ratio: float) -> str:
+    """A ratio of costs.
+
+    >>> factor(1.234), factor(0.5), factor(12.3)
+    ('1.2×', '0.50×', '12×')
+    """
+    if not math.isfinite(ratio):
+        return NO_VALUE
+    digits = 0 if ratio >= 9.95 else 1 if ratio >= 0.995 else 2
+    return f"{ratio:.{digits}f}×"
 
 
 def counted(count: int, noun: str) -> str:

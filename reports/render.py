@@ -4,14 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reports.accounts import (
-    certificates_section,
-    commands_section,
-    counts,
-    environment_section,
-    holes_section,
-)
-from reports.agreement import agreement_section
 from reports.blocks import Document, Figure, Section, clean
 from reports.curves import (
     delay_section,
@@ -20,21 +12,29 @@ from reports.curves import (
     length_section,
     pareto_section,
 )
-from reports.data import data_section
-from reports.examples import attention_section, samples_section
-from reports.families import families_section
 from reports.folder import RunFolder, read_folder
 from reports.html import page
 from reports.markdown import FIGURES, twin
-from reports.names import names_section
 from reports.numbers import counted
-from reports.overview import overview_section
-from reports.probes import probes_section
-from reports.ranked import ranked_sections
-from reports.speed import speed_section
+from reports.sections.agreement import agreement_section
+from reports.sections.data_sources import data_section
+from reports.sections.examples import attention_section, samples_section
+from reports.sections.findings import summary_section
+from reports.sections.probes import probes_section
+from reports.sections.provenance import (
+    certificates_section,
+    commands_section,
+    counts,
+    environment_section,
+    holes_section,
+)
+from reports.sections.ranking import ranked_sections
+from reports.sections.score_grid import overview_section
+from reports.sections.speed import speed_section
+from reports.sections.studies import ablation_section, study_section
+from reports.sections.uses_of_attention import families_section
+from reports.sections.variants_and_tasks import names_section
 from reports.steps import steps_section
-from reports.studies import ablation_section, study_section
-from reports.summary import summary_section
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,11 +16,12 @@ from matplotlib.patches import Rectangle
 
 from reports.blocks import Figure, clean
 from reports.catalog import uncapitalized
-from reports.examples import artifacts_of_one_seed
-from reports.folder import Outcome, RunFolder
-from reports.maps import Map, attention_maps
+from reports.figures.canvas import draw
+from reports.figures.maps import Map, attention_maps
+from reports.figures.style import COLORS, INK
+from reports.folder import RunFolder, StoredOutcome
 from reports.numbers import plain
-from reports.style import COLORS, INK, draw
+from reports.sections.examples import artifacts_of_one_seed
 
 MOST_EXAMPLES = 3
 MOST_VARIANTS = 8
@@ -41,7 +42,7 @@ SHADING = "The shade of a place is the square root of its weight, so that small 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Picture:
+class MapPicture:
     """Brightness, and the rows and columns of places that weights belong to."""
 
     gray: tuple[tuple[float, ...], ...]
@@ -67,7 +68,7 @@ class Shown:
     gold: tuple[tuple[float, ...], ...] | None
     reference: str
     output: str
-    picture: Picture | None
+    picture: MapPicture | None
     scored: str = ""
     """Score of this very network, as `BLEU 16.7`; one that learned nothing looks at nothing."""
     begins: tuple[int, ...] = ()
@@ -116,7 +117,7 @@ def _order(folder: RunFolder, task: str, found: Iterable[str]) -> list[str]:
     return [*rest[: MOST_VARIANTS - len(floors)], *floors]
 
 
-def _score(folder: RunFolder, outcome: Outcome) -> str:
+def _score(folder: RunFolder, outcome: StoredOutcome) -> str:
     """Metric and value of the network that an artifact is of."""
     for comparison in folder.comparisons:
         if outcome.record.id in comparison.seeds(outcome.cell.variant):
@@ -157,7 +158,7 @@ def _begins(sentences: Sequence[int]) -> tuple[int, ...]:
     return tuple(at for at in range(1, len(sentences)) if sentences[at] != sentences[at - 1])
 
 
-def _picture(entry: Mapping[str, Any] | None, places: int) -> Picture | None:
+def _picture(entry: Mapping[str, Any] | None, places: int) -> MapPicture | None:
     """None also where states stand for no place of the picture, so that words are shown."""
     if not entry or not entry.get("gray"):
         return None
@@ -166,7 +167,7 @@ def _picture(entry: Mapping[str, Any] | None, places: int) -> Picture | None:
         columns = places  # an encoder may have joined neighbors in time
     if rows * columns != places:
         return None
-    return Picture(gray=_matrix(entry["gray"]), grid=(rows, columns))
+    return MapPicture(gray=_matrix(entry["gray"]), grid=(rows, columns))
 
 
 def slug(text: str) -> str:

@@ -12,9 +12,9 @@ import base64
 from dataclasses import replace
 from typing import Any
 
-from reports.blocks import Block, Section, Steps, Text
+from reports.blocks import Block, Paragraph, Section, StepsBlock
 from reports.folder import RunFolder
-from reports.showcases import Picture, Showcase, Shown, showcase_figures, showcases, titles
+from reports.showcases import MapPicture, Showcase, Shown, showcase_figures, showcases, titles
 
 HOW_TO_READ = (
     "Examples that each task brings along, answered by trained networks of one seed, whose score "
@@ -31,7 +31,7 @@ def steps_section(folder: RunFolder) -> Section | None:
     if not found:
         return None
     figures = showcase_figures(folder, examples=1)
-    blocks: list[Block] = [Text(HOW_TO_READ)]
+    blocks: list[Block] = [Paragraph(HOW_TO_READ)]
     for at, (task, showcase) in enumerate(found.items(), start=1):
         title = folder.catalog.task_label(task)
         blocks += step_blocks(at, title, showcase)
@@ -41,7 +41,7 @@ def steps_section(folder: RunFolder) -> Section | None:
 
 def step_blocks(at: int, title: str, showcase: Showcase) -> tuple[Block, ...]:
     """The view of one task."""
-    return (Steps(key=f"steps-{at}", title=title, data=steps_data(showcase)),)
+    return (StepsBlock(key=f"steps-{at}", title=title, data=steps_data(showcase)),)
 
 
 def steps_data(showcase: Showcase) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _run(run: Shown, sources: dict[tuple[str, ...], int]) -> dict[str, Any]:
     }
 
 
-def _picture(picture: Picture | None) -> dict[str, Any] | None:
+def _picture(picture: MapPicture | None) -> dict[str, Any] | None:
     if picture is None:
         return None
     pixels = bytes(min(255, max(0, round(255 * value))) for line in picture.gray for value in line)

@@ -12,8 +12,8 @@ from bench.api import registry
 from bench.api.resolve import resolve
 from bench.cli.task_pages import NEEDS_DATA, _made, facts_of, tasks_page
 from bench.conformance import certify
-from bench.running.catalog import variant_facts
-from bench.running.plan import tasks_by_family
+from bench.running.catalog import describe_variant
+from bench.running.quality_cells import tasks_by_family
 from reports.markdown import code_span, escape
 
 ROOT = Path(__file__).parents[1]
@@ -99,14 +99,14 @@ def test_the_page_of_tasks_says_what_the_code_says():
 
 @pytest.mark.slow
 def test_what_the_page_of_tasks_takes_from_data_is_what_they_hold():
-    made = _page_of_tasks(tasks_page(mirror()))
-    if mirror() is not None:
+    made = _page_of_tasks(tasks_page(directory()))
+    if directory() is not None:
         told = [name for name in made if any(x.startswith(NEEDS_DATA[1]) for x in made[name])]
         assert told == list(made), "each task shows an example"
     committed = _committed_tasks()
     for name, lines in made.items():
         here = [line for line in lines if line.startswith(NEEDS_DATA)]
-        if here or mirror() is not None:
+        if here or directory() is not None:
             assert here == [line for line in committed[name] if line.startswith(NEEDS_DATA)], name
 
 
@@ -122,7 +122,7 @@ def test_examples_are_shown_of_numbers_and_of_data_that_are_not_here(tmp_path, m
     assert not shown["translation"], "its example is made where its data are"
 
 
-def mirror():
+def directory():
     found = os.environ.get("BENCH_DATA_DIR", "")
     return Path(found) if found else None
 
@@ -155,7 +155,7 @@ def test_the_handbook_says_what_the_code_says(key):
     entries = _handbook()
     wrong = []
     for name in registry.listed_variants():
-        said = str(variant_facts(resolve(name), name)[key])
+        said = getattr(describe_variant(resolve(name), name), key)
         written = code_span(said) if key in ("formula", "made_of") else escape(said)
         if said and written not in entries[name]:
             wrong.append(name)

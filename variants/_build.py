@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from bench.api.capabilities import Capability
 from bench.api.registry import load_package
 from bench.api.resolve import SlotPlace, build_slot, resolve
 from bench.api.selector import parse
@@ -24,7 +25,7 @@ def build(
     word_dim: int = 0,
     impl: Impl = "auto",
 ) -> Slot:
-    """Build a variant with its heads, ready to stand in a model.
+    """Build a variant with its heads, ready to be used in a model.
 
     Args:
         selector: A variant as on the command line, `shaw_rpr[clip=8]`.
@@ -40,11 +41,11 @@ def build(
 
     Raises:
         UnknownName: No such variant.
-        Refused: The variant cannot stand there; the message says why.
+        Refused: The variant cannot be used there; the message says why.
     """
     load_all()
     spec = resolve(parse(selector), beneath=True)
-    given = {"padding", "stepwise"}
+    given: set[Capability] = {"padding", "stepwise"}
     given |= {"source_tokens"} if source_vocab else set()
     given |= {"token_extras"} if word_dim else set()
     place = SlotPlace(

@@ -1,7 +1,7 @@
 """Layers of convolutional attention, shared by its score and by its copying output.
 
 Allamanis, Peng & Sutton, 2016, https://arxiv.org/abs/1602.03001, section 2.1: a map of features of
-the source, gated by the query and divided by its norm, from which a last convolution reads numbers.
+the source is gated by the query and divided by its norm, and a last convolution reads it.
 """
 
 from typing import NamedTuple
@@ -31,7 +31,7 @@ def source_map(
     key: Float[Tensor, "B C S"],
     padding: Bool[Tensor, "B 1 S"],
 ) -> Float[Tensor, "B W S"]:
-    """Both layers; zeros in the place of padding before, between and after."""
+    """Both layers; zeros instead of padding before, between and after."""
     layer1 = _convolve(conv1, key.masked_fill(padding, 0.0))
     layer1 = functional.leaky_relu(layer1, SOURCE_SLOPE)
     layer2 = _convolve(conv2, layer1.masked_fill(padding, 0.0))
@@ -39,7 +39,7 @@ def source_map(
 
 
 def last_by_channel(layer2: Float[Tensor, "B W S"], last: Tensor, heads: int) -> Mapped:
-    """All that follows the gate is linear in the map, so this is done once a source.
+    """All that follows the gate is linear in the map, so this is done once per source.
 
     Args:
         layer2: The map, heads side by side.

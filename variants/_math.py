@@ -60,7 +60,7 @@ def per_head_linear(
 
 
 def xavier_per_head(heads: int, fan_in: int, fan_out: int) -> Float[Tensor, "H E W"]:
-    """Draw one Xavier-uniform matrix a head."""
+    """Draw one Xavier-uniform matrix per head."""
     weight = torch.empty(heads, fan_in, fan_out)
     for head in weight:
         nn.init.xavier_uniform_(head)
@@ -73,5 +73,5 @@ def at_least_single(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
 
 
 def inverse_softplus(x: float) -> float:
-    """Where softplus takes the positive value x."""
+    """The argument at which softplus is x; x must be positive."""
     return x + math.log(-math.expm1(-x))

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from bench.api.batch import Batch, Sizes
 from bench.api.capabilities import Capability
 from bench.api.config import Config
 from bench.api.errors import Refused
 from bench.api.output import Output, OutputSizes
-from bench.api.task import Batch, Sizes
+from bench.api.registry import Axis
 from bench.api.trace import HasCapabilities, Mode, Trace
 from bench.api.variant import Slot
 
@@ -97,3 +98,6 @@ class Backbone(HasCapabilities):
         """
         regimes = {slot.heads.dims.regime for slot in self.variant_slots()}
         return not batch.sources or not regimes & {"causal", "self"}
+
+
+BACKBONES = Axis[type[Backbone]]("backbone")

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from bench.api.errors import UnknownName
 from bench.api.noise import Noise
 from bench.api.shapes import Mixed, Query, Weights
 from bench.api.source import Memory, State, Tree, tree_map
@@ -23,6 +24,18 @@ Regime = Literal["cross", "causal", "self", "pool"]
 """`causal` and `self` attend to their own sequence; `pool` has one query."""
 
 REGIMES: tuple[Regime, ...] = get_args(Regime)
+
+
+def regime_of(slot: str) -> Regime:
+    """The regime of a slot, whose name it is.
+
+    Raises:
+        UnknownName: No backbone has such a slot.
+    """
+    for known in REGIMES:
+        if slot == known:
+            return known
+    raise UnknownName.among("slot", slot, REGIMES)
 
 
 class Dims(NamedTuple):
@@ -60,7 +73,7 @@ class QueryShape(NamedTuple):
 
 
 Edit = Callable[[Weights, "Call"], Weights]
-"""What an probe does to the weights before they are used: erase, permute, replace."""
+"""What a probe does to the weights before they are used: erase, permute, replace."""
 
 
 @dataclass

@@ -1,14 +1,56 @@
-"""Capabilities about a place in a network, and the refusals computed from them.
+"""Capabilities of a place in a network, and the refusals computed from them.
 
-A component says what it needs, what it gives and what it cannot meet; nobody writes a table of
-legal combinations. The set of capabilities is closed: each has the words that a refusal prints.
+A component says what it needs, what it gives, what it removes and what it does not support; nobody
+writes a table of legal combinations. What a place offers is said in `bench.api.places`.
 """
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
-Capability = str
+Capability = Literal[
+    "cross",
+    "causal",
+    "self",
+    "pool",
+    "padding",
+    "stepwise",
+    "stream",
+    "online",
+    "unread_start",
+    "draws",
+    "weights",
+    "simplex",
+    "key_local",
+    "dot_form",
+    "softmax",
+    "weighted_sum",
+    "ordered",
+    "jumps",
+    "no_history",
+    "takes_features",
+    "open_loop",
+    "residual_sublayers",
+    "source_tokens",
+    "grid",
+    "source_states",
+    "source_order",
+    "reads_source",
+    "gold_alignment",
+    "two_sources",
+    "features",
+    "token_extras",
+    "equal_width",
+    "equal_heads",
+    "ponder",
+    "reversible_pairs",
+    "coverage_embedding",
+    "loss:reinforce",
+    "loss:rationale",
+    "delays",
+    "selection",
+]
+"""What can be needed, given, removed or unsupported somewhere; a closed set."""
 
 CAPABILITIES: Mapping[Capability, str] = MappingProxyType(
     {
@@ -21,7 +63,7 @@ CAPABILITIES: Mapping[Capability, str] = MappingProxyType(
         "stream": "hard decoding in linear time",
         "online": "an online encoder, whose states know nothing of what comes after them",
         "unread_start": "a decoder that starts without a summary of its source (summaries=none)",
-        "draws": "an normalizer that draws a key",
+        "draws": "a normalizer that draws a key",
         "weights": "explicit attention weights",
         "simplex": "weights that sum to one",
         "key_local": "a score that looks at one key at a time",
@@ -50,7 +92,7 @@ CAPABILITIES: Mapping[Capability, str] = MappingProxyType(
         "coverage_embedding": "coverage embeddings",
         "loss:reinforce": "the reinforce loss",
         "loss:rationale": "the rationale loss",
-        "delays": "an normalizer that tells how far it has read",
+        "delays": "a normalizer that tells how far it has read",
         "selection": "an encoder that selects tokens",
     }
 )
@@ -73,7 +115,7 @@ def refusal(
     """Say in one sentence why the named parts cannot work together here, or None.
 
     Args:
-        parts: Name and claims of each part.
+        parts: Name and capabilities of each part.
         given: Capabilities of the regime, the task, the backbone and what is wanted of the result.
         wanted: What other names need under their options, beside what parts need always.
     """
@@ -86,18 +128,18 @@ def refusal(
                 return f"{name}: {part.unsupported[capability]}"
     for name, needs in [*((name, part.needs) for name, part in named), *wanted]:
         for capability in sorted(needs - have):
-            removers = [other for other, taker in named if capability in taker.removes]
+            removers = [other for other, remover in named if capability in remover.removes]
             if capability in offered and removers:
-                return f"{name} needs {CAPABILITIES[capability]}, which {removers[0]} takes away."
+                return f"{name} needs {CAPABILITIES[capability]}, which {removers[0]} removes."
             return f"{name} needs {CAPABILITIES[capability]}, which nothing here gives."
     return None
 
 
 def only_needs(part: type[Capabilities]) -> type[Capabilities]:
-    """The claims of a part inside another one: what it needs, and nothing that it gives."""
+    """A part inside another one: what it needs and does not support, and nothing that it gives."""
     none: frozenset[Capability] = frozenset()
-    claims = {"needs": part.needs, "gives": none, "removes": none, "unsupported": part.unsupported}
-    return type(part.__name__, (), claims)
+    said = {"needs": part.needs, "gives": none, "removes": none, "unsupported": part.unsupported}
+    return type(part.__name__, (), said)
 
 
 def check_capabilities(owner: str, *groups: Iterable[Capability]) -> None:

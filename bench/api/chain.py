@@ -1,7 +1,7 @@
-"""Components put together: rotate, mask, energy, normalize, post-softmax weight, read, update.
+"""Components put together: mask, energy, normalize, post-softmax weight, read, update.
 
 The chain knows axes, not components. Three grades of sequence: without history all queries go
-through at once; an normalizer may scan over queries by itself; history makes the chain step.
+through at once; a normalizer may scan over queries by itself; history makes the chain step.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,6 @@ from bench.api.source import Memory, Source, State, Tree, branch
 from bench.api.stream import stream_hard
 from bench.api.variant import Impl, Variant
 
-CHAIN_IMPLS: tuple[Impl, ...] = ("auto", "eager", "sdpa")
 GATHER_FROM = 24
 """Sources this many times as long as a window are read by copying windows out; shorter ones are
 faster as a mask (one CPU core, forward and backward; they cross between 15 and 50)."""
@@ -88,8 +87,6 @@ class Chain(Variant):
             and not self._moved
             and "train" not in readout.reads
         )
-        if impl not in CHAIN_IMPLS:
-            raise Refused(f"a chain of components has no impl={impl}; use auto, eager or sdpa.")
         if impl == "sdpa" and not self._fusable:
             raise Refused(
                 "impl=sdpa needs a dot-product score, softmax over allowed keys, the full mask, "
@@ -111,9 +108,6 @@ class Chain(Variant):
         """Run the chain; step by step where weights feed back into the score."""
         if self.steps and call.query.shape[2] > 1:
             return self._mix_stepwise(call, carried)
-        for position in self.positions:
-            if position.changes_query:
-                call = position.rotate(call)
         plain = not want_weights and call.edit is None
         if self._fusable and plain and self.impl != "eager":
             return MixResult(self._fused(call), None, carried, {})
@@ -257,7 +251,7 @@ class Chain(Variant):
     @property
     def _moved(self) -> bool:
         """Whether positions act inside attention."""
-        return any(p.changes_query or p.changes_energy or p.changes_output for p in self.positions)
+        return any(p.changes_energy or p.changes_output for p in self.positions)
 
     def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
         """Add the positions that act before projection."""

@@ -7,11 +7,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.config import Config
 from bench.api.errors import Refused
+from bench.api.registry import Axis
 from bench.api.source import Memory, State
-from bench.api.task import Batch
 from bench.api.trace import HasCapabilities
 from bench.api.variant import Slot
 
@@ -161,3 +162,6 @@ class Combiner(HasCapabilities):
                 "combiner=concat or hierarchical."
             )
         return widths[0]
+
+
+COMBINERS = Axis[type[Combiner]]("combiner")

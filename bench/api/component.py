@@ -16,6 +16,7 @@ from bench.api.call import Call, Dims, QueryShape, Read
 from bench.api.capabilities import Capability, check_capabilities
 from bench.api.config import Config
 from bench.api.noise import Noise
+from bench.api.registry import Axis
 from bench.api.shapes import Allowed, Energy, Features, Mixed, Weights
 from bench.api.source import Memory, Source, Tree
 
@@ -118,10 +119,9 @@ class Score(Component):
 
 
 class Position(Component):
-    """What places do to queries, energies and outputs; several may be stacked."""
+    """What positions add to energies and outputs; several may be stacked."""
 
     branch = "position0"
-    changes_query: bool = False
     changes_energy: bool = False
     changes_output: bool = False
     gives_features: bool = False
@@ -131,10 +131,6 @@ class Position(Component):
     def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
         """Add positions to the input of the stack, before any projection."""
         return x
-
-    def rotate(self, call: Call) -> Call:
-        """Replace query and keys (rotary positions)."""
-        raise NotImplementedError
 
     def energy(self, call: Call) -> Float[Tensor, "#B Hq L S"]:
         """Add to the energy."""
@@ -151,10 +147,6 @@ class Position(Component):
     def oracle_embed(self, x: Float[Tensor, " D"], place: int) -> Float[Tensor, " D"]:
         """`embed` for one token."""
         return x
-
-    def oracle_rotate(self, one: OneQuery) -> OneQuery:
-        """`rotate` for one query."""
-        raise NotImplementedError
 
     def oracle_energy(self, one: OneQuery) -> Float[Tensor, " S"]:
         """`energy` for one query."""
@@ -203,7 +195,7 @@ class Mask(Component):
 
 
 class Normalized:
-    """Weights, the state to carry, and terms, as an normalizer returns them."""
+    """Weights, the state to carry, and terms, as a normalizer returns them."""
 
     __slots__ = ("state", "terms", "weights")
 
@@ -353,3 +345,12 @@ class Heads(nn.Module):
 def expand_heads(x: Float[Tensor, "B Hk S E"], heads: int) -> Float[Tensor, "B Hq S E"]:
     """Repeat key heads so that every query head has one (grouped queries)."""
     return x if x.shape[1] == heads else torch.repeat_interleave(x, heads // x.shape[1], 1)
+
+
+SCORES = Axis[type[Score]]("score")
+POSITIONS = Axis[type[Position]]("position")
+MASKS = Axis[type[Mask]]("mask")
+NORMALIZERS = Axis[type[Normalizer]]("normalizer")
+READOUTS = Axis[type[Readout]]("readout")
+HISTORIES = Axis[type[History]]("history")
+HEADS = Axis[type[Heads]]("head")

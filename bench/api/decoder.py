@@ -7,15 +7,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.capabilities import Capability
 from bench.api.combiner import AttachSlot, Combiner, CombinerSizes, States
 from bench.api.config import Config
 from bench.api.encoder import Encoded
-from bench.api.registry import make
+from bench.api.registry import Axis, make
 from bench.api.selector import Selector
 from bench.api.source import Memory, State, Tree, tree_map
-from bench.api.task import Batch
 from bench.api.trace import HasCapabilities, Mode
 from bench.api.variant import Slot
 
@@ -158,3 +158,6 @@ def join_steps(found: list[Steps]) -> Steps:
     states = torch.cat([steps.states for steps in found], 1)
     context = torch.cat([steps.context for steps in found], 1)
     return Steps(states, context, tuple(joined), found[-1].path)
+
+
+DECODERS = Axis[type[Decoder]]("decoder")

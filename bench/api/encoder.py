@@ -7,8 +7,9 @@ from typing import NamedTuple
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from bench.api.batch import Batch, Sizes
 from bench.api.config import Config
-from bench.api.task import Batch, Sizes
+from bench.api.registry import Axis
 from bench.api.trace import HasCapabilities, Mode, Terms
 
 
@@ -69,3 +70,7 @@ class SourceOrder(HasCapabilities):
     @abstractmethod
     def arrange(self, batch: Batch) -> Batch:
         """Sources, gold and extended ids in this order."""
+
+
+ENCODERS = Axis[type[Encoder]]("encoder")
+SOURCE_ORDERS = Axis[type[SourceOrder]]("source_order")

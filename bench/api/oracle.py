@@ -70,9 +70,6 @@ def chain_oracle(
 def _one(
     chain: "Chain", one: OneQuery, state: dict[str, dict[str, Any]]
 ) -> tuple[Float[Tensor, " Ev"], Float[Tensor, " S"]]:
-    for position in chain.positions:
-        if position.changes_query:
-            one = position.oracle_rotate(one)
     for history in chain.histories:
         history.oracle_advance(one, state[history.branch])
     energy = chain.score.oracle(one, _features(chain, one, state))

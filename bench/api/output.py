@@ -8,9 +8,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from bench.api.batch import Batch
 from bench.api.config import Config
+from bench.api.registry import Axis
 from bench.api.source import Memory, Tree
-from bench.api.task import Batch
 from bench.api.trace import Emit, HasCapabilities, Trace
 
 
@@ -102,3 +103,6 @@ class Output(HasCapabilities):
         An output that looks back at earlier steps overrides this and carries what it needs.
         """
         return self.log_probs(trace, emit, batch), carried
+
+
+OUTPUTS = Axis[type[Output]]("output")

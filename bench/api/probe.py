@@ -1,12 +1,15 @@
-"""An probe: looks at a trained network and says in numbers what its attention does."""
+"""A probe: looks at a trained network and says in numbers what its attention does."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 from bench.api.backbone import Backbone
+from bench.api.batch import Batch
 from bench.api.config import Config
-from bench.api.task import Batch, Metric, Scored, Task
+from bench.api.metric import Metric, Scored
+from bench.api.registry import Axis
+from bench.api.task import Task
 from bench.api.trace import HasCapabilities
 
 
@@ -15,7 +18,7 @@ class Subject:
     """A trained network and the test examples it is looked at with."""
 
     backbone: Backbone
-    """In evaluation mode; an probe leaves its parameters as they are."""
+    """In evaluation mode; a probe leaves its parameters as they are."""
     task: Task
     batches: tuple[Batch, ...]
     """On the device of the network and arranged by it, never empty."""
@@ -43,3 +46,6 @@ class Probe(HasCapabilities):
         Raises:
             Refused: This network or this task cannot be looked at in this way.
         """
+
+
+PROBES = Axis[type[Probe]]("probe")

@@ -6,12 +6,14 @@ public module of a package once, so that a new variant is one new file and no ed
 
 import importlib
 import importlib.util
+import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, Literal, TypeVar, overload
 
 from bench.api.config import (
     Config,
@@ -22,7 +24,7 @@ from bench.api.config import (
     first_defaults,
 )
 from bench.api.errors import BenchError, InvalidConfig, UnknownName
-from bench.api.selector import Selector, Value, show_value
+from bench.api.selector import Selector, Value, parse, parse_names, show_value
 
 CHAIN_AXES = ("position", "score", "mask", "normalizer", "readout", "history")
 """Axes of the chain, in the order in which they act."""
@@ -56,7 +58,30 @@ DEFAULTS: Mapping[str, str] = {
 }
 """What a chain uses on an axis that nothing sets; `auto` heads are the slot's own."""
 
+PLAIN = DEFAULTS["score"]
+"""Plain attention: the baseline, and what stands in the other slots of a backbone."""
+PLAIN_POSITION = "sinusoid"
+"""Position of plain attention where keys come from its own sequence."""
+
 ABSENT = {"position": "none", "history": "none", "loss": "none"}
+
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Axis(str, Generic[T]):
+    """Name of an axis, and the type of what is registered on it.
+
+    Each contract declares the axis of its implementations, so that what is found there is typed:
+    `find(TASKS, "recall").target` is a `type[Task]`.
+    """
+
+    __slots__ = ()
+
+
+Control = Literal["aa", "uniform_baseline", "negative"]
+"""Part of a control: the baseline again, equal weights, or another one that should lose."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,14 +106,24 @@ class DefaultTask:
     slot: str = ""
     """Slot of the backbone, or its main one."""
 
+    @cached_property
+    def selector(self) -> Selector:
+        """The task, parsed."""
+        return parse(self.task)
+
+    @cached_property
+    def backbone_selector(self) -> Selector | None:
+        """The backbone, parsed; None for the task's own."""
+        return parse(self.backbone) if self.backbone else None
+
 
 @dataclass(frozen=True, kw_only=True)
-class Registration:
+class Registration(Generic[T_co]):
     """One registered thing."""
 
     axis: str
     name: str
-    target: Any
+    target: T_co
     """The class; for recipes, the recipe."""
     config: type[Config] = NoOptions
     title: str = ""
@@ -99,11 +134,24 @@ class Registration:
     """Set exactly where the name is listed as a variant of its own."""
     cost: float = 1.0
     """Training time relative to `scaled_dot`, measured; lets the planner fill a budget."""
-    control: bool = False
-    """A negative control: never a contender."""
+    control: Control | None = None
+    """Which control it is; None for a contender."""
+    rosters: tuple[str, ...] = ()
+    """Presets on whose shared tasks it runs."""
+    about: str = ""
+    """Title page of an entry that shares its module with others; else the module's docstring."""
     deviations: str = ""
-    """How the code differs from the paper, or nothing."""
+    """How the code differs from the paper, where the title page does not say it."""
     module: str = ""
+
+    def title_page(self) -> str:
+        """What it computes, its paper, and a paragraph `Deviations:`."""
+        module = sys.modules.get(self.module)
+        return inspect.cleandoc(self.about or (module.__doc__ if module else "") or "")
+
+    def differences(self) -> str:
+        """How the code differs from the paper, in one paragraph."""
+        return self.deviations or " ".join(self.title_page().partition("Deviations:")[2].split())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,13 +165,23 @@ class Recipe:
     fixes: Mapping[str, str] = field(default_factory=dict)
     """Backbone axes that the mechanism itself is: decoder, direction."""
 
+    @cached_property
+    def chosen(self) -> Mapping[str, tuple[Selector, ...]]:
+        """What stands on each axis, parsed."""
+        return {axis: parse_names(text) for axis, text in self.axes.items()}
 
-_ENTRIES: dict[str, dict[str, Registration]] = {axis: {} for axis in AXES}
+    @cached_property
+    def fixed(self) -> Mapping[str, Selector]:
+        """What stands on each backbone axis, parsed."""
+        return {axis: parse(text) for axis, text in self.fixes.items()}
+
+
+RECIPES = Axis[Recipe]("recipe")
+
+_ENTRIES: dict[str, dict[str, Registration[Any]]] = {axis: {} for axis in AXES}
 _LOADED: set[str] = set()
 _CHANGED: set[tuple[str, str]] = set()
 """What has an option whose default has changed since it was added."""
-
-T = TypeVar("T")
 
 
 def register(axis: str, name: str, **facts: Any) -> Callable[[type[T]], type[T]]:
@@ -151,7 +209,7 @@ def register_recipe(name: str, recipe: Recipe, *, module: str, **facts: Any) -> 
     add_registration(Registration(axis="recipe", name=name, target=recipe, module=module, **facts))
 
 
-def add_registration(new: Registration) -> None:
+def add_registration(new: Registration[object]) -> None:
     """Put an entry into its axis; two different things under one name are an error."""
     if new.axis not in _ENTRIES:
         raise InvalidConfig(str(UnknownName.among("axis", new.axis, AXES)))
@@ -166,12 +224,16 @@ def add_registration(new: Registration) -> None:
         _CHANGED.add((new.axis, new.name))
 
 
-def _origin(item: Registration) -> tuple[str, str]:
+def _origin(item: Registration[object]) -> tuple[str, str]:
     """Where a thing was written; importing its module again changes nothing."""
-    return item.module, getattr(item.target, "__qualname__", "")
+    return item.module, getattr(item.target, "__qualname__", "") or repr(item.target)
 
 
-def find(axis: str, name: str) -> Registration:
+@overload
+def find(axis: Axis[T], name: str) -> Registration[T]: ...
+@overload
+def find(axis: str, name: str) -> Registration[Any]: ...
+def find(axis: str, name: str) -> Registration[Any]:
     """Look a name up on one axis."""
     found = _ENTRIES[axis].get(name)
     if found is None:
@@ -179,14 +241,18 @@ def find(axis: str, name: str) -> Registration:
     return found
 
 
-def registrations(axis: str) -> dict[str, Registration]:
+@overload
+def registrations(axis: Axis[T]) -> dict[str, Registration[T]]: ...
+@overload
+def registrations(axis: str) -> dict[str, Registration[object]]: ...
+def registrations(axis: str) -> Mapping[str, Registration[object]]:
     """Everything on one axis, by name, sorted."""
     return dict(sorted(_ENTRIES[axis].items()))
 
 
-def listed_variants() -> dict[str, Registration]:
+def listed_variants() -> dict[str, Registration[object]]:
     """Everything that is listed as a variant: it has a default task."""
-    found: dict[str, Registration] = {}
+    found: dict[str, Registration[object]] = {}
     for axis in ("recipe", "mechanism", *VARIANT_AXES):
         for name, item in _ENTRIES[axis].items():
             if item.default_task is not None:
@@ -316,7 +382,11 @@ def inner_axes(config: type[Config], options: Mapping[str, Value]) -> dict[str, 
     return {key: axis for key, axis in axes.items() if axis in _ENTRIES}
 
 
-def make(axis: str, selector: Selector, *args: Any, **kwargs: Any) -> Any:
+@overload
+def make(axis: Axis[type[T]], selector: Selector, *args: object, **kwargs: object) -> T: ...
+@overload
+def make(axis: str, selector: Selector, *args: object, **kwargs: object) -> Any: ...
+def make(axis: str, selector: Selector, *args: object, **kwargs: object) -> Any:
     """Build what a selector names: `target(config, *args, **kwargs)`."""
     found = find(axis, selector.name)
     config = build_config(found.config, selector.options, selector.name)

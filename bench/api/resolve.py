@@ -3,28 +3,40 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
 
 from bench.api import registry
+from bench.api.backbone import BACKBONES
 from bench.api.call import Dims, Regime
 from bench.api.capabilities import Capabilities, Capability, only_needs, refusal
 from bench.api.chain import Chain
-from bench.api.component import Heads
+from bench.api.component import (
+    HEADS,
+    HISTORIES,
+    MASKS,
+    NORMALIZERS,
+    POSITIONS,
+    READOUTS,
+    SCORES,
+)
 from bench.api.errors import InvalidConfig, Refused, UnknownName
 from bench.api.registry import (
     ABSENT,
     BACKBONE_AXES,
     CHAIN_AXES,
     DEFAULTS,
+    PLAIN,
     STACKED,
     VARIANT_AXES,
     Recipe,
     Registration,
 )
-from bench.api.selector import Selector, Value, parse
-from bench.api.variant import Impl, Slot, Variant
+from bench.api.selector import Selector, Value, parse, parse_names
+from bench.api.variant import MECHANISMS, Impl, Slot, Variant
 
 Axes = Mapping[str, tuple[Selector, ...]]
+
+USUAL: Axes = {axis: parse_names(text) for axis, text in DEFAULTS.items()}
+"""What a chain uses on an axis that nothing sets, parsed."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +44,7 @@ class VariantSpec:
     """A variant selector with every choice written out."""
 
     name: str
-    registered: Registration
+    registered: Registration[object]
     axes: Axes
     """Selectors by variant axis; empty tuples where an axis has nothing."""
     mechanism: Selector | None
@@ -91,7 +103,7 @@ class VariantSpec:
         parts: list[tuple[str, type[Capabilities]]] = []
         if self.mechanism is not None:
             parts.append(
-                (self.mechanism.name, registry.find("mechanism", self.mechanism.name).target)
+                (self.mechanism.name, registry.find(MECHANISMS, self.mechanism.name).target)
             )
         for axis, chosen in self.axes.items():
             for selector in chosen if axis != "head" else ():
@@ -128,14 +140,14 @@ def resolve(selector: Selector | str, *, beneath: bool = False) -> VariantSpec:
     own = {key: value for key, value in asked.options.items() if key not in known_axes}
     if found.axis == "mechanism":
         return _resolve_mechanism(found, given, own)
-    recipe = found.target if found.axis == "recipe" else Recipe(axes={}, main=found.axis)
-    axes = {axis: _axis(axis, parse_names(text)) for axis, text in DEFAULTS.items()}
-    for axis, text in recipe.axes.items():
-        axes[axis] = _axis(axis, parse_names(text))
+    recipe = found.target if isinstance(found.target, Recipe) else Recipe(axes={}, main=found.axis)
+    axes = {axis: _axis(axis, names) for axis, names in USUAL.items()}
+    for axis, names in recipe.chosen.items():
+        axes[axis] = _axis(axis, names)
     if found.axis != "recipe":
         axes[found.axis] = (Selector(found.name),)
-    fixed = {} if beneath else recipe.fixes
-    fixes = {axis: registry.complete(axis, parse(text)) for axis, text in fixed.items()}
+    fixed = {} if beneath else recipe.fixed
+    fixes = {axis: registry.complete(axis, selector) for axis, selector in fixed.items()}
     for axis, value in given.items():
         if axis in BACKBONE_AXES:
             fixes[axis] = _fixed(axis, value)
@@ -147,7 +159,7 @@ def resolve(selector: Selector | str, *, beneath: bool = False) -> VariantSpec:
     return VariantSpec(found.name, found, written, None, fixes)
 
 
-def find(name: str) -> Registration:
+def find(name: str) -> Registration[object]:
     """Find a recipe, a mechanism or the one component of this name."""
     for axis in ("recipe", "mechanism"):
         if name in registry.registrations(axis):
@@ -155,12 +167,12 @@ def find(name: str) -> Registration:
     owners = [axis for axis in VARIANT_AXES if name in registry.registrations(axis)]
     if name in ABSENT.values() and owners:
         # the word for nothing is a choice on an axis; alone it could mean anything
-        choices = " or ".join(f"scaled_dot[{axis}={name}]" for axis in owners)
+        choices = " or ".join(f"{PLAIN}[{axis}={name}]" for axis in owners)
         raise InvalidConfig(f"{name!r} is no variant; write {choices}.")
     if len(owners) == 1:
         return registry.find(owners[0], name)
     if owners:
-        choices = " or ".join(f"scaled_dot[{axis}={name}]" for axis in owners)
+        choices = " or ".join(f"{PLAIN}[{axis}={name}]" for axis in owners)
         raise InvalidConfig(f"{name!r} is a component of several axes; write {choices}.")
     known = {
         candidate
@@ -168,11 +180,6 @@ def find(name: str) -> Registration:
         for candidate in registry.registrations(axis)
     }
     raise UnknownName.among("variant", name, known, see="bench list variants")
-
-
-def parse_names(text: str) -> tuple[Selector, ...]:
-    """Read names joined by '+'."""
-    return registry.options_of(parse(f"x[y={text}]").options["y"])
 
 
 def _axis(axis: str, chosen: tuple[Selector, ...]) -> tuple[Selector, ...]:
@@ -191,7 +198,7 @@ def _fixed(axis: str, value: Value) -> Selector:
 
 
 def _give_own(
-    found: Registration,
+    found: Registration[object],
     main: str,
     axes: dict[str, tuple[Selector, ...]],
     fixes: dict[str, Selector],
@@ -219,14 +226,14 @@ def _unknown_option(name: str, key: str, known: Iterable[str]) -> InvalidConfig:
 
 
 def _resolve_mechanism(
-    found: Registration, given: Mapping[str, Value], own: Mapping[str, Value]
+    found: Registration[object], given: Mapping[str, Value], own: Mapping[str, Value]
 ) -> VariantSpec:
     for axis in given:
         if axis in CHAIN_AXES:
             raise InvalidConfig(f"{found.name} replaces the whole chain and has no axis {axis!r}.")
     axes = {}
     for axis in ("head", "output", "loss"):
-        asked = given.get(axis, parse_names(DEFAULTS[axis]))
+        asked = given.get(axis, USUAL[axis])
         chosen = _axis(axis, registry.options_of(asked, axis))
         axes[axis] = tuple(_written(axis, s) for s in chosen)
     known = [field.name for field in fields(found.config)]
@@ -261,7 +268,7 @@ def canonical_backbone(selector: Selector | str, fixes: Mapping[str, Selector]) 
         Refused: The variant fixes an axis that this backbone does not have.
     """
     asked = parse(selector) if isinstance(selector, str) else selector
-    known = {field.name for field in fields(registry.find("backbone", asked.name).config)}
+    known = {field.name for field in fields(registry.find(BACKBONES, asked.name).config)}
     for axis, fixed in fixes.items():
         if axis not in known:
             raise Refused(f"the variant fixes {axis}={fixed}, and {asked.name} has no such axis.")
@@ -285,16 +292,21 @@ def build_variant(
     if reason is not None:
         raise Refused(reason)
     if spec.mechanism is not None:
-        built: Variant = registry.make("mechanism", spec.mechanism, dims, impl)
-        return built
-    positions = tuple(registry.make("position", s, dims) for s in spec.axes["position"])
-    histories = tuple(registry.make("history", s, dims) for s in spec.axes["history"])
-    dims = dims._replace(num_features=sum(part.num_features for part in (*positions, *histories)))
-    parts: dict[str, Any] = {
-        axis: registry.make(axis, spec.axes[axis][0], dims)
-        for axis in ("score", "mask", "normalizer", "readout")
-    }
-    return Chain(dims, positions=positions, histories=histories, impl=impl, **parts)
+        return registry.make(MECHANISMS, spec.mechanism, dims, impl)
+    positions = tuple(registry.make(POSITIONS, s, dims) for s in spec.axes["position"])
+    histories = tuple(registry.make(HISTORIES, s, dims) for s in spec.axes["history"])
+    features = (*(part.num_features for part in positions), *(p.num_features for p in histories))
+    dims = dims._replace(num_features=sum(features))
+    return Chain(
+        dims,
+        positions=positions,
+        score=registry.make(SCORES, spec.axes["score"][0], dims),
+        mask=registry.make(MASKS, spec.axes["mask"][0], dims),
+        normalizer=registry.make(NORMALIZERS, spec.axes["normalizer"][0], dims),
+        readout=registry.make(READOUTS, spec.axes["readout"][0], dims),
+        histories=histories,
+        impl=impl,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,9 +333,7 @@ def build_slot(spec: VariantSpec, place: SlotPlace, *, impl: Impl = "auto") -> S
     """
     chosen = spec.axes["head"][0]
     selector = parse(place.head) if chosen.name == "auto" else chosen
-    heads: Heads = registry.make(
-        "head", selector, place.query_width, place.source_width, place.regime
-    )
+    heads = registry.make(HEADS, selector, place.query_width, place.source_width, place.regime)
     dims = heads.dims._replace(source_vocab=place.source_vocab, word_width=place.word_width)
     capabilities = set(place.given)
     if dims.query_width == dims.key_width:

@@ -7,11 +7,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bench.api.backbone import Generated
+from bench.api.batch import Batch, Sizes
 from bench.api.call import Read
 from bench.api.capabilities import Capability
 from bench.api.component import NOTHING
 from bench.api.config import Config
-from bench.api.task import Batch, Sizes
+from bench.api.registry import Axis
 from bench.api.trace import HasCapabilities, Trace
 
 
@@ -73,3 +74,6 @@ class Search(HasCapabilities):
     @abstractmethod
     def decode(self, walk: Walk, batch: Batch, max_length: int) -> Generated:
         """Say something for every row of the batch; `walk` stands before the first word."""
+
+
+SEARCHES = Axis[type[Search]]("search")

@@ -80,6 +80,16 @@ def parse_list(text: str) -> list[Selector]:
     return found
 
 
+def parse_names(text: str) -> tuple[Selector, ...]:
+    """Read names joined by '+'."""
+    reader = _Reader(text)
+    found = [reader.selector()]
+    while reader.accept("+"):
+        found.append(reader.selector())
+    reader.end()
+    return tuple(found)
+
+
 def walk(selector: Selector) -> Iterator[Selector]:
     """Visit the selector and every selector nested in its options."""
     yield selector

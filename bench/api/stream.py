@@ -38,7 +38,7 @@ def stream_hard(
         at = pointer.clamp(max=num_keys - 1).unsqueeze(2)
         call = Call(query=query, memory=take_keys(memory, at), offset=0, causal=False)
         stop = chain.normalizer.stop_probability(chain.score.energy(call, None))
-        assert stop is not None, "an normalizer that gives `stream` has a stop probability"
+        assert stop is not None, "a normalizer that gives `stream` has a stop probability"
         stops = (stop[..., 0, 0] > 0.5) & real.gather(2, at).squeeze(2)
         touched = touched + searching
         stopped = stopped | (searching & stops)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from jaxtyping import Float, Int
@@ -12,13 +12,28 @@ from torch import Tensor, nn
 from bench.api.call import Attended, Call, Dims, Edit, MixResult, QueryShape, Read
 from bench.api.capabilities import Capability, check_capabilities
 from bench.api.component import NOTHING, Heads
-from bench.api.errors import Refused
+from bench.api.errors import Refused, UnknownName
 from bench.api.noise import Noise
+from bench.api.registry import Axis
 from bench.api.shapes import Query
 from bench.api.source import Memory, Source, State, Tree, leaf
 
-Impl = Literal["auto", "reference", "eager", "sdpa", "flex", "triton", "compiled"]
-IMPLS: tuple[Impl, ...] = ("auto", "reference", "eager", "sdpa", "flex", "triton", "compiled")
+Impl = Literal["auto", "eager", "sdpa"]
+"""Which code computes the same mathematics: the best there is, plain torch, or its fused kernel."""
+IMPLS: tuple[Impl, ...] = get_args(Impl)
+
+
+def impl_of(name: str) -> Impl:
+    """Read the name of an implementation.
+
+    Raises:
+        UnknownName: There is no such code.
+    """
+    for known in IMPLS:
+        if name == known:
+            return known
+    raise UnknownName.among("impl", name, IMPLS)
+
 
 POINTER = "pointer"
 """Branch of a state under `read="stream"`: where each head goes on reading."""
@@ -88,7 +103,7 @@ class Variant(nn.Module, ABC):
             progress: Share of training done.
             extras: Declared per-query inputs.
             want_weights: Whether the weight matrix is wanted; fused code cannot give it.
-            edit: What an probe does to the weights before the values are mixed.
+            edit: What a probe does to the weights before the values are mixed.
 
         Returns:
             Output, weights (None where the mechanism has none or none were wanted), next state.
@@ -217,3 +232,6 @@ class Slot(nn.Module):
         new = None if own is None else self.heads.source(*own)
         attended = self.variant.attend(self.heads.query(x), memory, state, new=new, **call)
         return self.heads.merge(attended.output), attended
+
+
+MECHANISMS = Axis[type[Variant]]("mechanism")

@@ -9,6 +9,7 @@ import click
 
 from bench import __version__
 from bench.api.errors import BenchError
+from bench.api.registry import PLAIN
 from bench.running.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def _selection(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--seeds", default=0, help="Number of paired seeds; 0 for the preset's."),
             click.option("--first-seed", default=0, help="First seed."),
             click.option("--training", default="", help="Protocol options, adam[steps=200]."),
-            click.option("--baseline", default="scaled_dot", show_default=True),
+            click.option("--baseline", default=PLAIN, show_default=True),
             click.option("--device", default="cpu", show_default=True, help="cpu or cuda."),
             click.option("--dtype", default="float32", show_default=True),
             click.option("--impl", default="auto", show_default=True, help="Code to use."),
@@ -226,9 +227,7 @@ def verify(
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="Where to write; default FOLDER.")
 @click.option("--publish", is_flag=True, help="Leave out sentences without an open licence.")
-@click.option(
-    "--pack", type=click.Path(path_type=Path), help="Write the rows to this file too."
-)
+@click.option("--pack", type=click.Path(path_type=Path), help="Write the rows to this file too.")
 @click.option("--export", is_flag=True, help="Write CSV and LaTeX tables too.")
 @click.option(
     "--handbook", type=click.Path(path_type=Path), help="Write mechanisms.md into this folder too."

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.api.errors import InvalidConfig, UnknownName
-from bench.running.plan import Request
+from bench.api.registry import PLAIN
+from bench.running.request import Request
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +25,7 @@ class RunOptions:
     seeds: int = 0
     first_seed: int = 0
     training: str = ""
-    baseline: str = "scaled_dot"
+    baseline: str = PLAIN
     device: str = "cpu"
     dtype: str = "float32"
     impl: str = "auto"

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypedDict
 
 import click
 import torch
@@ -21,23 +22,19 @@ from bench.api.registry import load_package
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.cli.options import RunOptions, read_spec, refuse_beside_spec, spec_of
-from bench.running.catalog import catalog_of, merge_catalogs, metric_facts
+from bench.running.catalog import catalog_of, known_metrics
 from bench.running.missing_data import lacking_data, missing_data
-from bench.running.plan import (
-    Plan,
-    PlannedCell,
-    asked_variants,
-    canonical_cell,
-    plan,
-    revisions_of,
-    sized_task,
-)
+from bench.running.plan import Plan, plan
 from bench.running.presets import find_preset
 from bench.running.progress import spoken
+from bench.running.quality_cells import PlannedCell, sized_task
+from bench.running.request import asked_variants
+from bench.running.revisions import canonical_cell, revisions_of
 from bench.running.runner import NO_CUDA
 from bench.running.session import Session, Tally
 from bench.running.worker import WorkerSettings, load_plugins
 from bench.training.analysis import analysis_cells, asked_probes, model_path, trained_cell
+from results.catalog import CATALOG, ChangedAxis, RunCatalog
 from results.row import STATUSES
 from results.store import Store
 from tasks.data.files import DATA_VARIABLE, data_folder
@@ -169,7 +166,7 @@ def ablate(base: str, axis: str, options: RunOptions) -> int:
     options = replace(options, out=folder, speed=False, baseline=base)
     made = ablations.plan_ablation(options.request, asked, base)
     spec = {"command": "ablate", "base": base, "axis": axis}
-    return execute(options, made, {"ablation": ablations.ablation_facts(asked)}, spec)
+    return execute(options, made, ablations.changed_axes(asked), spec)
 
 
 def study(options: RunOptions, tuning: dict[str, Any]) -> int:
@@ -194,7 +191,7 @@ def study(options: RunOptions, tuning: dict[str, Any]) -> int:
     task, _, shown = sized_task(options.tasks, options.preset)
     store = open_store(options)
     session = make_session(options, store)
-    write_catalog(options, store, names, {task.show(): shown}, {})
+    write_catalog(options, store, names, {task.show(): shown})
     store.write_json("spec.json", {**spec_of(options), "command": "study", "tuning": tuning})
 
     def work() -> None:
@@ -204,8 +201,7 @@ def study(options: RunOptions, tuning: dict[str, Any]) -> int:
             names.setdefault(cell.variant, f"{variant} tuned")
         facts = study_facts(asked, results)
         trials = {variant: result.variant for result in results for variant in result.tried}
-        extra = {"study": facts, "trials": trials}
-        write_catalog(options, store, names, {task.show(): shown}, extra)
+        write_catalog(options, store, names, {task.show(): shown}, study=facts, trials=trials)
         if options.verify:
             session.certify([cell.variant for _, cell in finals], options.impl)
 
@@ -234,10 +230,12 @@ def analyze(folder: Path, probes: str, examples: int, options: RunOptions) -> in
         )
     refuse_missing_device(trained)
     options = replace(options, out=str(folder))
-    added = {"metrics": metric_facts([]), "commands": [command_line()], **_places(options)}
     session = make_session(options, store)
-    catalog = store.read_json("catalog.json") or {}
-    store.write_json("catalog.json", merge_catalogs(catalog, added))
+    catalog = RunCatalog.from_json(store.read_json(CATALOG))
+    added = replace(
+        catalog, metrics=known_metrics([]), commands=(command_line(),), **_places(options)
+    )
+    store.write_json(CATALOG, catalog.merged(added).to_json())
     wanted = analysis_cells(trained, chosen, examples)
     return _guarded(options, session, lambda: session.analyze(wanted), ranking=False)
 
@@ -259,10 +257,17 @@ def open_store(options: RunOptions) -> Store:
 def execute(
     options: RunOptions,
     made: Plan,
-    extra: dict[str, Any] | None = None,
+    changed: Mapping[str, ChangedAxis] | None = None,
     spec: dict[str, Any] | None = None,
 ) -> int:
-    """Do a plan and report it; `extra` goes to the catalog and `spec` to the spec file."""
+    """Do a plan and report it.
+
+    Args:
+        options: Of the command.
+        made: The plan.
+        changed: The axis that each variant of an ablation changes, for the catalog.
+        spec: For the spec file.
+    """
     directory = named_data_dir(options)
     refuse_missing_device(made.cells)
     if options.probes:
@@ -272,7 +277,7 @@ def execute(
     kept = options.keep_models or bool(made.analysis)
     session = make_session(replace(options, keep_models=kept), store)
     tasks = {p.cell.task: p.shown_task for p in made.quality}
-    write_catalog(options, store, made.names, tasks, extra or {})
+    write_catalog(options, store, made.names, tasks, changed=changed or {})
     store.write_json("plan.json", _plan_facts(options, made))
     store.write_json("spec.json", {**spec_of(options), **(spec or {"command": "run"})})
     for line in _lacking_lines(made, lacking_data(made.quality, directory)):
@@ -343,11 +348,11 @@ def finish(options: RunOptions, session: Session, *, ranking: bool = True) -> in
         session: What ran.
         ranking: Whether to print who is ahead; not where models were only looked at.
     """
-    from reports.data import mixed_data, short_data
     from reports.folder import read_folder
-    from reports.probes import probes_text
+    from reports.ranked_table.terminal import as_text
     from reports.render import write_report
-    from reports.tables import as_text
+    from reports.sections.data_sources import mixed_data, short_data
+    from reports.sections.probes import probes_text
 
     tally = session.tally
     folder = read_folder(options.folder)
@@ -412,7 +417,7 @@ def cell_plan(options: RunOptions) -> Plan:
         InvalidConfig: A label is of an older or newer revision of the code.
     """
     cells = [canonical_cell(parse_label(label)) for label in options.cells]
-    made = Plan(options.request, find_preset(options.preset))
+    made = Plan(options.request)
     baseline = resolve(options.baseline).canonical.show()
     made.baseline = baseline
     made.names = {cell.variant: parse(cell.variant).name for cell in cells}
@@ -446,7 +451,10 @@ def write_catalog(
     store: Store,
     names: dict[str, str],
     tasks: dict[str, str],
-    extra: dict[str, Any],
+    *,
+    changed: Mapping[str, ChangedAxis] = MappingProxyType({}),
+    study: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    trials: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write what a report must know of names, beside what earlier runs wrote."""
     found = catalog_of(
@@ -459,14 +467,24 @@ def write_catalog(
         plugins=options.plugin,
         **_places(options),
     )
-    for variant, change in extra.get("ablation", {}).items():
-        if variant in found["variants"]:
-            found["variants"][variant]["ablation"] = change
-    found.update({key: value for key, value in extra.items() if key != "ablation"})
-    store.write_json("catalog.json", merge_catalogs(store.read_json("catalog.json"), found))
+    ablated = {
+        variant: replace(found.variants[variant], ablation=change)
+        for variant, change in changed.items()
+        if variant in found.variants
+    }
+    found = replace(
+        found, variants={**found.variants, **ablated}, study=dict(study), trials=dict(trials)
+    )
+    before = RunCatalog.from_json(store.read_json(CATALOG))
+    store.write_json(CATALOG, before.merged(found).to_json())
 
 
-def _places(options: RunOptions) -> dict[str, str]:
+class _Places(TypedDict):
+    data_dir: str
+    data_variable: str
+
+
+def _places(options: RunOptions) -> _Places:
     """Who named the data directory: the command line, or the environment."""
     set_before = not options.data_dir and os.environ.get(DATA_VARIABLE, "")
     return {"data_dir": options.data_dir, "data_variable": DATA_VARIABLE if set_before else ""}

@@ -4,6 +4,7 @@ import json
 import sys
 from dataclasses import fields
 from pathlib import Path
+from textwrap import indent
 from typing import Any, get_type_hints
 
 import click
@@ -12,11 +13,12 @@ from tabulate import tabulate
 from bench.api import registry
 from bench.api.call import REGIMES
 from bench.api.config import Config, search_ranges
+from bench.api.decoder import DECODERS
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.registry import AXES, Recipe, Registration
 from bench.api.resolve import resolve
 from bench.api.selector import Selector, parse, parse_list
-from bench.api.task import Task
+from bench.api.task import TASKS, Task
 from bench.cli.options import RunOptions
 from bench.cli.runs import load_everything
 from bench.running.presets import PRESETS
@@ -61,7 +63,7 @@ def matrix(plugins: tuple[str, ...], as_json: bool) -> str:
     for name in registry.listed_variants():
         spec = resolve(name)
         decoder = spec.fixes.get("decoder")
-        attends = decoder is None or registry.find("decoder", decoder.name).target.attends
+        attends = decoder is None or registry.find(DECODERS, decoder.name).target.attends
         refused = refusals(spec) if attends else dict.fromkeys(REGIMES, f"{name} has no attention")
         found[name] = {regime: refused.get(regime, "") for regime in REGIMES}
     if as_json:
@@ -77,16 +79,16 @@ def matrix(plugins: tuple[str, ...], as_json: bool) -> str:
 
 
 def _metric_rows() -> list[list[str]]:
-    from bench.running.catalog import metric_facts
+    from bench.running.catalog import known_metrics
 
-    targets: list[type[Task]] = [e.target for e in registry.registrations("task").values()]
+    targets: list[type[Task]] = [e.target for e in registry.registrations(TASKS).values()]
     return [
-        [name, facts["title"], facts["unit"], facts["better"]]
-        for name, facts in sorted(metric_facts(targets).items())
+        [name, metric.title, metric.unit, metric.better]
+        for name, metric in sorted(known_metrics(targets).items())
     ]
 
 
-def _paper(registered: Registration) -> str:
+def _paper(registered: Registration[object]) -> str:
     return registered.citation.text if registered.citation else ""
 
 
@@ -119,10 +121,14 @@ def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
             one["selector"] = _written_out(registered, asked)
     if as_json:
         return json.dumps(facts, indent=1)
+    seen: set[str] = set()
+    for one in facts:
+        page, one["about"] = one["about"], "" if one["about"] in seen else one["about"]
+        seen.add(page)
     return "\n\n".join(_as_lines(one) for one in facts)
 
 
-def _written_out(registered: Registration, asked: Selector) -> str:
+def _written_out(registered: Registration[object], asked: Selector) -> str:
     """The canonical selector of a name with options; a wrong option is an error that names it."""
     if registered.axis == "recipe" or registered.default_task:
         return resolve(asked).canonical.show()
@@ -137,13 +143,15 @@ def tasks_page(plugins: tuple[str, ...], data_dir: str) -> str:
     return page(Path(data_dir) if data_dir else None)
 
 
-def _facts(registered: Registration) -> dict[str, Any]:
+def _facts(registered: Registration[object]) -> dict[str, Any]:
     cited = registered.citation
     facts: dict[str, Any] = {
         "name": registered.name,
         "axis": registered.axis,
         "what": registered.title,
         "paper": f"{cited.text}, {cited.url}, {cited.where}".rstrip(", ") if cited else "",
+        "about": registered.title_page(),
+        "deviations": registered.deviations,
         "default_task": registered.default_task.task if registered.default_task else "",
         "file": sys.modules[registered.module].__file__ or "",
         "options": _options(registered.config),
@@ -179,6 +187,8 @@ def _as_lines(facts: dict[str, Any]) -> str:
             ]
         elif key == "axes":
             lines += [f"axis      {axis} = {choice}" for axis, choice in value.items()]
+        elif key == "about" and value:
+            lines.append(indent(f"\n{value}\n", " " * 10))
         elif value:
             lines.append(f"{key:<9} {value}")
     return "\n".join(lines)
@@ -189,8 +199,8 @@ def verify(
 ) -> int:
     """Certify variants in fresh processes; 0 if all are green."""
     from bench.conformance import Certificate, as_text
-    from bench.running.plan import asked_variants
     from bench.running.processes import ProcessExecutor
+    from bench.running.request import asked_variants
     from bench.running.runner import Job
     from bench.running.worker import WorkerSettings
 
@@ -276,8 +286,8 @@ def data_sets(data_dir: str) -> str:
     from tasks.data.hub import FETCHABLE, fetch_command, read_copy
 
     directory = data_folder(Path(data_dir) if data_dir else None)
-    readers: dict[str, list[Registration]] = {name: [] for name in FETCHABLE}
-    for task in registry.registrations("task").values():
+    readers: dict[str, list[Registration[type[Task]]]] = {name: [] for name in FETCHABLE}
+    for task in registry.registrations(TASKS).values():
         for name in task.target.data_sets:
             readers.setdefault(name, []).append(task)
     rows = []
@@ -289,7 +299,9 @@ def data_sets(data_dir: str) -> str:
             where = "fetched copy in the cache"
         else:
             where = f"not here; {fetch_command(name)}" if entry else "not here; no hub copy"
-        licenses = [entry.license] if entry else [task.target.data_license for task in tasks[:1]]
+        licenses = (
+            [entry.license] if entry else [task.target.data_license.name for task in tasks[:1]]
+        )
         used = ", ".join(task.name for task in tasks)
         rows.append([name, used, entry.dataset if entry else "", *licenses, where])
     heads = ["data set", "tasks", "hub id", "license", "where"]

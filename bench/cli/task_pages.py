@@ -4,11 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.api import registry
+from bench.api.answer import Answer
+from bench.api.batch import Batch
+from bench.api.comparison import Entry
 from bench.api.errors import DataDamaged, DataUnavailable
 from bench.api.registry import Registration
 from bench.api.selector import Selector, parse
-from bench.api.task import Answer, Batch, Entry, Task
-from bench.running.plan import sized_task, tasks_by_family
+from bench.api.task import TASKS, Task
+from bench.running.quality_cells import sized_task, tasks_by_family
 from reports.markdown import code_span, escape
 from reports.numbers import plain
 from tasks.data.hub import FETCHABLE
@@ -46,9 +49,9 @@ def tasks_page(data_dir: Path | None = None) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def facts_of(registered: Registration) -> list[str]:
+def facts_of(registered: Registration[type[Task]]) -> list[str]:
     """Paragraphs about a task that need no data."""
-    target: type[Task] = registered.target
+    target = registered.target
     cited = registered.citation
     lines = [f"{escape(registered.title)}.".replace("..", "."), f"**Data.** {_data(registered)}"]
     metrics = [
@@ -71,8 +74,8 @@ def facts_of(registered: Registration) -> list[str]:
     return lines
 
 
-def _data(registered: Registration) -> str:
-    target: type[Task] = registered.target
+def _data(registered: Registration[type[Task]]) -> str:
+    target = registered.target
     parts = []
     for name in target.data_sets:
         known = FETCHABLE.get(name)
@@ -84,14 +87,14 @@ def _data(registered: Registration) -> str:
     where = ", ".join(parts) or ("downloaded" if target.needs_download else "no download")
     offline = [
         code_span(other.name)
-        for other in registry.registrations("task").values()
+        for other in registry.registrations(TASKS).values()
         if target.family and other.target.family == target.family
         if not other.target.needs_download
     ]
     beside = ""
     if target.needs_download and offline:
         beside = f" Offline beside it: {', '.join(sorted(offline))}."
-    return f"{where}. Terms: {escape(target.data_license)}.{beside}"
+    return f"{where}. Terms: {escape(target.data_license.name)}.{beside}"
 
 
 def _beside(differs: str) -> str:
@@ -118,11 +121,11 @@ def _published_results(target: type[Task]) -> Iterator[str]:
         )
 
 
-def _made(registered: Registration, data_dir: Path | None) -> list[str]:
+def _made(registered: Registration[type[Task]], data_dir: Path | None) -> list[str]:
     """Paragraphs that are made from data, in the order of `NEEDS_DATA`."""
     chosen, _, _ = sized_task(Selector(registered.name).show(), EXAMPLE_SIZE)
     try:
-        task: Task = registry.make("task", parse(chosen.show()), 0, data_dir)
+        task = registry.make(TASKS, parse(chosen.show()), 0, data_dir)
     except (DataUnavailable, DataDamaged):
         source, target = registered.target.written_example
         return [f"{NEEDS_DATA[1]} {_told(source, target)}"] if source else []

@@ -16,7 +16,9 @@ from bench.api import registry
 from bench.api.call import REGIMES, Regime
 from bench.api.capabilities import Capability
 from bench.api.config import IntRange, search_ranges
+from bench.api.decoder import DECODERS
 from bench.api.errors import BenchError, InvalidConfig, Refused
+from bench.api.places import ANYWHERE, UNKNOWN_UNTIL_BUILT
 from bench.api.registry import CHAIN_AXES
 from bench.api.resolve import SlotPlace, VariantSpec, build_slot, resolve
 from bench.api.selector import Selector
@@ -24,22 +26,6 @@ from bench.api.variant import Impl, Slot, Variant
 
 ROWS, HEADS, WIDTH, KEYS, QUERIES, SOURCE_WIDTH, VOCAB = 3, 2, 5, 7, 11, 13, 17
 WORD_WIDTH = 19
-
-OFFERED: frozenset[Capability] = frozenset(
-    {
-        "padding",
-        "stepwise",
-        "open_loop",
-        "source_tokens",
-        "source_states",
-        "gold_alignment",
-        "token_extras",
-        "two_sources",
-        "reversible_pairs",
-        "selection",
-    }
-)
-"""Everything a task or a backbone could offer; a variant refused here is refused everywhere."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +89,7 @@ def refusals(spec: VariantSpec) -> dict[Regime, str]:
     """Regimes in which a variant cannot stand at all, with the reason."""
     found: dict[Regime, str] = {}
     for regime in REGIMES:
-        reasons = [
-            spec.refusal(given | {regime, "equal_width", "equal_heads"}) for given in _offers()
-        ]
+        reasons = [spec.refusal(given | UNKNOWN_UNTIL_BUILT | {regime}) for given in _offers()]
         if None not in reasons:
             found[regime] = reasons[0] or ""
     return found
@@ -117,7 +101,7 @@ def stands_nowhere(spec: VariantSpec) -> bool:
     What has no attention is certified by its decoder, wherever that stands.
     """
     decoder = spec.fixes.get("decoder")
-    attends = decoder is None or registry.find("decoder", decoder.name).target.attends
+    attends = decoder is None or registry.find(DECODERS, decoder.name).target.attends
     return bool(attends) and len(refusals(spec)) == len(REGIMES)
 
 
@@ -193,9 +177,9 @@ def _built(spec: VariantSpec, place: SlotPlace, impl: Impl) -> Slot:
 
 
 def _offers() -> Iterable[frozenset[Capability]]:
-    yield OFFERED
-    for capability in sorted(OFFERED):
-        yield OFFERED - {capability}
+    yield ANYWHERE
+    for capability in sorted(ANYWHERE):
+        yield ANYWHERE - {capability}
 
 
 def _widths(spec: VariantSpec, placement: Placement) -> list[tuple[int, int, str]]:

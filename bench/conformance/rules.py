@@ -98,6 +98,6 @@ def _order_matters(
 
 def _looks_at_places(axis: str, part: Any) -> bool:
     if axis == "position":  # whether a hook acts may depend on options; one that is there counts
-        hooks = ("rotate", "energy", "output", "features")
+        hooks = ("energy", "output", "features")
         return any(getattr(part, hook) is not getattr(Position, hook) for hook in hooks)
     return axis == "history" or (axis == "mask" and part.kind != "full")

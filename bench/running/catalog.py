@@ -1,23 +1,24 @@
 """What a report must know about names, written beside the rows so that it outlives the code."""
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
 
 from bench.api import registry
 from bench.api.config import build_config
+from bench.api.metric import DELAYS, SELECTIONS, Metric
+from bench.api.probe import PROBES
 from bench.api.registry import Recipe, Registration
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse
-from bench.api.task import DELAYS, SELECTIONS, Metric, Task
-from results.store import with_commands
+from bench.api.task import TASKS, Task
+from results.catalog import CatalogTask, CatalogVariant, RunCatalog
 
 COMMON_METRICS = (
     Metric(
         name="train_tokens_per_s",
         title="Training speed",
         unit="target tokens per CPU second",
+        low=0.0,
+        high=None,
         better="higher",
         group="speed",
     ),
@@ -25,24 +26,44 @@ COMMON_METRICS = (
         name="train_step_time_ms",
         title="Training step",
         unit="ms of CPU time",
+        low=0.0,
+        high=None,
         better="lower",
         group="speed",
     ),
-    Metric(name="train_cpu_s", title="Training time", unit="CPU s", better="lower", group="speed"),
+    Metric(
+        name="train_cpu_s",
+        title="Training time",
+        unit="CPU s",
+        low=0.0,
+        high=None,
+        better="lower",
+        group="speed",
+    ),
     Metric(
         name="fit_cpu_s",
         title="Counting before training",
         unit="CPU s",
+        low=0.0,
+        high=None,
         better="lower",
         group="speed",
     ),
     Metric(
-        name="train_steps_count", title="Updates", unit="steps", better="none", group="diagnostic"
+        name="train_steps_count",
+        title="Updates",
+        unit="steps",
+        low=0.0,
+        high=None,
+        better="none",
+        group="diagnostic",
     ),
     Metric(
         name="train_loss_nats",
         title="Training loss",
         unit="nats per token",
+        low=0.0,
+        high=None,
         better="lower",
         group="diagnostic",
     ),
@@ -50,22 +71,44 @@ COMMON_METRICS = (
         name="decode_tokens_per_s",
         title="Greedy decoding",
         unit="tokens per CPU second",
+        low=0.0,
+        high=None,
         better="higher",
         group="speed",
     ),
-    Metric(name="parameters_count", title="Parameters", unit="count", better="none", group="size"),
+    Metric(
+        name="parameters_count",
+        title="Parameters",
+        unit="count",
+        low=0.0,
+        high=None,
+        better="none",
+        group="size",
+    ),
     Metric(
         name="slot_parameters_count",
         title="Parameters in the slot",
         unit="count",
+        low=0.0,
+        high=None,
         better="none",
         group="size",
     ),
-    Metric(name="forward_time_ms", title="Forward", unit="ms", better="lower", group="speed"),
+    Metric(
+        name="forward_time_ms",
+        title="Forward",
+        unit="ms",
+        low=0.0,
+        high=None,
+        better="lower",
+        group="speed",
+    ),
     Metric(
         name="forward_backward_time_ms",
         title="Forward and backward",
         unit="ms",
+        low=0.0,
+        high=None,
         better="lower",
         group="speed",
     ),
@@ -73,6 +116,8 @@ COMMON_METRICS = (
         name="forward_weights_time_ms",
         title="Forward with weights",
         unit="ms",
+        low=0.0,
+        high=None,
         better="lower",
         group="speed",
     ),
@@ -80,6 +125,8 @@ COMMON_METRICS = (
         name="decode_step_time_ms",
         title="One decode step",
         unit="ms",
+        low=0.0,
+        high=None,
         better="lower",
         group="speed",
     ),
@@ -87,6 +134,8 @@ COMMON_METRICS = (
         name="peak_memory_bytes",
         title="Peak memory, forward and backward",
         unit="bytes",
+        low=0.0,
+        high=None,
         better="lower",
         group="memory",
     ),
@@ -94,6 +143,8 @@ COMMON_METRICS = (
         name="forward_peak_memory_bytes",
         title="Peak memory, forward",
         unit="bytes",
+        low=0.0,
+        high=None,
         better="lower",
         group="memory",
     ),
@@ -101,6 +152,8 @@ COMMON_METRICS = (
         name="forward_flops_analytic_count",
         title="FLOPs by formula",
         unit="count",
+        low=0.0,
+        high=None,
         better="none",
         group="size",
     ),
@@ -108,6 +161,8 @@ COMMON_METRICS = (
         name="forward_flops_counted_count",
         title="FLOPs counted (matrix products)",
         unit="count",
+        low=0.0,
+        high=None,
         better="none",
         group="size",
     ),
@@ -115,6 +170,8 @@ COMMON_METRICS = (
         name="forward_elementwise_count",
         title="Elementwise operations",
         unit="count",
+        low=0.0,
+        high=None,
         better="none",
         group="size",
     ),
@@ -122,6 +179,8 @@ COMMON_METRICS = (
         name="forward_transcendental_count",
         title="Transcendental functions",
         unit="count",
+        low=0.0,
+        high=None,
         better="none",
         group="size",
     ),
@@ -141,7 +200,7 @@ def catalog_of(
     plugins: Sequence[str] = (),
     data_dir: str = "",
     data_variable: str = "",
-) -> dict[str, Any]:
+) -> RunCatalog:
     """Describe everything that a run names.
 
     Args:
@@ -155,86 +214,64 @@ def catalog_of(
         data_dir: Data directory, as typed; empty if the command named none.
         data_variable: Environment variable that named the directory, if one did.
     """
-    targets = [registry.find("task", parse(task).name).target for task in tasks]
-    return {
-        "variants": {name: variant_facts(resolve(name), asked) for name, asked in variants.items()},
-        "tasks": {name: task_facts(name, asked) for name, asked in tasks.items()},
-        "metrics": metric_facts(targets),
-        "baseline": baseline,
-        "commands": [command],
-        "preset": preset,
-        "ranks": ranks,
-        "plugins": list(plugins),
-        "data_dir": data_dir,
-        "data_variable": data_variable,
-    }
+    targets = [registry.find(TASKS, parse(task).name).target for task in tasks]
+    return RunCatalog(
+        variants={name: describe_variant(resolve(name), asked) for name, asked in variants.items()},
+        tasks={name: describe_task(name, asked) for name, asked in tasks.items()},
+        metrics=known_metrics(targets),
+        baseline=baseline,
+        commands=(command,),
+        preset=preset,
+        ranks=ranks,
+        plugins=tuple(plugins),
+        data_dir=data_dir,
+        data_variable=data_variable,
+    )
 
 
-def merge_catalogs(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dict[str, Any]:
-    """Add to what an earlier run into the same folder wrote; every command stays, once."""
-    if not old:
-        return dict(new)
-    merged = {**old, **new}
-    for key in ("variants", "tasks", "metrics", "study", "trials"):
-        joined = {**(old.get(key) or {}), **(new.get(key) or {})}
-        if joined:
-            merged[key] = joined
-    old = with_commands(old)
-    for key in ("plugins", "commands"):
-        joined_list = [*(old.get(key) or ()), *(new.get(key) or ())]
-        merged[key] = list(dict.fromkeys(joined_list))
-    for key in ("data_dir", "data_variable"):
-        merged[key] = new.get(key) or old.get(key) or ""
-    merged.pop("command", None)
-    return merged
-
-
-def variant_facts(spec: VariantSpec, asked: str) -> dict[str, Any]:
+def describe_variant(spec: VariantSpec, asked: str) -> CatalogVariant:
     """Title, paper and marks of a variant."""
     registered = spec.registered
     cited = registered.citation
-    return {
-        "short": asked,
-        "name": registered.name,
-        "title": registered.title,
-        "formula": _formula(spec),
-        "made_of": _made_of(registered),
-        "default_task": registered.default_task.task if registered.default_task else "",
-        "paper": cited.text if cited else "",
-        "url": cited.url if cited else "",
-        "where": cited.where if cited else "",
-        "family": registered.axis,
-        "control": registered.control,
-        "aa_control": registered.name == "aa_control",
-        "uniform_baseline": registered.name == "uniform",
-        "decoder_differs": bool(set(spec.fixes) - {"search"}),
-        "search_differs": "search" in spec.fixes,
-        "deviations": registered.deviations or _deviations(registered),
-    }
+    return CatalogVariant(
+        short=asked,
+        name=registered.name,
+        title=registered.title,
+        formula=_formula(spec),
+        made_of=_made_of(registered),
+        default_task=registered.default_task.task if registered.default_task else "",
+        paper=cited.text if cited else "",
+        url=cited.url if cited else "",
+        where=cited.where if cited else "",
+        family=registered.axis,
+        control=registered.control,
+        decoder_differs=bool(set(spec.fixes) - {"search"}),
+        search_differs="search" in spec.fixes,
+        deviations=registered.differences(),
+    )
 
 
-def task_facts(canonical: str, asked: str) -> dict[str, Any]:
+def describe_task(canonical: str, asked: str) -> CatalogTask:
     """Title, paper, ranking metric, license and published numbers of a task with its options."""
     chosen = registry.complete("task", parse(canonical))
-    registered = registry.find("task", chosen.name)
-    target: type[Task] = registered.target
+    registered = registry.find(TASKS, chosen.name)
+    target = registered.target
     cited = registered.citation
-    return {
-        "short": asked,
-        "title": registered.title,
-        "paper": cited.text if cited else "",
-        "url": cited.url if cited else "",
-        "primary": target.metrics[0].name,
-        "family": target.family,
-        "whole": _whole(chosen, target.ablated_inputs),
-        "published_results": [
-            asdict(one) for one in target.published_results if one.holds_for(chosen)
-        ],
-        "needs_download": target.needs_download,
-        "data_license": target.data_license,
-        "chance": target.chance_of(build_config(registered.config, chosen.options, chosen.name)),
-        "ceiling": target.ceiling,
-    }
+    return CatalogTask(
+        short=asked,
+        title=registered.title,
+        paper=cited.text if cited else "",
+        url=cited.url if cited else "",
+        primary=target.metrics[0].name,
+        family=target.family,
+        whole=_whole(chosen, target.ablated_inputs),
+        published_results=tuple(one for one in target.published_results if one.holds_for(chosen)),
+        needs_download=target.needs_download,
+        generated=target.is_generated(),
+        license=target.data_license,
+        chance=target.chance_of(build_config(registered.config, chosen.options, chosen.name)),
+        ceiling=target.ceiling,
+    )
 
 
 def _whole(task: Selector, ablated_inputs: Sequence[str]) -> str:
@@ -245,23 +282,15 @@ def _whole(task: Selector, ablated_inputs: Sequence[str]) -> str:
     return registry.canonical("task", Selector(task.name, rest)).show()
 
 
-def metric_facts(tasks: Iterable[type[Task]]) -> dict[str, Any]:
-    """Title, unit and better side of every metric that can occur."""
-    probes = [registered.target for registered in registry.registrations("probe").values()]
+def known_metrics(tasks: Iterable[type[Task]]) -> dict[str, Metric]:
+    """Every metric that can occur where these tasks are run, by name."""
+    probes = [registered.target for registered in registry.registrations(PROBES).values()]
     metrics = [
         *COMMON_METRICS,
         *(metric for task in tasks for metric in task.metrics),
         *(metric for probe in probes for metric in probe.metrics),
     ]
-    return {
-        metric.name: {
-            "title": metric.title,
-            "unit": metric.unit,
-            "better": metric.better,
-            "group": metric.group,
-        }
-        for metric in metrics
-    }
+    return {metric.name: metric for metric in metrics}
 
 
 def _formula(spec: VariantSpec) -> str:
@@ -277,17 +306,10 @@ def _formula(spec: VariantSpec) -> str:
     return " ".join(texts)
 
 
-def _made_of(registered: Registration) -> str:
+def _made_of(registered: Registration[object]) -> str:
     """The axes of a recipe, as they are typed."""
     if not isinstance(registered.target, Recipe):
         return ""
     return ", ".join(
         f"{a}={text}" for a, text in {**registered.target.axes, **registered.target.fixes}.items()
     )
-
-
-def _deviations(registered: Registration) -> str:
-    """The `Deviations:` paragraph of the module that registered the entry."""
-    text = sys.modules[registered.module].__doc__ or "" if registered.module in sys.modules else ""
-    _, found, rest = text.partition("Deviations:")
-    return " ".join(rest.split()) if found else ""

@@ -9,9 +9,9 @@ from pathlib import Path
 from bench.api import registry
 from bench.api.errors import DataUnavailable
 from bench.api.selector import Selector, parse
-from bench.api.task import Task
-from bench.running.plan import PlannedCell, Request, contested_tasks, sized_task
-from bench.running.presets import find_preset
+from bench.api.task import TASKS
+from bench.running.quality_cells import PlannedCell, compared_tasks, sized_task
+from bench.running.request import Request
 from tasks.data.cache import cache_folder
 from tasks.data.files import data_folder
 from tasks.data.paths import path_of
@@ -29,9 +29,9 @@ def missing_data(request: Request, data_dir: Path | None = None) -> dict[str, st
     Raises:
         DataUnavailable: the data directory that was named is no folder.
     """
-    if not find_preset(request.preset).comparisons or request.tasks:
+    if not request.size.comparisons or request.tasks:
         return {}
-    asked = [task for group in contested_tasks() for task in group]
+    asked = [task for group in compared_tasks() for task in group]
     reasons = {task.name: _reason(task, request.preset, data_dir) for task in asked}
     return {name: reason for name, reason in reasons.items() if reason}
 
@@ -57,7 +57,7 @@ def _reason(task: Selector, preset: str, data_dir: Path | None) -> str:
 
     It goes into the plan and with it into published reports, so no path of a machine is in it.
     """
-    reason = _missing(sized_task(task.show(), preset)[0], data_dir)
+    reason = _missing(sized_task(task, preset)[0], data_dir)
     directory = data_folder(data_dir)
     for path, name in ((directory, "the data directory"), (cache_folder(), "the cache")):
         reason = reason.replace(str(path), name) if path is not None else reason
@@ -66,12 +66,12 @@ def _reason(task: Selector, preset: str, data_dir: Path | None) -> str:
 
 def _missing(task: Selector, data_dir: Path | None) -> str:
     """Why a task has no data; empty if it has."""
-    target: type[Task] = registry.find("task", task.name).target
+    target = registry.find(TASKS, task.name).target
     if all(path_of(name, data_dir) is not None for name in target.data_sets):
         return ""
     try:
         # a folder that is not there may be one that the options of this size do not need
-        registry.make("task", task, 0, data_dir)
+        registry.make(TASKS, task, 0, data_dir)
     except DataUnavailable as error:
         return " ".join(str(error).split())
     return ""

@@ -1,4 +1,7 @@
-"""How big a run is: seeds, sizes, roster, speed lengths and time."""
+"""How big a run is: seeds, sizes, speed lengths and time.
+
+Tasks say whether the variants of a preset share them, and variants of which presets they are.
+"""
 
 from dataclasses import dataclass
 
@@ -18,10 +21,6 @@ class Preset:
     """Wall time on two cores that the planner fills (s); 0 for no limit."""
     ranks: bool
     """Whether the report may rank anything."""
-    further: tuple[str, ...]
-    """Tasks that a fixed roster runs on besides the default tasks."""
-    roster: tuple[str, ...]
-    """Variants that run on the further tasks."""
     lengths: tuple[int, ...]
     """Sequence lengths of the speed cells (tokens)."""
     rounds: str
@@ -34,11 +33,6 @@ class Preset:
     """Whether each task runs the comparison that it proposes, in the place of default tasks."""
 
 
-CONTROLS = ("uniform",)
-"""Controls that stand beside every default task, so that learning has something to beat."""
-
-ROSTER = ("scaled_dot", "additive", "general", "linear_attention", "uniform", "aa_control")
-
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
@@ -48,8 +42,6 @@ PRESETS: dict[str, Preset] = {
             seeds=1,
             budget_s=0.0,
             ranks=False,
-            further=(),
-            roster=(),
             lengths=(32, 64, 128),
             rounds="rounds[count=3,visit_ms=2,budget_ms=30,least=2]",
             speed_s=0.5,
@@ -60,8 +52,6 @@ PRESETS: dict[str, Preset] = {
             seeds=3,
             budget_s=1800.0,
             ranks=True,
-            further=("recall",),
-            roster=ROSTER,
             lengths=(64, 128, 256),
             rounds="rounds",
             speed_s=4.5,
@@ -72,8 +62,6 @@ PRESETS: dict[str, Preset] = {
             seeds=3,
             budget_s=10800.0,
             ranks=True,
-            further=(),
-            roster=(),
             lengths=(),
             rounds="rounds",
             speed_s=0.0,
@@ -86,8 +74,6 @@ PRESETS: dict[str, Preset] = {
             seeds=5,
             budget_s=0.0,
             ranks=True,
-            further=("recall", "translation"),
-            roster=(*ROSTER, "none_state", "luong_global", "bahdanau"),
             lengths=(128, 256, 512, 1024),
             rounds="rounds[count=20,visit_ms=50,budget_ms=2000]",
             speed_s=60.0,

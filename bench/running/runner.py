@@ -11,6 +11,7 @@ import torch
 
 from bench.api.cell import Cell
 from bench.api.errors import BenchError, DataDamaged, DataUnavailable, Diverged, Refused
+from bench.api.variant import impl_of
 from bench.conformance import CHECKS, COMPILE, certify
 from bench.timing.block import measure_block
 from bench.timing.reason import Reason, ran_out_of_memory
@@ -80,7 +81,7 @@ def run_job(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult
     try:
         if job.kind == "certificate":
             checks = (*CHECKS, COMPILE) if job.thorough else None
-            found = certify(job.variant, checks=checks, impl=job.impl)  # type: ignore[arg-type]
+            found = certify(job.variant, checks=checks, impl=impl_of(job.impl))
             return JobResult(certificate=found.to_json())
         if job.kind == "speed":
             return _measure(job, share_done, start)

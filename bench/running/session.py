@@ -20,9 +20,9 @@ from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.conformance.place import stands_nowhere
 from bench.running.inline import InlineExecutor
-from bench.running.plan import PlannedCell
 from bench.running.processes import Executor, ProcessExecutor
 from bench.running.progress import Display
+from bench.running.quality_cells import PlannedCell
 from bench.running.runner import Job, JobResult, Outcome
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks

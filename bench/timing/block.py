@@ -54,7 +54,7 @@ def measure_block(
 
     Raises:
         InvalidConfig: The cells do not belong together.
-        Refused: The device is not there, or the protocol asks for a cold cache.
+        Refused: The device is not there.
         BenchError: Torch may use several threads on a CPU.
     """
     setting = _setting(cells, reference)

@@ -5,13 +5,8 @@ from typing import Literal, TypeVar
 
 from bench.api.call import Dims, Regime
 from bench.api.config import Config, build_config, changed_options
-from bench.api.errors import InvalidConfig, Refused
+from bench.api.errors import InvalidConfig
 from bench.api.selector import Selector, parse
-
-QUICK_LENGTHS = (64, 128, 256)
-"""Lengths of a quick run on a CPU: the fewest that give a growth exponent."""
-FULL_LENGTHS = (64, 128, 256, 512)
-"""Lengths of a standard run on a CPU."""
 
 Workload = Literal["forward", "forward_weights", "forward_backward", "decode_step"]
 WORKLOADS: tuple[Workload, ...] = ("forward", "forward_weights", "forward_backward", "decode_step")
@@ -63,7 +58,7 @@ class AttendShape(Config):
         )
 
     def show(self) -> str:
-        """Print the canonical selector, defaults left out."""
+        """Print the canonical selector, defaults written out."""
         return Selector("attend", changed_options(self)).show()
 
 
@@ -92,8 +87,6 @@ class Rounds(Config):
     """Clock of a CPU: time the process computed, or time that passed. They agree on an idle
     machine; on a busy one wall time is biased against long calls, which are interrupted, while most
     short ones fall between two interruptions. A GPU has its own clock."""
-    cache: Literal["warm", "cold"] = "warm"
-    """Whether inputs may lie in the cache; cold needs rotating inputs and is refused so far."""
 
     def __post_init__(self) -> None:
         """Check counts and workload names."""
@@ -108,11 +101,6 @@ class Rounds(Config):
                 raise InvalidConfig(
                     f"rounds: no workload {selector.show()!r}; known: {', '.join(WORKLOADS)}."
                 )
-        if self.cache == "cold":
-            raise Refused(
-                "timing with a cold cache is not written yet; use cache=warm, where all variants "
-                "may find their inputs in the cache."
-            )
 
     @property
     def asked(self) -> tuple[Workload, ...]:
@@ -121,7 +109,7 @@ class Rounds(Config):
         return tuple(workload for workload in WORKLOADS if workload in names)
 
     def show(self) -> str:
-        """Print the canonical selector, defaults left out."""
+        """Print the canonical selector, defaults written out."""
         return Selector("rounds", changed_options(self)).show()
 
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 import torch
 
 from bench.api.cell import Cell
-from bench.api.errors import InvalidConfig
+from bench.api.places import timed_place
 from bench.api.registry import CHAIN_AXES
 from bench.api.resolve import resolve
-from bench.api.variant import IMPLS, Impl, Variant
+from bench.api.variant import Variant, impl_of
 from bench.timing.flops import analytic_flops, count_operations
 from bench.timing.memory import peak_bytes
 from bench.timing.reason import reason_for
 from bench.timing.rounds import TimedVariant
 from bench.timing.shape import AttendShape, Rounds
-from bench.timing.workloads import GIVEN, Inputs, build, forward, forward_backward, make_works
+from bench.timing.workloads import Inputs, build, forward, forward_backward, make_works
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _code(cell: Cell, setting: Setting) -> str:
         return cell.id
     chain = ("+".join(chosen.show() for chosen in spec.axes[axis]) for axis in CHAIN_AXES)
     parts = chain if spec.mechanism is None else (spec.mechanism.show(),)
-    given = GIVEN | {setting.shape.regime}
+    given = timed_place(setting.shape.regime)
     refusals = (str(spec.refusal(given)), str(spec.refusal(given | {"stepwise"})))
     return " ".join((cell.impl, *parts, *refusals))
 
@@ -72,19 +72,12 @@ def _enter(cell: Cell, setting: Setting) -> Entered:
     """Build a variant and call each of its workloads once."""
     try:
         spec = resolve(cell.variant)
-        variant = build(spec, setting.shape, _impl(cell.impl), seed=setting.seed)
+        variant = build(spec, setting.shape, impl_of(cell.impl), seed=setting.seed)
         variant.to(setting.device, setting.inputs.query.dtype)
         works = make_works(spec, variant, setting.inputs, setting.protocol.asked)
     except Exception as error:  # noqa: BLE001  # whatever a variant raises, others go on
         return Entered(cell.id, {}, failed=reason_for(error))
     return Entered(cell.id, works, variant=variant)
-
-
-def _impl(name: str) -> Impl:
-    for known in IMPLS:
-        if name == known:
-            return known
-    raise InvalidConfig(f"no impl {name!r}; known: {', '.join(IMPLS)}.")
 
 
 def count(entry: Entered, setting: Setting) -> None:

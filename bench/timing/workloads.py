@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from bench.api.call import Attended, QueryShape, Read
-from bench.api.capabilities import Capability
 from bench.api.errors import Refused
 from bench.api.noise import Noise
+from bench.api.places import timed_place
 from bench.api.resolve import VariantSpec, build_variant
 from bench.api.source import Memory, Source
 from bench.api.variant import Impl, Variant
@@ -18,22 +18,6 @@ from bench.timing.shape import SOURCE_VOCAB, AttendShape, Workload
 from bench.timing.timer import Work
 
 T = TypeVar("T")
-
-GIVEN: frozenset[Capability] = frozenset(
-    {
-        "equal_width",
-        "equal_heads",
-        "source_tokens",
-        "token_extras",
-        "source_states",
-        "gold_alignment",
-        "selection",
-        "open_loop",
-        "reversible_pairs",
-    }
-)
-"""Capabilities of a timed place. Outputs and losses are not run, so what they need is given."""
-
 
 DRAWS = Noise(0)
 """For mechanisms that draw even when they are scored."""
@@ -80,7 +64,7 @@ def build(spec: VariantSpec, shape: AttendShape, impl: Impl, *, seed: int) -> Va
     """
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed)
-        return build_variant(spec, shape.dims, impl=impl, given=GIVEN)
+        return build_variant(spec, shape.dims, impl=impl, given=timed_place(shape.regime))
 
 
 def answer(
@@ -203,7 +187,7 @@ def make_works(
     """
     found: dict[str, Work] = {}
     refused: list[str] = []
-    stepwise = spec.refusal(GIVEN | {variant.dims.regime, "stepwise"})
+    stepwise = spec.refusal(timed_place(variant.dims.regime) | {"stepwise"})
     for workload in asked:
         if workload == "decode_step" and stepwise is not None:
             refused.append(stepwise)

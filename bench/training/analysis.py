@@ -1,4 +1,4 @@
-"""Look at a trained model with an probe: what an analysis cell runs."""
+"""Look at a trained model with a probe: what an analysis cell runs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -7,19 +7,21 @@ from pathlib import Path
 import torch
 
 from bench.api import registry
+from bench.api.batch import Batch
 from bench.api.capabilities import refusal
 from bench.api.cell import Cell
 from bench.api.config import Config, build_config, changed_options
 from bench.api.errors import DataUnavailable, InvalidConfig, Refused
-from bench.api.probe import Probe, Subject
+from bench.api.places import trained_place
+from bench.api.probe import PROBES, Subject
 from bench.api.selector import Selector, parse, parse_list
-from bench.api.task import Batch, Task
-from bench.training.assemble import Assembled, assemble, place_capabilities
+from bench.api.task import TASKS, Task
+from bench.training.assemble import Assembled, assemble
 from bench.training.evaluate import score_rows
 from results.row import Row
 
 EXAMPLES = 256
-"""Test examples that an probe looks at, if nobody says otherwise."""
+"""Test examples that a probe looks at, if nobody says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +53,7 @@ def analysis_cell(trained: Cell, probe: Selector, examples: int) -> Cell:
 
 def revisions_of_look(cell: Cell, trained: str) -> str:
     """Revisions of the trained cell and of the probe, which stands last."""
-    registered = registry.find("probe", _read(cell).probe.name)
+    registered = registry.find(PROBES, _read(cell).probe.name)
     return f"{trained} {registry.show_revisions([(registered.name, registered.revision)])}".strip()
 
 
@@ -71,7 +73,7 @@ def asked_probes(text: str) -> list[Selector]:
     """
     found: dict[str, Selector] = {}
     for asked in parse_list(text):
-        every = [Selector(name) for name in registry.registrations("probe")]
+        every = [Selector(name) for name in registry.registrations(PROBES)]
         for selector in every if asked.name == "all" else [asked]:
             written = registry.canonical("probe", selector)
             found.setdefault(written.show(), written)
@@ -122,12 +124,12 @@ def analyze_cell(cell: Cell, models: Path, data_dir: Path | None = None) -> list
         DataUnavailable: The model was not kept, or its data are not on this machine.
     """
     asked = _read(cell)
-    probe: Probe = registry.make("probe", asked.probe)
+    probe = registry.make(PROBES, asked.probe)
     trained = trained_cell(cell)
-    target: type[Task] = registry.find("task", parse(cell.task).name).target
+    target = registry.find(TASKS, parse(cell.task).name).target
     if target.regresses:
         raise Refused(f"probes look at what is said of words, and {cell.task} asks for numbers.")
-    given = place_capabilities(target, parse(cell.backbone))
+    given = trained_place(target, parse(cell.backbone))
     reason = refusal([(asked.probe.name, type(probe))], given)
     if reason is not None:
         raise Refused(reason)

@@ -7,9 +7,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from bench.api.answer import Answer, Picture
 from bench.api.backbone import Backbone
+from bench.api.batch import Batch, Sizes
+from bench.api.metric import Scored
 from bench.api.noise import Noise
-from bench.api.task import Answer, Batch, Picture, Scored, Sizes, Split, Task
+from bench.api.task import Split, Task
 from bench.api.trace import Mode
 from bench.training.system import negative_log_likelihood, predicted_values
 from results.row import Row

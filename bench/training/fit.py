@@ -5,8 +5,9 @@ from itertools import islice
 
 import torch
 
+from bench.api.batch import Batch
 from bench.api.output import Pair
-from bench.api.task import Batch, Task
+from bench.api.task import Task
 from bench.training.evaluate import Clock
 from bench.training.system import System
 

@@ -11,10 +11,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from bench.api.batch import Batch
 from bench.api.cell import Cell
 from bench.api.errors import Diverged
+from bench.api.metric import Scored
 from bench.api.noise import Noise
-from bench.api.task import Batch, Scored, Task
+from bench.api.task import Task
 from bench.api.trace import Mode
 from bench.training.assemble import Assembled, assemble
 from bench.training.evaluate import (

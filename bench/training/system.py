@@ -8,8 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.backbone import Backbone
+from bench.api.batch import Batch, Text
 from bench.api.loss import JointLoss, Loss, LossInputs
-from bench.api.task import Batch, Text
 from bench.api.trace import Mode, Trace
 
 Carry = dict[str, dict[str, Tensor]]

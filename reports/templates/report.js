@@ -1,15 +1,16 @@
-// Sorts and filters tables; the page is complete without it.
+// Sorts and filters tables, opens parts, and changes the theme; the page is complete without it.
 // A link such as report.html#sort=ranked-1:3:descending&filter=ranked-1:rope opens a view.
 (() => {
   "use strict";
 
   const bodyOf = (table) => table.tBodies[0];
+  const toolsOf = (table) => document.getElementById(`${table.id}-tools`);
 
   function value(row, column) {
     const cell = row.cells[column];
     const text = cell.dataset.sort ?? cell.textContent.trim();
     const number = text === "" ? NaN : Number(text);
-    return { text, number, missing: text === "" };
+    return { text, number, missing: text === "" || text === "\u2014" };
   }
 
   function compare(a, b) {
@@ -40,11 +41,9 @@
     toolsOf(table).querySelector("output").textContent = `${shown} of ${total} rows`;
   }
 
-  const toolsOf = (table) => document.getElementById(`${table.id}-tools`);
-
   function prepare(table) {
     [...table.tHead.rows[0].cells].forEach((head, column) => {
-      const numeric = head.classList.contains("number");
+      const numeric = head.classList.contains("n");
       const button = document.createElement("button");
       button.type = "button";
       button.title = "Sort by this column";
@@ -65,6 +64,19 @@
     filter(table, "");
   }
 
+  // A table that fits needs no box of its own: its head can stick to the window then, and the
+  // keyboard does not stop at it.
+  function measure() {
+    const boxes = [...document.querySelectorAll(".scroll")].filter((box) => box.clientWidth);
+    for (const box of boxes) box.classList.remove("fits");
+    const fits = boxes.map((box) => box.scrollWidth <= box.clientWidth);
+    boxes.forEach((box, at) => {
+      box.classList.toggle("fits", fits[at]);
+      if (fits[at]) box.removeAttribute("tabindex");
+      else box.tabIndex = 0;
+    });
+  }
+
   function openAround(element) {
     for (let at = element; at; at = at.parentElement) {
       if (at.tagName === "DETAILS") at.open = true;
@@ -77,13 +89,13 @@
     const target = document.getElementById(text);
     if (target) {
       openAround(target);
-      target.scrollIntoView({ block: "center" });
+      target.scrollIntoView({ block: target.matches("h2, h3, h4") ? "start" : "center" });
       return;
     }
     for (const part of text.split("&")) {
       const [, verb, key, rest] = part.match(/^(sort|filter)=([\w-]+):(.*)$/) ?? [];
       const table = key && document.getElementById(key);
-      if (!table || table.tagName !== "TABLE") continue;
+      if (!table || !table.matches("table.sortable")) continue;
       openAround(table);
       if (verb === "sort") {
         const [column, direction] = rest.split(":");
@@ -97,7 +109,49 @@
     }
   }
 
+  function folds() {
+    const parts = [...document.querySelectorAll("details.part")];
+    const tools = document.getElementById("folds");
+    if (!tools || parts.length < 2) return;
+    const button = tools.querySelector("button");
+    tools.hidden = false;
+    const all = () => parts.every((part) => part.open);
+    button.addEventListener("click", () => {
+      const open = !all();
+      for (const part of parts) part.open = open;
+    });
+    const name = () => { button.textContent = all() ? "Close all parts" : "Open all parts"; };
+    for (const part of parts) part.addEventListener("toggle", name);
+    addEventListener("beforeprint", () => { for (const part of parts) part.open = true; });
+  }
+
+  // Storage may be denied; then the theme lasts as long as the page.
+  function theme() {
+    const root = document.documentElement;
+    const button = document.getElementById("theme");
+    const wish = matchMedia("(prefers-color-scheme: dark)");
+    const dark = () => (root.dataset.theme ?? (wish.matches ? "dark" : "light")) === "dark";
+    const name = () => { button.textContent = dark() ? "Light theme" : "Dark theme"; };
+    try {
+      const kept = localStorage.getItem("attention-bench-theme");
+      if (kept === "dark" || kept === "light") root.dataset.theme = kept;
+    } catch { /* nothing was kept */ }
+    button.addEventListener("click", () => {
+      root.dataset.theme = dark() ? "light" : "dark";
+      try { localStorage.setItem("attention-bench-theme", root.dataset.theme); } catch { /* lost */ }
+      name();
+    });
+    wish.addEventListener("change", name);
+    button.hidden = false;
+    name();
+  }
+
+  theme();
   document.querySelectorAll("table.sortable").forEach(prepare);
+  folds();
+  measure();
+  addEventListener("resize", measure);
+  document.addEventListener("toggle", measure, true);
   addEventListener("hashchange", follow);
   follow();
 })();

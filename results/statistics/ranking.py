@@ -19,8 +19,8 @@ class Ranked:
     rank: int
     """Place of the first line of its group, from 1; never better than that of a better mean."""
     variant: str
-    told_from_best: bool
-    """Whether the data tell it from the first line; of a line on a later rank they may not."""
+    differs_from_best: bool
+    """Significantly different from the first line; a line on a later rank may still be tied."""
     mean: Interval
     """Mean score over the seeds of this variant, with its t interval."""
     difference: PairedDifference | None
@@ -45,7 +45,7 @@ def rank(
     Lines are in the order of their means. A rank is opened by the best variant left, and goes
     down to the first line that is separable from any line above it in that rank, so no two of a
     rank are separable. A noisy variant further down may not be separable from the best either:
-    `told_from_best` says so, for its rank does not.
+    `differs_from_best` says so, for its rank does not.
 
     Args:
         scores: Score by seed of each variant, finite; a variant without scores is left out. Equal
@@ -66,7 +66,7 @@ def rank(
     sign = 1.0 if better == "higher" else -1.0
     means = {variant: t_interval([*by_seed.values()], level) for variant, by_seed in known.items()}
     order = sorted(known, key=lambda variant: -sign * _rounded(means[variant].estimate))
-    adjusted = _adjusted(known, baseline)
+    adjusted = adjusted_pairs(known, baseline)
     separable = {pair for pair, p in adjusted.items() if p < 1 - level}
     ranks = _ranks(order, separable)
     lines = []
@@ -80,7 +80,7 @@ def rank(
             Ranked(
                 rank=ranks[variant],
                 variant=variant,
-                told_from_best=frozenset((order[0], variant)) in separable,
+                differs_from_best=frozenset((order[0], variant)) in separable,
                 mean=means[variant],
                 difference=difference,
                 p_adjusted=p,
@@ -98,8 +98,11 @@ def _on_common_seeds(
     return paired_difference([left[seed] for seed in seeds], [right[seed] for seed in seeds], level)
 
 
-def _adjusted(scores: Scores, baseline: str | None) -> dict[frozenset[str], float]:
-    """Give the adjusted p of every pair; the pairs with the baseline get half of the weight."""
+def adjusted_pairs(scores: Scores, baseline: str | None) -> dict[frozenset[str], float]:
+    """Holm-adjusted p of the difference of every pair; pairs with the baseline get half the error.
+
+    These are the claims of `rank` on the same scores.
+    """
     pairs = list(combinations(scores, 2))
     p_values = [_on_common_seeds(scores[left], scores[right], 0.95).p for left, right in pairs]
     num_main = sum(baseline in pair for pair in pairs)

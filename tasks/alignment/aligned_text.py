@@ -18,11 +18,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.task import Answer, Batch, Entry, Metric, Sample, Scored, Sizes, Split, Task, Text
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch, Sizes, Text
+from bench.api.comparison import Entry
+from bench.api.metric import Metric, Scored
+from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.corpus import parts_note
 from tasks.data.tables import Row
-from tasks.data.word_alignment import Pair, load_word_alignment
+from tasks.data.word_alignment import LanguagePair, load_word_alignment
 from tasks.data.words import BOS, EOS, Vocabulary
 from tasks.metrics.scores import ALIGNMENT_MATCH, strongest
 
@@ -30,12 +34,16 @@ AER = Metric(
     name="alignment_error_proportion",
     title="Alignment error rate",
     unit="fraction of links",
+    low=0.0,
+    high=1.0,
     better="lower",
 )
 SHIFTED_AER = Metric(
     name="shifted_alignment_error_proportion",
     title="Alignment error rate of the weights one step later",
     unit="fraction of links",
+    low=0.0,
+    high=1.0,
     better="lower",
     group="diagnostic",
 )
@@ -43,12 +51,16 @@ PRECISION = Metric(
     name="link_precision_proportion",
     title="Links that are possible",
     unit="fraction of links found",
+    low=0.0,
+    high=1.0,
     better="higher",
 )
 RECALL = Metric(
     name="link_recall_proportion",
     title="Sure links that are found",
     unit="fraction of sure links",
+    low=0.0,
+    high=1.0,
     better="higher",
 )
 LINK_METRICS = (AER, PRECISION, RECALL, ALIGNMENT_MATCH, SHIFTED_AER)
@@ -103,7 +115,9 @@ class AlignedText(Task):
     chance = 1.0
     ceiling = 0.0
 
-    def __init__(self, config: Any, seed: int, data_dir: Path | None = None, *, pair: Pair) -> None:
+    def __init__(
+        self, config: Any, seed: int, data_dir: Path | None = None, *, pair: LanguagePair
+    ) -> None:
         super().__init__(config, seed, data_dir)
         self.asked: AlignmentOptions = config
         table = load_word_alignment(pair, data_dir)

@@ -10,8 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from bench.api.answer import Answer
+from bench.api.comparison import Entry
+from bench.api.metric import Scored
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Entry, Scored, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.alignment.aligned_text import (
     ALIGNERS,
     BASELINE_PAIRS,

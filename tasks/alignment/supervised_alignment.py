@@ -22,10 +22,13 @@ from typing import Annotated
 
 import torch
 
+from bench.api.answer import Answer
+from bench.api.batch import Batch
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Scored
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, Scored, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.alignment.aligned_text import LINK_METRICS, AlignedText, teachers
 from tasks.data.word_alignment import LICENSES
 from tasks.data.words import EOS

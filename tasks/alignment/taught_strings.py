@@ -15,10 +15,11 @@ from typing import Annotated, Literal
 import torch
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.config import FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, TaskPreset
+from bench.api.task import TaskPreset
 from tasks.alignment.aligned_text import teachers
 from tasks.alignment.string_alignment import StringAlignment, StringAlignmentConfig
 

@@ -19,11 +19,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from bench.api.answer import Answer
+from bench.api.batch import Batch
+from bench.api.comparison import Entry, PublishedResult
 from bench.api.config import Config, IntRange
+from bench.api.license import License
+from bench.api.metric import Scored
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, Entry, PublishedResult, Scored, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.alignment.aligned_text import AER, ALIGNERS, LINK_METRICS, AlignedText
-from tasks.data.word_alignment import LICENSES, Pair
+from tasks.data.word_alignment import LICENSES, LanguagePair
 from tasks.metrics.scores import ALIGNMENT_ENTROPY, alignment_scores
 from tasks.translation.multi30k_task import NLL, likelihood
 
@@ -43,7 +48,7 @@ SHOWN: dict[str, tuple[tuple[str, str], ...]] = {
 class WordAlignmentConfig(Config):
     """Options of word alignment."""
 
-    pair: Pair = "en_cs"
+    pair: LanguagePair = "en_cs"
     """Languages, and with them the data set."""
     vocab: Annotated[int, IntRange(500, 16000, log=True)] = 5000
     """Words of each language at most; each occurs twice in training."""
@@ -164,7 +169,9 @@ class WordAlignment(AlignedText):
             about="word_alignment[pair=ja_en]",
         ),
     )
-    data_license = "differs by pair; no open license for all of them"
+    data_license = License(
+        "differs by pair; no open license for all of them", redistributable=False
+    )
     needs_predictions = False
     presets = {
         "smoke": TaskPreset(
@@ -194,7 +201,7 @@ class WordAlignment(AlignedText):
     ) -> None:
         super().__init__(config, seed, data_dir, pair=config.pair)
         self.config = config
-        self.notes["license"] = LICENSES[config.pair]
+        self.notes["license"] = LICENSES[config.pair].name
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
         """Error rate of hard links, likelihood and entropy."""

@@ -17,10 +17,11 @@ from torch import Tensor, nn
 
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
+from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.capabilities import Capability
 from bench.api.config import Config, IntRange
-from bench.api.encoder import Encoder
+from bench.api.encoder import ENCODERS, Encoder
 from bench.api.errors import Refused
 from bench.api.noise import Noise
 from bench.api.output import OutputSizes
@@ -28,10 +29,9 @@ from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace
 from bench.api.selector import Selector
 from bench.api.source import Memory
-from bench.api.task import Batch
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
-from tasks.backbones._sentences import Sentences, split_sentences
+from tasks.backbones.sentences import Sentences, split_sentences
 
 OTHER_DRAWS = 0x5E47E4CE
 """Turned on in the seed of the sentence level, whose draws must not be those of the words."""
@@ -99,7 +99,7 @@ class Hierarchical(Backbone):
         def level(
             name: str, input_width: int, capabilities: frozenset[Capability], vocab: int
         ) -> Level:
-            encoder: Encoder = registry.make("encoder", config.encoder, input_width, width)
+            encoder = registry.make(ENCODERS, config.encoder, input_width, width)
             place = SlotPlace(
                 regime="pool",
                 query_width=encoder.output_width,

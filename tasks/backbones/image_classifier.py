@@ -16,16 +16,16 @@ import torch
 from torch import Tensor, nn
 
 from bench.api.backbone import Backbone, BackboneParts
+from bench.api.batch import Batch
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace
-from bench.api.task import Batch
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
-from tasks.backbones._sources import embed_source, source_table
 from tasks.backbones.encoders.grid_cnn import GridBlocks, coordinates, grid_of
+from tasks.backbones.source_embedding import embed_source, source_table
 
 
 @dataclass(frozen=True, kw_only=True)

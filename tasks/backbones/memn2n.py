@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from bench.api.backbone import Backbone, BackboneParts
+from bench.api.batch import Batch, Sizes
 from bench.api.call import Attended
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
@@ -23,10 +24,9 @@ from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace
 from bench.api.source import Memory
-from bench.api.task import Batch, Sizes
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
-from tasks.backbones._sentences import Sentences, split_sentences
+from tasks.backbones.sentences import Sentences, split_sentences
 
 
 @dataclass(frozen=True, kw_only=True)

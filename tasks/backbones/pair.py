@@ -16,16 +16,16 @@ from torch import Tensor, nn
 
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
+from bench.api.batch import Batch, Text
 from bench.api.call import Attended, Regime
 from bench.api.config import Config, FloatRange, IntRange
-from bench.api.encoder import Encoder
+from bench.api.encoder import ENCODERS
 from bench.api.errors import Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace, build_slot, resolve
 from bench.api.selector import Selector
 from bench.api.source import Memory
-from bench.api.task import Batch, Text
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 
@@ -69,7 +69,7 @@ class TwoLayers(nn.Sequential):
         text="Parikh et al., 2016", url="https://arxiv.org/abs/1606.01933", where="section 3"
     ),
 )
-class Pair(Backbone):
+class PairNetwork(Backbone):
     """v1 = sum G([a_i; beta_i]), v2 = sum G([b_j; alpha_j]), label from H([v1; v2]).
 
     One slot attends both ways. Without `intra` and with `encoder=embed` the answer does not depend
@@ -91,9 +91,7 @@ class Pair(Backbone):
         if self.held == "self" and not config.intra:
             raise Refused("the self slot of pair is its intra-sentence attention; add intra=true.")
         self.embedding = nn.Embedding(sizes.source_vocabs[0], config.embedding, padding_idx=0)
-        self.encoder: Encoder = registry.make(
-            "encoder", config.encoder, config.embedding, config.hidden
-        )
+        self.encoder = registry.make(ENCODERS, config.encoder, config.embedding, config.hidden)
         width = config.hidden
         self.to_states = nn.Linear(self.encoder.output_width, width, bias=False)
         self.null = nn.Parameter(torch.randn(config.embedding)) if config.null else None

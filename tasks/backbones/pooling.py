@@ -16,17 +16,17 @@ from torch import Tensor, nn
 
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
+from bench.api.batch import Batch
 from bench.api.config import Choices, Config, IntRange
-from bench.api.encoder import Encoded, Encoder
+from bench.api.encoder import ENCODERS, Encoded
 from bench.api.errors import Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import register
 from bench.api.resolve import SlotPlace
 from bench.api.selector import Selector
-from bench.api.task import Batch
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
-from tasks.backbones._sources import embed_source, source_table
+from tasks.backbones.source_embedding import embed_source, source_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class Pooling(Backbone):
         super().__init__(config, parts)
         sizes, width = parts.sizes, config.embedding
         self.embedding = source_table(sizes, 0, width)
-        self.encoder: Encoder = registry.make("encoder", config.encoder, width, width)
+        self.encoder = registry.make(ENCODERS, config.encoder, width, width)
         self.query: nn.Parameter | None = None
         if config.query == "learned":
             self.query = nn.Parameter(torch.randn(width) * width**-0.5)

@@ -18,16 +18,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.api.backbone import Backbone, BackboneParts
+from bench.api.batch import Batch
 from bench.api.config import FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace
-from bench.api.task import Batch
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
-from tasks.backbones._recurrent import Cell, RecurrentConfig, encode, recurrent
-from tasks.backbones._sources import input_frames, with_frames
+from tasks.backbones.recurrent_layers import Cell, RecurrentConfig, encode, recurrent
+from tasks.backbones.source_embedding import input_frames, with_frames
 
 
 @dataclass(frozen=True, kw_only=True)

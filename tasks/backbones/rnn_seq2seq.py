@@ -15,22 +15,22 @@ from torch.nn import functional
 
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts, Generated
+from bench.api.batch import Batch
 from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange, IntRange
-from bench.api.decoder import Decoder, DecoderSizes, Path, Steps, join_steps
-from bench.api.encoder import Encoded, Encoder, SourceOrder
+from bench.api.decoder import DECODERS, DecoderSizes, Path, Steps, join_steps
+from bench.api.encoder import ENCODERS, SOURCE_ORDERS, Encoded, Encoder
 from bench.api.output import OutputSizes
 from bench.api.registry import register
 from bench.api.resolve import SlotPlace
-from bench.api.search import Said, Search
+from bench.api.search import SEARCHES, Said
 from bench.api.selector import Selector
 from bench.api.source import Memory, Tree, tree_map
-from bench.api.task import Batch
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
-from tasks.backbones._child_sum import ChildSum
-from tasks.backbones._decoding import repeated_rows
-from tasks.backbones._sources import embed_source, source_table
+from tasks.backbones.child_sum import ChildSum
+from tasks.backbones.searches.found_words import repeated_rows
+from tasks.backbones.source_embedding import embed_source, source_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +81,11 @@ class RnnSeq2Seq(Backbone):
         )
         self.target_embedding = nn.Embedding(sizes.target_vocab, config.embedding, padding_idx=0)
         encoders: list[Encoder] = [
-            registry.make("encoder", config.encoder, config.embedding, config.hidden)
+            registry.make(ENCODERS, config.encoder, config.embedding, config.hidden)
             for _ in sizes.source_vocabs
         ]
         self.encoders = nn.ModuleList(encoders)
-        self.source_order: SourceOrder = registry.make(
-            "source_order", config.source_order, sizes.eos
-        )
+        self.source_order = registry.make(SOURCE_ORDERS, config.source_order, sizes.eos)
         widths = tuple(encoder.summary_width for encoder in encoders)
         self.starts_unread = config.summaries == "none"
         self.child_sum: ChildSum | None = None
@@ -118,8 +116,8 @@ class RnnSeq2Seq(Backbone):
             config.combiner,
             _backward_units(encoders) if config.summaries == "basic" else (),
         )
-        self.search: Search = registry.make("search", config.search, sizes)
-        self.decoder: Decoder = registry.make("decoder", config.decoder, wired, attach)
+        self.search = registry.make(SEARCHES, config.search, sizes)
+        self.decoder = registry.make(DECODERS, config.decoder, wired, attach)
         self.project = nn.Linear(self.decoder.output_layer_width, sizes.target_vocab)
         self.output = parts.output(
             OutputSizes(

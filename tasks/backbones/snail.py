@@ -17,17 +17,17 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.backbone import Backbone, BackboneParts
+from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace
-from bench.api.task import Batch
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
-from tasks.backbones._blocks import embedding_table
-from tasks.backbones._sources import input_frames, with_frames
+from tasks.backbones.source_embedding import input_frames, with_frames
+from tasks.backbones.transformer_blocks import embedding_table
 
 
 @dataclass(frozen=True, kw_only=True)

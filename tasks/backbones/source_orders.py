@@ -12,10 +12,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from bench.api.batch import Batch, Text
 from bench.api.config import NoOptions
 from bench.api.encoder import SourceOrder
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Text
 
 
 @register("source_order", "forward", title="source as it stands")

@@ -8,14 +8,20 @@ Deviations: GELU by default.
 from torch import Tensor, nn
 
 from bench.api.backbone import Backbone, BackboneParts
+from bench.api.batch import Batch
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace
-from bench.api.task import Batch
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
-from tasks.backbones._blocks import Block, BlockConfig, LayerPath, embedding_table, last_norm
-from tasks.backbones._sources import input_frames, with_frames
+from tasks.backbones.source_embedding import input_frames, with_frames
+from tasks.backbones.transformer_blocks import (
+    Block,
+    BlockConfig,
+    LayerPath,
+    embedding_table,
+    last_norm,
+)
 
 
 @register(

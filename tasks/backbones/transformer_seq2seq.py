@@ -18,21 +18,27 @@ from torch import Tensor, nn
 
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts, Generated
+from bench.api.batch import Batch, Sizes
 from bench.api.call import Attended, Regime
-from bench.api.combiner import Combiner, CombinerSizes, States
+from bench.api.combiner import COMBINERS, Combiner, CombinerSizes, States
 from bench.api.errors import Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace
-from bench.api.search import Said, Search
+from bench.api.search import SEARCHES, Said
 from bench.api.selector import Selector
 from bench.api.source import Memory, Tree, tree_map
-from bench.api.task import Batch, Sizes
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
-from tasks.backbones._blocks import Block, BlockConfig, LayerPath, embedding_table, last_norm
-from tasks.backbones._decoding import repeated_rows
-from tasks.backbones._sources import embed_source
+from tasks.backbones.searches.found_words import repeated_rows
+from tasks.backbones.source_embedding import embed_source
+from tasks.backbones.transformer_blocks import (
+    Block,
+    BlockConfig,
+    LayerPath,
+    embedding_table,
+    last_norm,
+)
 
 PLAIN = Mode(want_weights=False)
 T = TypeVar("T")
@@ -78,7 +84,7 @@ class TransformerSeq2Seq(Backbone):
         sizes, width = parts.sizes, config.width
         self.sizes = sizes
         self.scale = width**0.5
-        self.search: Search = registry.make("search", config.search, sizes)
+        self.search = registry.make(SEARCHES, config.search, sizes)
         self.variant_regime = parts.slot or "cross"
         self.parts_given = parts.capabilities
         sources = range(len(sizes.source_vocabs))
@@ -100,9 +106,7 @@ class TransformerSeq2Seq(Backbone):
 
         def combiner() -> Combiner:
             read = CombinerSizes(width, (width,) * len(sources), residual=True)
-            made: Combiner = registry.make(
-                "combiner", config.combiner, read, lambda *widths: slot("cross")
-            )
+            made = registry.make(COMBINERS, config.combiner, read, lambda *widths: slot("cross"))
             if len(sources) > 1 and made.context_width != width:
                 raise Refused(
                     f"{config.combiner.name} hands on contexts of width {made.context_width}, and "

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from bench.api.comparison import Entry, PublishedResult
+from bench.api.license import License
 from bench.api.registry import Citation, register
-from bench.api.task import Entry, PublishedResult, TaskPreset
+from bench.api.task import TaskPreset
 from tasks.classification.labeled_texts import ReadTextConfig, ReadTextTask
 from tasks.data.ag_news import TOPICS, load_ag_news
 from tasks.data.words import tokenize
@@ -77,7 +79,7 @@ class AgNews(ReadTextTask):
     }
     needs_download = True
     data_sets = ("ag_news",)
-    data_license = "research and non-commercial use (AG News)"
+    data_license = License("research and non-commercial use (AG News)", redistributable=False)
     published_results = (
         PublishedResult(
             what="bag of words with TF-IDF, logistic regression",

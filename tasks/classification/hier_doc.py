@@ -15,10 +15,14 @@ from typing import Annotated
 
 import torch
 
+from bench.api.answer import Answer
+from bench.api.batch import Sizes
+from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Entry, Metric, Scored, Sizes, TaskPreset
+from bench.api.task import TaskPreset
 from tasks.classification.keyword_cls import TOPICS
 from tasks.classification.labeled_texts import DrawnTextTask, Labelled, heaviest_segment
 from tasks.data.drawing import drawing
@@ -29,6 +33,8 @@ TOP_SENTENCE_MATCH = Metric(
     name="top_sentence_match",
     title="Heaviest sentence holds the evidence",
     unit="fraction of documents",
+    low=0.0,
+    high=1.0,
     better="higher",
     group="diagnostic",
 )

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from bench.api.comparison import Entry, PublishedResult
 from bench.api.config import IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.license import License
 from bench.api.registry import Citation, register
-from bench.api.task import Entry, PublishedResult, TaskPreset
+from bench.api.task import TaskPreset
 from tasks.classification.labeled_texts import ReadTextConfig, ReadTextTask
 from tasks.data.imdb import load_imdb, sentences
 from tasks.data.words import tokenize
@@ -87,7 +89,7 @@ class Imdb(ReadTextTask):
     }
     needs_download = True
     data_sets = ("imdb",)
-    data_license = "no license stated (Large Movie Review Dataset)"
+    data_license = License("no license stated (Large Movie Review Dataset)", redistributable=False)
     published_results = (
         PublishedResult(
             what="bag of words and learned vectors, linear classifier",

@@ -12,10 +12,14 @@ from typing import Annotated
 
 import torch
 
+from bench.api.answer import Answer
+from bench.api.batch import Sizes
+from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Scored
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Entry, Scored, Sizes, TaskPreset
+from bench.api.task import TaskPreset
 from tasks.classification.labeled_texts import DrawnTextTask, Labelled
 from tasks.data.drawing import drawing
 from tasks.metrics.labels import LABEL_ACCURACY, MACRO_F1, label_scores

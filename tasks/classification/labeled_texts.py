@@ -10,14 +10,18 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch, Sizes, Text
+from bench.api.comparison import Entry
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.task import Answer, Batch, Entry, Sample, Scored, Sizes, Split, Task, Text
+from bench.api.metric import Scored
+from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.corpus import parts_note
 from tasks.data.derived import Arrays, kept_arrays, pack, unpack
 from tasks.data.drawing import shown_to_networks
-from tasks.data.tables import Table
+from tasks.data.tables import DataSet
 from tasks.data.words import BOS, SPECIAL_WORDS, UNK, Vocabulary
 from tasks.metrics.labels import label_scores, majority
 from tasks.metrics.scores import alignment_scores, strongest
@@ -282,7 +286,7 @@ class ReadTextTask(ReadRows):
     """Texts of ours and their labels, which may be shown."""
     cut: Cut
 
-    def take(self, table: Table, cut: Cut, kept_under: Mapping[str, object]) -> None:
+    def take(self, table: DataSet, cut: Cut, kept_under: Mapping[str, object]) -> None:
         """Encode a data set, or find it encoded in the cache.
 
         Args:

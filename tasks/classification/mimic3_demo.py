@@ -21,10 +21,14 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.api.answer import Answer
+from bench.api.batch import Batch, Sizes
 from bench.api.config import Config
 from bench.api.errors import InvalidConfig
+from bench.api.license import License
+from bench.api.metric import Scored
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, Scored, Sizes, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.classification.labeled_texts import (
     PARTS,
     POOLS_OF_EVENTS,
@@ -127,7 +131,7 @@ class Mimic3Demo(ReadRows):
     }
     needs_download = True
     data_sets = ("mimic3_demo",)
-    data_license = "Open Database License 1.0 (MIMIC-III demo)"
+    data_license = License("Open Database License 1.0 (MIMIC-III demo)", redistributable=True)
     chance = 0.5
     labels = ("survived", "died")
 

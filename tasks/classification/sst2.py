@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from bench.api.comparison import Entry, PublishedResult
+from bench.api.license import License
 from bench.api.registry import Citation, register
-from bench.api.task import Entry, PublishedResult, TaskPreset
+from bench.api.task import TaskPreset
 from tasks.classification.labeled_texts import ReadTextConfig, ReadTextTask
 from tasks.data.sst2_sentences import load_sst2_sentences
 from tasks.data.words import tokenize
@@ -78,7 +80,7 @@ class Sst2(ReadTextTask):
     }
     needs_download = True
     data_sets = ("sst2_sentences",)
-    data_license = "no license stated (Stanford Sentiment Treebank)"
+    data_license = License("no license stated (Stanford Sentiment Treebank)", redistributable=False)
     published_results = (
         PublishedResult(
             what="naive Bayes over words, whole sentences",

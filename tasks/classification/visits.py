@@ -14,10 +14,13 @@ from typing import Annotated
 
 import torch
 
+from bench.api.answer import Answer
+from bench.api.batch import Sizes
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Metric, Scored, Sizes, TaskPreset
+from bench.api.task import TaskPreset
 from tasks.classification.labeled_texts import (
     POOLS_OF_EVENTS,
     DrawnTextTask,
@@ -33,6 +36,8 @@ TOP_EVENT_MATCH = Metric(
     name="top_event_match",
     title="Heaviest event is the planted cause",
     unit="fraction of records",
+    low=0.0,
+    high=1.0,
     better="higher",
     group="diagnostic",
 )

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from bench.api.task import Entry
-from tasks.data.word_pairs import Pair
+from bench.api.comparison import Entry
+from tasks.data.word_pairs import WordPair
 from tasks.metrics.text_scores import Words, most_frequent, nearest
 
 FAMILY = "copying and method naming"
@@ -19,7 +19,7 @@ Score = Callable[[Sequence[Words], Sequence[Words]], float]
 
 
 def baseline_scores(
-    train: Sequence[Pair], test: Sequence[Pair], copied: Sequence[Words], score: Score
+    train: Sequence[WordPair], test: Sequence[WordPair], copied: Sequence[Words], score: Score
 ) -> dict[str, float]:
     """Score the most frequent target, what was copied, and the target of the nearest source."""
     frequent = most_frequent([pair.target for pair in train])

@@ -18,14 +18,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from bench.api.answer import Answer
+from bench.api.batch import Batch
+from bench.api.comparison import PublishedResult
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.license import License
+from bench.api.metric import Scored
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, PublishedResult, Scored, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.copying.code_pairs import COPYING, FAMILY, baseline_scores
 from tasks.data.django import load_django
 from tasks.data.tables import Row
-from tasks.data.word_pairs import Pair, WordPairs, spread
+from tasks.data.word_pairs import WordPair, WordPairs, spread
 from tasks.data.words import Vocabulary
 from tasks.metrics.scores import SEQUENCE_ACCURACY
 from tasks.metrics.text_scores import BLEU, UNKNOWN_SAID, Words, bleu, exact_match, unknown_said
@@ -43,7 +48,7 @@ def code_words(text: str) -> tuple[str, ...]:
 
 
 OWN = tuple(
-    Pair(code_words(anno), code_words(code))
+    WordPair(code_words(anno), code_words(code))
     for anno, code in (
         ("import module zebra.", "import zebra"),
         ("call the function walk with argument garden,", "walk ( garden )"),
@@ -171,7 +176,7 @@ class Django(WordPairs):
     }
     data_sets = ("django",)
     needs_download = True
-    data_license = "open (MIT, Django pseudo-code corpus)"
+    data_license = License("MIT, Django pseudo-code corpus", redistributable=True)
     chance = 0.0
     ceiling = 100.0
 
@@ -179,9 +184,9 @@ class Django(WordPairs):
         super().__init__(config, seed, data_dir)
         self.config = config
         table = load_django(data_dir)
-        pairs: dict[Split, list[Pair]] = {}
+        pairs: dict[Split, list[WordPair]] = {}
         lengths: list[str] = []
-        held: set[Pair] = set()
+        held: set[WordPair] = set()
         parts: tuple[Split, ...] = ("test", "validation", "train")
         for part in parts:
             every = [_pair(row) for row in table.parts[part]]
@@ -224,5 +229,5 @@ class Django(WordPairs):
         return self.show(OWN)
 
 
-def _pair(row: Row) -> Pair:
-    return Pair(code_words(row["anno"]), code_words(row["code"]))
+def _pair(row: Row) -> WordPair:
+    return WordPair(code_words(row["anno"]), code_words(row["code"]))

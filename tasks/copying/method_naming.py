@@ -19,13 +19,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from bench.api.answer import Answer
+from bench.api.batch import Batch
+from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.license import License
+from bench.api.metric import Scored
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, Entry, Scored, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.copying.code_pairs import COPYING, FAMILY, baseline_scores
 from tasks.data.stdlib_methods import Method, body_words, load_methods
-from tasks.data.word_pairs import Pair, WordPairs, spread
+from tasks.data.word_pairs import WordPair, WordPairs, spread
 from tasks.data.words import Vocabulary
 from tasks.metrics.scores import SEQUENCE_ACCURACY
 from tasks.metrics.text_scores import (
@@ -38,9 +43,9 @@ from tasks.metrics.text_scores import (
 )
 
 OWN = (
-    Pair(tuple(body_words("return self.basket.apples", "get_apples")), ("get", "apples")),
-    Pair(tuple(body_words("self.basket = basket", "set_basket")), ("set", "basket")),
-    Pair(
+    WordPair(tuple(body_words("return self.basket.apples", "get_apples")), ("get", "apples")),
+    WordPair(tuple(body_words("self.basket = basket", "set_basket")), ("set", "basket")),
+    WordPair(
         tuple(body_words("return isinstance(thing, Basket) and not thing.items", "is_empty")),
         ("is", "empty"),
     ),
@@ -115,7 +120,9 @@ class MethodNaming(WordPairs):
             seconds=600.0,
         ),
     }
-    data_license = "open (PSF-2.0, the library of the interpreter that runs this)"
+    data_license = License(
+        "PSF-2.0, the library of the interpreter that runs this", redistributable=True
+    )
     chance = 0.0
     ceiling = 1.0
 
@@ -124,12 +131,12 @@ class MethodNaming(WordPairs):
         self.config = config
         methods = load_methods()
         self.notes["data"] = methods.note
-        rows: dict[Split, list[Pair]] = {"train": [], "validation": [], "test": []}
+        rows: dict[Split, list[WordPair]] = {"train": [], "validation": [], "test": []}
         for method in methods.rows:
             rows[part_of(method.module)].append(self._pair(method))
         held = {*rows["validation"], *rows["test"]}
         train = [pair for pair in dict.fromkeys(rows["train"]) if pair not in held]
-        pairs: dict[Split, list[Pair]] = {
+        pairs: dict[Split, list[WordPair]] = {
             "train": spread(train, config.train),
             "validation": spread(rows["validation"], config.evaluate),
             "test": spread(rows["test"], config.evaluate),
@@ -156,8 +163,8 @@ class MethodNaming(WordPairs):
         """Three functions of our own."""
         return self.show(OWN)
 
-    def _pair(self, method: Method) -> Pair:
-        return Pair(method.body[: self.config.words], method.name)
+    def _pair(self, method: Method) -> WordPair:
+        return WordPair(method.body[: self.config.words], method.name)
 
 
 def _frequent(body: Words, count: int = 2) -> list[str]:

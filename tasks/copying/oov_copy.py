@@ -12,21 +12,13 @@ from typing import Annotated
 
 import torch
 
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch, Sizes, Text
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
-from bench.api.task import (
-    Answer,
-    Batch,
-    Metric,
-    Sample,
-    Scored,
-    Sizes,
-    Split,
-    Task,
-    TaskPreset,
-    Text,
-)
+from bench.api.task import Split, Task, TaskPreset
 from tasks.copying.code_pairs import COPYING, FAMILY
 from tasks.data.string_baselines import COUNTED, string_baselines
 from tasks.metrics.scores import (
@@ -43,6 +35,8 @@ OOV_ACCURACY = Metric(
     name="oov_accuracy",
     title="Accuracy on unknown words",
     unit="fraction of unknown words",
+    low=0.0,
+    high=1.0,
     better="higher",
 )
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tasks.data.files import TextFile
-from tasks.data.tables import Rows, Table, load_table, read_json_lines
+from tasks.data.tables import DataSet, Rows, load_table, read_json_lines
 
 FIELDS = ("email_body", "subject_line")
 ANNOTATIONS = ("ann0", "ann1", "ann2")
@@ -16,7 +16,7 @@ ANNOTATIONS = ("ann0", "ann1", "ann2")
 none."""
 
 
-def load_aeslc(data_dir: Path | None = None, *, cache_dir: Path | None = None) -> Table:
+def load_aeslc(data_dir: Path | None = None, *, cache_dir: Path | None = None) -> DataSet:
     """Load rows with `email_body`, `subject_line` and, where there are any, annotations.
 
     Args:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tasks.data.files import TextFile
 from tasks.data.hub import REPORT_IT, HubCopy
-from tasks.data.tables import Rows, Table, held_out, load_table, numbered, read_table
+from tasks.data.tables import DataSet, Rows, held_out, load_table, numbered, read_table
 
 TOPICS = ("World", "Sports", "Business", "Sci/Tech")
 EVERY = 10
@@ -24,7 +24,7 @@ _FILES = {"train": "dev.tsv.gz", "test": "test.tsv.gz"}
 _CODE = re.compile(r" ?#(\d{2,5});")
 
 
-def load_ag_news(data_dir: Path | None = None) -> Table:
+def load_ag_news(data_dir: Path | None = None) -> DataSet:
     """Load AG News with the fields `text` and `label`, a place in `TOPICS`.
 
     Raises:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from bench.api.errors import DataDamaged, DataUnavailable
 from tasks.data.files import TextFile, read_text
 from tasks.data.hub import REPORT_IT, HubCopy
-from tasks.data.tables import Row, Rows, Table, load_table
+from tasks.data.tables import DataSet, Row, Rows, load_table
 
 FOLDER = "en-10k"
 PARTS = ("train", "test")
@@ -27,7 +27,7 @@ _COLUMNS = ("id", "type", "text", "answer", "supporting_ids")
 _REMEDY = "copy the file again from its source"
 
 
-def load_babi(numbers: Sequence[int], data_dir: Path | None = None, *, train: int = 0) -> Table:
+def load_babi(numbers: Sequence[int], data_dir: Path | None = None, *, train: int = 0) -> DataSet:
     """Load questions of some tasks.
 
     Parts are `train` and `test`; a row has `number` (of its task), `told` (which story of the part

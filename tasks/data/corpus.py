@@ -11,13 +11,13 @@ Lines = tuple[str, ...]
 Part = Mapping[str, Lines]
 """Language -> lines; line i of every language says the same."""
 
-Origin = Literal["mirror", "hub"]
+Origin = Literal["directory", "hub"]
 
 
 def origin_note(name: str, origin: Origin, files: Mapping[str, str], revision: str) -> str:
     """Where data came from, with the start of every file's SHA-256.
 
-    >>> origin_note("tiny", "mirror", {"a.gz": "0123456789abcdef"}, "")
+    >>> origin_note("tiny", "directory", {"a.gz": "0123456789abcdef"}, "")
     'tiny from the directory: a.gz 0123456789ab'
     """
     hashes = ", ".join(f"{file} {digest[:12]}" for file, digest in sorted(files.items()))
@@ -52,7 +52,7 @@ class ParallelCorpus:
     >>> part = {"de": ("ein hund",), "en": ("a dog",)}
     >>> corpus = ParallelCorpus(
     ...     name="tiny", languages=("de", "en"), train=part, validation=part, test=part,
-    ...     license="CC0-1.0", license_open=True, origin="mirror", files={},
+    ...     license="CC0-1.0", license_open=True, origin="directory", files={},
     ... )
     >>> corpus.train["en"][0], corpus.hash[:12]
     ('a dog', '0321a5b16321')

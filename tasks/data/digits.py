@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from bench.api.license import License
 from bench.api.registry import Citation
 from bench.api.task import Split
 from tasks.data.corpus import parts_note
@@ -21,7 +22,9 @@ SIDE = 8
 """Pixels on each side of an image."""
 INK = 16
 """Most ink of a pixel, as the data count it."""
-DIGITS_LICENSE = "open (CC BY 4.0; UCI handwritten digits, shipped with scikit-learn)"
+DIGITS_LICENSE = License(
+    "CC BY 4.0 (UCI handwritten digits, shipped with scikit-learn)", redistributable=True
+)
 DIGITS_CITATION = Citation(text="Alpaydin & Kaynak, 1998", url="https://doi.org/10.24432/C50P49")
 DIGITS_NOTE = (
     "1797 handwritten digits of scikit-learn: 1000 for training, 297 for validation, 500 for test"

@@ -14,13 +14,13 @@ from pathlib import Path
 from bench.api.errors import DataDamaged
 from tasks.data.files import TextFile, read_parallel
 from tasks.data.hub import HubCopy
-from tasks.data.tables import Rows, Table, load_table
+from tasks.data.tables import DataSet, Rows, load_table
 
 TRAIN, VALIDATION = 0.851, 0.0532
 """Shares of the usual parts: lines 1 to 16000, then 1000 more, of 18805."""
 
 
-def load_django(data_dir: Path | None = None) -> Table:
+def load_django(data_dir: Path | None = None) -> DataSet:
     """Load rows with `anno`, an English line, and `code`, a Python line.
 
     The parts have 16000, 1000 and 1805 lines: of the data directory those of the literature.

@@ -25,7 +25,7 @@ import numpy as np
 from bench.api.errors import DataDamaged, DataUnavailable
 from tasks.data.files import TextFile
 from tasks.data.hub import REPORT_IT, HubCopy
-from tasks.data.tables import Row, Rows, Table, load_table
+from tasks.data.tables import DataSet, Row, Rows, load_table
 
 RATE = 8000
 """Samples a second."""
@@ -37,7 +37,7 @@ PARTS = ("train", "validation", "test")
 _REMEDY = "copy the file again from its source"
 
 
-def load_fsdd(data_dir: Path | None = None) -> Table:
+def load_fsdd(data_dir: Path | None = None) -> DataSet:
     """Load the recordings; rows have `audio` (array, sampling_rate), `label`, `speaker`, `take`.
 
     Arrays are samples from -1 to 1 (float32).

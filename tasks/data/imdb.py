@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tasks.data.files import TextFile
 from tasks.data.hub import REPORT_IT, HubCopy
-from tasks.data.tables import Rows, Table, held_out, load_table, numbered, read_json_lines
+from tasks.data.tables import DataSet, Rows, held_out, load_table, numbered, read_json_lines
 
 EVERY = 10
 """One of so many training rows is held out for validation; the data set has no such part."""
@@ -26,7 +26,7 @@ _BREAK = re.compile(r"<br ?/?>|\s+")
 _END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"')\]])\s+")
 
 
-def load_imdb(data_dir: Path | None = None) -> Table:
+def load_imdb(data_dir: Path | None = None) -> DataSet:
     """Load IMDB with the fields `text` and `label` (0 negative, 1 positive).
 
     Raises:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bench.api.errors import DataDamaged
 from tasks.data.files import TextFile, read_text
-from tasks.data.tables import Row, Rows, Table, load_table, numbered
+from tasks.data.tables import DataSet, Row, Rows, load_table, numbered
 from tasks.data.words import tokenize
 
 WINDOW_DAYS = 2
@@ -48,7 +48,7 @@ _FIELDS = {
 }
 
 
-def load_mimic3_demo(data_dir: Path | None = None) -> Table:
+def load_mimic3_demo(data_dir: Path | None = None) -> DataSet:
     """Load stays with the fields `patient`, `events` and `label` (1: died in hospital).
 
     Raises:

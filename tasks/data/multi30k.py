@@ -13,7 +13,7 @@ from tasks.data.files import DATA_VARIABLE, data_folder, read_parallel
 from tasks.data.hub import FETCHABLE, copy_folder, fetch_command, read_copy
 
 LANGUAGES = ("cs", "de", "en", "fr")
-_MIRROR_FILES = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
+_LOCAL_FILES = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
 
 
 def load_multi30k(
@@ -36,7 +36,7 @@ def load_multi30k(
     asked = _checked(languages)
     directory = data_folder(data_dir)
     if directory is not None and (directory / "multi30k").is_dir():
-        return _from_mirror(directory / "multi30k", asked)
+        return _from_directory(directory / "multi30k", asked)
     corpus = _from_hub_copy(asked, cache_dir)
     if corpus is not None:
         return corpus
@@ -44,7 +44,7 @@ def load_multi30k(
     raise DataUnavailable(
         f"Multi30k is not on this machine ({looked}, nothing at "
         f"{copy_folder('multi30k', cache_dir)}); run `{fetch_command('multi30k')}` or name a "
-        f"mirror with --data-dir or {DATA_VARIABLE}."
+        f"directory with --data-dir or {DATA_VARIABLE}."
     )
 
 
@@ -59,14 +59,14 @@ def _checked(languages: Sequence[str]) -> tuple[str, ...]:
     return tuple(languages)
 
 
-def _from_mirror(folder: Path, languages: tuple[str, ...]) -> ParallelCorpus:
+def _from_directory(folder: Path, languages: tuple[str, ...]) -> ParallelCorpus:
     parts: dict[str, Part] = {}
     hashes: dict[str, str] = {}
-    for part, stem in _MIRROR_FILES.items():
+    for part, stem in _LOCAL_FILES.items():
         files = read_parallel({name: folder / f"{stem}.{name}.gz" for name in languages})
         parts[part] = {name: file.lines for name, file in files.items()}
         hashes |= {file.path.name: file.sha256 for file in files.values()}
-    return _corpus(languages, parts, origin="mirror", files=hashes)
+    return _corpus(languages, parts, origin="directory", files=hashes)
 
 
 def _from_hub_copy(languages: tuple[str, ...], cache_dir: Path | None) -> ParallelCorpus | None:
@@ -84,7 +84,7 @@ def _from_hub_copy(languages: tuple[str, ...], cache_dir: Path | None) -> Parall
     def lines(part: str, language: str) -> Lines:
         return tuple(row[language] for row in copy.splits[part])
 
-    parts = {part: {name: lines(part, name) for name in languages} for part in _MIRROR_FILES}
+    parts = {part: {name: lines(part, name) for name in languages} for part in _LOCAL_FILES}
     return _corpus(languages, parts, origin="hub", files=copy.files, revision=copy.revision)
 
 

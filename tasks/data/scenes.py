@@ -20,7 +20,7 @@ NOUNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "thing": {
         "tool": ("hammer", "saw", "spade shovel", "ladder", "rake", "drill"),
-        "probe": ("guitar", "violin fiddle", "drum", "flute", "harp", "trumpet"),
+        "instrument": ("guitar", "violin fiddle", "drum", "flute", "harp", "trumpet"),
         "fruit": ("apple", "pear", "plum", "lemon", "melon", "cherry"),
     },
 }

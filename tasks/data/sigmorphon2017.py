@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Literal
 
 from tasks.data.files import TextFile
-from tasks.data.tables import Rows, Table, load_table, read_table
+from tasks.data.tables import DataSet, Rows, load_table, read_table
 
 Language = Literal["english", "german", "finnish", "turkish"]
 Size = Literal["low", "medium", "high"]
 FIELDS = ("lemma", "form", "tags")
 
 
-def load_sigmorphon2017(language: Language, size: Size, data_dir: Path | None = None) -> Table:
+def load_sigmorphon2017(language: Language, size: Size, data_dir: Path | None = None) -> DataSet:
     """Load rows with `lemma`, `form` and `tags`, which are joined by semicolons.
 
     Args:

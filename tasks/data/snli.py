@@ -23,7 +23,7 @@ from bench.api.errors import DataDamaged
 from tasks.data.derived import kept_arrays
 from tasks.data.files import TextFile, read_parallel
 from tasks.data.hub import REPORT_IT, HubCopy
-from tasks.data.tables import Row, Rows, Table, load_table, read_table
+from tasks.data.tables import DataSet, Row, Rows, load_table, read_table
 from tasks.data.words import tokenize
 
 RELATIONS = ("entailment", "neutral", "contradiction")
@@ -37,7 +37,7 @@ NO_LABEL = -1
 TEXTS = ("premise", "hypothesis")
 
 
-def load_snli(data_dir: Path | None = None) -> Table:
+def load_snli(data_dir: Path | None = None) -> DataSet:
     """Load the parts: nothing of `train` is in any other part, and nothing is in it twice.
 
     `train`: 18000 pairs of SNLI's training part, or all of the hub copy, less those dropped.

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tasks.data.files import TextFile
-from tasks.data.tables import Rows, Table, load_table, numbered, read_table
+from tasks.data.tables import DataSet, Rows, load_table, numbered, read_table
 
 _FILES = {"train": "train.tsv.gz", "validation": "dev.tsv.gz", "test": "test.tsv.gz"}
 
 
-def load_sst2_sentences(data_dir: Path | None = None, *, cache_dir: Path | None = None) -> Table:
+def load_sst2_sentences(data_dir: Path | None = None, *, cache_dir: Path | None = None) -> DataSet:
     """Load SST-2 with the fields `text` and `label` (0 negative, 1 positive).
 
     Raises:

@@ -25,14 +25,14 @@ MODULES = {
 """Modules that are one file in Python 3.11 and later; no module stands in two parts."""
 
 
-class Code(NamedTuple):
+class ModuleTexts(NamedTuple):
     """Texts of the parts."""
 
     parts: dict[str, str]
     note: str
 
 
-def load_stdlib_code(folder: Path | None = None) -> Code:
+def load_stdlib_code(folder: Path | None = None) -> ModuleTexts:
     """Read the modules; `folder` replaces that of the running Python's library.
 
     Raises:
@@ -54,7 +54,7 @@ def load_stdlib_code(folder: Path | None = None) -> Code:
             texts.append("\n".join(file.lines) + "\n")
             hashes.append(file.sha256)
         parts[part] = "".join(texts)
-    return Code(parts, _note(hashes))
+    return ModuleTexts(parts, _note(hashes))
 
 
 def _note(hashes: list[str]) -> str:

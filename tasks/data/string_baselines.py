@@ -3,9 +3,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from bench.api.task import Batch
+from bench.api.batch import Batch
 from tasks.copying.code_pairs import baseline_scores
-from tasks.data.word_pairs import Pair
+from tasks.data.word_pairs import WordPair
 from tasks.metrics.text_scores import exact_match
 
 COUNTED = 512
@@ -49,12 +49,12 @@ def id_pairs(batch: Batch, *, own: bool = False) -> list[tuple[list[int], list[i
     ]
 
 
-def _written(pairs: Sequence[tuple[list[int], list[int]]]) -> list[Pair]:
+def _written(pairs: Sequence[tuple[list[int], list[int]]]) -> list[WordPair]:
     """Ids as words, without the EOS."""
-    return [Pair(*(tuple(map(str, ids[:-1])) for ids in pair)) for pair in pairs]
+    return [WordPair(*(tuple(map(str, ids[:-1])) for ids in pair)) for pair in pairs]
 
 
-def _table(seen: Sequence[Pair]) -> dict[str, str]:
+def _table(seen: Sequence[WordPair]) -> dict[str, str]:
     """What stood most often at the place of each word, the first in the alphabet of several."""
     counted: dict[str, Counter[str]] = defaultdict(Counter)
     for pair in seen:

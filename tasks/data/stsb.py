@@ -13,14 +13,14 @@ from typing import Any
 
 from bench.api.errors import DataDamaged
 from tasks.data.files import TextFile
-from tasks.data.tables import Rows, Table, load_table, read_json_lines
+from tasks.data.tables import DataSet, Rows, load_table, read_json_lines
 
 FIELDS = ("sentence1", "sentence2", "score")
 PARTS = ("train", "validation", "test")
 MOST = 5.0
 
 
-def load_stsb(data_dir: Path | None = None, *, cache_dir: Path | None = None) -> Table:
+def load_stsb(data_dir: Path | None = None, *, cache_dir: Path | None = None) -> DataSet:
     """Load the parts, less training pairs that another part has too.
 
     Raises:

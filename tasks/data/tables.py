@@ -19,7 +19,7 @@ _REMEDY = "copy the file again from its source"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class DataSet:
     """A data set as rows in parts, with the same fields wherever it came from."""
 
     name: str
@@ -54,7 +54,7 @@ def load_table(
     splits: Collection[str] = (),
     needs: str = "",
     cache_dir: Path | None = None,
-) -> Table:
+) -> DataSet:
     """Load a data set from the directory, or else from the fetched hub copy; nothing is downloaded.
 
     Args:
@@ -75,10 +75,10 @@ def load_table(
     if place is not None and place.is_dir() and (place / needs).exists():
         parts, files = read(place)
         hashes = {file.path.name: file.sha256 for file in files}
-        return Table(name=name, parts=parts, origin="mirror", files=hashes)
+        return DataSet(name=name, parts=parts, origin="directory", files=hashes)
     copy = read_copy(name, cache_dir, splits=splits) if name in FETCHABLE else None
     if copy is not None:
-        return Table(
+        return DataSet(
             name=name,
             parts=from_hub(copy),
             origin="hub",

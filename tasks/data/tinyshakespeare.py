@@ -12,12 +12,12 @@ from pathlib import Path
 from bench.api.errors import DataDamaged
 from tasks.data.files import TextFile, read_text
 from tasks.data.hub import HubCopy
-from tasks.data.tables import Rows, Table, load_table
+from tasks.data.tables import DataSet, Rows, load_table
 
 NAME = "tinyshakespeare"
 
 
-def load_tinyshakespeare(data_dir: Path | None = None) -> Table:
+def load_tinyshakespeare(data_dir: Path | None = None) -> DataSet:
     """One row a part with the field `text`."""
     return load_table(NAME, _read, data_dir, from_hub=_from_hub)
 

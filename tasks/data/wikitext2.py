@@ -13,14 +13,14 @@ from pathlib import Path
 
 from tasks.data.files import TextFile, read_text
 from tasks.data.hub import HubCopy
-from tasks.data.tables import Rows, Table, load_table
+from tasks.data.tables import DataSet, Rows, load_table
 
 NAME = "wikitext2"
 FILES = {"train": "train.txt.gz", "validation": "valid.txt.gz", "test": "test.txt.gz"}
 HELD_OUT = ("validation", "test")
 
 
-def load_wikitext2(data_dir: Path | None = None, *, whole: bool = False) -> Table:
+def load_wikitext2(data_dir: Path | None = None, *, whole: bool = False) -> DataSet:
     """One row a paragraph, heading or blank line, with the field `text`.
 
     Args:

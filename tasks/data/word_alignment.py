@@ -19,20 +19,23 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bench.api.errors import DataDamaged
+from bench.api.license import License
 from tasks.data.files import TextFile, read_parallel, read_text
 from tasks.data.multi30k import load_multi30k
-from tasks.data.tables import Row, Rows, Table, load_table, read_json_lines
+from tasks.data.tables import DataSet, Row, Rows, load_table, read_json_lines
 from tasks.data.words import tokenize
 
-Pair = Literal["en_cs", "en_fr", "ja_en", "de_en"]
+LanguagePair = Literal["en_cs", "en_fr", "ja_en", "de_en"]
 CAPTIONED: Mapping[str, tuple[str, str]] = {"en_fr": ("en", "fr"), "de_en": ("de", "en")}
 """Pairs that are trained on captions, and their languages."""
 
-LICENSES: Mapping[str, str] = {
-    "en_cs": "CC BY-SA 4.0 (CzEnAli 1.0)",
-    "en_fr": "no restriction stated (Hansards); research use (Multi30k)",
-    "ja_en": "CC BY-SA 3.0 (KFTT)",
-    "de_en": "no open license stated; research use",
+LICENSES: Mapping[str, License] = {
+    "en_cs": License("CC BY-SA 4.0 (CzEnAli 1.0)", redistributable=True),
+    "en_fr": License(
+        "no restriction stated (Hansards); research use (Multi30k)", redistributable=False
+    ),
+    "ja_en": License("CC BY-SA 3.0 (KFTT)", redistributable=True),
+    "de_en": License("no open license stated; research use", redistributable=False),
 }
 
 _VALIDATION = 150
@@ -42,8 +45,8 @@ _LINK = re.compile(r"(\d+)([-p])(\d+)")
 
 
 def load_word_alignment(
-    pair: Pair, data_dir: Path | None = None, *, cache_dir: Path | None = None
-) -> Table:
+    pair: LanguagePair, data_dir: Path | None = None, *, cache_dir: Path | None = None
+) -> DataSet:
     """Load one pair of languages from the data directory.
 
     Rows have `source` and `target` (words), `sure` and `possible` (source and target place of
@@ -63,7 +66,7 @@ def load_word_alignment(
     source, target = (corpus.train[language] for language in languages)
     rows = tuple(_unlinked(one, two) for one, two in zip(source, target, strict=True))
     train = {name: digest for name, digest in corpus.files.items() if name.startswith("train")}
-    return Table(
+    return DataSet(
         name=table.name,
         parts={**table.parts, "train": rows},
         origin=table.origin,

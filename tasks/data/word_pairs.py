@@ -14,7 +14,9 @@ from typing import NamedTuple, TypeVar
 
 import torch
 
-from bench.api.task import Answer, Batch, Sample, Sizes, Split, Task, Text
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch, Sizes, Text
+from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.words import BOS, EOS, SPECIAL_WORDS, UNK, Vocabulary
 
@@ -22,7 +24,7 @@ EVALUATED_ROWS = 128
 Row = TypeVar("Row")
 
 
-class Pair(NamedTuple):
+class WordPair(NamedTuple):
     """Words to read and words to say."""
 
     source: tuple[str, ...]
@@ -41,14 +43,14 @@ def spread(rows: Sequence[Row], count: int) -> list[Row]:
     return list(rows[:: max(1, len(rows) // wanted)][:wanted])
 
 
-class Encoded(NamedTuple):
+class EncodedPair(NamedTuple):
     """A pair as ids, EOS included."""
 
     source: list[int]
     extended: list[int]
     extra: tuple[str, ...]
     target: list[int]
-    pair: Pair
+    pair: WordPair
 
 
 class WordPairs(Task):
@@ -59,7 +61,7 @@ class WordPairs(Task):
     needs_predictions = False
 
     def settle(
-        self, pairs: Mapping[Split, Sequence[Pair]], vocabulary: Vocabulary, longest: int = 0
+        self, pairs: Mapping[Split, Sequence[WordPair]], vocabulary: Vocabulary, longest: int = 0
     ) -> None:
         """Keep the pairs of all parts and set the sizes.
 
@@ -77,17 +79,19 @@ class WordPairs(Task):
         self._encoded = self.encode(pairs.get("train", ()))
         self._evaluation: dict[Split, list[Batch]] = {}
 
-    def held(self, split: Split) -> Sequence[Pair]:
+    def held(self, split: Split) -> Sequence[WordPair]:
         """The pairs of a part; a task that draws them does it here."""
         return self.pairs[split]
 
-    def encode(self, pairs: Iterable[Pair]) -> list[Encoded]:
+    def encode(self, pairs: Iterable[WordPair]) -> list[EncodedPair]:
         """Turn words into ids; each source adds its unknown words."""
         found = []
         for pair in pairs:
             ids, extended, extra = self.vocabulary.extend(pair.source)
             target = self.vocabulary.encode_extended(pair.target, extra)
-            found.append(Encoded([*ids, EOS], [*extended, EOS], tuple(extra), [*target, EOS], pair))
+            found.append(
+                EncodedPair([*ids, EOS], [*extended, EOS], tuple(extra), [*target, EOS], pair)
+            )
         return found
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
@@ -107,7 +111,7 @@ class WordPairs(Task):
             ]
         return self._evaluation[split]
 
-    def batch(self, rows: Sequence[Encoded], *, shown: bool = False) -> Batch:
+    def batch(self, rows: Sequence[EncodedPair], *, shown: bool = False) -> Batch:
         """Tensors of some rows, with their texts where they are to be shown."""
         source, real = pad_rows([row.source for row in rows])
         extended, _ = pad_rows([row.extended for row in rows])
@@ -132,7 +136,7 @@ class WordPairs(Task):
             ),
         )
 
-    def said(self, answers: Sequence[Answer]) -> list[Pair]:
+    def said(self, answers: Sequence[Answer]) -> list[WordPair]:
         """What was decoded of every row as `source`, its first reference as `target`."""
         found = []
         for answer in answers:
@@ -141,7 +145,7 @@ class WordPairs(Task):
             rows = zip(answer.generated, batch.extra_words, batch.references, strict=True)
             for ids, extra, reference in rows:
                 first, *_ = reference.split("\n")
-                found.append(Pair(tuple(self.words(ids, extra)), tuple(first.split())))
+                found.append(WordPair(tuple(self.words(ids, extra)), tuple(first.split())))
         return found
 
     def sources(self, answers: Sequence[Answer]) -> list[list[str]]:
@@ -175,6 +179,6 @@ class WordPairs(Task):
         words = self.vocabulary.words
         return [words[n] if n < len(words) else SPECIAL_WORDS[UNK] for n in ids]
 
-    def show(self, pairs: Sequence[Pair]) -> Batch:
+    def show(self, pairs: Sequence[WordPair]) -> Batch:
         """A batch for the report's walk through the weights."""
         return self.batch(self.encode(pairs), shown=True)

@@ -18,28 +18,24 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch, Sizes, Text
+from bench.api.comparison import Entry, PublishedResult
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
-from bench.api.task import (
-    Answer,
-    Batch,
-    Entry,
-    Metric,
-    PublishedResult,
-    Sample,
-    Scored,
-    Sizes,
-    Split,
-    Task,
-    TaskPreset,
-    Text,
-)
+from bench.api.task import Split, Task, TaskPreset
 from tasks.metrics.numbers import MEAN_SQUARED_ERROR, mean_squared_error, numbers
 from tasks.metrics.scores import ALIGNMENT_ENTROPY, ALIGNMENT_MATCH, alignment_scores
 
 SUCCESS = Metric(
-    name="success_accuracy", title="Success rate", unit="fraction of sequences", better="higher"
+    name="success_accuracy",
+    title="Success rate",
+    unit="fraction of sequences",
+    low=0.0,
+    high=1.0,
+    better="higher",
 )
 NEAR = 0.04
 """An error below this is a success."""

@@ -11,8 +11,12 @@ from typing import ClassVar, Literal
 
 import torch
 
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch
+from bench.api.comparison import Entry
 from bench.api.config import Config
-from bench.api.task import Answer, Batch, Entry, Sample, Scored, Split, Task
+from bench.api.metric import Scored
+from bench.api.task import Split, Task
 from tasks.data.string_baselines import COUNTED, most_frequent_answer
 from tasks.metrics.scores import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
 

@@ -12,10 +12,11 @@ from typing import Annotated
 
 import torch
 
+from bench.api.batch import Batch, Sizes
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Sizes, TaskPreset
+from bench.api.task import TaskPreset
 from tasks.diagnostics.diagnostic import COPYING, FIRST, ROSTER, Diagnostic
 
 MARK, SYMBOLS = FIRST, FIRST + 1

@@ -17,10 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bench.api.batch import Batch, Sizes
+from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Entry, Sizes, TaskPreset
+from bench.api.task import TaskPreset
 from tasks.diagnostics.diagnostic import FIRST, ROSTER, Diagnostic
 
 CLOSE = FIRST

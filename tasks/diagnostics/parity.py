@@ -14,10 +14,12 @@ from typing import Annotated
 
 import torch
 
+from bench.api.batch import Batch, Sizes
+from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Entry, Sizes, TaskPreset
+from bench.api.task import TaskPreset
 from tasks.diagnostics.diagnostic import FIRST, ROSTER, Diagnostic
 
 

@@ -13,10 +13,13 @@ from typing import Annotated
 
 import torch
 
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch, Sizes
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Scored
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, Sample, Scored, Sizes, Split, Task, TaskPreset
+from bench.api.task import Split, Task, TaskPreset
 from tasks.data.string_baselines import COUNTED, most_frequent_answer
 from tasks.diagnostics.diagnostic import COPYING, ROSTER
 from tasks.metrics.scores import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
@@ -87,12 +90,14 @@ class Recall(Task):
             backbone="transformer_decoder[width=32,layers=1,short_convolution=3]",
             protocol="adam[lr=0.005,steps=500,batch=32,evaluate_every=100,stop_at=0.99]",
             seconds=2.0,
+            shared=True,
         ),
         "standard": TaskPreset(
             options="recall[pairs=16,more_pairs=32,vocab=128]",
             backbone="transformer_decoder[width=64,layers=2,short_convolution=3]",
             protocol="adam[steps=3000,batch=64,evaluate_every=300,stop_at=0.995]",
             seconds=150.0,
+            shared=True,
         ),
     }
     ranks_tokens = True

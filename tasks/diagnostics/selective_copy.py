@@ -14,10 +14,11 @@ from typing import Annotated
 
 import torch
 
+from bench.api.batch import Batch, Sizes, Text
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Sizes, TaskPreset, Text
+from bench.api.task import TaskPreset
 from tasks.diagnostics.diagnostic import BESIDE_A_SOURCE, BOS, EOS, FIRST, Diagnostic
 from tasks.metrics.scores import best_word
 

@@ -20,22 +20,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bench.api.answer import Answer, Picture, Sample
+from bench.api.batch import Batch, Sizes
+from bench.api.comparison import Entry
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
-from bench.api.task import (
-    Answer,
-    Batch,
-    Entry,
-    Metric,
-    Picture,
-    Sample,
-    Scored,
-    Sizes,
-    Split,
-    Task,
-    TaskPreset,
-)
+from bench.api.task import Split, Task, TaskPreset
 from tasks.data.digits import DIGITS_LICENSE, DIGITS_NOTE, SIDE, digits_parts
 from tasks.images.image_task import cover, nearest, picture_text, whole_picture
 from tasks.images.scene_drawing import (
@@ -63,6 +55,8 @@ POINTING = Metric(
     name="pointing_accuracy",
     title="Strongest weight on the digit that is named",
     unit="fraction of digit words",
+    low=0.0,
+    high=1.0,
     better="higher",
     group="diagnostic",
 )

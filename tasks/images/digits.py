@@ -13,10 +13,12 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from bench.api.batch import Batch
+from bench.api.comparison import Entry, PublishedResult
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import register
-from bench.api.task import Batch, Entry, PublishedResult, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.data.digits import (
     DIGITS_CITATION,
     DIGITS_LICENSE,

@@ -16,10 +16,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from bench.api.batch import Batch
+from bench.api.comparison import Entry
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Entry, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.data.digits import DIGITS_LICENSE, DIGITS_NOTE, SIDE, digits_parts, load_digits
 from tasks.images.image_task import (
     POINTED_METRICS,

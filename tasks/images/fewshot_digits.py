@@ -19,20 +19,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch, Sizes
+from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Scored
 from bench.api.registry import Citation, register
-from bench.api.task import (
-    Answer,
-    Batch,
-    Entry,
-    Sample,
-    Scored,
-    Sizes,
-    Split,
-    Task,
-    TaskPreset,
-)
+from bench.api.task import Split, Task, TaskPreset
 from tasks.data.digits import (
     DIGITS_LICENSE,
     DIGITS_NOTE,

@@ -7,7 +7,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from bench.api.task import Answer, Batch, Picture, Sample, Scored, Sizes, Split, Task, Text
+from bench.api.answer import Answer, Picture, Sample
+from bench.api.batch import Batch, Sizes, Text
+from bench.api.metric import Scored
+from bench.api.task import Split, Task
 from tasks.data.digits import Digits, load_digits, patches
 from tasks.metrics.labels import LABEL_ACCURACY, MACRO_F1, label_scores
 from tasks.metrics.scores import (

@@ -18,7 +18,7 @@ WORDS = ("", "", "", "", *NAMES, "a", "an", "left", "of", "above")
 IDS = {word: number for number, word in enumerate(WORDS) if word}
 
 
-class Scene(NamedTuple):
+class DigitScene(NamedTuple):
     """What stands in some scenes of equally many digits, in reading order."""
 
     labels: Int[Tensor, "B N"]
@@ -40,7 +40,7 @@ class Captioned(NamedTuple):
 
 def draw_scenes(
     part: Split, rows: int, count: int, cells: int, generator: torch.Generator
-) -> tuple[Scene, Float[Tensor, "B N 8 8"]]:
+) -> tuple[DigitScene, Float[Tensor, "B N 8 8"]]:
     """Draw scenes of the digits of a part.
 
     Args:
@@ -56,11 +56,11 @@ def draw_scenes(
     digits = load_digits(part)
     chosen = torch.randint(len(digits.labels), (rows, count), generator=generator)
     drawn = torch.rand(rows, cells**2, generator=generator).argsort(1)[:, :count]
-    return Scene(digits.labels[chosen], drawn.sort(1).values), digits.images[chosen]
+    return DigitScene(digits.labels[chosen], drawn.sort(1).values), digits.images[chosen]
 
 
 def scene_pictures(
-    scene: Scene, images: Float[Tensor, "B N 8 8"], cells: int
+    scene: DigitScene, images: Float[Tensor, "B N 8 8"], cells: int
 ) -> Float[Tensor, "B H H"]:
     """Lay the digits of each scene on an empty picture of H = 8 `cells` pixels a side."""
     canvas = torch.zeros(len(images), cells * SIDE, cells * SIDE)
@@ -69,10 +69,10 @@ def scene_pictures(
     return canvas
 
 
-def captions(scene: Scene, cells: int) -> list[str]:
+def captions(scene: DigitScene, cells: int) -> list[str]:
     """Name digits in reading order; `left of` in the same row, or else `above`.
 
-    >>> captions(Scene(torch.tensor([[3, 8, 7]]), torch.tensor([[0, 2, 4]])), 3)
+    >>> captions(DigitScene(torch.tensor([[3, 8, 7]]), torch.tensor([[0, 2, 4]])), 3)
     ['a three left of an eight above a seven']
     """
     found = []

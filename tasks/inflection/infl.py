@@ -13,12 +13,13 @@ from pathlib import Path
 
 import torch
 
+from bench.api.batch import Batch
 from bench.api.config import Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.data.drawing import shown_to_networks
-from tasks.data.word_pairs import Pair
+from tasks.data.word_pairs import WordPair
 from tasks.data.words import Vocabulary
 from tasks.inflection.word_forms import Inflected, Inflection, rule_baselines, spelled
 
@@ -123,7 +124,7 @@ class RuleInflection(Inflection):
         """The words of validation or test."""
         return self._drawn(self.config.evaluate, self.seeded(split))
 
-    def held(self, split: Split) -> list[Pair]:
+    def held(self, split: Split) -> list[WordPair]:
         """The same, spelled."""
         return [spelled(row) for row in self.rows(split)]
 

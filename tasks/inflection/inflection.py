@@ -16,13 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from bench.api.batch import Batch
+from bench.api.comparison import PublishedResult
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.license import License
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, PublishedResult, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.data.sigmorphon2017 import Language, Size, load_sigmorphon2017
 from tasks.data.tables import Row
-from tasks.data.word_pairs import Pair, spread
+from tasks.data.word_pairs import WordPair, spread
 from tasks.data.words import Vocabulary
 from tasks.inflection.word_forms import Inflected, Inflection, rule_baselines, spelled
 from tasks.metrics.scores import SEQUENCE_ACCURACY
@@ -134,7 +137,9 @@ class RealInflection(Inflection):
     }
     data_sets = ("sigmorphon2017",)
     needs_download = True
-    data_license = "no license stated; from Wiktionary, CC BY-SA 3.0 (SIGMORPHON 2017)"
+    data_license = License(
+        "no license stated; from Wiktionary, CC BY-SA 3.0 (SIGMORPHON 2017)", redistributable=False
+    )
 
     def __init__(self, config: InflectionConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
@@ -153,7 +158,7 @@ class RealInflection(Inflection):
             "validation": spread(held[0], config.evaluate),
             "test": spread(held[1], config.evaluate),
         }
-        pairs: dict[Split, list[Pair]] = {
+        pairs: dict[Split, list[WordPair]] = {
             part: [spelled(row) for row in rows] for part, rows in self.rows.items()
         }
         words = [side for pair in pairs["train"] for side in pair]

@@ -4,8 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bench.api.task import Answer, Batch, Entry, Scored, Split
-from tasks.data.word_pairs import Pair, WordPairs
+from bench.api.answer import Answer
+from bench.api.batch import Batch
+from bench.api.comparison import Entry
+from bench.api.metric import Scored
+from bench.api.task import Split
+from tasks.data.word_pairs import WordPair, WordPairs
 from tasks.metrics.scores import ALIGNMENT_ENTROPY, SEQUENCE_ACCURACY, alignment_scores
 from tasks.metrics.text_scores import EDITS, edit_distance, exact_match
 
@@ -22,14 +26,14 @@ class Inflected(NamedTuple):
     form: str
 
 
-def spelled(row: Inflected) -> Pair:
+def spelled(row: Inflected) -> WordPair:
     """Spell tags first, so that whoever reads from left to right knows them at the first letter.
 
     >>> spelled(Inflected("go", ("V", "PST"), "went")).source
     ('+V', '+PST', 'g', 'o')
     """
     letters = row.lemma.replace(" ", SPACE), row.form.replace(" ", SPACE)
-    return Pair((*(f"+{tag}" for tag in row.tags), *letters[0]), tuple(letters[1]))
+    return WordPair((*(f"+{tag}" for tag in row.tags), *letters[0]), tuple(letters[1]))
 
 
 class Inflection(WordPairs):

@@ -19,40 +19,45 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch, Sizes
+from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.task import (
-    Answer,
-    Batch,
-    Entry,
-    Metric,
-    Sample,
-    Scored,
-    Sizes,
-    Split,
-    Task,
-)
+from bench.api.metric import Metric, Scored
+from bench.api.task import Split, Task
 from tasks.diagnostics.diagnostic import COPYING, ROSTER
 
 BITS = Metric(
     name="bits_per_character",
     title="Bits per character",
     unit="bits per character",
+    low=0.0,
+    high=None,
     better="lower",
 )
 RARE_BITS = Metric(
     name="rare_repeat_bits_per_character",
     title="Bits per character of rare words that repeat",
     unit="bits per character",
+    low=0.0,
+    high=None,
     better="lower",
 )
 PERPLEXITY = Metric(
-    name="perplexity", title="Perplexity", unit="perplexity of a token", better="lower"
+    name="perplexity",
+    title="Perplexity",
+    unit="perplexity of a token",
+    low=1.0,
+    high=None,
+    better="lower",
 )
 RARE_PERPLEXITY = Metric(
     name="rare_repeat_perplexity",
     title="Perplexity of rare tokens that repeat",
     unit="perplexity of a token",
+    low=1.0,
+    high=None,
     better="lower",
 )
 AN_LSTM = "rnn_decoder"

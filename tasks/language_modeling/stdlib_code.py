@@ -6,6 +6,7 @@ Python, and the report prints version and hash. Parts are split by module.
 
 from pathlib import Path
 
+from bench.api.license import License
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.data.stdlib_code import load_stdlib_code
@@ -52,7 +53,7 @@ class StdlibCode(CharacterModelling):
             seconds=1200.0,
         ),
     }
-    data_license = "open (PSF License 2.0, Python's standard library)"
+    data_license = License("PSF License 2.0, Python's standard library", redistributable=True)
     writes = (
         "def brindle(mossrow):\n    for fern in mossrow:\n        brindle(fern)",
         "self.quarrow = quarrow\nreturn self.quarrow",

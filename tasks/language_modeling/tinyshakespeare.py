@@ -7,8 +7,10 @@ are scored, so that numbers are a little above those of whole parts.
 
 from pathlib import Path
 
+from bench.api.comparison import PublishedResult
+from bench.api.license import License
 from bench.api.registry import Citation, register
-from bench.api.task import PublishedResult, TaskPreset
+from bench.api.task import TaskPreset
 from tasks.data.tinyshakespeare import load_tinyshakespeare
 from tasks.language_modeling.characters import CharacterModelling
 from tasks.language_modeling.language_model import BITS, LanguageConfig
@@ -71,7 +73,7 @@ class TinyShakespeare(CharacterModelling):
     }
     needs_download = True
     data_sets = ("tinyshakespeare",)
-    data_license = "public domain (the plays)"
+    data_license = License("public domain (the plays)", redistributable=True)
     writes = (
         "VELMORA:\nWho knocks? Is it Velmora's groom?\n\nGROOM:\nVelmora",
         "The fair Ostrenne doth weep; weep not, Ostrenne.",

@@ -22,10 +22,12 @@ from typing import Annotated
 
 import numpy as np
 
+from bench.api.comparison import PublishedResult
 from bench.api.config import IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.license import License
 from bench.api.registry import Citation, register
-from bench.api.task import PublishedResult, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.data.corpus import parts_note
 from tasks.data.wikitext2 import load_wikitext2
 from tasks.data.words import EOS, SPECIAL_WORDS, Vocabulary
@@ -118,7 +120,7 @@ class WikiText2Mini(LanguageModelling):
     }
     needs_download = True
     data_sets = ("wikitext2",)
-    data_license = "open (CC BY-SA, Wikipedia)"
+    data_license = License("CC BY-SA, Wikipedia", redistributable=True)
     unit = " "
     config: WikiTextConfig
     writes = (

@@ -5,16 +5,41 @@ from collections.abc import Sequence
 
 import torch
 
-from bench.api.task import Answer, Metric, Scored
+from bench.api.answer import Answer
+from bench.api.metric import Metric, Scored
 
 LABEL_ACCURACY = Metric(
-    name="label_accuracy", title="Accuracy", unit="fraction of examples", better="higher"
+    name="label_accuracy",
+    title="Accuracy",
+    unit="fraction of examples",
+    low=0.0,
+    high=1.0,
+    better="higher",
 )
-MACRO_F1 = Metric(name="macro_f1", title="Macro F1", unit="F1, mean over labels", better="higher")
+MACRO_F1 = Metric(
+    name="macro_f1",
+    title="Macro F1",
+    unit="F1, mean over labels",
+    low=0.0,
+    high=1.0,
+    better="higher",
+)
 AUROC = Metric(
-    name="auroc", title="Area under the ROC curve", unit="area from 0 to 1", better="higher"
+    name="auroc",
+    title="Area under the ROC curve",
+    unit="area from 0 to 1",
+    low=0.0,
+    high=1.0,
+    better="higher",
 )
-AUPRC = Metric(name="auprc", title="Average precision", unit="area from 0 to 1", better="higher")
+AUPRC = Metric(
+    name="auprc",
+    title="Average precision",
+    unit="area from 0 to 1",
+    low=0.0,
+    high=1.0,
+    better="higher",
+)
 
 CERTAIN = 24 * math.log(2)
 """Log-odds at which the likelihood of a label is 1 in single precision (nats)."""

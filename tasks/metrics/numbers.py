@@ -2,10 +2,16 @@
 
 from collections.abc import Sequence
 
-from bench.api.task import Answer, Metric
+from bench.api.answer import Answer
+from bench.api.metric import Metric
 
 MEAN_SQUARED_ERROR = Metric(
-    name="mse", title="Mean squared error", unit="squared units of the target", better="lower"
+    name="mse",
+    title="Mean squared error",
+    unit="squared units of the target",
+    low=0.0,
+    high=None,
+    better="lower",
 )
 
 

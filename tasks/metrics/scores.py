@@ -8,26 +8,38 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from bench.api.task import (
+from bench.api.answer import Answer
+from bench.api.metric import (
     AVERAGE_LAGGING,
     AVERAGE_PROPORTION,
     SELECTED_PROPORTION,
     SELECTION_MATCH,
-    Answer,
     Metric,
     Scored,
 )
 
 SEQUENCE_ACCURACY = Metric(
-    name="sequence_accuracy", title="Exact match", unit="fraction of sequences", better="higher"
+    name="sequence_accuracy",
+    title="Exact match",
+    unit="fraction of sequences",
+    low=0.0,
+    high=1.0,
+    better="higher",
 )
 TOKEN_ACCURACY = Metric(
-    name="token_accuracy", title="Token accuracy", unit="fraction of tokens", better="higher"
+    name="token_accuracy",
+    title="Token accuracy",
+    unit="fraction of tokens",
+    low=0.0,
+    high=1.0,
+    better="higher",
 )
 ALIGNMENT_MATCH = Metric(
     name="alignment_match",
     title="Alignment match",
     unit="fraction of aligned tokens",
+    low=0.0,
+    high=1.0,
     better="higher",
     group="diagnostic",
 )
@@ -35,6 +47,8 @@ ALIGNMENT_ENTROPY = Metric(
     name="alignment_entropy_nats",
     title="Attention entropy",
     unit="nats",
+    low=0.0,
+    high=None,
     better="none",
     group="diagnostic",
 )

@@ -12,44 +12,74 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from bench.api.task import Metric, Scored
+from bench.api.metric import Metric, Scored
 
 EDITS = Metric(
     name="edit_distance_count",
     title="Edit distance",
     unit="count of edits a form",
+    low=0.0,
+    high=None,
     better="lower",
 )
-BLEU = Metric(name="bleu", title="BLEU", unit="sacreBLEU points", better="higher")
+BLEU = Metric(
+    name="bleu", title="BLEU", unit="sacreBLEU points", low=0.0, high=100.0, better="higher"
+)
 SUBTOKEN_F1 = Metric(
-    name="subtoken_f1", title="F1 of sub-tokens", unit="F1, mean over names", better="higher"
+    name="subtoken_f1",
+    title="F1 of sub-tokens",
+    unit="F1, mean over names",
+    low=0.0,
+    high=1.0,
+    better="higher",
 )
 UNKNOWN_SAID = Metric(
     name="unknown_said_proportion",
     title="Unknown words that are said",
     unit="fraction of unknown words",
+    low=0.0,
+    high=1.0,
     better="higher",
 )
 ROUGE_1 = Metric(
-    name="rouge_1_f1", title="ROUGE-1", unit="F1, mean over summaries", better="higher"
+    name="rouge_1_f1",
+    title="ROUGE-1",
+    unit="F1, mean over summaries",
+    low=0.0,
+    high=1.0,
+    better="higher",
 )
 ROUGE_2 = Metric(
-    name="rouge_2_f1", title="ROUGE-2", unit="F1, mean over summaries", better="higher"
+    name="rouge_2_f1",
+    title="ROUGE-2",
+    unit="F1, mean over summaries",
+    low=0.0,
+    high=1.0,
+    better="higher",
 )
 ROUGE_L = Metric(
-    name="rouge_l_f1", title="ROUGE-L", unit="F1, mean over summaries", better="higher"
+    name="rouge_l_f1",
+    title="ROUGE-L",
+    unit="F1, mean over summaries",
+    low=0.0,
+    high=1.0,
+    better="higher",
 )
 ROUGES = {"rouge1": ROUGE_1, "rouge2": ROUGE_2, "rougeL": ROUGE_L}
 REPEATED = Metric(
     name="repeated_bigram_proportion",
     title="Repeated bigrams",
     unit="fraction of bigrams said",
+    low=0.0,
+    high=1.0,
     better="lower",
 )
 NOVEL = Metric(
     name="novel_proportion",
     title="Bigrams that the source has not",
     unit="fraction of bigrams said",
+    low=0.0,
+    high=1.0,
     better="none",
     group="diagnostic",
 )

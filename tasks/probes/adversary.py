@@ -17,12 +17,19 @@ from torch import Tensor
 
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Metric, Scored
-from tasks.probes._intervention import Intervention, interventions
-from tasks.probes._metrics import diagnostic
-from tasks.probes._weights import at, js_divergence, look, pick, probabilities, total_variation
+from tasks.probes.diagnostic_metric import diagnostic
+from tasks.probes.interventions import Intervention, interventions
+from tasks.probes.observations import (
+    at,
+    js_divergence,
+    observe,
+    pick,
+    probabilities,
+    total_variation,
+)
 
 PENALTY = 500.0
 """Weight of the constraint in the loss, per unit of total variation beyond epsilon."""
@@ -59,7 +66,13 @@ class Adversary(Probe):
     """max JS(a, a') such that the prediction moves by at most epsilon; the bound is log 2."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
-        diagnostic("adversary_js_nats", "JS of weights with the same prediction", "", unit="nats"),
+        diagnostic(
+            "adversary_js_nats",
+            "JS of weights with the same prediction",
+            "",
+            unit="nats",
+            high=None,
+        ),
         diagnostic("adversary_found_share", "Targets with an adversary", "targets"),
     )
 
@@ -104,5 +117,5 @@ class Adversary(Probe):
 
 def _predicted(test: Intervention, weights: Float[Tensor, "B S"]) -> Float[Tensor, "B V"]:
     edit = at(test.targets, weights[:, None, :].expand_as)
-    seen = look(test.subject, test.batch, edit)
+    seen = observe(test.subject, test.batch, edit)
     return pick(probabilities(test.subject, seen), test.targets)

@@ -15,14 +15,15 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from bench.api.answer import Answer
 from bench.api.config import NoOptions
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Metric, Scored
 from tasks.alignment.aligned_text import error_rate, hard_links, known_links
 from tasks.metrics.scores import points_into
-from tasks.probes._metrics import diagnostic
-from tasks.probes._weights import Look, looks
+from tasks.probes.diagnostic_metric import diagnostic
+from tasks.probes.observations import Observation, observations
 
 OFFSETS = range(-3, 4)
 CPU = torch.device("cpu")
@@ -36,7 +37,7 @@ CPU = torch.device("cpu")
         text="Koehn & Knowles, 2017", url="https://arxiv.org/abs/1706.03872", where="section 3.6"
     ),
 )
-class Alignment(Probe):
+class AlignmentProbe(Probe):
     """Links found among the largest weights, weight on links, error rate, and shifted matches."""
 
     needs = frozenset({"gold_alignment"})
@@ -45,7 +46,9 @@ class Alignment(Probe):
         diagnostic("align_prob_share", "Weight on gold links", "weight", "higher"),
         diagnostic("alignment_error_share", "Alignment error rate", "links", "lower"),
         diagnostic("align_match_at_share", "Largest weight on the link of t + offset", "targets"),
-        diagnostic("best_offset_count", "Offset that matches best", "", unit="targets"),
+        diagnostic(
+            "best_offset_count", "Offset that matches best", "", unit="targets", low=None, high=None
+        ),
     )
 
     def __init__(self, config: NoOptions) -> None:
@@ -58,7 +61,7 @@ class Alignment(Probe):
         answers: list[Answer] = []
         hits = dict.fromkeys(OFFSETS, 0.0)
         tries = dict.fromkeys(OFFSETS, 0.0)
-        for seen in looks(subject):
+        for seen in observations(subject):
             gold = (seen.gold > 0) & seen.batch.mask[..., None]
             linked = gold.any(-1)
             found += float((_largest(seen, gold) & gold).sum())
@@ -85,7 +88,7 @@ class Alignment(Probe):
         ]
 
 
-def _largest(seen: Look, gold: Bool[Tensor, "B T S"]) -> Bool[Tensor, "B T S"]:
+def _largest(seen: Observation, gold: Bool[Tensor, "B T S"]) -> Bool[Tensor, "B T S"]:
     """The n largest weights of each target, n its number of links, however ties are broken."""
     ranked = seen.weights.sort(-1).values
     smaller = torch.searchsorted(ranked, seen.weights.contiguous())

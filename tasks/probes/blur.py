@@ -13,11 +13,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from bench.api.config import NoOptions
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Metric, Scored
-from tasks.probes._metrics import diagnostic
-from tasks.probes._weights import Look, looks
+from tasks.probes.diagnostic_metric import diagnostic
+from tasks.probes.observations import Observation, observations
 
 
 @register(
@@ -31,12 +31,12 @@ class Blur(Probe):
     """Means over scored targets of H = -sum w log w, exp(H), max w, sum |w_s - w_(s-1)|, peaks."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
-        diagnostic("weight_entropy_nats", "Entropy of the weights", "", unit="nats"),
-        diagnostic("effective_keys_count", "Effective number of keys", "", unit="keys"),
+        diagnostic("weight_entropy_nats", "Entropy of the weights", "", unit="nats", high=None),
+        diagnostic("effective_keys_count", "Effective number of keys", "", unit="keys", high=None),
         diagnostic("no_majority_share", "Largest weight below one half", "targets"),
         diagnostic("largest_weight_share", "Largest weight", "weight"),
         diagnostic("total_variation_share", "Total variation along the source", "weight"),
-        diagnostic("peaks_count", "Local maxima of the weights", "", unit="keys"),
+        diagnostic("peaks_count", "Local maxima of the weights", "", unit="keys", high=None),
         diagnostic("weight_off_gold_share", "Weight beyond one place of gold", "weight", "lower"),
     )
 
@@ -46,14 +46,14 @@ class Blur(Probe):
     def measure(self, subject: Subject) -> list[Scored]:
         """Average over every scored target of the examples."""
         found: dict[str, list[Tensor]] = {}
-        for seen in looks(subject):
+        for seen in observations(subject):
             for name, values in _of_batch(seen).items():
                 found.setdefault(name, []).append(values)
         means = {name: float(torch.cat(parts).mean()) for name, parts in found.items()}
         return [Scored(metric=name, value=value) for name, value in means.items()]
 
 
-def _of_batch(seen: Look) -> dict[str, Float[Tensor, " N"]]:
+def _of_batch(seen: Observation) -> dict[str, Float[Tensor, " N"]]:
     scored = seen.batch.mask
     weights, real = seen.weights[scored].double(), seen.real[scored]
     entropy = -torch.special.xlogy(weights, weights).sum(-1)

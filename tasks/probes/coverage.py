@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 
 from bench.api.config import NoOptions
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Metric, Scored
 from bench.api.trace import Mode
 from tasks.metrics.text_scores import dropped, repeated
-from tasks.probes._metrics import diagnostic
-from tasks.probes._weights import Look, looks
+from tasks.probes.diagnostic_metric import diagnostic
+from tasks.probes.observations import Observation, observations
 
 OVER, UNDER = 1.5, 0.5
 """Total weight of a key above and below which it counts as over- and under-covered."""
@@ -51,7 +51,7 @@ class Coverage(Probe):
         """Sum the weights of each key over the targets, and decode where the task does."""
         totals: list[Tensor] = []
         bigrams, words = [0, 0], [0, 0]
-        for seen in looks(subject):
+        for seen in observations(subject):
             totals.append(_totals(seen))
             if subject.task.decodes:
                 for said, wanted in _outputs(subject, seen):
@@ -69,13 +69,13 @@ class Coverage(Probe):
         return [Scored(metric=name, value=value) for name, value in found.items()]
 
 
-def _totals(seen: Look) -> Tensor:
+def _totals(seen: Observation) -> Tensor:
     scored = seen.batch.mask[..., None]
     total = (seen.weights * scored).sum(1)
     return total[(seen.real & scored).any(1)]
 
 
-def _outputs(subject: Subject, seen: Look) -> list[tuple[Sequence[int], Sequence[int]]]:
+def _outputs(subject: Subject, seen: Observation) -> list[tuple[Sequence[int], Sequence[int]]]:
     said = subject.backbone.generate(seen.batch, subject.task.sizes.max_length, Mode()).tokens
     wanted = [
         [word for word in line[mask].tolist() if word != subject.task.sizes.eos]

@@ -18,13 +18,13 @@ from torch import Tensor
 from bench.api.component import expand_heads
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
 from bench.api.source import Source
-from bench.api.task import Metric, Scored
 from bench.api.variant import Slot
-from tasks.probes._metrics import diagnostic
-from tasks.probes._weights import Look, looks
+from tasks.probes.diagnostic_metric import diagnostic
+from tasks.probes.observations import Observation, observations
 
 TOLERANCE = 1e-6
 
@@ -41,7 +41,9 @@ class EffectiveAttention(Probe):
 
     metrics: ClassVar[tuple[Metric, ...]] = (
         diagnostic("null_norm_share", "Weights in the null space, |A - A'| / |A|", "norm"),
-        diagnostic("effective_correlation_share", "Correlation of A and A'", "", unit="r"),
+        diagnostic(
+            "effective_correlation_share", "Correlation of A and A'", "", unit="r", low=-1.0
+        ),
         diagnostic("identifiable_share", "Weights that can be identified", "examples and heads"),
     )
 
@@ -52,7 +54,7 @@ class EffectiveAttention(Probe):
         """Project the weights of every example and head."""
         slots = subject.backbone.variant_slots()
         found: list[tuple[float, float, bool]] = []
-        for seen in looks(subject):
+        for seen in observations(subject):
             values = _projected(slots[0], _source(seen))
             for row in range(len(values)):
                 scored = seen.batch.mask[row]
@@ -60,7 +62,7 @@ class EffectiveAttention(Probe):
                     continue
                 real = seen.real[row][scored].any(0)
                 weights = seen.trace.attended[0].weights
-                assert weights is not None, "looks refuses networks without weights"
+                assert weights is not None, "observations refuses networks without weights"
                 for head in range(values.shape[1]):
                     shown = weights[row, head][scored][:, real].double()
                     found.append(_compare(shown, values[row, head][real].double()))
@@ -73,7 +75,7 @@ class EffectiveAttention(Probe):
         ]
 
 
-def _source(seen: Look) -> Source:
+def _source(seen: Observation) -> Source:
     """The values that were mixed: of the memory, or of the cache under causal self-attention."""
     memory, state = seen.trace.memories[0], seen.trace.attended[0].state
     found = memory if memory is not None else state.cache

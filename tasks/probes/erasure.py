@@ -16,12 +16,12 @@ from torch import Tensor
 
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Metric, Scored
-from tasks.probes._intervention import Intervention, interventions
-from tasks.probes._metrics import diagnostic
-from tasks.probes._weights import js_divergence
+from tasks.probes.diagnostic_metric import diagnostic
+from tasks.probes.interventions import Intervention, interventions
+from tasks.probes.observations import js_divergence
 
 ORDERS = ("attention", "gradient", "attention_gradient", "random")
 
@@ -52,7 +52,12 @@ class Erasure(Probe):
 
     metrics: ClassVar[tuple[Metric, ...]] = (
         diagnostic(
-            "erase_js_difference_nats", "JS without largest - without random", "", unit="nats"
+            "erase_js_difference_nats",
+            "JS without largest - without random",
+            "",
+            unit="nats",
+            low=None,
+            high=None,
         ),
         diagnostic("erase_flip_share", "Decision flips without the largest weight", "targets"),
         diagnostic("erase_random_flip_share", "Decision flips without a random one", "targets"),

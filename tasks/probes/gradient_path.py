@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from bench.api.batch import Batch
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Metric, Scored
 from bench.api.trace import Mode
-from tasks.probes._metrics import diagnostic
+from tasks.probes.diagnostic_metric import diagnostic
 
 
 @register(

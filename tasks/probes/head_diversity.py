@@ -14,11 +14,11 @@ from torch import Tensor
 
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Metric, Scored
-from tasks.probes._metrics import diagnostic
-from tasks.probes._weights import js_divergence, looks
+from tasks.probes.diagnostic_metric import diagnostic
+from tasks.probes.observations import js_divergence, observations
 
 
 @register(
@@ -32,7 +32,7 @@ class HeadDiversity(Probe):
     """Mean JS(a_h, a_g) and mean sum_s a_h a_g over pairs of heads and scored targets."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
-        diagnostic("head_js_nats", "Divergence of two heads", "", unit="nats"),
+        diagnostic("head_js_nats", "Divergence of two heads", "", unit="nats", high=None),
         diagnostic("head_overlap_share", "Overlap of two heads", "weight"),
         diagnostic("head_same_key_share", "Two heads have one largest key", "targets"),
     )
@@ -43,9 +43,9 @@ class HeadDiversity(Probe):
     def measure(self, subject: Subject) -> list[Scored]:
         """Compare every pair of heads."""
         found: dict[str, list[Tensor]] = {metric.name: [] for metric in self.metrics}
-        for seen in looks(subject):
+        for seen in observations(subject):
             weights = seen.trace.attended[0].weights
-            assert weights is not None, "looks refuses networks without weights"
+            assert weights is not None, "observations refuses networks without weights"
             if weights.shape[1] < 2:
                 raise Refused("there is one head only; give --variants NAME[head=multi].")
             heads = weights.transpose(1, 2)[seen.batch.mask].unbind(1)

@@ -14,15 +14,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from bench.api.batch import Batch
 from bench.api.config import NoOptions
 from bench.api.encoder import Encoded, Encoder
 from bench.api.errors import Refused
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Metric, Scored
 from bench.api.trace import Mode
-from tasks.backbones._blocks import Block
-from tasks.probes._metrics import diagnostic
+from tasks.backbones.transformer_blocks import Block
+from tasks.probes.diagnostic_metric import diagnostic
 
 
 @register(

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Metric, Scored
-from tasks.probes._metrics import diagnostic
-from tasks.probes._weights import Look, looks, total_variation
+from tasks.probes.diagnostic_metric import diagnostic
+from tasks.probes.observations import Observation, observations, total_variation
 
 
 @register(
@@ -34,8 +34,12 @@ class MeanFieldGap(Probe):
 
     metrics: ClassVar[tuple[Metric, ...]] = (
         diagnostic("mean_field_gap_share", "Gap of soft and marginal prediction", "mass"),
-        diagnostic("value_spread_count", "Trace of the covariance of the values", "", unit="1"),
-        diagnostic("gap_spread_correlation_share", "Correlation of gap and spread", "", unit="r"),
+        diagnostic(
+            "value_spread_count", "Trace of the covariance of the values", "", unit="1", high=None
+        ),
+        diagnostic(
+            "gap_spread_correlation_share", "Correlation of gap and spread", "", unit="r", low=-1.0
+        ),
     )
 
     def __init__(self, config: NoOptions) -> None:
@@ -45,7 +49,7 @@ class MeanFieldGap(Probe):
         """Predict from the mean and from every value."""
         gaps: list[Tensor] = []
         spreads: list[Tensor] = []
-        for seen in looks(subject):
+        for seen in observations(subject):
             gap, spread = _of_batch(subject, seen)
             gaps.append(gap[seen.batch.mask])
             spreads.append(spread[seen.batch.mask])
@@ -60,7 +64,9 @@ class MeanFieldGap(Probe):
         return found
 
 
-def _of_batch(subject: Subject, seen: Look) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T"]]:
+def _of_batch(
+    subject: Subject, seen: Observation
+) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T"]]:
     trace = seen.trace
     memory = trace.memories[0]
     if memory is None or trace.attended[0].output.shape[1] != 1 or len(trace.attended) > 1:
@@ -79,7 +85,7 @@ def _of_batch(subject: Subject, seen: Look) -> tuple[Float[Tensor, "B T"], Float
 
 
 def _predict(
-    subject: Subject, seen: Look, context: Float[Tensor, "B T Dv"]
+    subject: Subject, seen: Observation, context: Float[Tensor, "B T Dv"]
 ) -> Float[Tensor, "B T V"]:
     logits = subject.backbone.emit(seen.trace.states, context, seen.trace.embedded)
     return torch.softmax(logits.to(context.dtype), -1)

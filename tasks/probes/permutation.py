@@ -17,12 +17,12 @@ from torch import Tensor
 
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Metric, Scored
-from tasks.probes._intervention import Intervention, interventions
-from tasks.probes._metrics import diagnostic
-from tasks.probes._weights import total_variation
+from tasks.probes.diagnostic_metric import diagnostic
+from tasks.probes.interventions import Intervention, interventions
+from tasks.probes.observations import total_variation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +54,12 @@ class Permutation(Probe):
     metrics: ClassVar[tuple[Metric, ...]] = (
         diagnostic("permuted_change_share", "Prediction moves under shuffled weights", "mass"),
         diagnostic("uniform_change_share", "Prediction moves under uniform weights", "mass"),
-        diagnostic("tau_gradient_share", "Kendall's tau of weights and gradients", "", unit="tau"),
-        diagnostic("tau_erasure_share", "Kendall's tau of weights and erasures", "", unit="tau"),
+        diagnostic(
+            "tau_gradient_share", "Kendall's tau of weights and gradients", "", unit="tau", low=-1.0
+        ),
+        diagnostic(
+            "tau_erasure_share", "Kendall's tau of weights and erasures", "", unit="tau", low=-1.0
+        ),
     )
 
     def __init__(self, config: PermutationConfig) -> None:

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
+from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from bench.api.task import Metric, Scored
-from tasks.probes._metrics import diagnostic
-from tasks.probes._weights import Look, looks
+from tasks.probes.diagnostic_metric import diagnostic
+from tasks.probes.observations import Observation, observations
 
 RIDGE = 1e-3
 """Penalty, as a share of the mean variance of a value's coordinates."""
@@ -47,7 +47,7 @@ class TokenIdentifiability(Probe):
 
     def measure(self, subject: Subject) -> list[Scored]:
         """Fit on the words of half of the examples and score on those of the others."""
-        parts = [_words(seen) for seen in looks(subject)]
+        parts = [_words(seen) for seen in observations(subject)]
         states = torch.cat([part[0] for part in parts]).double()
         words = torch.cat([part[1] for part in parts])
         chosen = _half([part[2] for part in parts], subject.seed).to(words.device)
@@ -79,7 +79,7 @@ def _half(counts: Sequence[Int[Tensor, " B"]], seed: int) -> Bool[Tensor, " N"]:
     return first.repeat_interleave(each)
 
 
-def _words(seen: Look) -> tuple[Float[Tensor, "N D"], Int[Tensor, " N"], Int[Tensor, " B"]]:
+def _words(seen: Observation) -> tuple[Float[Tensor, "N D"], Int[Tensor, " N"], Int[Tensor, " B"]]:
     """States and ids of the words of a batch, and how many each example has."""
     memory = seen.trace.memories[0]
     if memory is None or not seen.batch.sources:

@@ -19,21 +19,15 @@ from typing import Annotated, Literal
 
 import torch
 
+from bench.api.answer import Answer
+from bench.api.batch import Batch, Sizes
+from bench.api.comparison import Entry, PublishedResult
 from bench.api.config import Choices, Config
 from bench.api.errors import DataUnavailable, InvalidConfig
+from bench.api.license import License
+from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
-from bench.api.task import (
-    SEEN,
-    Answer,
-    Batch,
-    Entry,
-    Metric,
-    PublishedResult,
-    Scored,
-    Sizes,
-    Split,
-    TaskPreset,
-)
+from bench.api.task import SEEN, Split, TaskPreset
 from tasks.data.babi import load_babi
 from tasks.data.corpus import parts_note
 from tasks.data.tables import Row
@@ -49,6 +43,8 @@ UNSEEN_ERROR = Metric(
     name="unseen_error_proportion",
     title="Error on questions that training lacks, mean over tasks",
     unit="fraction of questions",
+    low=0.0,
+    high=1.0,
     better="lower",
     group="diagnostic",
 )
@@ -197,7 +193,7 @@ class Babi(Reading):
     axis = "task"
     needs_download = True
     data_sets = ("babi",)
-    data_license = "open, CC BY 3.0 (bAbI)"
+    data_license = License("CC BY 3.0 (bAbI)", redistributable=True)
 
     def __init__(self, config: BabiConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)

@@ -14,10 +14,11 @@ from typing import Annotated
 
 import torch
 
+from bench.api.batch import Batch, Sizes
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Sizes, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.data.drawing import drawing
 from tasks.data.words import Vocabulary
 from tasks.reading.stories import Asked, Reading, question_batch, readers

@@ -7,7 +7,11 @@ from typing import ClassVar, NamedTuple
 
 import torch
 
-from bench.api.task import Answer, Batch, Entry, Metric, Sample, Scored, Split, Task, Text
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch, Text
+from bench.api.comparison import Entry
+from bench.api.metric import Metric, Scored
+from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.words import Vocabulary
 from tasks.metrics.labels import LABEL_ACCURACY
@@ -17,12 +21,16 @@ ERROR = Metric(
     name="error_proportion",
     title="Error, mean over tasks",
     unit="fraction of questions",
+    low=0.0,
+    high=1.0,
     better="lower",
 )
 SOLVED = Metric(
     name="solved_count",
     title="Tasks with at most 5 % error",
     unit="count of tasks",
+    low=0.0,
+    high=None,
     better="higher",
 )
 SOLVED_ERROR = 0.05

@@ -14,10 +14,12 @@ from typing import Annotated
 
 import torch
 
+from bench.api.batch import Batch
+from bench.api.comparison import Entry
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Entry, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.regression.kernel_task import Points, RegressionTask
 
 RANGE = 5.0

@@ -12,10 +12,13 @@ from typing import Annotated
 
 import torch
 
+from bench.api.batch import Batch
+from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.license import License
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Entry, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.data.corpus import parts_note
 from tasks.regression.kernel_task import Points, RegressionTask
 
@@ -77,7 +80,9 @@ class KernelDiabetes(RegressionTask):
         Entry(variant="additive"),
         Entry(variant="scaled_dot", backbone=FEATURES),
     )
-    data_license = "no license stated; shipped with scikit-learn (BSD-3-Clause)"
+    data_license = License(
+        "no license stated; shipped with scikit-learn (BSD-3-Clause)", redistributable=False
+    )
 
     def __init__(
         self, config: KernelDiabetesConfig, seed: int, data_dir: Path | None = None

@@ -12,23 +12,18 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from bench.api.task import (
-    Answer,
-    Batch,
-    Metric,
-    Sample,
-    Scored,
-    Sizes,
-    Split,
-    Task,
-    Text,
-)
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch, Sizes, Text
+from bench.api.metric import Metric, Scored
+from bench.api.task import Split, Task
 from tasks.metrics.numbers import MEAN_SQUARED_ERROR, mean_squared_error, numbers
 
 TRAIN_ERROR = Metric(
     name="train_mse",
     title="Squared error at training points",
     unit="squared units of the target",
+    low=0.0,
+    high=None,
     better="lower",
     group="diagnostic",
 )
@@ -36,6 +31,8 @@ LEFT_OUT_ERROR = Metric(
     name="leave_one_out_mse",
     title="Squared error at training points left out",
     unit="squared units of the target",
+    low=0.0,
+    high=None,
     better="lower",
     group="diagnostic",
 )
@@ -43,6 +40,8 @@ BAND_WIDTH = Metric(
     name="band_width",
     title="Width of the kernel at half its height",
     unit="deviations of the inputs",
+    low=0.0,
+    high=None,
     better="none",
     group="diagnostic",
 )

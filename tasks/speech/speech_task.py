@@ -8,20 +8,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bench.api.answer import Answer, Picture, Sample
+from bench.api.batch import Batch, Sizes, Text
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.task import (
-    Answer,
-    Batch,
-    Metric,
-    Picture,
-    Sample,
-    Scored,
-    Sizes,
-    Split,
-    Task,
-    Text,
-)
+from bench.api.metric import Metric, Scored
+from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.sound import LogMel, Scale, fit_scale, to_frames
 from tasks.metrics.scores import (
@@ -37,6 +29,8 @@ WORD_ERROR_RATE = Metric(
     name="word_error_rate",
     title="Word error rate",
     unit="errors per reference word",
+    low=0.0,
+    high=None,
     better="lower",
 )
 BOS, EOS, FIRST = 1, 2, 4

@@ -18,8 +18,10 @@ from pathlib import Path
 
 import torch
 
+from bench.api.comparison import Entry
+from bench.api.license import License
 from bench.api.registry import Citation, register
-from bench.api.task import Entry, TaskPreset
+from bench.api.task import TaskPreset
 from tasks.data.corpus import parts_note
 from tasks.data.fsdd import DIGITS, RATE, load_fsdd
 from tasks.speech.speech_task import Recording, SpeechConfig, SpeechTask
@@ -79,7 +81,7 @@ class SpokenDigits(SpeechTask):
         Entry(variant="mocha", backbone=STREAMING),
         Entry(variant="none_state"),
     )
-    data_license = "CC BY-SA 4.0 (FSDD)"
+    data_license = License("CC BY-SA 4.0 (FSDD)", redistributable=True)
     needs_download = True
     data_sets = ("fsdd",)
     words = DIGITS

@@ -16,10 +16,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bench.api.comparison import Entry
 from bench.api.config import FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Entry, TaskPreset
+from bench.api.task import TaskPreset
 from tasks.speech.speech_task import Recording, SpeechConfig, SpeechTask
 
 RATE = 8000

@@ -16,13 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from bench.api.answer import Answer
+from bench.api.batch import Batch
+from bench.api.comparison import PublishedResult
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.license import License
+from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, Metric, PublishedResult, Scored, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.data.aeslc import ANNOTATIONS, load_aeslc
 from tasks.data.tables import Row
-from tasks.data.word_pairs import Pair, spread
+from tasks.data.word_pairs import WordPair, spread
 from tasks.data.words import Vocabulary, tokenize
 from tasks.metrics.text_scores import ROUGE_1, ROUGE_2, rouge
 from tasks.summarization.summary_pairs import Summaries
@@ -31,14 +36,16 @@ ROUGE_1_BEST = Metric(
     name="rouge_1_best_f1",
     title="ROUGE-1, best of all subjects",
     unit="F1, mean over summaries",
+    low=0.0,
+    high=1.0,
     better="higher",
 )
 OWN = (
-    Pair(
+    WordPair(
         tuple(tokenize("The workshop on Tuesday moves to room 12. Please tell Ottilie.")),
         tuple(tokenize("Workshop on Tuesday moves")),
     ),
-    Pair(
+    WordPair(
         tuple(tokenize("Hello Brunhild, attached is the report on gas storage for October.")),
         tuple(tokenize("Report on gas storage")),
     ),
@@ -139,7 +146,7 @@ class Aeslc(Summaries):
     }
     data_sets = ("aeslc",)
     needs_download = True
-    data_license = "CC BY-NC-SA 4.0 (AESLC)"
+    data_license = License("CC BY-NC-SA 4.0 (AESLC)", redistributable=False)
 
     def __init__(self, config: AeslcConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)
@@ -158,7 +165,7 @@ class Aeslc(Summaries):
                 train.setdefault(row["email_body"], row)
         self.note_fewer("train", config.train, len(train))
         used = list(train.values())[: config.train or None]
-        pairs: dict[Split, list[Pair]] = {"train": [self._pair(row) for row in used]}
+        pairs: dict[Split, list[WordPair]] = {"train": [self._pair(row) for row in used]}
         for part, rows in held.items():
             self.note_fewer(part, config.evaluate, len(rows))
             pairs[part] = [self._pair(row) for row in spread(rows, config.evaluate)]
@@ -182,12 +189,12 @@ class Aeslc(Summaries):
         """Two e-mails of our own writing."""
         return self.show(OWN)
 
-    def _pair(self, row: Row) -> Pair:
+    def _pair(self, row: Row) -> WordPair:
         config = self.config
         body = tokenize(row["email_body"])[: config.words]
         subjects = [row["subject_line"], *(row[name] for name in ANNOTATIONS if name in row)]
         words = [tokenize(subject) for subject in subjects]
-        return Pair(
+        return WordPair(
             tuple(body),
             tuple(words[0][: config.subject]),
             tuple(" ".join(one) for one in words if one),

@@ -14,11 +14,14 @@ from typing import Annotated
 
 import torch
 
+from bench.api.answer import Answer
+from bench.api.batch import Batch
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Scored
 from bench.api.registry import Citation, register
-from bench.api.task import Answer, Batch, Scored, Split, TaskPreset
-from tasks.data.word_pairs import Encoded, Pair
+from bench.api.task import Split, TaskPreset
+from tasks.data.word_pairs import EncodedPair, WordPair
 from tasks.data.words import Vocabulary
 from tasks.metrics.scores import ALIGNMENT_MATCH, alignment_scores
 from tasks.summarization.summary_pairs import Summaries
@@ -107,7 +110,7 @@ class LeadCopy(Summaries):
         # a salutation of three words, and a point behind every sentence
         self.settle({}, words, 3 + config.sentences * (config.sentence + 1))
 
-    def held(self, split: Split) -> list[Pair]:
+    def held(self, split: Split) -> list[WordPair]:
         """The documents of validation or test."""
         return self._drawn(self.config.evaluate, self.seeded(split))
 
@@ -116,7 +119,7 @@ class LeadCopy(Summaries):
         while True:
             yield self.batch(self.encode(self._drawn(batch_size, generator)))
 
-    def batch(self, rows: Sequence[Encoded], *, shown: bool = False) -> Batch:
+    def batch(self, rows: Sequence[EncodedPair], *, shown: bool = False) -> Batch:
         """The batch, with the place that every word of the summary comes from."""
         found = super().batch(rows, shown=shown)
         extended = found.extended
@@ -148,20 +151,20 @@ class LeadCopy(Summaries):
         """The first documents of the test."""
         return self.show(self.held("test")[:2])
 
-    def _places(self, pair: Pair) -> list[int]:
+    def _places(self, pair: WordPair) -> list[int]:
         """Where the words of the summary stand, then the end of the document."""
         start = 3 if pair.source[0] == GREETING else 0
         lead = range(start, start + self.config.sentence)
         places = [place for place in lead if pair.source[place] not in PLAIN]
         return [*places, len(pair.source)]
 
-    def _drawn(self, count: int, generator: torch.Generator) -> list[Pair]:
+    def _drawn(self, count: int, generator: torch.Generator) -> list[WordPair]:
         config = self.config
         size = config.sentences * config.sentence
         numbers = torch.rand(count, 3 * size + 2, generator=generator).tolist()
         return [self._document(row[:2], row[2:]) for row in numbers]
 
-    def _document(self, head: list[float], numbers: list[float]) -> Pair:
+    def _document(self, head: list[float], numbers: list[float]) -> WordPair:
         """A document from numbers between 0 and 1, three a word; it ends with its sentences."""
         config = self.config
         words: list[str] = [GREETING, _name(head[1]), COMMA] if head[0] < 0.5 else []
@@ -177,7 +180,7 @@ class LeadCopy(Summaries):
             ]
             words += [*said, STOP]
             summary = summary or [said[place] for place in sorted(weighty)]
-        return Pair(tuple(words), tuple(summary))
+        return WordPair(tuple(words), tuple(summary))
 
     def _word(self, weighty: bool, kind: float, number: float) -> str:
         if not weighty:

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from bench.api.task import Answer, Entry, Metric, Scored, Split
-from tasks.data.word_pairs import Pair, WordPairs
+from bench.api.answer import Answer
+from bench.api.comparison import Entry
+from bench.api.metric import Metric, Scored
+from bench.api.task import Split
+from tasks.data.word_pairs import WordPair, WordPairs
 from tasks.metrics.text_scores import (
     NOVEL,
     REPEATED,
@@ -53,12 +56,12 @@ class Summaries(WordPairs):
             *bigram_scores(said, self.sources(answers)),
         ]
 
-    def lead(self, train: Sequence[Pair], test: Sequence[Pair]) -> float:
+    def lead(self, train: Sequence[WordPair], test: Sequence[WordPair]) -> float:
         """ROUGE-1 of as many first words as a summary has on average in training."""
         length = round(sum(len(pair.target) for pair in train) / len(train))
         return rouge([pair.source[:length] for pair in test], references_of(test))["rouge1"]
 
-    def seen(self, train: Sequence[Pair], test: Sequence[Pair]) -> dict[str, float]:
+    def seen(self, train: Sequence[WordPair], test: Sequence[WordPair]) -> dict[str, float]:
         """ROUGE-1 of the most frequent summary, and of that of the most similar document."""
         frequent = most_frequent([pair.target for pair in train])
         chosen = nearest([pair.source for pair in train], [pair.source for pair in test])
@@ -69,6 +72,6 @@ class Summaries(WordPairs):
         }
 
 
-def references_of(pairs: Sequence[Pair]) -> list[list[list[str]]]:
+def references_of(pairs: Sequence[WordPair]) -> list[list[list[str]]]:
     """The first reference of every pair, as `rouge` wants it."""
     return [[pair.references[0].split() if pair.references else [*pair.target]] for pair in pairs]

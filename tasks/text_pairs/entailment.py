@@ -5,7 +5,10 @@ from typing import NamedTuple
 
 import torch
 
-from bench.api.task import Answer, Batch, Metric, Sample, Scored, Split, Task, Text
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch, Text
+from bench.api.metric import Metric, Scored
+from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.snli import RELATIONS
 from tasks.data.words import Vocabulary
@@ -15,6 +18,8 @@ COUNTERFACTUAL_ACCURACY = Metric(
     name="counterfactual_accuracy",
     title="Accuracy on minimal pairs",
     unit="fraction of examples",
+    low=0.0,
+    high=1.0,
     better="higher",
 )
 EVALUATION_ROWS = 256

@@ -15,10 +15,12 @@ from typing import Annotated, NamedTuple
 
 import torch
 
+from bench.api.batch import Batch, Sizes
+from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Entry, Sizes, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.data.drawing import drawing, shown_to_networks
 from tasks.data.scenes import Scene, draw, edit, relation, rephrased, vocabulary
 from tasks.data.snli import RELATIONS
@@ -76,11 +78,11 @@ class NliSyn(Inference):
     ...     for text in batch.sources:
     ...         print(" ".join(task.words.decode(text.tokens[0].tolist())))
     ...     print("  ", RELATIONS[int(batch.targets)])
-    a animal sells a yellow probe in the street .
-    a animal sells a probe in the station .
+    a animal sells a yellow instrument in the street .
+    a animal sells a instrument in the station .
        contradiction
-    a animal sells a yellow probe in the street .
-    a animal sells a probe .
+    a animal sells a yellow instrument in the street .
+    a animal sells a instrument .
        entailment
     """
 

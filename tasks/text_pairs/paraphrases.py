@@ -14,10 +14,12 @@ from pathlib import Path
 
 import torch
 
+from bench.api.batch import Batch, Sizes
+from bench.api.comparison import Entry
 from bench.api.config import Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Entry, Sizes, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.data.drawing import drawing
 from tasks.data.scenes import CLASS_OF, Scene, compare, draw, rephrased, vocabulary
 from tasks.data.words import Vocabulary

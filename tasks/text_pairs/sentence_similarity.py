@@ -6,7 +6,11 @@ from typing import NamedTuple
 
 import torch
 
-from bench.api.task import Answer, Batch, Entry, Metric, Sample, Scored, Split, Task, Text
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch, Text
+from bench.api.comparison import Entry
+from bench.api.metric import Metric, Scored
+from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.words import Vocabulary
 
@@ -14,18 +18,24 @@ PEARSON = Metric(
     name="pearson_correlation",
     title="Pearson correlation",
     unit="correlation from -1 to 1",
+    low=-1.0,
+    high=1.0,
     better="higher",
 )
 SPEARMAN = Metric(
     name="spearman_correlation",
     title="Spearman correlation",
     unit="correlation of ranks from -1 to 1",
+    low=-1.0,
+    high=1.0,
     better="higher",
 )
 SQUARED_ERROR = Metric(
     name="squared_error_points",
     title="Mean squared error",
     unit="squared points of 0 to 5",
+    low=0.0,
+    high=None,
     better="lower",
 )
 ALIGNERS = tuple(Entry(variant=name) for name in ("decomposable", "dot", "additive", "sparsemax"))

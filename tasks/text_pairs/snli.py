@@ -16,10 +16,13 @@ from typing import Annotated
 
 import torch
 
+from bench.api.batch import Batch, Sizes
+from bench.api.comparison import Entry, PublishedResult
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.license import License
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Entry, PublishedResult, Sizes, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.data.snli import load_snli
 from tasks.data.tables import Rows
 from tasks.data.words import Vocabulary
@@ -125,7 +128,7 @@ class Snli(Inference):
     )
     needs_download = True
     data_sets = ("snli",)
-    data_license = "open, CC BY-SA 4.0 (SNLI); revised pairs Apache-2.0"
+    data_license = License("CC BY-SA 4.0 (SNLI); revised pairs Apache-2.0", redistributable=True)
 
     def __init__(self, config: SnliConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)

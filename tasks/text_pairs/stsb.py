@@ -11,10 +11,13 @@ from typing import Annotated
 
 import torch
 
+from bench.api.batch import Batch, Sizes
+from bench.api.comparison import Entry, PublishedResult
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.license import License
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Entry, PublishedResult, Sizes, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.data.stsb import load_stsb
 from tasks.data.tables import Rows
 from tasks.data.words import Vocabulary, tokenize
@@ -27,7 +30,7 @@ from tasks.text_pairs.sentence_similarity import (
 )
 
 OWN = (
-    ("a man is playing a guitar .", "a person plays an probe .", 3.8),
+    ("a man is playing a guitar .", "a person plays an instrument .", 3.8),
     ("two dogs run in the snow .", "the market fell on monday .", 0.0),
 )
 """Pairs of our own; those of the data have the terms of their sources."""
@@ -129,7 +132,10 @@ class Stsb(Similarity):
     needs_download = True
     data_sets = ("stsb",)
     written_example = (f"{OWN[0][0]} | {OWN[0][1]}", f"{OWN[0][2]:.3g}")
-    data_license = "no license stated; sentences have the terms of their sources (STS-B)"
+    data_license = License(
+        "no license stated; sentences have the terms of their sources (STS-B)",
+        redistributable=False,
+    )
 
     def __init__(self, config: StsbConfig, seed: int, data_dir: Path | None = None) -> None:
         super().__init__(config, seed, data_dir)

@@ -21,9 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from bench.api.answer import Answer
+from bench.api.comparison import Entry
 from bench.api.config import IntRange
+from bench.api.metric import AVERAGE_LAGGING, Scored
 from bench.api.registry import Citation, register
-from bench.api.task import AVERAGE_LAGGING, Answer, Entry, Scored, Split, TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.metrics.scores import HEARD_BEFORE
 from tasks.metrics.text_scores import BLEU
 from tasks.translation.multi30k_task import QUICK, SCALED, Captions, OneWayConfig

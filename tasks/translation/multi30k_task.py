@@ -16,9 +16,13 @@ from typing import Annotated, Any, Literal, Protocol
 
 import torch
 
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch, Sizes, Text
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.task import Answer, Batch, Metric, Sample, Scored, Sizes, Split, Task, Text
+from bench.api.license import License
+from bench.api.metric import Metric, Scored
+from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.corpus import Part
 from tasks.data.multi30k import load_multi30k
@@ -29,17 +33,23 @@ from tasks.metrics.text_scores import BLEU, dropped, nearest, repeated
 
 Language = Literal["de", "en", "fr", "cs"]
 
-CHRF = Metric(name="chrf", title="chrF", unit="sacreBLEU points", better="higher")
+CHRF = Metric(
+    name="chrf", title="chrF", unit="sacreBLEU points", low=0.0, high=100.0, better="higher"
+)
 NLL = Metric(
     name="nll_nats_per_token",
     title="Negative log likelihood",
     unit="nats per token",
+    low=0.0,
+    high=None,
     better="lower",
 )
 REPEATED = Metric(
     name="repeated_proportion",
     title="Word pairs said again",
     unit="fraction of word pairs said",
+    low=0.0,
+    high=1.0,
     better="lower",
     group="diagnostic",
 )
@@ -47,6 +57,8 @@ MISSING = Metric(
     name="missing_proportion",
     title="Reference words left out",
     unit="fraction of reference words",
+    low=0.0,
+    high=1.0,
     better="lower",
     group="diagnostic",
 )
@@ -54,6 +66,8 @@ LENGTH = Metric(
     name="length_proportion",
     title="Words said",
     unit="fraction of reference words",
+    low=0.0,
+    high=None,
     better="none",
     group="diagnostic",
 )
@@ -155,7 +169,7 @@ class Captions(Task):
     needs_predictions = False
     needs_download = True
     data_sets = ("multi30k",)
-    data_license = "no open license; research use (Multi30k)"
+    data_license = License("no open license; research use (Multi30k)", redistributable=False)
     chance = 0.0
 
     def __init__(

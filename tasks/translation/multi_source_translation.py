@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
+from bench.api.comparison import Entry, PublishedResult
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.task import Entry, PublishedResult, TaskPreset
+from bench.api.task import TaskPreset
 from tasks.data.corpus import Part
 from tasks.metrics.text_scores import BLEU
 from tasks.translation.multi30k_task import QUICK, SCALED, Captions, Language

@@ -25,30 +25,21 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from bench.api.answer import Answer, Sample
+from bench.api.batch import NOT_A_WORD, Batch, Sizes, Text
+from bench.api.comparison import Entry
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
-from bench.api.task import (
-    NOT_A_WORD,
-    Answer,
-    Batch,
-    Entry,
-    Metric,
-    Sample,
-    Scored,
-    Sizes,
-    Split,
-    Task,
-    TaskPreset,
-    Text,
-)
+from bench.api.task import Split, Task, TaskPreset
 from tasks.data.bucketing import pad_rows
 from tasks.data.digits import DIGITS_LICENSE, DIGITS_NOTE, SIDE, load_digits
 from tasks.images.image_task import FIRST, NAMES, nearest
 from tasks.images.scene_drawing import (
     EOS,
     WORDS,
-    Scene,
+    DigitScene,
     captioned,
     captions,
     draw_scenes,
@@ -78,12 +69,16 @@ AMBIGUOUS_WORDS = Metric(
     name="ambiguous_word_accuracy",
     title="Ambiguous words translated right",
     unit="fraction of ambiguous words",
+    low=0.0,
+    high=1.0,
     better="higher",
 )
 REGION_POINTING = Metric(
     name="region_pointing_accuracy",
     title="Strongest weight of an ambiguous word on its region",
     unit="fraction of ambiguous words",
+    low=0.0,
+    high=1.0,
     better="higher",
     group="diagnostic",
 )
@@ -310,10 +305,10 @@ class SceneTranslation(Task):
         )
 
 
-def descriptions(scene: Scene, hidden: Bool[Tensor, "B N"], cells: int) -> list[str]:
+def descriptions(scene: DigitScene, hidden: Bool[Tensor, "B N"], cells: int) -> list[str]:
     """What `captions` says, in German, word by word; hidden digits are called a digit.
 
-    >>> scene = Scene(torch.tensor([[3, 8, 7]]), torch.tensor([[0, 2, 4]]))
+    >>> scene = DigitScene(torch.tensor([[3, 8, 7]]), torch.tensor([[0, 2, 4]]))
     >>> descriptions(scene, torch.tensor([[False, True, False]]), 3)
     ['eine Drei links von einer Ziffer über einer Sieben']
     """

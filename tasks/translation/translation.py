@@ -11,8 +11,9 @@ which stand beside as an entry. Without a network, `transduction` has generated 
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.api.comparison import Entry, PublishedResult
 from bench.api.registry import Citation, register
-from bench.api.task import Entry, PublishedResult, TaskPreset
+from bench.api.task import TaskPreset
 from tasks.metrics.text_scores import BLEU
 from tasks.translation.multi30k_task import QUICK, SCALED, Captions, OneWayConfig
 
@@ -133,6 +134,7 @@ class Translation(Captions):
                 "adam[lr=0.002,warmup=0,steps=100000,cpu_seconds=240,batch=128,evaluate_every=113]"
             ),
             seconds=280.0,
+            shared=True,
         ),
     }
 

@@ -16,21 +16,14 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn import functional
 
+from bench.api.answer import Answer, Sample
+from bench.api.batch import Batch, Sizes, Text
+from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Scored
 from bench.api.registry import Citation, register
-from bench.api.task import (
-    Answer,
-    Batch,
-    Entry,
-    Sample,
-    Scored,
-    Sizes,
-    Split,
-    Task,
-    TaskPreset,
-    Text,
-)
+from bench.api.task import Split, Task, TaskPreset
 from tasks.metrics.scores import (
     ALIGNMENT_ENTROPY,
     ALIGNMENT_MATCH,

@@ -21,7 +21,7 @@ Deviations: none.
 from dataclasses import dataclass
 from typing import Annotated
 
-from bench.api.component import Pattern
+from bench.api.component import Mask
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
@@ -40,13 +40,13 @@ class SlidingConfig(Config):
 
 
 @register(
-    "pattern",
+    "mask",
     "sliding",
     config=SlidingConfig,
     citation=Citation(text="Beltagy et al., 2020", url="https://arxiv.org/abs/2004.05150"),
     default_task=DefaultTask(task="offset"),
 )
-class Sliding(Pattern):
+class Sliding(Mask):
     """Only the last keys are seen."""
 
     kind = "window"

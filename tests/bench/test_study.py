@@ -20,7 +20,7 @@ from bench.api import registry
 from bench.api.config import Choices, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.resolve import resolve
-from bench.running.plan import Request
+from bench.running.request import Request
 from bench.running.runner import JobResult, Outcome
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings

@@ -22,7 +22,8 @@ from bench.api.cell import Cell
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.protocol import read_protocol
 from bench.training.quality import start_training

@@ -21,11 +21,12 @@ from pathlib import Path
 import torch
 
 from bench.api import registry
+from bench.api.batch import Batch
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.api.task import Batch
 from bench.running.allocator import keep_freed_memory
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.protocol import read_protocol
 from bench.training.quality import start_training

@@ -17,7 +17,8 @@ import torch
 from bench.api import registry
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.evaluate import evaluate
 from bench.training.protocol import read_protocol

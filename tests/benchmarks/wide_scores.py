@@ -26,7 +26,7 @@ from bench.timing.memory import peak_bytes
 from bench.timing.shape import AttendShape
 from bench.timing.workloads import build, draw_inputs, forward, forward_backward
 from results.statistics import log_ratio_interval
-from variants._additive import tanh_sum
+from variants.scores.tanh_sum import tanh_sum
 
 Work = Callable[[], object]
 CHUNK = 2**20

@@ -57,9 +57,16 @@ VARIANTS: dict[str, Shape] = {
     "no_attention": Shape("no_attention", 0.45, "control", 0.2, 0.9, 150_000, control=True),
 }
 TASKS = {
-    "reversal[length=24]": ("reversal", "token_accuracy", "open (generated here)", 0.05, 1.0),
-    "translation[pair=de-en]": ("translation", "bleu", "non-commercial (Multi30k)", None, None),
-    "recall[pairs=8]": ("recall", "loss_nats", "open (generated here)", 2.08, 0.0),
+    "reversal[length=24]": ("reversal", "token_accuracy", "open (generated here)", True, 0.05, 1.0),
+    "translation[pair=de-en]": (
+        "translation",
+        "bleu",
+        "non-commercial (Multi30k)",
+        False,
+        None,
+        None,
+    ),
+    "recall[pairs=8]": ("recall", "loss_nats", "open (generated here)", True, 2.08, 0.0),
 }
 
 
@@ -76,7 +83,7 @@ def catalog(*, ranks: bool = True, preset: str = "standard") -> dict[str, object
             "url": "https://arxiv.org/abs/1409.0473",
             "where": "section 3.1",
             "family": shape.family,
-            "control": shape.control,
+            "control": "negative" if shape.control else None,
             "decoder_differs": shape.decoder_differs,
             "deviations": "none",
         }
@@ -91,14 +98,23 @@ def catalog(*, ranks: bool = True, preset: str = "standard") -> dict[str, object
             "paper": "Elliott et al., 2016",
             "url": "https://arxiv.org/abs/1605.00459",
             "primary": primary,
-            "data_license": rights,
+            "license": {"name": rights, "redistributable": drawn},
+            "generated": drawn,
+            "needs_download": not drawn,
             "chance": chance,
             "ceiling": ceiling,
         }
-        for name, (short, primary, rights, chance, ceiling) in TASKS.items()
+        for name, (short, primary, rights, drawn, chance, ceiling) in TASKS.items()
     }
     metrics = {
-        name: {"title": title, "unit": unit, "better": better, "group": group}
+        name: {
+            "title": title,
+            "unit": unit,
+            "better": better,
+            "group": group,
+            "low": None if "correlation" in unit else 0.0,
+            "high": 1.0 if unit.startswith("fraction") else 100.0 if "BLEU" in unit else None,
+        }
         for name, (title, unit, better, group) in METRICS.items()
     }
     return {
@@ -106,7 +122,7 @@ def catalog(*, ranks: bool = True, preset: str = "standard") -> dict[str, object
         "tasks": tasks,
         "metrics": metrics,
         "baseline": BASE,
-        "command": f"python -m bench run --preset {preset} --variants all --out runs/demo",
+        "commands": [f"python -m bench run --preset {preset} --variants all --out runs/demo"],
         "preset": preset,
         "ranks": ranks,
     }

@@ -41,14 +41,17 @@ BETAS = (1, 4, 16)
 def families_catalog() -> dict[str, Any]:
     """The catalog of the other run, with families, published results and two more tasks."""
     names: dict[str, Any] = copy.deepcopy(catalog())
-    names["variants"]["no_attention"]["uniform_baseline"] = True
+    names["variants"]["no_attention"]["control"] = "uniform_baseline"
     for task, short in ((DIGITS, "digits"), (KERNEL, "kernel_line")):
         names["tasks"][task] = {**names["tasks"][REVERSAL], "short": short, "title": short}
         names["tasks"][task] |= {"chance": None, "ceiling": None}
     for task, family in FAMILIES.items():
         names["tasks"][task] |= {"family": family, "needs_download": False, "published_results": []}
     names["tasks"][TRANSLATION] |= {"needs_download": True, "published_results": [ANCHOR]}
-    names["tasks"][DIGITS]["data_license"] = "open (BSD, scikit-learn)"
+    names["tasks"][DIGITS] |= {
+        "license": {"name": "BSD (scikit-learn)", "redistributable": True},
+        "generated": False,
+    }
     for beta in BETAS:
         name = f"nadaraya_watson[beta={beta}]"
         names["variants"][name] = {**names["variants"]["scaled_dot"], "short": name}

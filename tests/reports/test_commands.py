@@ -31,7 +31,7 @@ def folder_with(path: Path, catalog: dict[str, object]) -> RunFolder:
 
 
 def test_all_commands_stand_above_the_report_in_their_order(tmp_path: Path) -> None:
-    folder = folder_with(tmp_path / "run", {"command": RUN, "commands": [LOOK, RUN]})
+    folder = folder_with(tmp_path / "run", {"commands": [RUN, LOOK]})
     made = document(folder)
     assert made.commands == (RUN, LOOK)
     assert made.lead.endswith("The commands below compute it all again, in this order.")
@@ -39,11 +39,11 @@ def test_all_commands_stand_above_the_report_in_their_order(tmp_path: Path) -> N
         assert "analyze runs/x" in text
 
 
-def test_an_old_catalog_has_one_command_and_none_is_not_claimed(tmp_path: Path) -> None:
-    folder = folder_with(tmp_path / "run", {"command": RUN})
+def test_one_command_is_called_one_and_none_is_not_claimed(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path / "run", {"commands": [RUN]})
     assert document(folder).commands == (RUN,)
     assert "The command below computes it all again." in document(folder).lead
-    assert "below" not in document(folder_with(tmp_path / "none", {"command": ""})).lead
+    assert "below" not in document(folder_with(tmp_path / "none", {"commands": []})).lead
 
 
 def test_cells_that_read_data_name_the_mirror_and_published_ones_name_no_folder(

@@ -6,10 +6,10 @@ from pathlib import Path
 from synthetic import BASE, VARIANTS, quality_cell, quality_rows, record
 from synthetic_run import write_json, write_run
 
-from reports.data import FEWER, short_data
-from reports.examples import artifacts_of_one_seed
 from reports.folder import read_folder
 from reports.render import render
+from reports.sections.data_sources import FEWER, short_data
+from reports.sections.examples import artifacts_of_one_seed
 
 TASK = "translation[pair=de-en]"
 DATA_DIR = "multi30k from the directory: train.de.gz 1f2e3d"

@@ -12,12 +12,12 @@ from synthetic import BASE, catalog, quality_cell, record
 from synthetic_families import DIGITS, REVERSAL, TRANSLATION, write_families
 from synthetic_run import write_run
 
-from reports.agreement import Line, _answer
-from reports.comparisons import Comparison
 from reports.export import export_tables
-from reports.families import verdict
 from reports.folder import RunFolder, read_folder
+from reports.ranked_table.comparison import Comparison
 from reports.render import RenderedReport, render
+from reports.sections.agreement import AgreementLine, _answer
+from reports.sections.uses_of_attention import verdict
 from results.frame import curve
 from results.row import Row
 from results.statistics import Agreement
@@ -98,7 +98,7 @@ def test_each_family_has_its_section(text: str) -> None:
     assert shown == ["Diagnostics", "Image captioning", "Kernel regression", "Machine translation"]
     assert "Tasks: recall (generated data); reversal (generated data)." in text
     assert "Task: translation (real data; terms: non-commercial (Multi30k))." in text
-    assert "Task: digits (real data, ship with a library; terms: open (BSD, scikit-learn))." in text
+    assert "Task: digits (real data, ship with a library; terms: BSD (scikit-learn))." in text
 
 
 def test_the_table_of_families_stands_before_them(text: str) -> None:
@@ -170,7 +170,7 @@ def comparison(title: str) -> Comparison:
     return cast(Comparison, SimpleNamespace(title=title))
 
 
-def pair(one: str, other: str, correlation: float, p: float) -> tuple[Line, float]:
+def pair(one: str, other: str, correlation: float, p: float) -> tuple[AgreementLine, float]:
     found = Agreement(correlation=correlation, low=-1, high=1, p=p, variants=7)
     return (comparison(one), comparison(other), found), p
 

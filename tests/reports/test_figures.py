@@ -2,12 +2,28 @@
 
 import math
 import re
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
+from synthetic_document import overview
 
-from reports.figures import Legend, Line, Panel, panels
-from reports.maps import Map, attention_maps
-from reports.style import COLORS, DASHES, INK, MARKERS, MOST_LINES, for_page, looks
+from reports.blocks import QualityPoint
+from reports.figures import Curve, Legend, Panel, panels, quality_cost_figure
+from reports.figures.axes import scale_over
+from reports.figures.inline import InlineDrawings
+from reports.figures.labels import Box, Tag, place, spread
+from reports.figures.maps import Map, attention_maps
+from reports.figures.style import (
+    COLORS,
+    DASHES,
+    INK,
+    MARKERS,
+    MOST_LINES,
+    PAPER,
+    STYLE_SHEET,
+    looks,
+)
 
 WORDS = {"title": 'A <b> "title"', "description": "What & why", "caption": "c"}
 
@@ -16,7 +32,7 @@ def many(count: int, key: str = "curves") -> str:
     names = [f"v{at}" for at in range(count)]
     x = tuple(float(step) for step in range(20))
     lines = tuple(
-        Line(name=name, x=x, y=tuple(math.sqrt(v + at) for v in x), low=x, high=x)
+        Curve(name=name, x=x, y=tuple(math.sqrt(v + at) for v in x), low=x, high=x)
         for at, name in enumerate(names)
     )
     panel = Panel(title="t", x_label="step", y_label="score", lines=lines)
@@ -52,14 +68,98 @@ def test_color_is_never_the_only_channel() -> None:
 def test_more_lines_than_looks_turn_gray() -> None:
     text = many(12)
     assert "5 others" in text
-    assert "v7" not in text
+    assert ">v7</text>" not in text
+    assert "<title>v7</title>" in text
 
 
 def test_the_page_decides_about_paper_and_ink() -> None:
-    text = for_page(many(2))
-    assert INK not in text
-    assert "var(--ink)" in text
+    inline = InlineDrawings()
+    maps = attention_maps(
+        "maps", WORDS, [Map(title="m", query=("a",), source=("b",), weights=((1,),))]
+    )
+    text = inline.drawing(many(2)) + inline.drawing(maps.svg)
+    for color in (INK, PAPER):
+        assert color in inline.style_sheet or color not in text
+        assert color not in text
+    assert "var(--ink)" in inline.style_sheet
     assert "<style" not in text
+    assert " style=" not in text.replace(' style="max-width', "")
+
+
+def test_curves_are_named_at_their_ends() -> None:
+    text = many(3)
+    places = {
+        name: float(re.findall(rf'y="([^"]+)" class="n">{name}<', text)[0]) for name in ("v0", "v2")
+    }
+    # the larger value ends higher up, which is a smaller coordinate
+    assert places["v2"] + 12 <= places["v0"]
+
+
+def test_nothing_is_drawn_outside_of_the_range_of_the_metric() -> None:
+    line = Curve(name="v", x=(0.0, 1.0), y=(0.5, 0.99), low=(-0.4, 0.8), high=(1.4, 1.2))
+    panel = Panel(title="t", x_label="step", y_label="s", lines=(line,), limits=(0.0, 1.0))
+    text = panels("k", WORDS, [panel], Legend(looks(["v"]), {})).svg
+    ticks = [float(tick) for tick in re.findall(r'class="t e">([-.0-9]+)<', text)]
+    assert min(ticks) >= 0.0
+    assert max(ticks) <= 1.0
+    band = re.findall(r'class="b" d="M\S+ (\S+?)l', text)
+    assert float(band[0]) == 28.0  # the top of the plot, where 1.4 would be far above
+
+
+@pytest.mark.parametrize("wide", [(100.0, 101.0), (0.0, 0.0), (1e-9, 3e9), (-5.0, 5.0)])
+def test_ticks_are_few_and_inside(wide: tuple[float, float]) -> None:
+    for log in (False, True):
+        scale = scale_over(wide, (0.0, 300.0), log=log)
+        assert 1 <= len(scale.ticks) <= 8
+        assert all(scale.low <= tick <= scale.high * (1 + 1e-9) for tick in scale.ticks)
+
+
+def test_names_never_cover_a_point_or_another_name() -> None:
+    tags = [Tag(50 + 7 * (at * 5 % 11), 60 + 6 * (at * 3 % 7), f"name_{at}") for at in range(30)]
+    found = place(tags, Box(0, 0, 400, 300))
+    boxes = [*found.values()]
+    marks = [Box(tag.x - 4, tag.y - 4, tag.x + 4, tag.y + 4) for tag in tags]
+    assert len(found) >= 20
+    for at, box in enumerate(boxes):
+        assert not any(box.meets(other) for other in (*boxes[:at], *marks))
+
+
+@pytest.mark.parametrize("wanted", [[5.0] * 7, [0.0, 99.0, 100.0, 100.0], [40.0, 45.0, 52.0, 53.0]])
+def test_names_at_ends_keep_their_order_and_a_line_between_them(wanted: list[float]) -> None:
+    places = spread(wanted, 0.0, 100.0)
+    order = sorted(range(len(wanted)), key=lambda at: (wanted[at], at))
+    sorted_places = [places[at] for at in order]
+    assert all(b - a >= 12 - 1e-9 for a, b in pairwise(sorted_places))
+    assert min(places) >= 0
+    assert max(places) <= 100
+
+
+def test_every_point_of_the_overview_can_be_identified() -> None:
+    data = overview()
+    svg = quality_cost_figure(data).svg
+    for point in data.points:
+        assert f"<title>{point.name}" in svg
+        assert f">{point.name}</text>" in svg
+    fronts = [point.name for point in data.points if point.on_front]
+    assert len(fronts) > 1
+    assert svg.count("on the Pareto front") == len(fronts) + 1  # and once in the description
+    assert 'class="f"' in svg
+
+
+def test_an_overview_of_odd_points_is_drawn() -> None:
+    first = overview().points[0]
+    nothing = QualityPoint(
+        name="<b>", quality=math.nan, low=math.nan, high=math.nan, cost=1.0, on_front=False
+    )
+    lone = replace(first, low=math.nan, high=math.nan, name="a<b>")
+    for points in ((), (nothing,), (lone, nothing), (first, first)):
+        svg = quality_cost_figure(replace(overview(), points=points)).svg
+        assert "nan" not in svg
+        assert "<b>" not in svg
+
+
+def test_a_panel_of_curves_is_small() -> None:
+    assert len(many(7)) < 2 * 12_000 + len(STYLE_SHEET)
 
 
 def test_slim_drawings_keep_words_and_the_ids_that_are_used() -> None:

@@ -7,8 +7,8 @@ from synthetic import BASE, catalog, quality_cell, record
 from synthetic_run import write_run
 
 from reports.folder import read_folder
-from reports.input_ablation import ablated_tables
 from reports.render import render
+from reports.sections.input_ablation import ablated_tables
 from results.row import Row
 
 TASK = "pairs[read=both,shuffle=false]"

@@ -4,8 +4,8 @@ from synthetic import BASE, TASKS, catalog, quality_cell, record
 from synthetic_run import write_run
 
 from reports.folder import read_folder
+from reports.ranked_table.marks import marks
 from reports.render import render
-from reports.tables import marks
 from results.row import Row
 
 TASK = next(iter(TASKS))
@@ -19,7 +19,7 @@ LEVELS = {
 
 def written(path):
     known = catalog()
-    known["variants"]["no_attention"]["uniform_baseline"] = True
+    known["variants"]["no_attention"]["control"] = "uniform_baseline"
     records = [
         record(
             quality_cell(TASK, name, seed),

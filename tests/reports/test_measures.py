@@ -6,11 +6,11 @@ import pytest
 from synthetic import BASE, catalog, quality_cell, record
 from synthetic_run import write_json, write_run
 
-from reports.blocks import Figure, Table
+from reports.blocks import Figure, TableBlock
 from reports.curves import delay_section, legend_of
 from reports.folder import RunFolder, read_folder
-from reports.measures import measures, other_metrics, parts
 from reports.render import render
+from reports.sections.metric_tables import measures, other_metrics, parts
 from results.row import Row
 
 TASK = "reversal[length=24]"
@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 
 def shown(folder: RunFolder) -> dict[str, list[list[str]]]:
     (comparison,) = folder.comparisons
-    tables = [one for one in measures(folder, comparison, [*NAMES]) if isinstance(one, Table)]
+    tables = [one for one in measures(folder, comparison, [*NAMES]) if isinstance(one, TableBlock)]
     return {one.title: [[e.text for e in row] for row in one.rows] for one in tables}
 
 

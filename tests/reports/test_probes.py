@@ -4,7 +4,7 @@ from synthetic import BASE, TASKS, quality_cell, record
 from synthetic_run import write_run
 
 from reports.folder import read_folder
-from reports.probes import probes_section, probes_text
+from reports.sections.probes import probes_section, probes_text
 from results.row import Row
 
 

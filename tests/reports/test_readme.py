@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from reports.beside import level_text, without_levels
 from reports.blocks import NO_VALUE
-from reports.comparisons import Comparison
-from reports.families import best_contender, families, family_title, verdict
 from reports.folder import RunFolder, read_folder
 from reports.markdown import escape
 from reports.numbers import between
+from reports.ranked_table.comparison import Comparison
+from reports.sections.reference_scores import level_text, without_levels
+from reports.sections.uses_of_attention import best_contender, families, family_title, verdict
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"

@@ -12,11 +12,13 @@ from synthetic import BASE, TASKS, VARIANTS, catalog, quality_cell, quality_rows
 from synthetic_run import certificates, speed_records, write_json, write_run
 
 from reports.catalog import Catalog, red_reasons
-from reports.comparisons import _differing, comparisons
 from reports.export import export_tables
 from reports.folder import read_folder
+from reports.ranked_table.grouping import _differing, comparisons
+from reports.ranked_table.rows import ranked_table
+from reports.ranked_table.terminal import as_text
 from reports.render import render
-from reports.tables import as_text, ranked_table, speed_table
+from reports.speed_rows import speed_table
 from results import load
 from results.row import Row
 
@@ -159,9 +161,8 @@ def test_a_single_seed_beside_several_has_a_mark_and_no_rank(tmp_path: Path) -> 
     assert "*(1 of 5 seeds)*" in row
     assert "**" not in row
     # the best of one seed opens no rank that the others would join
-    assert (
-        ranked_table(load(folder).rows, catalog(), {}).set_index("selector").loc[BASE, "rank"] == 3
-    )
+    table = ranked_table(load(folder).rows, catalog(), {}).set_index("selector")
+    assert table.loc[BASE, "rank"] == 3
     assert "Choose shaw_rpr" in text
 
 

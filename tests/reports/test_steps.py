@@ -15,7 +15,7 @@ from reports.render import RenderedReport
 from reports.showcases import (
     MOST_EXAMPLES,
     MOST_VARIANTS,
-    Picture,
+    MapPicture,
     Shown,
     _lines,
     showcase_figure,
@@ -25,7 +25,7 @@ from reports.showcases import (
 )
 from reports.steps import steps_data, steps_section
 
-PICTURE = Picture(gray=((0.0, 1.0), (0.5, 0.25)), grid=(2, 2))
+PICTURE = MapPicture(gray=((0.0, 1.0), (0.5, 0.25)), grid=(2, 2))
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,13 @@ from synthetic import BASE, TASKS, catalog, quality_cell, record
 from synthetic_families import families_catalog
 from synthetic_run import write_run
 
-from reports.comparisons import Comparison
-from reports.families import best_contender, families_section, verdict
 from reports.folder import RunFolder, read_folder
-from reports.ranked import ranked_sections
-from reports.summary import _overall, _task
-from reports.tables import interval_text, legend_of_marks, marks
+from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.marks import legend_of_marks, marks
+from reports.ranked_table.rows import interval_text
+from reports.sections.findings import _overall, _task
+from reports.sections.ranking import ranked_sections
+from reports.sections.uses_of_attention import best_contender, families_section, verdict
 from results.row import Row
 
 TASK = next(iter(TASKS))

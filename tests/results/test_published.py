@@ -7,7 +7,9 @@ import pytest
 import results
 from bench.api.cell import parse_label
 from bench.api.registry import load_package
-from bench.running.plan import Request, canonical_cell, plan, revisions_of
+from bench.running.plan import plan
+from bench.running.request import Request
+from bench.running.revisions import canonical_cell, revisions_of
 from reports.folder import read_folder
 
 PACKS = sorted((Path(__file__).parents[2] / "results" / "published").glob("*.parquet"))

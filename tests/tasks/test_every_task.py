@@ -16,14 +16,15 @@ import torch
 import bench.api
 import tasks
 from bench.api import registry
+from bench.api.answer import Answer
 from bench.api.config import FloatRange, IntRange, default_of, search_ranges
 from bench.api.registry import BACKBONE_AXES, DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.api.task import Answer
 from bench.api.trace import Mode
-from bench.running.catalog import COMMON_METRICS, metric_facts, task_facts
-from bench.running.plan import Request, quality_cell
+from bench.running.catalog import COMMON_METRICS, describe_task, known_metrics
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.evaluate import evaluate
 from bench.training.protocol import AdamProtocol, read_protocol
@@ -37,13 +38,13 @@ HERE = [
     if not (target := registry.find("task", name).target).needs_download
     and target.metrics[0].name in ("token_accuracy", "label_accuracy")
 ]
-"""Tasks that count right answers, with data that need no mirror."""
+"""Tasks that count right answers, with data that need no directory."""
 
 
 @pytest.fixture(scope="session")
 def small_data(tmp_path_factory):
     """Any downloaded task finds a little invented data; small_data/ has a file a data set."""
-    folder = tmp_path_factory.mktemp("mirror")
+    folder = tmp_path_factory.mktemp("directory")
     for file in sorted((Path(__file__).parent / "small_data").glob("*.py")):
         runpy.run_path(str(file))["write"](folder, random.Random(0))
     return folder
@@ -196,7 +197,7 @@ def test_a_report_knows_the_chance_level_that_a_task_has(name, small_data):
     target = registry.find("task", name).target
     for preset in PRESETS[:2]:
         options = parse(target.presets[preset].options)
-        told = task_facts(options.show(), name)["chance"]
+        told = describe_task(options.show(), name).chance
         assert registry.make("task", options, 0, small_data).chance == told
 
 
@@ -257,7 +258,7 @@ ENDINGS = {
 
 def test_names_of_metrics_end_in_their_unit_and_are_in_the_catalog():
     targets = [registry.find("task", name).target for name in ALL]
-    catalog = metric_facts(targets)
+    catalog = known_metrics(targets)
     metrics = [*COMMON_METRICS, *(metric for target in targets for metric in target.metrics)]
     for metric in metrics:
         ending = max((e for e in ENDINGS if metric.name.endswith(e)), key=len, default=None)
@@ -265,8 +266,7 @@ def test_names_of_metrics_end_in_their_unit_and_are_in_the_catalog():
         units = ENDINGS[ending]
         units = (units,) if isinstance(units, str) else units
         assert any(unit in metric.unit for unit in units), f"{metric.name} in {metric.unit}"
-        assert catalog[metric.name]["unit"] == metric.unit
-        assert catalog[metric.name]["title"] == metric.title
+        assert catalog[metric.name] == metric, f"{metric.name} is declared in two ways"
     for target in targets:
         assert target.metrics[0].better != "none", "the first metric ranks"
         assert target.metrics[0].group == "quality"

@@ -9,7 +9,8 @@ from bench.api import registry
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.quality import train_cell
 
 REAL = os.environ.get("BENCH_DATA_DIR", "")
@@ -37,7 +38,7 @@ LEARNS = [
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no mirror of real data")
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no directory of real data")
 @pytest.mark.parametrize(
     ("task", "variant", "backbone", "steps", "baseline", "margin"),
     LEARNS,

@@ -20,7 +20,8 @@ from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.cli import shows
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.evaluate import evaluate
 from tasks.data import hub
@@ -42,8 +43,8 @@ COMMIT = "c" * 40
 
 
 @pytest.fixture(scope="module")
-def mirror(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("mirror")
+def directory(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("directory")
     for name in LAYOUTS:
         file = HERE / "small_data" / f"{name}.py"
         runpy.run_path(str(file))["write"](folder, random.Random(0))
@@ -52,7 +53,7 @@ def mirror(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def copies(tmp_path_factory, directory):
-    """Every entry fetched, as small as the invented data; no mirror is named."""
+    """Every entry fetched, as small as the invented data; no directory is named."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCH_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         patch.delenv("BENCH_DATA_DIR", raising=False)
@@ -87,7 +88,7 @@ def test_every_entry_has_a_layout_here():
 )
 def test_the_same_data_give_the_same_rows(load, directory):
     mirrored, fetched = load(directory), load()
-    assert (mirrored.origin, fetched.origin) == ("mirror", "hub")
+    assert (mirrored.origin, fetched.origin) == ("directory", "hub")
     if load is load_aeslc:  # the hub has one subject a mail
         names = ("email_body", "subject_line")
         assert {
@@ -189,7 +190,7 @@ def test_values_that_are_not_expected_name_file_and_line(name, load, rows, said,
 
 
 def test_a_recording_beside_another_label_is_refused(directory, another):
-    splits = LAYOUTS["fsdd"](mirror / "fsdd")
+    splits = LAYOUTS["fsdd"](directory / "fsdd")
     splits["test"][0] = {**splits["test"][0], "label": 9}
     another("fsdd", splits)
     with pytest.raises(DataDamaged, match=r"test\.jsonl: line 1 has label 9 beside 0_ann_0\.wav"):
@@ -199,7 +200,7 @@ def test_a_recording_beside_another_label_is_refused(directory, another):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"supporting_ids": [[], ["7"]]}, "names a supporting capability that was not told"),
+        ({"supporting_ids": [[], ["7"]]}, "names a supporting fact that was not told"),
         ({"text": ["Ada left."]}, "is no story with"),
         ({"id": [], "type": [], "text": [], "answer": [], "supporting_ids": []}, "is no story"),
     ],

@@ -15,7 +15,7 @@ from tasks.data.word_alignment import load_word_alignment
 
 REAL = os.environ.get("BENCH_DATA_DIR", "")
 SMALL = Path(__file__).parent / "small_data"
-on_real_data = pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no mirror of real data")
+on_real_data = pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no directory of real data")
 CAPTIONS = ("translation", "incremental_translation", "multi_source_translation")
 
 

@@ -9,7 +9,8 @@ from bench.api.noise import Noise
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.trace import Mode
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.evaluate import evaluate
 

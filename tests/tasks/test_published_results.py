@@ -6,12 +6,12 @@ from dataclasses import fields, replace
 import pytest
 
 from bench.api import registry
+from bench.api.comparison import PublishedResult
 from bench.api.registry import build_config
 from bench.api.selector import parse
-from bench.api.task import PublishedResult
 from bench.cli.task_pages import facts_of
-from bench.running.catalog import task_facts
-from bench.running.plan import sized_task
+from bench.running.catalog import describe_task
+from bench.running.quality_cells import sized_task
 from tasks.reading.babi import SUBSETS
 
 ANCHORED = {
@@ -81,13 +81,13 @@ def test_an_published_result_is_about_options_that_its_task_has(
 
 
 IN_NO_PRESET = {"wikitext2_mini"}
-"""Published numbers are of the whole set, which no mirror has, so that no preset asks for it."""
+"""Published numbers are of the whole set, which no directory has, so that no preset asks for it."""
 
 
 @pytest.mark.parametrize("name", sorted(ANCHORED.keys() - IN_NO_PRESET))
 def test_some_published_result_stands_beside_the_quick_or_the_standard_size(name: str) -> None:
     shown = [
-        task_facts(sized_task(name, preset)[0].show(), name)["published_results"]
+        describe_task(sized_task(name, preset)[0].show(), name).published_results
         for preset in ("quick", "standard")
     ]
     assert any(shown)
@@ -124,10 +124,8 @@ def test_no_published_result_is_given_twice() -> None:
 )
 def test_numbers_of_other_options_do_not_stand_beside_a_run(asked: str, begins: str | None) -> None:
     chosen = registry.complete("task", parse(asked))
-    shown = task_facts(chosen.show(), asked)["published_results"]
-    assert {published_result["about"] for published_result in shown} == (
-        {begins} if begins else set()
-    )
+    shown = describe_task(chosen.show(), asked).published_results
+    assert {published_result.about for published_result in shown} == ({begins} if begins else set())
 
 
 def test_the_page_of_tasks_tells_the_options() -> None:

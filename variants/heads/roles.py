@@ -1,11 +1,11 @@
-"""Heads with roles: most read values, the last ones only say where to look.
+"""Heads with roles: most read values, the last ones only point at source positions.
 
 After Allamanis, Peng & Sutton, 2016, "A convolutional attention network for extreme summarization
-of source code", https://arxiv.org/abs/1602.03001, section 3.1, who give copying a head of its own;
+of source code", https://arxiv.org/abs/1602.03001, section 3.1, who give copying its own head;
 the projections are those of Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.2.2.
 
 Deviations: the paper's heads are convolutions (see `conv_copy`); here they are multi-head
-attention. Pointing heads have values all the same, which nobody reads under `sharing=separate`.
+attention. Pointing heads have values too; under `sharing=separate` nothing reads them.
 """
 
 from dataclasses import dataclass

@@ -3,8 +3,8 @@
 Zhang et al., 2019, "Self-attention generative adversarial networks",
 https://arxiv.org/abs/1805.08318, section 3, equations 1 to 3.
 
-Deviations: places of a sequence instead of pixels, for which a 1x1 convolution is a linear map; no
-spectral normalization. x of y = gamma o + x is added by the host's residual. The authors' code
+Deviations: positions of a sequence instead of pixels, for which a 1x1 convolution is a linear map;
+no spectral normalization. x of y = gamma o + x is added by the host's residual. The authors' code
 halves the values (`value=2`) and pools keys and values 2x2, which is not done here.
 """
 
@@ -19,7 +19,7 @@ from bench.api.call import Dims
 from bench.api.component import Heads
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.source import Source
 
 
@@ -28,7 +28,7 @@ class SaganConfig(Config):
     """Options of SAGAN's projections."""
 
     reduction: Annotated[int, Choices((1, 2, 4, 8))] = 8
-    """Model widths in the width of queries and keys, at least one unit."""
+    """Model width over the width of queries and keys; they have at least one unit."""
     value: Annotated[int, Choices((1, 2, 4, 8))] = 8
     """The same for values."""
 
@@ -89,5 +89,18 @@ class SaganHeads(Heads):
         return Source(key=key, value=value, mask=mask, tokens=tokens)
 
     def merge(self, output: Float[Tensor, "B 1 L Ev"]) -> Float[Tensor, "B L D"]:
-        """Map back to the channels and close the gate as far as it is."""
+        """Map back to the channels and multiply by the gate."""
         return self.gamma * self.to_output(output.squeeze(1))
+
+
+register_recipe(
+    "sagan",
+    Recipe(axes={"head": "sagan", "score": "dot"}, main="head"),
+    module=__name__,
+    title="Gated self-attention of few channels (SAGAN)",
+    citation=Citation(
+        text="Zhang et al., 2019", url="https://arxiv.org/abs/1805.08318", where="section 3"
+    ),
+    default_task=DefaultTask(task="digits", backbone="image_classifier[width=32,layers=2]"),
+    deviations="those of the head `sagan`.",
+)

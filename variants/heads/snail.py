@@ -1,4 +1,4 @@
-"""Projections of SNAIL: one head, small keys and values, and what was read goes on as it is.
+"""Projections of SNAIL: one head, small keys and values, no map back to the model width.
 
 Mishra et al., 2018, "A simple neural attentive meta-learner", https://arxiv.org/abs/1707.03141,
 section 3 and the attention block of its appendix.
@@ -16,7 +16,7 @@ from bench.api.call import Dims
 from bench.api.component import Heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.source import Source
 
 
@@ -79,3 +79,17 @@ class SnailHeads(Heads):
     def merge(self, output: Float[Tensor, "B 1 L Ev"]) -> Float[Tensor, "B L Ev"]:
         """Drop the head axis."""
         return output.squeeze(1)
+
+
+register_recipe(
+    "snail",
+    Recipe(axes={"head": "snail", "score": "scaled_dot"}, main="head"),
+    module=__name__,
+    title="Attention among dilated convolutions (SNAIL)",
+    citation=Citation(
+        text="Mishra et al., 2018", url="https://arxiv.org/abs/1707.03141", where="section 3"
+    ),
+    cost=2.8,
+    default_task=DefaultTask(task="recall", backbone="snail"),
+    deviations="those of the head and the backbone `snail`.",
+)

@@ -1,1 +1,1 @@
-"""What goes back from the weights into the next score, one file each."""
+"""Attention history: what earlier weights add to the next score, one file each."""

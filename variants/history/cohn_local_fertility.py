@@ -1,4 +1,4 @@
-"""Local fertility: the score sees how much a key and its neighbors have weighed so far.
+"""Local fertility: the score sees the summed earlier weights of a key and its neighbors.
 
 Cohn et al., 2016, "Incorporating structural alignment biases into an attentional neural
 translation model", https://arxiv.org/abs/1601.01085, section 3.3.
@@ -20,10 +20,10 @@ from bench.api.capabilities import Capability
 from bench.api.component import History, OneQuery
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features, Weights
 from bench.api.source import Memory, Tree, leaf
-from variants._windows import beside, oracle_beside
+from variants.history.neighbors import beside, oracle_beside
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class CohnLocalFertility(History):
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "causal": "it sums weights over a source that does not grow from step to step",
         "self": "it sums the weights of earlier steps, and bidirectional self-attention has none",
-        "pool": "it sums the weights of earlier steps, and pooling asks once",
+        "pool": "it sums the weights of earlier steps, and pooling has one query",
     }
 
     def __init__(self, config: CohnLocalFertilityConfig, dims: Dims) -> None:
@@ -66,7 +66,7 @@ class CohnLocalFertility(History):
 
     def start(self, memory: Memory | None, like: QueryShape) -> Tree:
         """Nothing is covered."""
-        assert memory is not None, "it stands in cross attention only"
+        assert memory is not None, "it works in cross attention only"
         keys = memory.source.key.shape[2]
         shape = (like.rows, like.heads, keys)
         return {"coverage": torch.zeros(shape, dtype=like.dtype, device=like.device)}
@@ -93,3 +93,17 @@ class CohnLocalFertility(History):
         nothing = [one.key.new_zeros(()) for _ in range(one.num_keys)]
         before = state.get("coverage", nothing)
         state["coverage"] = [before[s] + weights[s] for s in range(one.num_keys)]
+
+
+register_recipe(
+    "cohn_local_fertility",
+    Recipe(axes={"score": "additive", "history": "cohn_local_fertility"}, main="history"),
+    module=__name__,
+    title="Additive attention with local fertility",
+    citation=Citation(
+        text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="section 3.3"
+    ),
+    cost=1.9,
+    default_task=DefaultTask(task="transduction[rule=fert]"),
+    deviations="those of the history component `cohn_local_fertility` and of the additive score.",
+)

@@ -1,4 +1,4 @@
-"""Markov condition: the score sees what a key and its neighbors weighed in the step before.
+"""Markov condition: the score sees the weights of a key and its neighbors in the step before.
 
 Cohn et al., 2016, "Incorporating structural alignment biases into an attentional neural
 translation model", https://arxiv.org/abs/1601.01085, section 3.2.
@@ -19,10 +19,10 @@ from bench.api.capabilities import Capability
 from bench.api.component import History, OneQuery
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features, Weights
 from bench.api.source import Memory, Tree, leaf
-from variants._windows import beside, oracle_beside
+from variants.history.neighbors import beside, oracle_beside
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +51,9 @@ class CohnMarkov(History):
 
     needs = frozenset({"weights", "takes_features"})
     unsupported: ClassVar[Mapping[Capability, str]] = {
-        "causal": "it looks back at weights over a source that does not grow from step to step",
-        "self": "it looks back at the step before, and bidirectional self-attention has no steps",
-        "pool": "it looks back at the step before, and pooling asks once",
+        "causal": "it needs weights over a source that does not grow from step to step",
+        "self": "it needs the weights of the last step, and bidirectional self-attention has none",
+        "pool": "it needs the weights of the step before, and pooling has one query",
     }
 
     def __init__(self, config: CohnMarkovConfig, dims: Dims) -> None:
@@ -62,8 +62,8 @@ class CohnMarkov(History):
         self.num_features = 2 * config.window + 1
 
     def start(self, memory: Memory | None, like: QueryShape) -> Tree:
-        """Nothing has been looked at."""
-        assert memory is not None, "it stands in cross attention only"
+        """Zero weights."""
+        assert memory is not None, "it works in cross attention only"
         keys = memory.source.key.shape[2]
         shape = (like.rows, like.heads, keys)
         return {"weights": torch.zeros(shape, dtype=like.dtype, device=like.device)}
@@ -88,3 +88,17 @@ class CohnMarkov(History):
     ) -> None:
         """Keep the weights."""
         state["weights"] = [weights[s] for s in range(one.num_keys)]
+
+
+register_recipe(
+    "cohn_markov",
+    Recipe(axes={"score": "additive", "history": "cohn_markov"}, main="history"),
+    module=__name__,
+    title="Additive attention with the Markov condition",
+    citation=Citation(
+        text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="section 3.2"
+    ),
+    cost=1.9,
+    default_task=DefaultTask(task="transduction[rule=fert]"),
+    deviations="those of the history component `cohn_markov` and of the additive score.",
+)

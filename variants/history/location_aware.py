@@ -20,7 +20,7 @@ from bench.api.capabilities import Capability
 from bench.api.component import History, OneQuery
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features, Weights
 from bench.api.source import Memory, Tree, leaf
 
@@ -54,13 +54,13 @@ class LocationAwareConfig(Config):
     ),
 )
 class LocationAware(History):
-    """f = F * w, where w are the last weights; time O(S k r) a step and head."""
+    """f = F * w, where w are the last weights; time O(S k r) per step and head."""
 
     needs = frozenset({"weights", "takes_features"})
     unsupported: ClassVar[Mapping[Capability, str]] = {
-        "causal": "places are compared among keys that are all there before the first query",
-        "self": "places are compared among keys that are all there before the first query",
-        "pool": "it looks at earlier weights, and pooling asks once",
+        "causal": "positions are compared among keys that are all there before the first query",
+        "self": "positions are compared among keys that are all there before the first query",
+        "pool": "it needs earlier weights, and pooling has one query",
     }
 
     def __init__(self, config: LocationAwareConfig, dims: Dims) -> None:
@@ -73,13 +73,13 @@ class LocationAware(History):
 
     def start(self, memory: Memory | None, like: QueryShape) -> Tree:
         """Nothing has been attended to."""
-        assert memory is not None, "location awareness stands in cross attention only"
+        assert memory is not None, "location awareness works in cross attention only"
         key = memory.source.key
         return {"weights": key.new_zeros(like.rows, self.heads, key.shape[2])}
 
     def features(self, call: Call, state: Tree) -> Features:
         """Convolve the last weights."""
-        # one group a head; the filters are not turned round, as in every convolutional layer
+        # one group per head; filters are not flipped, as in every convolutional layer
         found = functional.conv1d(
             leaf(state, "weights"),
             self.filters.flatten(0, 1).unsqueeze(1),
@@ -116,3 +116,20 @@ class LocationAware(History):
     ) -> None:
         """Remember them."""
         state["weights"] = list(weights)
+
+
+register_recipe(
+    "location_aware",
+    Recipe(axes={"score": "additive", "history": "location_aware"}, main="history"),
+    module=__name__,
+    title="Additive attention that sees its last weights",
+    citation=Citation(
+        text="Chorowski et al., 2015", url="https://arxiv.org/abs/1506.07503", where="section 2.1"
+    ),
+    cost=1.8,
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations=(
+        "those of the history `location_aware` and of the additive score. Sharpening is "
+        "`normalizer=sharpened`."
+    ),
+)

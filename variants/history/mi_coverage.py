@@ -1,13 +1,13 @@
-"""Coverage embeddings: each key starts with a full vector, and every word said uses some of it up.
+"""Coverage embeddings: each key starts with a full vector, and output words use it up.
 
 Mi, Sankaran, Wang & Ittycheriah, 2016, "Coverage embedding models for neural machine translation",
 https://arxiv.org/abs/1605.03148, section 3.
 
 Deviations: the equations and the default of the update are recalled, not copied: the gated unit
 resets after the product with the old vector and has no biases. The width defaults to 32, not 100.
-The word itself is no part of the score. Copied words that the source vocabulary lacks share the
-vector of UNK. An update waits for the word that was said, which comes with the next query, so the
-last word of a sentence, EOS, uses nothing up.
+The word itself does not enter the score. Copied words that the source vocabulary lacks share the
+vector of UNK. An update needs the word that was output, which comes with the next query, so the
+last word of a sentence, EOS, uses up nothing.
 """
 
 from collections.abc import Mapping
@@ -18,15 +18,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from bench.api.batch import Sizes
 from bench.api.call import Call, Dims, QueryShape
 from bench.api.capabilities import Capability
 from bench.api.component import History, OneQuery
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features, Weights
 from bench.api.source import Memory, Source, Tree, leaf
-from bench.api.task import Sizes
 from variants._math import per_head_linear, xavier_per_head
 
 UNKNOWN = Sizes._field_defaults["unk"]
@@ -37,7 +37,7 @@ class MiCoverageConfig(Config):
     """Options of coverage embeddings."""
 
     update: Annotated[Literal["gru", "subtract"], Choices(("gru", "subtract"))] = "gru"
-    """A gated unit for each key, or the weighted map of the word taken away."""
+    """A gated unit for each key, or subtraction of the weighted map of the word."""
     width: Annotated[int, IntRange(2, 256, log=True)] = 32
     """Width of a coverage embedding, per head."""
 
@@ -58,15 +58,15 @@ class MiCoverageConfig(Config):
 class MiCoverage(History):
     """c' = GRU(c, [word; weight]) or c' = c - weight * W word, for each key; c starts at E[token].
 
-    Time O(S d^2) a step and head, or O(S d + d De) by subtraction.
+    Time O(S d^2) per step and head, or O(S d + d De) by subtraction.
     """
 
     needs = frozenset({"weights", "takes_features", "source_tokens", "token_extras"})
     gives = frozenset({"coverage_embedding"})
     unsupported: ClassVar[Mapping[Capability, str]] = {
-        "causal": "coverage embeddings belong to a source that is all there before the first query",
-        "self": "coverage is used up by words that are said, and within the source none are",
-        "pool": "coverage is used up by earlier weights, and pooling asks once",
+        "causal": "coverage embeddings need the whole source before the first query",
+        "self": "coverage is used up by output words, and within the source there are none",
+        "pool": "coverage is used up by earlier weights, and pooling has one query",
     }
 
     def __init__(self, config: MiCoverageConfig, dims: Dims) -> None:
@@ -92,13 +92,13 @@ class MiCoverage(History):
         return {"full": self.full[known].transpose(1, 2)}
 
     def start(self, memory: Memory | None, like: QueryShape) -> Tree:
-        """Everything is still to be said."""
-        assert memory is not None, "it stands in cross attention only"
+        """Nothing is covered."""
+        assert memory is not None, "it works in cross attention only"
         full = leaf(memory.parts, self.branch, "full")
         return {"coverage": full, "weights": full.new_zeros(full.shape[:3])}
 
     def advance(self, call: Call, state: Tree) -> Tree:
-        """Use up what the word that came with this query had been looked up with."""
+        """Update by the last weights and the word that came with this query."""
         if call.offset == 0:
             return state
         coverage, weight = leaf(state, "coverage"), leaf(state, "weights").unsqueeze(3)
@@ -180,3 +180,22 @@ class MiCoverage(History):
     ) -> None:
         """Keep the weights."""
         state["weights"] = [weights[s] for s in range(one.num_keys)]
+
+
+register_recipe(
+    "mi_coverage",
+    Recipe(
+        axes={"score": "additive", "history": "mi_coverage", "loss": "mi_coverage_norm"},
+        main="history",
+    ),
+    module=__name__,
+    title="Additive attention with coverage embeddings",
+    citation=Citation(
+        text="Mi et al., 2016", url="https://arxiv.org/abs/1605.03148", where="section 3"
+    ),
+    cost=2.8,
+    default_task=DefaultTask(task="transduction[rule=fert]"),
+    deviations=(
+        "those of the history `mi_coverage`, the loss `mi_coverage_norm` and the additive score."
+    ),
+)

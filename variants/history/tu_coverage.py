@@ -5,7 +5,7 @@ https://arxiv.org/abs/1601.04811, section 3.1: linguistic coverage is the sum of
 over a predicted fertility; neural coverage is a small recurrent network for each key.
 
 Deviations: the gated unit has PyTorch's form, which resets after the product with the old state,
-without biases there; 1e-8 is added to fertility; with several heads each covers by itself.
+without biases there; 1e-8 is added to fertility; each head has its own coverage.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from bench.api.capabilities import Capability
 from bench.api.component import History, OneQuery, expand_heads
 from bench.api.config import Choices, Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features, Weights
 from bench.api.source import Memory, Source, Tree, leaf
 from variants._math import per_head_linear, xavier_per_head
@@ -61,14 +61,14 @@ class TuCoverageConfig(Config):
 class TuCoverage(History):
     """C' = GRU(C, [weight; key; query]) or C' = C + weight / (N sigmoid(U key)), for each key.
 
-    What depends on the key is computed once a source; time O(S d^2) a step and head.
+    What depends on the key is computed once per source; time O(S d^2) per step and head.
     """
 
     needs = frozenset({"weights", "takes_features"})
     unsupported: ClassVar[Mapping[Capability, str]] = {
-        "causal": "coverage counts for keys that are all there before the first query",
-        "self": "coverage counts for keys that are all there before the first query",
-        "pool": "coverage is made of earlier weights, and pooling asks once",
+        "causal": "coverage needs all keys before the first query",
+        "self": "coverage needs all keys before the first query",
+        "pool": "coverage is made of earlier weights, and pooling has one query",
     }
 
     def __init__(self, config: TuCoverageConfig, dims: Dims) -> None:
@@ -93,7 +93,7 @@ class TuCoverage(History):
 
     def start(self, memory: Memory | None, like: QueryShape) -> Tree:
         """Nothing is covered."""
-        assert memory is not None, "coverage stands in cross attention only"
+        assert memory is not None, "coverage works in cross attention only"
         key = leaf(memory.parts, self.branch, "key")
         return {"coverage": key.new_zeros(*key.shape[:3], self.num_features)}
 
@@ -151,3 +151,17 @@ class TuCoverage(History):
             fresh = torch.tanh(given[2] + reset * recurrent[2])
             found.append((1 - keep) * fresh + keep * old[unit])
         return torch.stack(found)
+
+
+register_recipe(
+    "tu_coverage",
+    Recipe(axes={"score": "additive", "history": "tu_coverage"}, main="history"),
+    module=__name__,
+    title="Additive attention with coverage",
+    citation=Citation(
+        text="Tu et al., 2016", url="https://arxiv.org/abs/1601.04811", where="section 3.1"
+    ),
+    cost=2.2,
+    default_task=DefaultTask(task="transduction[rule=fert]"),
+    deviations="those of the history `tu_coverage` and of the additive score.",
+)

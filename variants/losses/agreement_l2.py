@@ -1,11 +1,11 @@
-"""Squared disagreement: two models trained in opposite directions pay for aligning differently.
+"""Squared disagreement: a penalty on two models of opposite directions that align differently.
 
 Cheng et al., 2016, "Agreement-based joint training for bidirectional attention-based neural machine
 translation", https://arxiv.org/abs/1512.04650, section 3, with the square of subtraction.
 
 Deviations: words that are special in the bench (padding, BOS, EOS: ids up to 2) are left out of
 rows and columns; several heads are averaged. Sources begin with their first word and keep one state
-a word, so that place t of one direction's targets is place t of the other's source.
+a word, so that position t of one direction's targets is position t of the other's source.
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from torch import Tensor
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import JointLoss, LossInputs
-from bench.api.registry import Citation, register
-from variants._agreement import both_ways
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
+from variants.losses.both_directions import both_ways
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,3 +57,21 @@ class AgreementL2Loss(JointLoss):
         ahead, behind, real = both_ways(there, back)
         apart = torch.where(real, ahead - behind, 0.0)
         return self.config.weight * apart.square().sum((1, 2)).mean()
+
+
+register_recipe(
+    "agreement_l2",
+    Recipe(
+        axes={"score": "additive"},
+        main="direction",
+        fixes={"direction": "both[joint=agreement_l2]"},
+    ),
+    module=__name__,
+    title="Joint training with squared disagreement",
+    citation=Citation(
+        text="Cheng et al., 2016", url="https://arxiv.org/abs/1512.04650", where="section 3"
+    ),
+    cost=2.0,
+    default_task=DefaultTask(task="transduction[rule=swap]"),
+    deviations="those of the joint loss `agreement_l2` and of the additive score.",
+)

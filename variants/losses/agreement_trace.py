@@ -1,4 +1,4 @@
-"""Trace bonus: two models trained in opposite directions are paid for aligning the same words.
+"""Trace bonus: a reward for two models of opposite directions that align the same words.
 
 Cohn et al., 2016, "Incorporating structural alignment biases into an attentional neural
 translation model", https://arxiv.org/abs/1601.01085, on bidirectional training.
@@ -6,7 +6,7 @@ translation model", https://arxiv.org/abs/1601.01085, on bidirectional training.
 Deviations: words that are special in the bench (padding, BOS, EOS: ids up to 2) are left out of
 rows and columns; several heads are averaged. As in the released code, gamma is 0.1 and the bonus is
 not divided by the length. Sources begin with their first word and keep one state a word, so that
-place t of one direction's targets is place t of the other's source.
+position t of one direction's targets is position t of the other's source.
 """
 
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ from torch import Tensor
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import JointLoss, LossInputs
-from bench.api.registry import Citation, register
-from variants._agreement import both_ways
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
+from variants.losses.both_directions import both_ways
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,3 +56,19 @@ class AgreementTraceLoss(JointLoss):
         ahead, behind, real = both_ways(there, back)
         agreed = torch.where(real, ahead * behind, 0.0)
         return -self.config.gamma * agreed.sum((1, 2)).mean()
+
+
+register_recipe(
+    "agreement_trace",
+    Recipe(
+        axes={"score": "additive"},
+        main="direction",
+        fixes={"direction": "both[joint=agreement_trace]"},
+    ),
+    module=__name__,
+    title="Joint training with the trace bonus",
+    citation=Citation(text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085"),
+    cost=2.0,
+    default_task=DefaultTask(task="transduction[rule=swap]"),
+    deviations="those of the joint loss `agreement_trace` and of the additive score.",
+)

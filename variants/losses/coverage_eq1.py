@@ -1,6 +1,6 @@
-"""Coverage of one: every source word should be paid attention to once over the whole target.
+"""Coverage of one: every source word should get total weight one over the whole target.
 
-The penalty of Xu et al., 2015, https://arxiv.org/abs/1502.03044, equation 14, as it stands in the
+The penalty of Xu et al., 2015, https://arxiv.org/abs/1502.03044, equation 14, as in the
 released code of Cohn et al., 2016, "Incorporating structural alignment biases into an attentional
 neural translation model", https://arxiv.org/abs/1601.01085: the ends of the source are left out.
 
@@ -21,8 +21,8 @@ from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
-from bench.api.registry import Citation, register
-from variants._coverage import NO_TARGET, counted_keys, per_token, scored_weights
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
+from variants.losses.coverage import NO_TARGET, counted_keys, per_token, scored_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class CoverageEq1Config(Config):
     weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
     """lambda (nats per squared unit of attention)."""
     leave_out: Literal["special", "ends", "none"] = "special"
-    """Keys that do not count: words that stand for none, the first and the last, or none."""
+    """Keys that do not count: special words, the first and the last, or none."""
 
     def __post_init__(self) -> None:
         """Check the weight."""
@@ -59,8 +59,21 @@ class CoverageEq1Loss(Loss):
     def forward(
         self, inputs: LossInputs, carry: dict[str, Tensor]
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
-        """Sum over the keys that count; steps that are not scored pay no attention."""
+        """Sum over the keys that count; steps that are not scored have no weight."""
         covered = scored_weights(inputs).sum(1)
         counted = counted_keys(inputs, self.config.leave_out)
         missing = torch.where(counted, 1 - covered, 0.0)
         return self.config.weight * per_token(missing.square().sum(), inputs), carry
+
+
+register_recipe(
+    "coverage_eq1",
+    Recipe(axes={"score": "additive", "loss": "coverage_eq1"}, main="loss"),
+    module=__name__,
+    title="Additive attention, coverage of one",
+    citation=Citation(
+        text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="released code"
+    ),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations="those of the loss `coverage_eq1` and of the additive score.",
+)

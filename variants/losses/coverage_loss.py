@@ -1,10 +1,10 @@
-"""Coverage loss: a step pays for attention to what earlier steps have covered already.
+"""Coverage loss: a penalty on attention to keys that earlier steps have covered.
 
 See, Liu & Manning, 2017, "Get to the point: summarization with pointer-generator networks",
 https://arxiv.org/abs/1704.04368, section 2.3, equations 12 and 13.
 
 Deviations: the loss is switched on for the last share of training that was planned, where the paper
-trains on; training that stops before never sees it. Several heads are averaged.
+trains on; training that stops before that never has it. Several heads are averaged.
 """
 
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
-from bench.api.registry import Citation, register
-from variants._coverage import NO_TARGET, per_token, scored_weights
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
+from variants.losses.coverage import NO_TARGET, per_token, scored_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,3 +69,28 @@ class CoverageLoss(Loss):
         before = weights.cumsum(1) - weights
         total = torch.minimum(weights, before).sum()
         return self.config.weight * per_token(total, inputs), carry
+
+
+register_recipe(
+    "coverage_loss",
+    Recipe(
+        axes={
+            "score": "additive",
+            "history": "cohn_local_fertility[window=0]",
+            "loss": "coverage_loss",
+        },
+        main="loss",
+    ),
+    module=__name__,
+    title="Additive attention with coverage and its loss",
+    citation=Citation(
+        text="See et al., 2017", url="https://arxiv.org/abs/1704.04368", where="section 2.3"
+    ),
+    cost=1.9,
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations=(
+        "those of the loss `coverage_loss` and of the additive score; the sum is the history "
+        "`cohn_local_fertility` with a window of no neighbors, which is the same mathematics. "
+        "The paper's pointer-generator is an output of its own."
+    ),
+)

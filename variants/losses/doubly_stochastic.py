@@ -1,11 +1,11 @@
-"""Doubly stochastic attention: every key should be paid attention to once over the whole target.
+"""Doubly stochastic attention: every key should get total weight one over the whole target.
 
 Xu et al., 2015, "Show, attend and tell: neural image caption generation with visual attention",
 https://arxiv.org/abs/1502.03044, section 4.2.1, equation 14.
 
 Deviations: the sum over the batch is divided by the number of target tokens, as the negative log
-likelihood is; several heads are averaged. `target=ratio` asks T/S of each key instead of one,
-which T steps can give to S keys.
+likelihood is; several heads are averaged. With `target=ratio` each key should get T/S
+instead of one, which T steps can give to S keys.
 """
 
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ from bench.api.capabilities import Capability
 from bench.api.config import Choices, Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
-from bench.api.registry import Citation, register
-from variants._coverage import NO_TARGET, per_token, real_keys, scored_weights
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
+from variants.losses.coverage import NO_TARGET, per_token, real_keys, scored_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class DoublyStochasticLoss(Loss):
     def forward(
         self, inputs: LossInputs, carry: dict[str, Tensor]
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
-        """Sum over real keys; steps that are not scored pay no attention."""
+        """Sum over real keys; steps that are not scored have no weight."""
         real = real_keys(inputs)
         covered = scored_weights(inputs).sum(1)
         wanted = torch.ones_like(covered)
@@ -69,3 +69,16 @@ class DoublyStochasticLoss(Loss):
             wanted = (steps / keys).to(covered.dtype)[:, None].expand_as(covered)
         missing = torch.where(real, wanted - covered, 0.0)
         return self.config.weight * per_token(missing.square().sum(), inputs), carry
+
+
+register_recipe(
+    "doubly_stochastic",
+    Recipe(axes={"score": "additive", "loss": "doubly_stochastic"}, main="loss"),
+    module=__name__,
+    title="Additive attention, doubly stochastic",
+    citation=Citation(
+        text="Xu et al., 2015", url="https://arxiv.org/abs/1502.03044", where="section 4.2.1"
+    ),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations="those of the loss `doubly_stochastic` and of the additive score.",
+)

@@ -1,4 +1,4 @@
-"""Fertility hinge: no source word should be paid more attention than it can have translations.
+"""Fertility hinge: a penalty on source words that get more attention than a limit.
 
 The training-time form of a decoding heuristic that goes back to the coverage vectors of
 phrase-based search: Wu et al., 2016, "Google's neural machine translation system",
@@ -20,8 +20,8 @@ from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
-from bench.api.registry import Citation, register
-from variants._coverage import NO_TARGET, counted_keys, per_token, scored_weights
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
+from variants.losses.coverage import NO_TARGET, counted_keys, per_token, scored_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class FertilityHingeConfig(Config):
     limit: Annotated[float, FloatRange(1.0, 5.0)] = 2.0
     """Attention that costs nothing, F_max (target words per key)."""
     leave_out: Literal["special", "ends", "none"] = "special"
-    """Keys that do not count: words that stand for none, the first and the last, or none."""
+    """Keys that do not count: special words, the first and the last, or none."""
 
     def __post_init__(self) -> None:
         """Check weight and limit."""
@@ -65,8 +65,21 @@ class FertilityHingeLoss(Loss):
     def forward(
         self, inputs: LossInputs, carry: dict[str, Tensor]
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
-        """Sum over the keys that count; steps that are not scored pay no attention."""
+        """Sum over the keys that count; steps that are not scored have no weight."""
         over = (scored_weights(inputs).sum(1) - self.config.limit).clamp(min=0)
         counted = counted_keys(inputs, self.config.leave_out)
         total = torch.where(counted, over, 0.0).square().sum()
         return self.config.weight * per_token(total, inputs), carry
+
+
+register_recipe(
+    "fertility_hinge",
+    Recipe(axes={"score": "additive", "loss": "fertility_hinge"}, main="loss"),
+    module=__name__,
+    title="Additive attention, limited coverage",
+    citation=Citation(
+        text="after Wu et al., 2016", url="https://arxiv.org/abs/1609.08144", where="section 7"
+    ),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations="those of the loss `fertility_hinge` and of the additive score.",
+)

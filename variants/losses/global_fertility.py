@@ -1,4 +1,4 @@
-"""Global fertility: what each source word was paid must be likely under what its state predicts.
+"""Global fertility: the attention of each source word should be likely under a predicted fertility.
 
 Cohn et al., 2016, "Incorporating structural alignment biases into an attentional neural
 translation model", https://arxiv.org/abs/1601.01085, section 3.3, equation 11.
@@ -23,8 +23,8 @@ from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs, LossSizes
-from bench.api.registry import Citation, register
-from variants._coverage import NO_TARGET, counted_keys, per_token, scored_weights
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
+from variants.losses.coverage import NO_TARGET, counted_keys, per_token, scored_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class GlobalFertilityConfig(Config):
     start: Annotated[float, FloatRange(0.0, 0.99)] = 0.5
     """Share of training after which the loss is on."""
     leave_out: Literal["special", "ends", "none"] = "special"
-    """Keys that do not count: words that stand for none, the first and the last, or none."""
+    """Keys that do not count: special words, the first and the last, or none."""
 
     def __post_init__(self) -> None:
         """Check the numbers."""
@@ -80,7 +80,7 @@ class GlobalFertilityLoss(Loss):
     def forward(
         self, inputs: LossInputs, carry: dict[str, Tensor]
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
-        """Sum over the keys that count; steps that are not scored pay no attention."""
+        """Sum over the keys that count; steps that are not scored have no weight."""
         fertility = scored_weights(inputs).sum(1)
         memory = inputs.trace.memories[0]
         assert memory is not None, "cross attention has a memory"
@@ -106,3 +106,16 @@ class GlobalFertilityLoss(Loss):
             volume = fertility
         square = (fertility - mean).square() * torch.exp(-log_variance)
         return volume + 0.5 * (math.log(2 * math.pi) + log_variance + square)
+
+
+register_recipe(
+    "global_fertility",
+    Recipe(axes={"score": "additive", "loss": "global_fertility"}, main="loss"),
+    module=__name__,
+    title="Additive attention with global fertility",
+    citation=Citation(
+        text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="section 3.3"
+    ),
+    default_task=DefaultTask(task="transduction[rule=fert]"),
+    deviations="those of the loss `global_fertility` and of the additive score.",
+)

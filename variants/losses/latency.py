@@ -1,4 +1,4 @@
-"""Latency: makes monotonic attention read no further than it needs before it answers.
+"""Latency: a penalty on how far monotonic attention reads before it outputs a word.
 
 Arivazhagan et al., 2019, "Monotonic infinite lookback attention for simultaneous machine
 translation", https://arxiv.org/abs/1906.05218, section 4 (differentiable average lagging); Ma et
@@ -22,7 +22,7 @@ from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
 
 HEADS = {"mean": "expected_delay", "leading": "delay_leading"}
-"""Terms of an normalizer that join the delays of its heads."""
+"""Terms of a normalizer that join the delays of its heads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class LatencyConfig(Config):
     weight: Annotated[float, FloatRange(0.01, 1.0, log=True)] = 0.1
     """lambda of the average lagging (nats per source token)."""
     heads: Literal["mean", "leading"] = "mean"
-    """How delays of heads are joined: their mean, or a softmax that leans to the longest."""
+    """How delays of heads are joined: the mean, or a softmax mean that favors the longest."""
     variance: Annotated[float, FloatRange(0.0, 1.0)] = 0.0
     """lambda of the variance of delays over heads (nats per squared source token)."""
 
@@ -65,7 +65,7 @@ class LatencyLoss(Loss):
     def forward(
         self, inputs: LossInputs, carry: dict[str, Tensor]
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
-        """Mean over sentences, and over the slots that walk."""
+        """Mean over sentences, and over the slots with monotonic attention."""
         mask = inputs.batch.mask
         found = []
         for attended, memory in zip(inputs.trace.attended, inputs.trace.memories, strict=False):
@@ -79,7 +79,7 @@ class LatencyLoss(Loss):
                 term = term + self.config.variance * apart.sum() / mask.sum().clamp(min=1)
             found.append(term)
         if not found:
-            raise Refused("latency needs an normalizer that walks; use milk, mocha or mma.")
+            raise Refused("latency needs a monotonic normalizer; use milk, mocha or mma.")
         return torch.stack(found).mean(), carry
 
 

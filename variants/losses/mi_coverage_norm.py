@@ -1,10 +1,10 @@
-"""Norm of coverage embeddings: at the end of a sentence nothing should be left to say.
+"""Norm of coverage embeddings: at the end of a sentence nothing should be left to translate.
 
 Mi, Sankaran, Wang & Ittycheriah, 2016, "Coverage embedding models for neural machine translation",
 https://arxiv.org/abs/1605.03148, section 3.3.
 
-Deviations: the weight is not the paper's. What is left is taken when EOS is asked for, after every
-word before it has used something up. The sum over the batch is divided by the number of target
+Deviations: the weight is not the paper's. What is left is measured at the query of EOS, after all
+words before it have used up their share. The sum over the batch is divided by the number of target
 tokens; several heads are averaged.
 """
 
@@ -19,7 +19,7 @@ from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
-from variants._coverage import per_token
+from variants.losses.coverage import per_token
 
 
 @dataclass(frozen=True, kw_only=True)

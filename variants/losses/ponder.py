@@ -1,10 +1,10 @@
-"""Ponder cost: hops are paid for, so that a query makes as few as it needs.
+"""Ponder cost: a price per hop, so that a query makes only the hops that it needs.
 
 Graves, 2016, "Adaptive computation time for recurrent neural networks",
 https://arxiv.org/abs/1603.08983, section 2.1.
 
-Deviations: the mean over scored targets and heads, not the sum over a sequence. Of a stack of
-layers only the last one that reports its terms is paid for.
+Deviations: the mean over scored targets and heads, not the sum over a sequence. In a stack of
+layers only the last one that reports its terms counts.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Rationale loss: few tokens, side by side, from which the answer can still be told.
+"""Rationale loss: select few and contiguous tokens that still suffice for the prediction.
 
 Lei, Barzilay & Jaakkola, 2016, "Rationalizing neural predictions",
 https://arxiv.org/abs/1606.04155, section 4, equations 2 to 4.
@@ -17,7 +17,7 @@ from torch import Tensor
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import Loss, LossInputs
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Terms
 
 
@@ -28,9 +28,9 @@ class RationaleLossConfig(Config):
     sparsity: Annotated[float, FloatRange(1e-4, 1.0, log=True)] = 0.02
     """lambda_1, cost of a selected token (nats)."""
     coherence: Annotated[float, FloatRange(0.0, 1.0)] = 0.0
-    """lambda_2, cost of a place where selection begins or ends (nats)."""
+    """lambda_2, cost of a position where selection begins or ends (nats)."""
     weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
-    """Of the surrogate that teaches the generator, against the likelihood; dimensionless."""
+    """Weight of the generator's surrogate loss against the likelihood; dimensionless."""
     baseline: Literal["moving_average", "none"] = "moving_average"
     """What is subtracted from the cost: its running mean, or nothing."""
     decay: Annotated[float, FloatRange(0.5, 0.999)] = 0.9
@@ -93,3 +93,19 @@ class RationaleLoss(Loss):
         selected = terms["selected"]
         changes = (selected[:, 1:] - selected[:, :-1]).abs().sum(1)
         return self.config.sparsity * selected.sum(1) + self.config.coherence * changes
+
+
+register_recipe(
+    "rationale",
+    Recipe(axes={"loss": "rationale"}, main="loss", fixes={"encoder": "rationale"}),
+    module=__name__,
+    title="Rationale: selected tokens only",
+    citation=Citation(text="Lei et al., 2016", url="https://arxiv.org/abs/1606.04155"),
+    cost=3.5,
+    default_task=DefaultTask(task="after_marker"),
+    deviations=(
+        "those of the encoder `rationale` and of the loss `rationale`; the selected tokens "
+        "are pooled by attention, where the paper takes the last state of a recurrent "
+        "network."
+    ),
+)

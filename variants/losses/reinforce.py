@@ -1,4 +1,4 @@
-"""REINFORCE: makes sampled keys likelier in proportion to how much better than usual they did.
+"""REINFORCE: samples become likelier in proportion to their reward above a baseline.
 
 Xu et al., 2015, "Show, attend and tell: neural image caption generation with visual attention",
 https://arxiv.org/abs/1502.03044, section 4.1; the estimator is that of Williams, 1992. Baselines:
@@ -28,7 +28,7 @@ from bench.api.trace import Trace
 VALUE_UNITS = 32
 """Hidden units of the learned value."""
 LEAST_SPREAD = 1e-3
-"""Of rewards around their mean (nats), so that it can be divided by."""
+"""Least spread of rewards around their mean (nats), as a divisor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class ReinforceConfig(Config):
     entropy: Annotated[float, FloatRange(1e-4, 0.1, log=True)] = 0.002
     """lambda_e, reward for the entropy of the weights (nats per nat)."""
     reward: Literal["sequence", "rest", "token"] = "sequence"
-    """Log likelihood that a draw is rewarded with: of all targets, of those from its own on, or of
+    """Log likelihood that is the reward of a draw: of all targets, of those from its own on, or of
     its own. The last is unbiased only where later states do not depend on the draw."""
     baseline: Literal["moving_average", "none", "learned", "leave_one_out"] = "moving_average"
     """What is subtracted from the reward: its running mean, nothing, a value read off the decoder
@@ -172,5 +172,5 @@ def _summed(inputs: LossInputs, name: str) -> Float[Tensor, "B T"]:
     """One term, summed over the slots that sample."""
     found = [a.terms[name] for a in inputs.trace.attended if "log_prob" in a.terms]
     if not found:
-        raise Refused("reinforce needs an normalizer that samples keys; use hard_reinforce.")
+        raise Refused("reinforce needs a normalizer that samples keys; use hard_reinforce.")
     return torch.stack(found).sum(0)

@@ -6,7 +6,7 @@ machine translation", https://arxiv.org/abs/1608.00112.
 
 Deviations: the term is averaged over aligned words, not summed; several heads are averaged. By
 default target words without a link are ignored and links are not smoothed; `unaligned` and
-`smoothing` have what the papers describe. The null word is the last key, EOS.
+`smoothing` are the papers' alternatives. The null word is the last key, EOS.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
-from variants._coverage import real_keys
+from variants.losses.coverage import real_keys
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Full attention: every key that exists and does not lie in the future.
+"""Full attention: every real key that is not in the future.
 
 Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.2.3.
 

@@ -1,8 +1,8 @@
-"""Last key: each query sees nothing but the last key that it may see.
+"""Last key: each query sees only the last key that it may see.
 
 Sutskever et al., 2014, "Sequence to sequence learning with neural networks",
-https://arxiv.org/abs/1409.3215, section 2: the last state of a recurrent network stands for the
-whole sequence, and here it is written as attention.
+https://arxiv.org/abs/1409.3215, section 2: the last state of a recurrent network represents
+the whole sequence; here it is written as attention.
 
 Deviations: none.
 """
@@ -41,6 +41,6 @@ class LastKeyMask(Mask):
         return allowed & (place == place.amax(-1, keepdim=True)), None
 
     def oracle(self, one: OneQuery) -> tuple[list[bool], list[float]]:
-        """One place at most."""
+        """One position at most."""
         last = max(s for s in range(one.num_keys) if one.visible(s))
         return [s == last for s in range(one.num_keys)], [1.0] * one.num_keys

@@ -1,9 +1,9 @@
-"""Monotonic local attention (local-m): a window whose center moves on with the target.
+"""Monotonic local attention (local-m): a window whose center moves along with the target.
 
 Luong et al., 2015, "Effective approaches to attention-based neural machine translation",
 https://arxiv.org/abs/1508.04025, section 3.2 (local-m).
 
-Deviations: places are counted from zero. The center stays on the last key of the row once the
+Deviations: positions are counted from zero. The center stays on the last key of the row once the
 target is longer than the source, where the paper's window would be empty. `ratio` moves the center
 by a constant number of keys a word, because the length of the target is not known in decoding.
 """
@@ -22,9 +22,9 @@ from bench.api.capabilities import Capability
 from bench.api.component import Mask, OneQuery, Windows
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed
-from variants._local import window_keys
+from variants.masks.window_keys import window_keys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +57,13 @@ class LocalMonotonicConfig(Config):
 class LocalMonotonicMask(Mask):
     """Keys within D of p = min(round(ratio t), length - 1), for query t.
 
-    Time O(L D E) a head where windows are copied out, as of long sources; else O(L S E).
+    Time O(L D E) per head where windows are gathered (long sources); else O(L S E).
     """
 
     kind = "window"
     removes = frozenset({"stream"})
     unsupported: ClassVar[Mapping[Capability, str]] = {
-        "pool": "the center moves on with the queries, and pooling has only one"
+        "pool": "the center moves with the queries, and pooling has only one"
     }
 
     def __init__(self, config: LocalMonotonicConfig, dims: Dims) -> None:
@@ -75,7 +75,7 @@ class LocalMonotonicMask(Mask):
     def center(self, call: Call) -> Int[Tensor, "#B 1 L"]:
         """Center of each query's window."""
         center = (self.ratio * call.position.double() + 0.5).floor().long()[None, None]
-        if call.causal:  # the last key that there is stands at the query's own place
+        if call.causal:  # the last key that there is stands at the query's own position
             return torch.minimum(center, call.position)
         return torch.minimum(center, call.memory.source.length.view(-1, 1, 1) - 1)
 
@@ -96,3 +96,17 @@ class LocalMonotonicMask(Mask):
         center = min(floor(self.ratio * one.position + 0.5), last)
         near = [center - self.reach <= s <= center + self.reach for s in range(one.num_keys)]
         return [near[s] and one.visible(s) for s in range(one.num_keys)], [1.0] * one.num_keys
+
+
+register_recipe(
+    "luong_local_m",
+    Recipe(axes={"mask": "luong_local_m", "score": "general"}, main="mask"),
+    module=__name__,
+    title="Local attention that moves on by one key a step",
+    citation=Citation(
+        text="Luong et al., 2015", url="https://arxiv.org/abs/1508.04025", where="section 3.2"
+    ),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    cost=1.2,
+    deviations="those of the mask `luong_local_m` and of the general score.",
+)

@@ -1,4 +1,4 @@
-"""Local attention with a predicted center (local-p): a Gaussian window around a learned place.
+"""Local attention with a predicted center (local-p): a Gaussian window around a predicted position.
 
 Luong et al., 2015, "Effective approaches to attention-based neural machine translation",
 https://arxiv.org/abs/1508.04025, section 3.2 (local-p).
@@ -21,10 +21,10 @@ from bench.api.capabilities import Capability
 from bench.api.component import Mask, OneQuery, Windows
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed
-from variants._local import window_keys
 from variants._math import per_head_linear, xavier_per_head
+from variants.masks.window_keys import window_keys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class LocalPredictedConfig(Config):
     """Options of the predicted window."""
 
     window: Annotated[int, IntRange(1, 64, log=True)] = 10
-    """Keys seen on each side of the center, D; the Gaussian's deviation is D/2 (keys)."""
+    """Keys seen on each side of the center, D; the Gaussian's standard deviation is D/2 (keys)."""
 
     def __post_init__(self) -> None:
         """Check the window."""
@@ -53,7 +53,7 @@ class LocalPredictedConfig(Config):
 class LocalPredictedMask(Mask):
     """Keys within D of p = length * sigmoid(v.tanh(W q)); then exp(-(s - p)^2 / (2 (D/2)^2)).
 
-    Time O(L D E + L E^2) a head where windows are copied out, as of long sources; else O(L S E).
+    Time O(L D E + L E^2) per head where windows are gathered (long sources); else O(L S E).
     """
 
     kind = "window"
@@ -73,7 +73,7 @@ class LocalPredictedMask(Mask):
         self.v = nn.Parameter(xavier_per_head(dims.heads, dims.query_width, 1))
 
     def center(self, call: Call) -> Float[Tensor, "B Hq L 1"]:
-        """Predicted places, in keys."""
+        """Predicted positions, in keys."""
         hidden = torch.tanh(per_head_linear(call.query, self.query_map))
         share = torch.sigmoid(per_head_linear(hidden, self.v))
         return share * call.memory.source.length.view(-1, 1, 1, 1)
@@ -112,3 +112,16 @@ class LocalPredictedMask(Mask):
             allowed.append(bool(inside_window) and one.visible(s))
             post_weight.append(torch.exp(-((s - center) ** 2) / (2 * (self.window_size / 2) ** 2)))
         return allowed, torch.stack(post_weight)
+
+
+register_recipe(
+    "luong_local_p",
+    Recipe(axes={"mask": "luong_local_p", "score": "general"}, main="mask"),
+    module=__name__,
+    title="Local attention around a predicted position",
+    citation=Citation(
+        text="Luong et al., 2015", url="https://arxiv.org/abs/1508.04025", where="section 3.2"
+    ),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations="those of the mask `luong_local_p` and of the general score.",
+)

@@ -1,4 +1,4 @@
-"""Adaptive number of hops: a query reads the memory until a learned unit says that it is enough.
+"""Adaptive number of hops: a query reads the memory until a learned halting unit stops it.
 
 Graves, 2016, "Adaptive computation time for recurrent neural networks",
 https://arxiv.org/abs/1603.08983, sections 2 and 2.1, over the layer-wise hops of Sukhbaatar et al.,
@@ -6,7 +6,7 @@ https://arxiv.org/abs/1603.08983, sections 2 and 2.1, over the layer-wise hops o
 
 Deviations: the step of the recurrent network is one memory hop. All hops are computed, so that
 queries which stop early save no time; at most `hops` are made. The ponder cost is the term
-`ponder`, which the loss of that name adds.
+`ponder`; the loss `ponder` adds it.
 """
 
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Source, Tree
 from bench.api.variant import Impl, Variant
-from variants._hops import oracle_read, read_memory
 from variants._math import at_least_single, per_head_linear
+from variants.mechanisms.memory_hop import oracle_read, read_memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,8 @@ class Act(Variant):
     """u_n = H u_{n-1} + o_n, h_n = sigmoid(w . u_n + b), stop at N, the first with sum h >= 1 - e.
 
     p_n = h_n before N and the rest of one at N; the output is the mean under p of what the hops had
-    added, and the weights the mean of theirs. The term `ponder` is N + p_N. Time O(K L S E) a head.
+    added, and the weights the mean of theirs. The term `ponder` is N + p_N. Time O(K L S E) per
+    head.
     """
 
     needs = frozenset({"equal_width"})

@@ -1,4 +1,4 @@
-"""Linear attention: softmax replaced by a product of feature maps, so that keys become one matrix.
+"""Linear attention: a product of feature maps replaces softmax, so that all keys become one matrix.
 
 Katharopoulos et al., 2020, "Transformers are RNNs: fast autoregressive transformers with linear
 attention", https://arxiv.org/abs/2006.16236, sections 3.2 to 3.4.
@@ -37,12 +37,13 @@ CHUNK = 64
         where="sections 3.2 to 3.4",
     ),
     default_task=DefaultTask(task="recall"),
+    rosters=("quick", "standard"),
 )
 class LinearAttention(Variant):
     """f(q).M / (f(q).z + eps), M = sum f(k) v, z = sum f(k), f(x) = elu(x) + 1.
 
-    Time O((L + S) E Ev) a head. Cross attention keeps M and z in the memory, causal self-attention
-    in the state, in float32 at least; nothing grows with the number of keys.
+    Time O((L + S) E Ev) per head. Cross attention keeps M and z in the memory, causal
+    self-attention in the state, in float32 at least; nothing grows with the number of keys.
     """
 
     needs = frozenset({"equal_width"})
@@ -54,7 +55,7 @@ class LinearAttention(Variant):
             raise Refused(f"linear_attention has no impl={impl}; use auto or eager.")
 
     def prepare(self, source: Source) -> Memory:
-        """Sum up the keys, once a source."""
+        """Sum up the keys, once per source."""
         if self.dims.regime == "causal":
             return Memory(source)
         key, value = self._expand(source)

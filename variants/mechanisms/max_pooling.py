@@ -37,7 +37,7 @@ from bench.api.variant import Impl, Variant
     default_task=DefaultTask(task="after_marker", backbone="pooling[encoder=birnn]"),
 )
 class MaxPooling(Variant):
-    """o_f = max_s v_sf; no parameters; time O(S Ev) once a source.
+    """o_f = max_s v_sf; no parameters; time O(S Ev) once per source.
 
     It has no weights: each feature comes from a key of its own.
     """

@@ -1,4 +1,4 @@
-"""Memory hops: what was read joins the query, which then asks the memory again.
+"""Memory hops: what was read is added to the query, which then reads the memory again.
 
 Sukhbaatar et al., 2015, "End-to-end memory networks", https://arxiv.org/abs/1503.08895, sections
 2.1 and 2.2. Embeddings, sentence and temporal encodings and the answer are the backbone `memn2n`.
@@ -23,8 +23,8 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, Tree, leaf
 from bench.api.variant import Impl, Variant
-from variants._hops import oracle_read, read_memory
 from variants._math import per_head_linear, xavier_per_head
+from variants.mechanisms.memory_hop import oracle_read, read_memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class MemN2N(Variant):
     """u = q; K times: o = softmax(u . m) c, u = u + o (adjacent) or H u + o (layer-wise).
 
     The output is what was added to q (or to H^K q); a host that adds q back has the paper's u + o.
-    Weights are those of the last hop. Time O(K L S E) a head.
+    Weights are those of the last hop. Time O(K L S E) per head.
     """
 
     needs = frozenset({"equal_width"})
@@ -100,7 +100,7 @@ class MemN2N(Variant):
         return self.hops * 4 * batch * heads * queries * keys * dims.key_width
 
     def prepare(self, source: Source) -> Memory:
-        """Make the values of every hop, once a source."""
+        """Make the values of every hop, once per source."""
         value = expand_heads(source.value, self.dims.heads)
         later = {f"value{k + 2}": per_head_linear(value, m) for k, m in enumerate(self.later)}
         return Memory(source, later)

@@ -4,9 +4,9 @@ Shen et al., 2018, "DiSAN: directional self-attention network for RNN/CNN-free l
 understanding", https://arxiv.org/abs/1709.04696, section 3.1 (multi-dimensional attention), section
 3.2 (source2token) and section 4.1 (the bounded form of directional self-attention).
 
-Deviations: the outer bias is left out, for softmax cancels it; causal self-attention includes the
-query's own place, which the paper's directional masks take out; fusion gate and masks of both
-directions are the network's, not the attention's; with several heads each has its own maps and
+Deviations: the outer bias is left out, because softmax cancels it; causal self-attention includes
+the query's own position, which the paper's directional masks take out; fusion gate and masks of
+both directions are the network's, not the attention's; with several heads each has its own maps and
 features.
 """
 
@@ -70,7 +70,7 @@ class MultiDimensionalConfig(Config):
 class MultiDimensionalAttention(Variant):
     """o_f = sum_s softmax_s(e_sf) v_sf with an energy e_s of the value's width for each key.
 
-    Time O(L S Ev d_a) a head, in chunks of queries; `source2token` O(S Ev d_a), once a source,
+    Time O(L S Ev d_a) per head, in chunks of queries; `source2token` O(S Ev d_a), once per source,
     but under causality. Weights are reported as their mean over features, as the bench reports the
     mean over heads: they sum to one, yet the output is not their sum of values.
     """

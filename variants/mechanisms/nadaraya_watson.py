@@ -1,11 +1,12 @@
-"""Kernel regression: each value weighs as much as its key is near the query.
+"""Kernel regression: the weight of a value falls with the distance of its key from the query.
 
 Nadaraya, 1964, "On estimating regression", https://doi.org/10.1137/1109020; Watson, 1964, "Smooth
 regression analysis"; as attention in Murphy, 2022, "Probabilistic machine learning: an
 introduction", https://probml.github.io/pml-book/book1.html, section 15.4.2.
 
-Deviations: the precision 1 / bandwidth^2 is learned through a softplus, one a head; in the sources
-it is a constant of the data. Under multi-head projections the distance is one in a learned space.
+Deviations: the precision 1 / bandwidth^2 is learned through a softplus, one per head; in the
+sources it is a constant of the data. Under multi-head projections the distance is one in a learned
+space.
 """
 
 import math
@@ -56,9 +57,9 @@ class NadarayaWatsonConfig(Config):
     ard: bool = False
     """Whether each dimension learns a precision of its own."""
     leave_one_out: bool = False
-    """Whether a query never sees the key of its own place; needs self-attention."""
+    """Whether a query never sees the key of its own position; needs self-attention."""
     empty: Annotated[Literal["zeros", "nearest"], Choices(("zeros", "nearest"))] = "zeros"
-    """What a query without any key in reach answers: nothing, or the value of the nearest key."""
+    """Output of a query without any key in reach: zero, or the value of the nearest key."""
 
     def __post_init__(self) -> None:
         """Check the precision and what needs it to be learned."""
@@ -87,7 +88,7 @@ class NadarayaWatsonConfig(Config):
     default_task=DefaultTask(task="recall"),
 )
 class NadarayaWatson(Variant):
-    """K(u_j) / sum K(u), u_j = sqrt(beta) |q - k_j|; time O(L S E) a head.
+    """K(u_j) / sum K(u), u_j = sqrt(beta) |q - k_j|; time O(L S E) per head.
 
     Gaussian exp(-u^2 / 2), Laplace exp(-u), boxcar 1[u <= 1], Epanechnikov max(0, 1 - u^2),
     triangular max(0, 1 - u), constant 1 (mean pooling). The Gaussian needs no distance: |q|^2
@@ -104,8 +105,8 @@ class NadarayaWatson(Variant):
             raise Refused(f"nadaraya_watson has no impl={impl}; use auto or eager.")
         if config.leave_one_out and dims.regime in ("cross", "pool"):
             raise Refused(
-                "nadaraya_watson: leave_one_out=true needs queries with a place among the keys, "
-                f"which {dims.regime} attention has not."
+                "nadaraya_watson: leave_one_out=true needs queries that are among the keys, "
+                f"and in {dims.regime} attention they are not."
             )
         self.config = config
         self.kernel: Kernel = config.kernel
@@ -132,7 +133,7 @@ class NadarayaWatson(Variant):
         return pairs * (a_dimension * dims.key_width + 2 * dims.value_width)
 
     def prepare(self, source: Source) -> Memory:
-        """Scale the keys, once a source."""
+        """Scale the keys, once per source."""
         if self.kernel == "constant":
             return Memory(source)
         key = at_least_single(expand_heads(source.key, self.dims.heads))

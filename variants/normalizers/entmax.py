@@ -26,7 +26,7 @@ from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Energy
 from bench.api.source import Tree
 from variants._math import at_least_single
-from variants._sparse import Alpha, sparse_weights
+from variants.normalizers.sparse_weights import Alpha, sparse_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class EntmaxConfig(Config):
 class EntmaxNormalizer(Normalizer):
     """max((alpha - 1) e - tau, 0)^(1 / (alpha - 1)) with tau such that a row sums to one.
 
-    Time O(L S) a head and halving of the interval that holds tau.
+    Time O(L S) per head and halving of the interval that holds tau.
     """
 
     gives = frozenset({"simplex"})

@@ -22,7 +22,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Energy
 from bench.api.source import Tree
-from variants._sparse import sparse_weights
+from variants.normalizers.sparse_weights import sparse_weights
 
 FAR = 2.0
 """A key this far below the best one has no weight: of halved energies, 1 below is too far."""
@@ -55,7 +55,7 @@ class Entmax15Config(Config):
     cost=1.3,
 )
 class Entmax15Normalizer(Normalizer):
-    """max(e / 2 - tau, 0)^2 with tau such that a row sums to one; time O(L S log S) a head."""
+    """max(e / 2 - tau, 0)^2 with tau such that a row sums to one; time O(L S log S) per head."""
 
     gives = frozenset({"simplex"})
 

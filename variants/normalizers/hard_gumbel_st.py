@@ -19,10 +19,10 @@ from bench.api.call import Call, Dims
 from bench.api.component import Normalized, Normalizer, OneQuery
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed, Energy
 from bench.api.source import Tree
-from variants._hard import one_hot_best, oracle_best
+from variants._best_key import one_hot_best, oracle_best
 from variants._math import masked_softmax, oracle_softmax
 
 KEY = "hard_gumbel_st.key"
@@ -106,3 +106,26 @@ class HardGumbelNormalizer(Normalizer):
         noisy = energy + gumbel[one.row, one.head, 0]
         soft = oracle_softmax(noisy / self.config.tau(one.progress), allowed)
         return oracle_best(noisy, allowed) + (soft - soft.detach())
+
+
+register_recipe(
+    "hard_gumbel_st",
+    Recipe(
+        axes={"score": "additive", "normalizer": "hard_gumbel_st[tau_end=1.0]"}, main="normalizer"
+    ),
+    module=__name__,
+    title="Hard attention, straight-through Gumbel",
+    citation=Citation(
+        text="Jang et al., 2017",
+        url="https://arxiv.org/abs/1611.01144",
+        where="sections 2.1 and 2.2",
+    ),
+    revision=2,
+    cost=1.2,
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations=(
+        "those of the normalizer `hard_gumbel_st` and of the additive score; the temperature "
+        "stays at 1, because training was steadier than when it fell to 0.5; the paper is not "
+        "about attention."
+    ),
+)

@@ -3,9 +3,9 @@
 Xu et al., 2015, "Show, attend and tell: neural image caption generation with visual attention",
 https://arxiv.org/abs/1502.03044, section 4.1.
 
-Deviations: whether an example is read by its sample or by its expectation is drawn once an example,
-as the paper says; the authors' code draws once a batch. Every head draws its own key, and
-log probabilities add. The scores have no temperature (the authors' default leaves it off).
+Deviations: whether an example is read by its sample or by its expectation is drawn once per
+example, as the paper says; the authors' code draws once per batch. Every head draws its own key,
+and log probabilities add. The scores have no temperature (the authors' default leaves it off).
 """
 
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ from bench.api.call import Call, Dims, Read
 from bench.api.component import Normalized, Normalizer, OneQuery
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed, Energy, Weights
 from bench.api.source import Tree
-from variants._hard import one_hot_best, oracle_best
+from variants._best_key import one_hot_best, oracle_best
 from variants._math import masked_softmax, oracle_softmax
 
 KEY, EXAMPLE = "hard_reinforce.key", "hard_reinforce.example"
 """Streams of noise: the key of a query, and whether an example samples at all."""
 
 READS: dict[str, Read] = {"argmax": "hard", "sample": "sample", "expected": "expected"}
-"""Inference option to the way of reading it names."""
+"""Read mode of each value of the option `inference`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,3 +128,22 @@ def _masked_log_softmax(energy: Energy, allowed: Allowed | None) -> Weights:
         return torch.log_softmax(energy, -1)
     fill = torch.finfo(energy.dtype).min
     return torch.where(allowed, torch.log_softmax(torch.where(allowed, energy, fill), -1), 0.0)
+
+
+register_recipe(
+    "hard_reinforce",
+    Recipe(
+        axes={"score": "additive", "normalizer": "hard_reinforce", "loss": "reinforce"},
+        main="normalizer",
+    ),
+    module=__name__,
+    title="Hard attention trained by REINFORCE",
+    citation=Citation(
+        text="Xu et al., 2015", url="https://arxiv.org/abs/1502.03044", where="section 4.1"
+    ),
+    cost=1.2,
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations=(
+        "those of the normalizer `hard_reinforce`, the loss `reinforce` and the additive score."
+    ),
+)

@@ -1,11 +1,11 @@
 """Hardmax: the key of the highest energy gets all the weight.
 
 Xu et al., 2015, "Show, attend and tell", https://arxiv.org/abs/1502.03044, section 4.1: what hard
-attention reads when it takes its likeliest place and does not draw one.
+attention reads when it takes the likeliest position instead of a sample.
 
-Deviations: also in training, where the paper draws. The choice has no gradient; in training it is
-lent that of a softmax (straight-through, Bengio et al., 2013, https://arxiv.org/abs/1308.3432).
-`gradient=none` lends nothing, and what scores are made of never learns where to look.
+Deviations: also in training, where the paper draws. The choice has no gradient, so training uses
+that of a softmax (straight-through, Bengio et al., 2013, https://arxiv.org/abs/1308.3432). Under
+`gradient=none` there is none, and the parameters of the score are never trained.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Energy
 from bench.api.source import Tree
-from variants._hard import one_hot_best, oracle_best
+from variants._best_key import one_hot_best, oracle_best
 from variants._math import masked_softmax
 
 Gradient = Literal["straight_through", "none"]

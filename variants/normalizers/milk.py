@@ -13,9 +13,10 @@ import torch
 from torch.nn import functional
 
 from bench.api.call import Call, Dims
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed, Weights
-from variants._monotonic import ChunkConfig, ChunkNormalizer, scan
+from variants.normalizers.chunk_read import ChunkConfig, ChunkNormalizer
+from variants.normalizers.expected_alignment import scan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +53,8 @@ class MilkNormalizer(ChunkNormalizer):
         """
         energy = self.chunk_energy(call)
         if allowed is not None:
-            # finite, so that keys hidden at the start divide no zero by zero; they count for
-            # nothing as soon as a real key comes
+            # finite, so that hidden keys at the start do not divide zero by zero; they no longer
+            # count once a real key comes
             energy = torch.where(allowed, energy, torch.finfo(energy.dtype).min)
         top = energy.detach().cummax(-1).values
         terms = torch.exp(energy - top)
@@ -64,3 +65,21 @@ class MilkNormalizer(ChunkNormalizer):
         reached = scan(kept.flip(-1), stops.flip(-1)).flip(-1)
         weights = reached * terms / total
         return weights if allowed is None else torch.where(allowed, weights, 0.0)
+
+
+register_recipe(
+    "milk",
+    Recipe(
+        axes={"score": "additive", "normalizer": "milk[end=last,noise=2.0]", "loss": "latency"},
+        main="normalizer",
+    ),
+    module=__name__,
+    title="Monotonic infinite lookback",
+    citation=Citation(text="Arivazhagan et al., 2019", url="https://arxiv.org/abs/1906.05218"),
+    cost=1.8,
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations=(
+        "those of the normalizer `milk`, of the loss `latency` and of the additive score; the "
+        "noise before the sigmoid has standard deviation 2, not 1."
+    ),
+)

@@ -16,10 +16,10 @@ from torch.nn import functional
 from bench.api.call import Call, Dims
 from bench.api.config import IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed, Weights
 from variants._math import masked_softmax
-from variants._monotonic import ChunkConfig, ChunkNormalizer
+from variants.normalizers.chunk_read import ChunkConfig, ChunkNormalizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,14 +67,29 @@ class MochaNormalizer(ChunkNormalizer):
         if allowed is None:
             allowed = torch.ones(1, 1, 1, num_keys, dtype=torch.bool, device=energy.device)
         allowed = allowed.expand(-1, -1, length, -1)
-        # a query and a key in one axis, the places of the window before it in the last
+        # a query and a key in one axis, the positions of the window before it in the last
         windows = functional.pad(energy, (back, 0)).unfold(-1, back + 1, 1).flatten(2, 3)
         inside = functional.pad(allowed, (back, 0)).unfold(-1, back + 1, 1).flatten(2, 3)
         read = masked_softmax(windows, inside).unflatten(2, (length, num_keys))
         read = stops.unsqueeze(-1) * read
-        # what the stop at k reads at place j of its window belongs to key k - back + j
+        # what the stop at k reads at position j of its window belongs to key k - back + j
         shifted = [
             functional.pad(part[..., back - j :], (0, back - j))
             for j, part in enumerate(read.unbind(-1))
         ]
         return torch.stack(shifted).sum(0)
+
+
+register_recipe(
+    "mocha",
+    Recipe(axes={"score": "additive", "normalizer": "mocha[noise=2.0]"}, main="normalizer"),
+    module=__name__,
+    title="Monotonic chunkwise attention",
+    citation=Citation(text="Chiu & Raffel, 2018", url="https://arxiv.org/abs/1712.05382"),
+    cost=1.8,
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations=(
+        "those of the normalizer `mocha` and of the additive score; the noise before the "
+        "sigmoid has standard deviation 2, not 1."
+    ),
+)

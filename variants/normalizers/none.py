@@ -3,8 +3,8 @@
 No paper: the control of normalization, and with a dot product the linear attention of Luong et
 al., 2015, without its softmax.
 
-Deviations: none. Weights may be negative and sum to anything, so what asks for weights that say
-where a query looked (coverage, copying, supervision) is refused.
+Deviations: none. Weights may be negative and need not sum to one, so components that need a
+distribution over keys (coverage, copying, supervision) are refused.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,9 @@ class NoneConfig(Config):
             raise InvalidConfig(f"none: temperature must be above 0, got {self.temperature}.")
 
 
-@register("normalizer", "none", config=NoneConfig, title="Raw scores as weights", control=True)
+@register(
+    "normalizer", "none", config=NoneConfig, title="Raw scores as weights", control="negative"
+)
 class NoneNormalizer(Normalizer):
     """e / t, and zero at hidden keys."""
 

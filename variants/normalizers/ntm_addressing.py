@@ -1,12 +1,13 @@
-"""Addressing of the neural Turing machine: by content, or on from where the last query read.
+"""Addressing of the neural Turing machine: by content, or by a shift of the last weights.
 
 Graves, Wayne & Danihelka, 2014, "Neural Turing machines", https://arxiv.org/abs/1410.5401,
 section 3.3, equations 5 to 9.
 
-Deviations: the memory is the source and nobody writes to it; the ring of places has the row's true
-length. The paper does not say where the first query comes from: `start=first` is the first key.
-Each head's strength, gate, shift and sharpness are linear in its query; softplus keeps strength
-above 0 and sharpness above 1. With the score `cosine` this is the paper's; another may stand there.
+Deviations: the memory is the source and is never written to; positions wrap around at the row's
+true length. The paper does not say where the first query comes from: `start=first` is the first
+key. Each head's strength, gate, shift and sharpness are linear in its query; softplus keeps
+strength above 0 and sharpness above 1. With the score `cosine` this is the paper's addressing;
+other scores work too.
 """
 
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ from bench.api.capabilities import Capability
 from bench.api.component import Normalized, Normalizer, OneQuery
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed, Energy, Weights
 from bench.api.source import Tree, leaf
 from variants._math import (
@@ -44,7 +45,7 @@ class NtmConfig(Config):
     reach: Annotated[int, IntRange(1, 5)] = 1
     """Longest shift in one step, to either side (keys)."""
     start: Annotated[Literal["first", "uniform"], Choices(("first", "uniform"))] = "first"
-    """What stands for the weights before the first query."""
+    """The weights before the first query."""
 
     def __post_init__(self) -> None:
         """Check the reach."""
@@ -53,7 +54,7 @@ class NtmConfig(Config):
 
 
 class Controls(NamedTuple):
-    """What a query asks for, by head."""
+    """Parameters of the addressing, from the query, by head."""
 
     strength: Float[Tensor, "B Hq L 1"]
     """beta, of the content (dimensionless, above 0)."""
@@ -78,14 +79,14 @@ class Controls(NamedTuple):
 class NtmAddressing(Normalizer):
     """content = softmax(beta e); w = g content + (1 - g) w'; w(i) = sum_k w(i - k) s(k); w^gamma.
 
-    w' are the weights of the query before, places wrap around at the row's length, and the last
-    step is divided by its sum. Sequential in the queries; time O(L S reach) a head.
+    w' are the weights of the query before, positions wrap around at the row's length, and the last
+    step is divided by its sum. Sequential in the queries; time O(L S reach) per head.
     """
 
     gives = frozenset({"simplex", "ordered"})
     unsupported: ClassVar[Mapping[Capability, str]] = {
-        "causal": "places wrap around at the end of a source that is still growing",
-        "pool": "a single query has no query before it to move on from",
+        "causal": "positions wrap around at the end of a source that is still growing",
+        "pool": "a single query has no query before it",
     }
 
     def __init__(self, config: NtmConfig, dims: Dims) -> None:
@@ -98,7 +99,7 @@ class NtmAddressing(Normalizer):
         self.bias = nn.Parameter(torch.zeros(dims.heads, 1, width))
 
     def controls(self, call: Call) -> Controls:
-        """Read what every query asks for."""
+        """Compute the parameters of every query."""
         asked = at_least_single(per_head_linear(call.query, self.weight) + self.bias)
         strength, gate, sharpness, shift = asked.split([1, 1, 1, self.taps], -1)
         return Controls(
@@ -135,7 +136,7 @@ class NtmAddressing(Normalizer):
         return share.expand(-1, like.shape[1], -1)
 
     def _origins(self, call: Call) -> Int[Tensor, "B taps S"]:
-        """Where the mass of each place comes from, by shift; places past the end keep to it."""
+        """Origin of the mass of each position, by shift; positions past the end stay there."""
         length = call.memory.source.length.clamp(min=1).view(-1, 1, 1)
         place = call.key_position
         shift = torch.arange(-self.reach, self.reach + 1, device=place.device)
@@ -148,7 +149,7 @@ class NtmAddressing(Normalizer):
         state: dict[str, Any],
         one: OneQuery,
     ) -> Float[Tensor, " S"]:
-        """The five equations, place by place."""
+        """The five equations, position by position."""
         num_keys, head = one.num_keys, one.head
         asked = []
         for unit in range(self.taps + 3):
@@ -199,3 +200,22 @@ def _sharpened(weights: Previous, sharpness: Float[Tensor, "B Hq 1"]) -> Previou
     raised = (weights / torch.where(largest > 0, largest, 1.0)) ** sharpness
     total = raised.sum(-1, keepdim=True)
     return raised / torch.where(total > 0, total, 1.0)
+
+
+register_recipe(
+    "ntm_addressing",
+    Recipe(
+        axes={"score": "cosine[learned=false]", "normalizer": "ntm_addressing"}, main="normalizer"
+    ),
+    module=__name__,
+    title="Content and location addressing of a Turing machine",
+    citation=Citation(
+        text="Graves et al., 2014", url="https://arxiv.org/abs/1410.5401", where="section 3.3"
+    ),
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    cost=1.7,
+    deviations=(
+        "those of the normalizer `ntm_addressing`. The query's strength multiplies the cosine "
+        "score's fixed one, 10, because a strength near 1 cannot focus among many keys."
+    ),
+)

@@ -5,7 +5,8 @@ a million is that of Murphy, "Probabilistic machine learning: an introduction", 
 https://probml.github.io/pml-book/book1.html (masked attention).
 
 Deviations: a row without any allowed key gives zeros, not NaN. Only `mask_mode=neg_inf` is
-certified; the other ways to hide a key are there to be compared, and fail where their option says.
+certified; the other ways to hide a key are there for comparison, and fail where the option's text
+says.
 """
 
 from dataclasses import dataclass

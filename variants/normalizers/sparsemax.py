@@ -21,7 +21,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Energy
 from bench.api.source import Tree
-from variants._sparse import sparse_weights
+from variants.normalizers.sparse_weights import sparse_weights
 
 FAR = 1.0
 """A key this far below the best one has no weight, for the threshold lies at most 1 below it."""
@@ -54,7 +54,7 @@ class SparsemaxConfig(Config):
     cost=1.3,
 )
 class SparsemaxNormalizer(Normalizer):
-    """max(e - tau, 0) with tau such that a row sums to one; time O(L S log S) a head."""
+    """max(e - tau, 0) with tau such that a row sums to one; time O(L S log S) per head."""
 
     gives = frozenset({"simplex"})
 

@@ -1,1 +1,1 @@
-"""What the weights do to the output distribution, one file each."""
+"""How weights and states become the output distribution, one file each."""

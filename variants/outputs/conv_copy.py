@@ -4,7 +4,7 @@ Allamanis, Peng & Sutton, 2016, "A convolutional attention network for extreme s
 source code", https://arxiv.org/abs/1602.03001, section 2.2; constants of the loss are those of the
 authors' code.
 
-Deviations: the head has layers of its own, where the paper's shares the first two with attention;
+Deviations: the head has its own layers, where the paper's shares the first two with attention;
 generated words come from the decoder's output layer. Where it is scored, a word has the probability
 of the mixture, without the constants of the published loss; one that the source does not hold is
 copied with probability 1e-20. Layers and padding are those of the score `conv_attention`.
@@ -18,15 +18,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes
-from bench.api.registry import Citation, register
-from bench.api.task import Batch
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Emit, Trace
 from variants._convolution import last_by_channel, source_map, unit_gate
-from variants._copying import NEVER, copy_ids, log_softmax, scatter_rows, source_states
 from variants._math import at_least_single, masked_softmax
+from variants.outputs.copy_scores import NEVER, copy_ids, log_softmax, scatter_rows, source_states
 
 FLOOR = 1e-20
 """Probability of copying a word that is not there; keeps logarithms and gradients finite."""
@@ -72,7 +72,7 @@ class ConvCopyOutput(Output):
     """p(w) = lambda sum of kappa_s over x_s = w + (1 - lambda) p_vocab(w).
 
     kappa = softmax(conv(F_t)), lambda = sigmoid(max_s conv'(F_t)), F_t the gated map of unit norm.
-    Time O(S (w1 D k1 + w2 k1 k2)) a source and O(T S k2).
+    Time O(S (w1 D k1 + w2 k1 k2)) per source and O(T S k2).
     """
 
     needs = frozenset({"source_tokens", "source_states"})
@@ -148,5 +148,28 @@ class ConvCopyOutput(Output):
 
 
 def _largest(choices: Float[Tensor, "B T S"], mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B T"]:
-    """The surest place; a source without any token has nothing to copy."""
+    """The surest position; a source without any token has nothing to copy."""
     return torch.where(mask.unsqueeze(1), choices, NEVER).amax(-1)
+
+
+register_recipe(
+    "conv_copy",
+    Recipe(
+        axes={
+            "score": "conv_attention[filters1=32,filters2=16,width1=18,width2=19,width3=2]",
+            "output": "conv_copy",
+        },
+        main="output",
+    ),
+    module=__name__,
+    title="Convolutional attention that copies",
+    citation=Citation(
+        text="Allamanis et al., 2016", url="https://arxiv.org/abs/1602.03001", where="section 2.2"
+    ),
+    cost=2.6,
+    default_task=DefaultTask(task="oov_copy"),
+    deviations=(
+        "those of the score `conv_attention`, here with the sizes of the paper's copying "
+        "model, and of the output `conv_copy`."
+    ),
+)

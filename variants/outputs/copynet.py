@@ -1,13 +1,13 @@
-"""CopyNet: one softmax over the vocabulary and over the places of the source.
+"""CopyNet: one softmax over the vocabulary and over the positions of the source.
 
 Gu, Lu, Li & Li, 2016, "Incorporating copying mechanism in sequence-to-sequence learning",
 https://arxiv.org/abs/1603.06393, section 3.2, equations 4 to 8; the selective read is section 3.3,
 equation 9.
 
-Deviations: generate scores are the output_layer's logits, which the paper reads off the decoder
-state alone; copy scores too use the state that the decoder shows to its output layer. The selective
-read stands beside the embedding of the word that was said, wherever the decoder looks at it;
-nothing is read for the first word. Under projected heads, the source states are the values of all
+Deviations: generate scores are the output layer's logits, which the paper computes from the decoder
+state alone; copy scores too use the state that the decoder gives to its output layer. The selective
+read is joined to the embedding of the last output word, wherever the decoder reads that; it is
+zero for the first word. Under projected heads, the source states are the values of all
 heads side by side. A target beyond the vocabulary that the source does not hold is trained as UNK.
 """
 
@@ -19,13 +19,14 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.config import Config
 from bench.api.output import Output, OutputSizes
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.source import Memory, Tree, leaf
-from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
-from variants._copying import (
+from variants._math import at_least_single, masked_softmax
+from variants.outputs.copy_scores import (
     NEVER,
     copy_ids,
     log_matches,
@@ -33,7 +34,6 @@ from variants._copying import (
     scatter_rows,
     source_states,
 )
-from variants._math import at_least_single, masked_softmax
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class CopyNetConfig(Config):
     """Options of CopyNet."""
 
     selective_read: bool = True
-    """Whether the decoder reads the states of the places that the last word was copied from."""
+    """Whether the decoder reads the states of the positions that the last word was copied from."""
 
 
 @register(
@@ -105,7 +105,7 @@ class CopyNetOutput(Output):
     def feed(
         self, states: Float[Tensor, "B 1 D"], words: Int[Tensor, "B 1"], carried: Tree
     ) -> Float[Tensor, "B 1 F"]:
-        """Mean of the places that hold the word, each as likely as it was copied from; or zeros."""
+        """Mean over the positions of the word, by the probability of a copy; or zeros."""
         scores = states @ leaf(carried, "key").mT
         held = (leaf(carried, "ids") == words).unsqueeze(1)
         share = masked_softmax(scores.unsqueeze(1), held.unsqueeze(1)).squeeze(1)
@@ -119,7 +119,7 @@ class CopyNetOutput(Output):
     def oracle_probs(
         self, trace: Trace, emit: Emit, batch: Batch, row: int
     ) -> Float[Tensor, "T VX"]:
-        """One example, place by place; probabilities, because some words have none."""
+        """One example, position by position; probabilities, because some words have none."""
         logits = emit(trace.states, trace.context, trace.embedded)[row]
         memory = trace.memories[0]
         assert memory is not None, "copynet reads the source"
@@ -142,3 +142,19 @@ class CopyNetOutput(Output):
             total = sum(found, torch.zeros_like(found[0]))
             steps.append(torch.stack([p / total for p in found]))
         return torch.stack(steps)
+
+
+register_recipe(
+    "copynet",
+    Recipe(axes={"score": "additive", "output": "copynet"}, main="output"),
+    module=__name__,
+    title="CopyNet",
+    citation=Citation(
+        text="Gu et al., 2016", url="https://arxiv.org/abs/1603.06393", where="section 3"
+    ),
+    cost=2.0,
+    default_task=DefaultTask(task="oov_copy"),
+    deviations=(
+        "those of the output `copynet` and of the additive score; the decoder is the backbone's."
+    ),
+)

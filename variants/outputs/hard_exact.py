@@ -1,4 +1,4 @@
-"""Hard attention summed out: the exact likelihood when each word is read from one key.
+"""Hard attention, marginalized: the exact likelihood when each word is read from one key.
 
 Wu, Shapiro & Cotterell, 2018, "Hard non-monotonic attention for character-level transduction",
 https://arxiv.org/abs/1808.10024; Deng et al., 2018, "Latent alignment and variational attention",
@@ -15,12 +15,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.output import Output
-from bench.api.registry import Citation, register
-from bench.api.task import Batch
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Emit, Trace
-from variants._copying import NEVER
-from variants._readings import in_chunks, values_as_contexts
+from variants.outputs.copy_scores import NEVER
+from variants.outputs.latent_alignment import in_chunks, values_as_contexts
 
 CHUNK_LOGITS = 2**22
 """Most logits alive at once: 16 MB in float32."""
@@ -59,7 +59,7 @@ class HardExactOutput(Output):
     def _chunks(
         self, trace: Trace, emit: Emit, picked: Tensor, targets: Int[Tensor, " N"] | None
     ) -> Iterator[Tensor]:
-        """Mixtures of some picked places after others; training recomputes all but one chunk."""
+        """Mixtures of some picked positions after others; training recomputes all but one chunk."""
         # a zero vector more, which no key gives
         value = functional.pad(values_as_contexts(trace, "hard_exact"), (0, 0, 0, 1))
         log_weights = _log_weights(trace.weights)[picked]
@@ -113,3 +113,15 @@ def _mixture(
         return torch.logsumexp(known + log_weights.unsqueeze(-1), 1)
     index = targets[:, None, None].expand(-1, known.shape[1], 1)
     return torch.logsumexp(known.gather(-1, index).squeeze(-1) + log_weights, 1)
+
+
+register_recipe(
+    "hard_exact",
+    Recipe(axes={"score": "additive", "output": "hard_exact"}, main="output"),
+    module=__name__,
+    title="Hard attention, marginalized exactly",
+    citation=Citation(text="Wu et al., 2018", url="https://arxiv.org/abs/1808.10024"),
+    cost=1.6,
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations="those of the output `hard_exact` and of the additive score.",
+)

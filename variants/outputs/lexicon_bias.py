@@ -16,15 +16,15 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes, Pair
-from bench.api.registry import Citation, register
-from bench.api.task import Batch
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Emit, Trace
-from variants._copying import scatter_rows
-from variants._lexicon import Lexicon
 from variants._math import at_least_single
+from variants.outputs.copy_scores import scatter_rows
+from variants.outputs.lexicon import Lexicon
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,3 +95,17 @@ class LexiconBiasOutput(Output):
     def _bias(self, trace: Trace, batch: Batch) -> Float[Tensor, "B T V"]:
         weights = at_least_single(trace.weights)
         return (self.lexicon(weights, batch.sources[0].tokens) + self.epsilon).log()
+
+
+register_recipe(
+    "lexicon_bias",
+    Recipe(axes={"score": "additive", "output": "lexicon_bias"}, main="output"),
+    module=__name__,
+    title="Lexicon as a bias",
+    citation=Citation(
+        text="Arthur et al., 2016", url="https://arxiv.org/abs/1606.02006", where="section 3.2"
+    ),
+    cost=1.3,
+    default_task=DefaultTask(task="transduction[rule=dict]"),
+    deviations="those of the output `lexicon_bias` and of the additive score.",
+)

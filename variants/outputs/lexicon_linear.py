@@ -16,15 +16,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes, Pair
-from bench.api.registry import Citation, register
-from bench.api.task import Batch
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Emit, Trace
-from variants._copying import log_softmax, scatter_rows
-from variants._lexicon import Lexicon
 from variants._math import at_least_single
+from variants.outputs.copy_scores import log_softmax, scatter_rows
+from variants.outputs.lexicon import Lexicon
 
 FLOOR = 1e-20
 """Lexicon probability of a word that it does not know; keeps logarithms finite."""
@@ -116,3 +116,17 @@ def _mix(gate: Tensor, found: Tensor, known: Tensor) -> Tensor:
     gate = at_least_single(gate)
     lexical = functional.logsigmoid(gate) + found.clamp_min(FLOOR).log()
     return torch.logaddexp(lexical, functional.logsigmoid(-gate) + known)
+
+
+register_recipe(
+    "lexicon_linear",
+    Recipe(axes={"score": "additive", "output": "lexicon_linear"}, main="output"),
+    module=__name__,
+    title="Lexicon in a linear mixture",
+    citation=Citation(
+        text="Arthur et al., 2016", url="https://arxiv.org/abs/1606.02006", where="section 3.2"
+    ),
+    cost=1.3,
+    default_task=DefaultTask(task="transduction[rule=dict]"),
+    deviations="those of the output `lexicon_linear` and of the additive score.",
+)

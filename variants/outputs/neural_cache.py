@@ -4,7 +4,7 @@ Grave, Joulin & Usunier, 2017, "Improving neural language models with a continuo
 https://arxiv.org/abs/1612.04426, section 3, equations 2 and 3.
 
 Deviations: the states are those of any decoder. The cache starts empty with every sequence, where
-the paper's runs on through a text; while it is empty the vocabulary speaks alone.
+the paper's runs on through a text; while it is empty only the vocabulary's distribution counts.
 """
 
 import math
@@ -16,16 +16,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Tree
-from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
-from variants._copying import NEVER, log_matches, log_softmax, log_words, scatter_rows
 from variants._math import at_least_single
-from variants._recent_states import RecentStates, extended, known_words
+from variants.outputs.copy_scores import NEVER, log_matches, log_softmax, log_words, scatter_rows
+from variants.outputs.recent_states import RecentStates, extended, known_words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class NeuralCacheOutput(Output):
     def step(
         self, trace: Trace, emit: Emit, batch: Batch, words: Int[Tensor, "B 1"], carried: Tree
     ) -> tuple[Float[Tensor, "B 1 VX"], Tree]:
-        """The same for the last of the words heard so far."""
+        """The same for the last of the input words so far."""
         # the oldest state in the window needs the word after it, hence none more than the window
         heard = known_words(words, self.sizes)
         recent, after = extended(trace, heard, carried, self.config.window)

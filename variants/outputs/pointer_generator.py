@@ -6,7 +6,7 @@ https://arxiv.org/abs/1704.04368, section 2.2, equations 8 and 9.
 Deviations: the mixture is taken in log space, where an absent word is copied with probability 1e-20
 instead of 0. A word outside the vocabulary is scored as its copy where the source has it (its
 target is then an id beyond the vocabulary) and as a generated UNK only where it has not; UNK itself
-is never copied, because sources spell their unknown words with such ids. Heads are averaged, or the
+is never copied, because sources give their unknown words such ids. Heads are averaged, or the
 last ones are picked with `heads`.
 """
 
@@ -18,11 +18,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.config import Config
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.output import Output, OutputSizes
-from bench.api.registry import Citation, register
-from bench.api.task import Batch
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Emit, Trace
 
 FLOOR = 1e-20
@@ -142,3 +142,20 @@ def _extended(batch: Batch) -> Int[Tensor, "B S"]:
 def _log_softmax(logits: Tensor) -> Tensor:
     """In at least float32."""
     return torch.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), -1)
+
+
+register_recipe(
+    "pointer_generator",
+    Recipe(axes={"score": "additive", "output": "pointer_generator"}, main="output"),
+    module=__name__,
+    title="Pointer-generator",
+    citation=Citation(
+        text="See et al., 2017", url="https://arxiv.org/abs/1704.04368", where="section 2.2"
+    ),
+    cost=1.1,
+    default_task=DefaultTask(task="oov_copy"),
+    deviations=(
+        "those of the output `pointer_generator` and of the additive score. The paper's "
+        "coverage is a loss of its own."
+    ),
+)

@@ -3,21 +3,21 @@
 Vinyals, Fortunato & Jaitly, 2015, "Pointer networks", https://arxiv.org/abs/1506.03134,
 section 2.3, equation 3.
 
-Deviations: what is said is the word at the place, so places that hold one word add up, where the
-paper says the place itself. A word that the source does not hold is said with probability 1e-20
-instead of 0, in log space. Heads are averaged.
+Deviations: the output is the word at a position, so positions of the same word add up; the paper
+outputs the position itself. A word that the source does not hold has probability 1e-20 instead of
+0, in log space. Heads are averaged.
 """
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bench.api.batch import Batch
 from bench.api.output import Output
-from bench.api.registry import Citation, register
-from bench.api.task import Batch
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Emit, Trace
-from variants._copying import copy_ids
 from variants._math import at_least_single
+from variants.outputs.copy_scores import copy_ids
 
 FLOOR = 1e-20
 """Probability of a word that is not there; keeps logarithms and gradients finite."""
@@ -48,7 +48,7 @@ class PointerNetOutput(Output):
         return zeros.scatter_add(2, ids, weights).clamp_min(FLOOR).log()
 
     def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T"]:
-        """Minus the log of the weight on the places that hold the target."""
+        """Minus the log of the weight on the positions that hold the target."""
         ids = copy_ids(batch, "pointer_net")
         same = ids.unsqueeze(1) == batch.targets.unsqueeze(-1)
         pointed = torch.where(same, at_least_single(trace.weights), 0.0).sum(-1)
@@ -57,7 +57,7 @@ class PointerNetOutput(Output):
     def oracle_log_probs(
         self, trace: Trace, emit: Emit, batch: Batch, row: int
     ) -> Float[Tensor, "T VX"]:
-        """One example, place by place."""
+        """One example, position by position."""
         assert batch.extended is not None, "a pointer needs words to point at"
         words = self.sizes.vocab + batch.num_extra
         steps = []
@@ -67,3 +67,17 @@ class PointerNetOutput(Output):
                 found[word] = found[word] + weight
             steps.append(torch.stack([torch.log(p if p > 0 else p + FLOOR) for p in found]))
         return torch.stack(steps)
+
+
+register_recipe(
+    "pointer_net",
+    Recipe(axes={"score": "additive", "output": "pointer_net"}, main="output"),
+    module=__name__,
+    title="Pointer network",
+    citation=Citation(
+        text="Vinyals et al., 2015", url="https://arxiv.org/abs/1506.03134", where="section 2.3"
+    ),
+    cost=1.1,
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
+    deviations="those of the output `pointer_net` and of the additive score.",
+)

@@ -1,10 +1,10 @@
-"""Pointer sentinel: one softmax over recent words and a sentinel, which lets the vocabulary speak.
+"""Pointer sentinel: one softmax over recent words and a sentinel, the share of the vocabulary.
 
 Merity, Xiong, Bradbury & Socher, 2017, "Pointer sentinel mixture models",
 https://arxiv.org/abs/1609.07843, section 2; the loss of the gate is section 2.4.
 
-Deviations: the states are those of any decoder, not of an LSTM, and queries and keys are both read
-off its last layer. The gate's loss is weighted and is no part of the likelihood that is reported.
+Deviations: the states are those of any decoder, not of an LSTM, and queries and keys both come from
+its last layer. The gate's loss is weighted and is not part of the reported likelihood.
 """
 
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Tree
-from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
-from variants._copying import NEVER, log_matches, log_softmax, log_words, scatter_rows
 from variants._math import at_least_single
-from variants._recent_states import RecentStates, extended, known_words
+from variants.outputs.copy_scores import NEVER, log_matches, log_softmax, log_words, scatter_rows
+from variants.outputs.recent_states import RecentStates, extended, known_words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class PointerSentinelOutput(Output):
     def step(
         self, trace: Trace, emit: Emit, batch: Batch, words: Int[Tensor, "B 1"], carried: Tree
     ) -> tuple[Float[Tensor, "B 1 VX"], Tree]:
-        """The same for the last of the words heard so far."""
+        """The same for the last of the input words so far."""
         recent, after = extended(trace, known_words(words, self.sizes), carried, self.window)
         return self._mixed(trace, emit, batch, recent), after
 

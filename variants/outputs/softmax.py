@@ -1,4 +1,4 @@
-"""Softmax output: the output_layer's logits and nothing else.
+"""Softmax output: the softmax of the output layer's logits.
 
 Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473, appendix A.2.2.
 
@@ -10,9 +10,9 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.output import Output
 from bench.api.registry import Citation, register
-from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
 from variants._math import at_least_single
 

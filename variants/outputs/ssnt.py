@@ -1,13 +1,13 @@
-"""Segment to segment: words are emitted at places that only move on, and places are summed out.
+"""Segment to segment: words are emitted at positions that only move forward, and are marginalized.
 
 Yu, Buys & Blunsom, 2016, "Online segment to segment neural transduction",
 https://arxiv.org/abs/1609.08194, section 2; the recursion is section 2.2.
 
 Deviations: whether to emit is read from one hidden layer of tanh units over [h_s; g_t]. What is
-emitted comes from the decoder's own output layer with h_s in the place of the context, linear under
-the decoder `target_only`. `end=last` asks that the last word is emitted at the last source token,
-as we understand the paper; `end=sum` asks nothing. Decoding is greedy: it reads on until emitting
-is likelier, and then emits the best word; there is no beam over places. Only scored positions are
+emitted comes from the decoder's own output layer with h_s instead of the context, linear under the
+decoder `target_only`. `end=last` asks that the last word is emitted at the last source token, as we
+understand the paper; `end=sum` does not ask it. Decoding is greedy: it reads on until emitting is
+likelier, and then emits the best word; there is no beam over positions. Only scored positions are
 projected to the vocabulary. Emission at the last source token may be below one, so probabilities of
 all sequences sum to less than one.
 """
@@ -20,16 +20,16 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.api.batch import Batch
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.source import Memory, Tree, leaf
-from bench.api.task import Batch
 from bench.api.trace import Emit, Trace
-from variants._copying import NEVER, log_softmax
 from variants._math import at_least_single
-from variants._readings import in_chunks, values_as_contexts
+from variants.outputs.copy_scores import NEVER, log_softmax
+from variants.outputs.latent_alignment import in_chunks, values_as_contexts
 
 CHUNK_LOGITS = 2**22
 """Most logits alive at once: 16 MB in float32."""
@@ -72,7 +72,7 @@ class SsntOutput(Output):
     gives = frozenset({"reads_source"})
     unsupported = {
         "two_sources": "ssnt walks along one source.",
-        "loss:reinforce": "ssnt sums its places out and has no reward for a word.",
+        "loss:reinforce": "ssnt marginalizes its positions and has no reward for a word.",
     }
 
     def __init__(self, config: SsntConfig, sizes: OutputSizes) -> None:
@@ -83,7 +83,7 @@ class SsntOutput(Output):
         self.decide = nn.Linear(config.width, 1)
 
     def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, " B"]:
-        """Of whole sequences: the forward recursion over words and places."""
+        """Of whole sequences: the forward recursion over words and positions."""
         value = values_as_contexts(trace, "ssnt")
         choice = at_least_single(self._choice(trace.states, value))
         words = self._log_words(trace, value, emit, batch)
@@ -102,14 +102,14 @@ class SsntOutput(Output):
         return torch.where(lengths > 0, -ended, 0.0)
 
     def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
-        """Greedy reading under teacher forcing: words at the places where decoding would be."""
+        """Greedy reading under teacher forcing: words at the positions where decoding would be."""
         value = values_as_contexts(trace, "ssnt")
         places = self._places(trace, value, leaf(self.begin(batch, trace.memories), "place"))
         index = places.unsqueeze(-1).expand(-1, -1, value.shape[2])
         return self._words_at(value.gather(1, index), trace, emit, batch)
 
     def begin(self, batch: Batch, memories: tuple[Memory | None, ...]) -> Tree:
-        """The place of the last word; the first token before any."""
+        """The position of the last word; the first token before any."""
         rows = batch.sources[0].tokens.shape[0]
         place = torch.zeros(rows, dtype=torch.int64, device=batch.sources[0].tokens.device)
         return {"place": place}
@@ -119,7 +119,7 @@ class SsntOutput(Output):
     ) -> tuple[Float[Tensor, "B 1 VX"], Tree]:
         """Read on from where the last word was emitted, then emit.
 
-        Only the places that are read are looked at: T + S of them for a whole sequence.
+        Only the positions that are read are computed: T + S of them for a whole sequence.
         """
         value, rows = (
             values_as_contexts(trace, "ssnt"),
@@ -137,7 +137,7 @@ class SsntOutput(Output):
         return self._words_at(here.unsqueeze(1), trace, emit, batch), {"place": place}
 
     def read_share(self, trace: Trace, batch: Batch) -> Float[Tensor, "B T"]:
-        """Places read before each word, when words are heard and greedily placed."""
+        """Positions read before each word under teacher forcing and greedy reading."""
         start = leaf(self.begin(batch, trace.memories), "place")
         places = self._places(trace, values_as_contexts(trace, "ssnt"), start)
         return (places + 1) / _mask(trace).sum(1, keepdim=True).clamp(min=1)
@@ -145,27 +145,27 @@ class SsntOutput(Output):
     def _places(
         self, trace: Trace, value: Float[Tensor, "B S Dv"], place: Int[Tensor, " B"]
     ) -> Int[Tensor, "B T"]:
-        """Where greedy reading emits each word."""
+        """Position at which greedy reading emits each word."""
         emits = self._choice(trace.states, value) >= 0
         return greedy_places(emits, place, _last_place(_mask(trace)))
 
     def _words_at(
         self, read: Float[Tensor, "B T Dv"], trace: Trace, emit: Emit, batch: Batch
     ) -> Float[Tensor, "B T VX"]:
-        """Log probability of every word, given the source place that was read."""
+        """Log probability of every word, given the source position that was read."""
         known = log_softmax(emit(trace.states, read, trace.embedded))
         if batch.num_extra:
             known = functional.pad(known, (0, batch.num_extra), value=float("-inf"))
         return known
 
     def _choice(self, states: Float[Tensor, "B T D"], value: Float[Tensor, "B S Dv"]) -> Scores:
-        """Logit of emitting at a place rather than reading on."""
+        """Logit of emitting at a position rather than reading on."""
         of_source, of_state = self.of_source(value), self.of_state(states)
         hidden = torch.tanh(of_source.unsqueeze(1) + of_state.unsqueeze(2))
         return self.decide(hidden).squeeze(-1)
 
     def _log_words(self, trace: Trace, value: Tensor, emit: Emit, batch: Batch) -> Scores:
-        """The log of p(y_t | s) at every place; zeros where nothing is scored."""
+        """The log of p(y_t | s) at every position; zeros where nothing is scored."""
         picked = batch.mask
         targets = batch.targets[picked]
         targets = torch.where(targets >= self.sizes.vocab, self.sizes.unk, targets)
@@ -186,10 +186,10 @@ class SsntOutput(Output):
 
 
 def forward_scores(log_emit: Scores, log_read: Scores, log_word: Scores) -> Scores:
-    """The log of A_t(s): the words up to t are said, the last of them at place s.
+    """The log of A_t(s): the words up to t are emitted, the last of them at position s.
 
     A_t(s) = p(y_t | s) e_ts Q_t(s) with Q_t(s) = (1 - e_t,s-1) Q_t(s-1) + A_{t-1}(s), and all of
-    A_{-1} at place 0. All (t, s) with equal t + s are done at once, by the additions of the
+    A_{-1} at position 0. All (t, s) with equal t + s are done at once, by the additions of the
     recursion alone: nothing is subtracted, so saturated choices stay exact.
     """
     rows, length, places = log_emit.shape
@@ -217,7 +217,7 @@ def _skew(x: Scores) -> Float[Tensor, "B T D"]:
 def greedy_places(
     emits: Bool[Tensor, "B T S"], place: Int[Tensor, " B"], last: Int[Tensor, " B"]
 ) -> Int[Tensor, "B T"]:
-    """First place from the last one on where emitting is likelier; the last token at the latest."""
+    """First position from the last one on where emitting is likelier, or the last token."""
     at = torch.arange(emits.shape[2], device=emits.device)
     found = []
     for row in emits.unbind(1):
@@ -235,5 +235,22 @@ def _mask(trace: Trace) -> Bool[Tensor, "B S"]:
 
 
 def _last_place(mask: Bool[Tensor, "B S"]) -> Int[Tensor, " B"]:
-    """Place of the last real token."""
+    """Position of the last real token."""
     return (mask.sum(1) - 1).clamp(min=0)
+
+
+register_recipe(
+    "ssnt",
+    Recipe(axes={"output": "ssnt"}, main="output", fixes={"decoder": "target_only"}),
+    module=__name__,
+    title="Segment-to-segment transduction",
+    citation=Citation(
+        text="Yu et al., 2016", url="https://arxiv.org/abs/1609.08194", where="section 2"
+    ),
+    cost=1.7,
+    default_task=DefaultTask(task="transduction[rule=copy]"),
+    deviations=(
+        "those of the output `ssnt` and of the decoder `target_only`; a score is named but "
+        "never computed."
+    ),
+)

@@ -1,1 +1,1 @@
-"""What places do to queries, energies and outputs, one file each."""
+"""How positions enter inputs, energies and outputs, one file each."""

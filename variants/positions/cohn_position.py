@@ -1,10 +1,10 @@
-"""Position bias: the score sees how far down the source a key is and how far on the target.
+"""Position bias: the score sees the positions of key and query and the source length.
 
 Cohn et al., 2016, "Incorporating structural alignment biases into an attentional neural
 translation model", https://arxiv.org/abs/1601.01085, section 3.1.
 
-Deviations: none. Places count from zero and features stand in the order of the released code;
-`count_from` and `order` have the paper's.
+Deviations: none. Positions count from zero and features have the order of the released code;
+`count_from` and `order` choose the paper's.
 """
 
 import math
@@ -21,7 +21,7 @@ from bench.api.capabilities import Capability
 from bench.api.component import OneQuery, Position
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
-from bench.api.registry import Citation, register
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features
 from bench.api.source import Source, Tree, leaf
 
@@ -33,7 +33,7 @@ class CohnPositionConfig(Config):
     order: Annotated[Literal["released", "paper"], Choices(("released", "paper"))] = "released"
     """Features in the order key, length, query (the released code) or query, key, length."""
     count_from: Annotated[int, Choices((0, 1))] = 0
-    """Number of the first place."""
+    """Number of the first position."""
 
     def __post_init__(self) -> None:
         """Check the first number."""
@@ -74,7 +74,7 @@ class CohnPosition(Position):
         return {"source": found.to(source.key.dtype)[:, None]}
 
     def features(self, call: Call) -> Features:
-        """Put the place of the query beside what was prepared."""
+        """Join the position of the query to what was prepared."""
         source = leaf(call.memory.parts, self.branch, "source").unsqueeze(2)
         query = torch.log1p((call.position + self.first).double()).to(source.dtype)
         shape = (source.shape[0], 1, len(query), source.shape[3])
@@ -90,3 +90,17 @@ class CohnPosition(Position):
             query = math.log(1 + one.position + self.first)
             rows.append([query, key, length] if self.query_first else [key, length, query])
         return one.key.new_tensor(rows)
+
+
+register_recipe(
+    "cohn_position",
+    Recipe(axes={"score": "additive", "position": "cohn_position"}, main="position"),
+    module=__name__,
+    title="Additive attention with positions as features",
+    citation=Citation(
+        text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="section 3.1"
+    ),
+    cost=1.2,
+    default_task=DefaultTask(task="transduction[rule=fert]"),
+    deviations="those of the position component `cohn_position` and of the additive score.",
+)

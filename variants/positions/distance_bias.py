@@ -1,9 +1,9 @@
-"""Distance bias: a learned number for each distance joins the energy, one for all far keys.
+"""Distance bias: a learned number for each distance is added to the energy, one for all far keys.
 
 Parikh et al., 2016, "A decomposable attention model for natural language inference",
 https://arxiv.org/abs/1606.01933, section 3.4.
 
-Deviations: one table a head; distances keep their sign, and each side has its own number for what
+Deviations: one table per head; distances keep their sign, and each side has its own number for what
 is far; `sign=false` is the other reading, one number for both sides.
 """
 
@@ -50,11 +50,11 @@ class DistanceBiasConfig(Config):
     ),
 )
 class DistanceBias(Position):
-    """d[i - j] joins the energy, i - j clipped just beyond `clip`; time O(L S) a head."""
+    """d[i - j] is added to the energy, i - j clipped just beyond `clip`; time O(L S) per head."""
 
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "cross": "distances need one sequence, and cross attention has two",
-        "pool": "distances need one sequence, and the query of pooling has no place in it",
+        "pool": "distances need one sequence, and the query of pooling is not in it",
     }
     changes_energy = True
 
@@ -73,7 +73,7 @@ class DistanceBias(Position):
         return self.table[:, row + self.far if self.sign else row].unsqueeze(0)
 
     def oracle_energy(self, one: OneQuery) -> Float[Tensor, " S"]:
-        """One number a key."""
+        """One number per key."""
         found = []
         for s in range(one.num_keys):
             distance = one.position - s

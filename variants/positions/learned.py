@@ -1,4 +1,4 @@
-"""Learned positions: one trained vector a place, added to the input of the stack.
+"""Learned positions: one trained vector per position, added to the input of the stack.
 
 Vaswani et al., 2017, "Attention is all you need", https://arxiv.org/abs/1706.03762, section 3.5
 and table 3 (E), after Gehring et al., 2017, https://arxiv.org/abs/1705.03122, section 3.1.
@@ -28,7 +28,7 @@ class LearnedConfig(Config):
     """Options of learned positions."""
 
     max_length: Annotated[int, IntRange(64, 4096, log=True)] = 512
-    """Places the table holds (tokens)."""
+    """Positions the table holds (tokens)."""
 
     def __post_init__(self) -> None:
         """Check the size of the table."""
@@ -50,8 +50,8 @@ class LearnedPosition(Position):
     """A table of `max_length` vectors of the model's width; there is nothing beyond its end."""
 
     unsupported: ClassVar[Mapping[Capability, str]] = {
-        "cross": "it acts on the input of self-attention layers, which cross attention has not",
-        "pool": "it acts on the input of self-attention layers, which pooling has not",
+        "cross": "it acts on the input of self-attention layers, and cross attention has none",
+        "pool": "it acts on the input of self-attention layers, and pooling has none",
     }
 
     def __init__(self, config: LearnedConfig, dims: Dims) -> None:
@@ -59,10 +59,10 @@ class LearnedPosition(Position):
         self.table = nn.Parameter(torch.randn(config.max_length, dims.model_width) * 0.5**0.5)
 
     def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
-        """Add the vectors of the places from `offset` on.
+        """Add the vectors of the positions from `offset` on.
 
         Raises:
-            Refused: A place lies beyond the table.
+            Refused: A position lies beyond the table.
         """
         end = offset + x.shape[1]
         if end > self.table.shape[0]:
@@ -73,5 +73,5 @@ class LearnedPosition(Position):
         return x + self.table[offset:end]
 
     def oracle_embed(self, x: Float[Tensor, " D"], place: int) -> Float[Tensor, " D"]:
-        """`embed` for one place, unit by unit."""
+        """`embed` for one position, unit by unit."""
         return torch.stack([x[unit] + self.table[place, unit] for unit in range(x.shape[0])])

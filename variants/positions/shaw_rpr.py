@@ -3,9 +3,9 @@
 Shaw et al., 2018, "Self-attention with relative position representations",
 https://arxiv.org/abs/1803.02155, sections 3.1 and 3.2.
 
-Deviations: computed by distance, without a vector for each pair of places; tables start at Xavier's
-scale. The key term is divided by the square root of the key width as in the paper, whatever
-scale the score itself has.
+Deviations: computed by distance, without a vector for each pair of positions; tables start at
+Xavier's scale. The key term is divided by the square root of the key width as in the paper,
+whatever scale the score itself has.
 """
 
 from collections.abc import Mapping
@@ -23,8 +23,8 @@ from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Mixed, Weights
-from variants._distances import collect, spread
 from variants._math import per_head_linear, xavier_per_head
+from variants.positions.relative_distances import collect, spread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,14 +57,14 @@ class ShawConfig(Config):
     default_task=DefaultTask(task="offset"),
 )
 class ShawPosition(Position):
-    """q.a / sqrt(E) joins the energy and the weighted mean of b the output, by clipped distance.
+    """Adds q.a / sqrt(E) to the energy and the weighted mean of b to the output, by distance.
 
-    The distance of key j from query i is clip(j - i, -k, k). Time O(L S + L k E) a head.
+    The distance of key j from query i is clip(j - i, -k, k). Time O(L S + L k E) per head.
     """
 
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "cross": "relative positions need one sequence, and cross attention has two",
-        "pool": "relative positions need one sequence, and the query of pooling has no place in it",
+        "pool": "relative positions need one sequence, and the query of pooling is not in it",
     }
 
     def __init__(self, config: ShawConfig, dims: Dims) -> None:

@@ -1,4 +1,4 @@
-"""Sinusoidal positions: sines and cosines of the place, added to the input of the stack.
+"""Sinusoidal positions: sines and cosines of the position, added to the input of the stack.
 
 Vaswani et al., 2017, "Attention is all you need", https://arxiv.org/abs/1706.03762, section 3.5.
 
@@ -56,8 +56,8 @@ class SinusoidPosition(Position):
     """
 
     unsupported: ClassVar[Mapping[Capability, str]] = {
-        "cross": "it acts on the input of self-attention layers, which cross attention has not",
-        "pool": "it acts on the input of self-attention layers, which pooling has not",
+        "cross": "it acts on the input of self-attention layers, and cross attention has none",
+        "pool": "it acts on the input of self-attention layers, and pooling has none",
     }
 
     def __init__(self, config: SinusoidConfig, dims: Dims) -> None:
@@ -66,9 +66,9 @@ class SinusoidPosition(Position):
         self.spacing = config.spacing
 
     def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
-        """Add the sinusoids of the places from `offset` on."""
+        """Add the sinusoids of the positions from `offset` on."""
         length, width = x.shape[1:]
-        # angles in half precision would be wrong from the first few hundred places on
+        # angles in half precision would be wrong from the first few hundred positions on
         dtype = torch.promote_types(x.dtype, torch.float32)
         place = torch.arange(offset, offset + length, dtype=dtype, device=x.device)
         angle = place[:, None] * self._frequency(width, dtype, x.device)
@@ -82,7 +82,7 @@ class SinusoidPosition(Position):
     def _frequency(
         self, width: int, dtype: torch.dtype, device: torch.device
     ) -> Float[Tensor, " W"]:
-        """One number a sine."""
+        """One number per sine."""
         if self.spacing == "paper":
             even = torch.arange(0, width, 2, dtype=dtype, device=device)
             return torch.exp(even * (-math.log(BASE) / width))
@@ -90,7 +90,7 @@ class SinusoidPosition(Position):
         return torch.exp(pair * (-math.log(BASE) / max(1, width // 2 - 1)))
 
     def oracle_embed(self, x: Float[Tensor, " D"], place: int) -> Float[Tensor, " D"]:
-        """`embed` for one place, unit by unit."""
+        """`embed` for one position, unit by unit."""
         width = x.shape[0]
         ends = self.spacing == "ends"
         num_sines = width // 2 if ends else (width + 1) // 2

@@ -1,1 +1,1 @@
-"""What a query reads of weights and values, one file each."""
+"""How weights and values become what a query reads, one file each."""

@@ -1,6 +1,6 @@
 """Concatenation of the heaviest values: the best k keys side by side, projected back.
 
-No paper: a weighted sum forgets which value came from which key, and this keeps the first k apart.
+No paper: a weighted sum mixes the values of all keys, and this keeps the first k apart.
 The nearest is the concatenation of selected facts in memory networks (Weston et al., 2015,
 https://arxiv.org/abs/1410.3916, section 3.1, k = 2 supporting facts).
 
@@ -29,7 +29,7 @@ class ConcatTopKConfig(Config):
     """Options of the concatenation."""
 
     k: Annotated[int, IntRange(1, 16, log=True)] = 4
-    """Values kept (keys); where a query sees fewer, the places of the others are zero."""
+    """Values kept (keys); where a query sees fewer, the positions of the others are zero."""
 
     def __post_init__(self) -> None:
         """Check the number."""
@@ -49,9 +49,9 @@ class ConcatTopKConfig(Config):
     cost=1.5,
 )
 class ConcatTopK(Readout):
-    """[a_1 v_1; ...; a_k v_k] M, weights descending, ties by place; M begins as k identities.
+    """[a_1 v_1; ...; a_k v_k] M, weights descending, ties by position; M begins as k identities.
 
-    Time O(L S log S + L k E^2) a head; at first it is the weighted sum of the best k.
+    Time O(L S log S + L k E^2) per head; at first it is the weighted sum of the best k.
     """
 
     gives = frozenset({"jumps"})

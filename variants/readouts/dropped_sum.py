@@ -1,11 +1,11 @@
-"""Weighted sum of which training drops some weights at random, each query and head for itself.
+"""Weighted sum with dropout of weights in training, independent for each query and head.
 
 Rush, 2018, "The Annotated Transformer", https://aclanthology.org/W18-2509, the function
 `attention`; the published code of Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, does so
-too, while the paper (section 5.4) names other places for dropout.
+too, while the paper (section 5.4) names other layers for dropout.
 
-Deviations: what is dropped is drawn by row, head, query and key, so that layers above each other
-drop alike. Losses and what the weights feed see them before anything is dropped.
+Deviations: what is dropped is drawn by row, head, query and key, so that stacked layers
+drop alike. Losses and attention history see the weights before dropout.
 """
 
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class DroppedSumConfig(Config):
 class DroppedSum(Readout):
     """sum_s a_s b_s v_s / (1 - p), b_s = 1 with probability 1 - p, else 0; plain outside training.
 
-    Time O(L S E) a head, and a draw for each weight.
+    Time O(L S E) per head, and a draw for each weight.
     """
 
     # not `weighted_sum`: fused code would drop nothing

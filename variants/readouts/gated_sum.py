@@ -1,4 +1,4 @@
-"""Gated sum: every value passes a gate of its own before it is added up.
+"""Gated sum: every value passes its own gate before it is added up.
 
 Li, Tarlow, Brockschmidt & Zemel, 2016, "Gated graph sequence neural networks",
 https://arxiv.org/abs/1511.05493, equation 7: the gate decides which nodes matter to the whole.
@@ -44,7 +44,7 @@ class GatedSumConfig(Config):
 class GatedSum(Readout):
     """sum_s a_s sigmoid(v_s W + b) v_s, or sigmoid(q W + b) sum_s a_s v_s, unit by unit.
 
-    Gates of values are computed once a source; time O(L S E + S E^2) a head.
+    Gates of values are computed once per source; time O(L S E + S E^2) per head.
     """
 
     removes = frozenset({"stream"})

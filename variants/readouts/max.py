@@ -1,4 +1,4 @@
-"""Arg-max value: the value of the heaviest key alone, whatever its weight.
+"""Arg-max value: only the value of the heaviest key, whatever its weight.
 
 No paper: the hard end of the weighted sum; the gradient is the straight-through estimator of
 Bengio, Leonard & Courville, 2013, "Estimating or propagating gradients through stochastic neurons
@@ -20,7 +20,7 @@ from bench.api.component import OneQuery, Readout
 from bench.api.config import Choices, Config
 from bench.api.registry import Citation, register
 from bench.api.shapes import Allowed, Mixed, Weights
-from variants._hard import one_hot_best, oracle_best
+from variants._best_key import one_hot_best, oracle_best
 from variants._math import weighted_values
 
 Gradient = Literal["straight_through", "none"]
@@ -41,7 +41,7 @@ class MaxConfig(Config):
     citation=Citation(text="Bengio et al., 2013", url="https://arxiv.org/abs/1308.3432"),
 )
 class MaxValue(Readout):
-    """v at the first of the heaviest keys, zero where all weights are; time O(L S E) a head."""
+    """v at the first of the heaviest keys, zero where all weights are; time O(L S E) per head."""
 
     gives = frozenset({"jumps"})
     removes = frozenset({"stream"})

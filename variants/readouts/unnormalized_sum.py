@@ -1,4 +1,4 @@
-"""Sum without normalization: the weighted sum times the number of keys, so that size shows.
+"""Sum without normalization: the weighted sum times the number of keys.
 
 An average cannot tell one key from two that are alike, a sum can: Xu et al., 2019, "How powerful
 are graph neural networks?", https://arxiv.org/abs/1810.00826, section 5.2 (sum, mean and max).
@@ -28,7 +28,7 @@ from variants._math import weighted_values
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class UnnormalizedSum(Readout):
-    """n sum_s a_s v_s over the n keys that the query may see; time O(L S E) a head."""
+    """n sum_s a_s v_s over the n keys that the query may see; time O(L S E) per head."""
 
     removes = frozenset({"stream"})
 
@@ -41,7 +41,7 @@ class UnnormalizedSum(Readout):
     def oracle(
         self, one: OneQuery, weights: Float[Tensor, " S"], allowed: list[bool]
     ) -> Float[Tensor, " Ev"]:
-        """Every visible key is worth its weight over the share that is fair."""
+        """Each weight, divided by the uniform weight."""
         fair = 1 / max(1, sum(allowed))
         output = torch.zeros_like(one.value[0])
         for s in range(one.num_keys):

@@ -24,7 +24,7 @@ from variants._math import weighted_values
     ),
 )
 class WeightedSum(Readout):
-    """sum_s a_s v_s; time O(L S E) a head."""
+    """sum_s a_s v_s; time O(L S E) per head."""
 
     gives = frozenset({"weighted_sum"})
 

@@ -1,1 +1,1 @@
-"""Named variants: components put together, one small file each."""
+"""Named combinations of components, one file a family; see ADR 13."""

@@ -22,8 +22,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
-from variants._additive import tanh_sum
 from variants._math import per_head_linear, xavier_per_head
+from variants.scores.tanh_sum import tanh_sum
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +51,10 @@ class AdditiveConfig(Config):
     ),
     cost=1.2,
     default_task=DefaultTask(task="transduction[rule=reverse]"),
+    rosters=("quick", "standard"),
 )
 class AdditiveScore(Score):
-    """v . tanh(W q + U k + b); U k is made once a source; O(L S d_a) time, O(L S) memory."""
+    """v . tanh(W q + U k + b); U k is made once per source; O(L S d_a) time, O(L S) memory."""
 
     takes_features = True
     gives = frozenset({"key_local", "takes_features"})
@@ -75,7 +76,7 @@ class AdditiveScore(Score):
         return 4 * batch * heads * queries * keys * self.v.shape[1]
 
     def prepare(self, source: Source) -> Tree:
-        """Project the keys, once a source; doubled, as the sum of tanh asks for them."""
+        """Project the keys, once per source; doubled, as `tanh_sum` expects them."""
         key = expand_heads(source.key, self.key_map.shape[0])
         return {"key": 2 * (per_head_linear(key, self.key_map) + self.bias)}
 

@@ -3,7 +3,7 @@
 The score is that of Bahdanau et al., 2015, "Neural machine translation by jointly learning to align
 and translate", https://arxiv.org/abs/1409.0473, appendix A.1.2. By sin(a + b) = sin a cos b +
 cos a sin b, a sum of M sines of q + k is a product of 2 M features of q with 2 M features of k, so
-that anything made for dot products (fused attention, tensor cores) serves it.
+that fast code for dot products (fused attention, tensor cores) applies.
 
 Deviations: an approximation. Each pre-activation is clipped to half the reach X, as beyond X the
 sum of sines would turn back and change its sign; inside, tanh is off by at most 5e-5, 2.6e-4 and
@@ -83,7 +83,7 @@ class AdditiveFourierConfig(Config):
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class AdditiveFourierScore(Score):
-    """v . T(clip(W q) + clip(U k + b)), T(x) = sum_m c_m sin(w_m x); time O(L S M d_a) a head."""
+    """v . T(clip(W q) + clip(U k + b)), T(x) = sum_m c_m sin(w_m x); time O(L S M d_a) per head."""
 
     gives = frozenset({"dot_form", "key_local"})
 
@@ -105,7 +105,7 @@ class AdditiveFourierScore(Score):
         return 2 * batch * heads * queries * keys * features
 
     def prepare(self, source: Source) -> Tree:
-        """Cosines and sines of the projected keys, once a source."""
+        """Cosines and sines of the projected keys, once per source."""
         key = expand_heads(source.key, self.key_map.shape[0])
         angle = self._angle(per_head_linear(key, self.key_map) + self.bias)
         return {"key": torch.cat((angle.cos(), angle.sin()), -1).to(key.dtype)}

@@ -23,8 +23,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
-from variants._additive import tanh_sum
 from variants._math import per_head_linear, xavier_per_head
+from variants.scores.tanh_sum import tanh_sum
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class AdditiveNormedConfig(Config):
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class AdditiveNormedScore(Score):
-    """g v/|v| . tanh(W q + U k + b); time O(L S d_a) and memory O(L S) a head."""
+    """g v/|v| . tanh(W q + U k + b); time O(L S d_a) and memory O(L S) per head."""
 
     takes_features = True
     gives = frozenset({"key_local", "takes_features"})
@@ -77,7 +77,7 @@ class AdditiveNormedScore(Score):
         return 4 * batch * heads * queries * keys * self.v.shape[1]
 
     def prepare(self, source: Source) -> Tree:
-        """Project the keys, once a source; doubled, as the sum of tanh asks for them."""
+        """Project the keys, once per source; doubled, as `tanh_sum` expects them."""
         key = expand_heads(source.key, self.key_map.shape[0])
         return {"key": 2 * (per_head_linear(key, self.key_map) + self.bias)}
 

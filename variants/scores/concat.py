@@ -3,9 +3,9 @@
 Luong et al., 2015, "Effective approaches to attention-based neural machine translation",
 https://arxiv.org/abs/1508.04025, section 3.1 (score `concat`).
 
-Deviations: the matrix starts at Xavier's scale, not uniform in [-0.1, 0.1]; its two halves meet
-query and key apart, so that keys are projected once a source; with several heads each has its own.
-Per-key features of history and position components enter inside the tanh.
+Deviations: the matrix starts at Xavier's scale, not uniform in [-0.1, 0.1]; its two halves are
+applied to query and key apart, so that keys are projected once per source; with several heads each
+has its own. Per-key features of history and position components enter inside the tanh.
 """
 
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
-from variants._additive import tanh_sum
 from variants._math import per_head_linear, xavier_per_head
+from variants.scores.tanh_sum import tanh_sum
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class ConcatConfig(Config):
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class ConcatScore(Score):
-    """v . tanh(W [q; k]); time O(L S d_a) and memory O(L S) a head."""
+    """v . tanh(W [q; k]); time O(L S d_a) and memory O(L S) per head."""
 
     takes_features = True
     gives = frozenset({"key_local", "takes_features"})
@@ -75,7 +75,7 @@ class ConcatScore(Score):
         return 4 * batch * heads * queries * keys * self.v.shape[1]
 
     def prepare(self, source: Source) -> Tree:
-        """Project the keys, once a source; doubled, as the sum of tanh asks for them."""
+        """Project the keys, once per source; doubled, as `tanh_sum` expects them."""
         key = expand_heads(source.key, self.weight.shape[0])
         return {"key": 2 * per_head_linear(key, self.weight[:, self.query_width :])}
 

@@ -3,7 +3,7 @@
 Luong et al., 2015, "Effective approaches to attention-based neural machine translation",
 https://arxiv.org/abs/1508.04025, section 3.1 (score `concat` as early versions print it, without v
 and without tanh). The query adds one number to all energies of its row, softmax cancels it, and
-every query gets the same weights: pooling in the clothes of attention.
+every query gets the same weights, as in pooling.
 
 Deviations: with several heads each has its own vectors.
 """
@@ -30,11 +30,11 @@ from variants._math import per_head_linear, xavier_per_head
         url="https://arxiv.org/abs/1508.04025",
         where="section 3.1, early version",
     ),
-    control=True,
+    control="negative",
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class ConcatLinearScore(Score):
-    """u.q + w.k; w.k is computed once a source; time O(L S + S Ek + L Eq) a head."""
+    """u.q + w.k; w.k is computed once per source; time O(L S + S Ek + L Eq) per head."""
 
     gives = frozenset({"key_local"})
 
@@ -44,7 +44,7 @@ class ConcatLinearScore(Score):
         self.key_map = nn.Parameter(xavier_per_head(dims.heads, dims.key_width, 1))
 
     def prepare(self, source: Source) -> Tree:
-        """Project the keys, once a source."""
+        """Project the keys, once per source."""
         key = expand_heads(source.key, self.key_map.shape[0])
         return {"key": per_head_linear(key, self.key_map)}
 

@@ -1,4 +1,4 @@
-"""Context vector: hidden units of each key against one learned vector, without any other query.
+"""Context vector: the product of each key's hidden units and one learned vector, the only query.
 
 Yang et al., 2016, "Hierarchical attention networks for document classification",
 https://aclanthology.org/N16-1174, section 2.2, equations 5 and 6.
@@ -50,7 +50,7 @@ class ContextVectorConfig(Config):
     default_task=DefaultTask(task="after_marker", backbone="pooling[encoder=birnn]"),
 )
 class ContextVectorScore(Score):
-    """u.tanh(W k + b), once a source; time O(L S + S Ek d_a) a head.
+    """u.tanh(W k + b), once per source; time O(L S + S Ek d_a) per head.
 
     Made for pooling: where there are several queries, all get the same weights.
     """

@@ -4,7 +4,7 @@ Allamanis et al., 2016, "A convolutional attention network for extreme summariza
 code", https://arxiv.org/abs/1602.03001.
 
 Deviations: the gate is the query itself where it has `filters2` units, and else a learned map of it
-without bias; every layer keeps the length and reads zeros in the place of padding, where the paper
+without bias; every layer keeps the length and reads zeros instead of padding, where the paper
 pads the source once for all three; the squared norm has 1e-12 added; filters start at PyTorch's
 scale for convolutions. An even width reaches one further to the left, as in the authors' code.
 """
@@ -73,11 +73,12 @@ class ConvAttentionScore(Score):
     """conv3(F / |F|), F = conv2(LeakyReLU(conv1(k))) * LeakyReLU(gate(q)).
 
     All that follows the gate is linear in F, so the last convolution and the norm of each channel
-    are made once a source: time O(S (w1 Ek k1 + w2 k1 k2 + w3 k2)) a source and O(L S k2) a head.
+    are made once per source: time O(S (w1 Ek k1 + w2 k1 k2 + w3 k2)) per source and O(L S k2) per
+    head.
     """
 
     unsupported: ClassVar[Mapping[Capability, str]] = {
-        "causal": "its convolutions and its norm see keys that are still to come"
+        "causal": "its convolutions and its norm depend on future keys"
     }
 
     def __init__(self, config: ConvAttentionConfig, dims: Dims) -> None:
@@ -110,7 +111,7 @@ class ConvAttentionScore(Score):
         return unit_gate(gate, squares) @ channel.transpose(-1, -2) + bias.view(-1, 1, 1)
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
-        """The three layers one after the other, place by place, as the paper has them."""
+        """The three layers one after the other, position by position, as the paper has them."""
         layer1 = functional.leaky_relu(loop_convolve(self.conv1, one.key, one.head), SOURCE_SLOPE)
         layer2 = loop_convolve(self.conv2, layer1, one.head)
         gate = one.query if self.gate_map is None else one.query @ self.gate_map[one.head]

@@ -35,7 +35,7 @@ class CosineConfig(Config):
     strength: Annotated[float, FloatRange(0.1, 100.0, log=True)] = 10.0
     """Factor of the cosine, beta (logits); 1 cannot focus among many keys."""
     learned: Annotated[bool, Choices((True, False))] = True
-    """Whether the strength is learned, one a head, from that value on."""
+    """Whether the strength is learned, one per head, from that value on."""
 
     def __post_init__(self) -> None:
         """Check the strength."""
@@ -60,7 +60,7 @@ class CosineConfig(Config):
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class CosineScore(Score):
-    """beta q.k / (|q| |k|); norms of keys are computed once a source; time O(L S E) a head.
+    """beta q.k / (|q| |k|); norms of keys are computed once per source; time O(L S E) per head.
 
     In a raw slot it needs queries and keys of equal width.
     """

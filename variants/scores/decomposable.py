@@ -1,4 +1,4 @@
-"""Decomposable score: the dot product of one perceptron's answers to query and key.
+"""Decomposable score: the dot product of one perceptron's outputs for query and key.
 
 Parikh et al., 2016, "A decomposable attention model for natural language inference",
 https://arxiv.org/abs/1606.01933, section 3.1, equation 1. Comparing and aggregating is the backbone
@@ -53,7 +53,7 @@ class DecomposableConfig(Config):
 class DecomposableScore(Score):
     """F(q) . F(k), F two ReLU layers shared by queries and keys.
 
-    F is evaluated L + S times and not L S times; then time O(L S width) a head, as a matrix
+    F is evaluated L + S times and not L S times; then time O(L S width) per head, as a matrix
     product. Energies are never negative.
     """
 
@@ -73,7 +73,7 @@ class DecomposableScore(Score):
         return 2 * batch * heads * queries * keys * self.second.shape[2]
 
     def prepare(self, source: Source) -> Tree:
-        """Run the keys through the perceptron, once a source."""
+        """Run the keys through the perceptron, once per source."""
         return {"key": self._perceptron(expand_heads(source.key, self.first.shape[0]))}
 
     def energy(self, call: Call, features: Features | None) -> Energy:
@@ -82,7 +82,7 @@ class DecomposableScore(Score):
         return query @ key.transpose(-1, -2)
 
     def dot_form(self, call: Call) -> tuple[Tensor, Tensor, float]:
-        """The perceptron's answers, unscaled."""
+        """The perceptron's outputs, unscaled."""
         key = leaf(call.memory.parts, self.branch, "key")
         return self._perceptron(call.query), key, 1.0
 

@@ -25,8 +25,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
-from variants._additive import block_steps
 from variants._math import per_head_linear, xavier_per_head
+from variants.scores.pair_blocks import block_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class DeepMlpConfig(Config):
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class DeepMlpScore(Score):
-    """v . f(W_n .. f(W_2 f(W_1 q + U k + b_1) + b_2) ..); time O(L S n d_a^2) a head.
+    """v . f(W_n .. f(W_2 f(W_1 q + U k + b_1) + b_2) ..); time O(L S n d_a^2) per head.
 
     Where all pairs do not fit into one block, blocks of queries are computed again in the backward
     pass, so that memory is O(L S).
@@ -89,7 +89,7 @@ class DeepMlpScore(Score):
         return unit * width * batch * heads * queries * keys
 
     def prepare(self, source: Source) -> Tree:
-        """Project the keys, once a source."""
+        """Project the keys, once per source."""
         key = expand_heads(source.key, self.key_map.shape[0])
         return {"key": per_head_linear(key, self.key_map) + self.bias}
 

@@ -28,7 +28,7 @@ from bench.api.shapes import Energy, Features
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class DotScore(Score):
-    """q.k; no parameters; time O(L S E) a head.
+    """q.k; no parameters; time O(L S E) per head.
 
     In a raw slot it needs queries and keys of equal width.
     """

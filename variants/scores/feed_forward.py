@@ -1,4 +1,4 @@
-"""Feed-forward score: one squashed number a key, without any query.
+"""Feed-forward score: one bounded number per key, without any query.
 
 Raffel and Ellis, 2015, "Feed-forward networks with attention can solve some long-term memory
 problems", https://arxiv.org/abs/1512.08756, sections 2 and 3.
@@ -32,7 +32,7 @@ from variants._math import per_head_linear, xavier_per_head
     default_task=DefaultTask(task="after_marker", backbone="pooling[encoder=birnn]"),
 )
 class FeedForwardScore(Score):
-    """tanh(w.k + b), once a source; time O(L S + S Ek) a head.
+    """tanh(w.k + b), once per source; time O(L S + S Ek) per head.
 
     Made for pooling: where there are several queries, all get the same weights. The tanh bounds
     every weight by e^2 / (e^2 + S - 1).

@@ -4,7 +4,7 @@ Nadaraya, 1964, "On estimating regression", https://doi.org/10.1137/1109020, and
 "Smooth regression analysis", https://www.jstor.org/stable/25049340: softmax of this energy is their
 estimator under a Gaussian kernel.
 
-Deviations: the bandwidth may be learned, one a head; queries and keys may be projected.
+Deviations: the bandwidth may be learned, one per head; queries and keys may be projected.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class GaussianKernelConfig(Config):
     beta: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
     """One over the squared bandwidth (per unit of squared distance); 0 averages all keys."""
     learned: Annotated[bool, Choices((True, False))] = True
-    """Whether beta is learned, one a head, from that value on."""
+    """Whether beta is learned, one per head, from that value on."""
 
     def __post_init__(self) -> None:
         """Check the bandwidth."""
@@ -53,7 +53,7 @@ class GaussianKernelConfig(Config):
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class GaussianKernelScore(Score):
-    """-beta/2 |q - k|^2 = beta (q.k - |k|^2 / 2) - beta/2 |q|^2; time O(L S E) a head.
+    """-beta/2 |q - k|^2 = beta (q.k - |k|^2 / 2) - beta/2 |q|^2; time O(L S E) per head.
 
     Softmax cancels the last term, so that fused attention reads it as a dot product with one more
     unit. In a raw slot it needs queries and keys of equal width.

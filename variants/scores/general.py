@@ -29,9 +29,10 @@ from variants._math import per_head_linear, xavier_per_head
         where="section 3.1",
     ),
     default_task=DefaultTask(task="transduction[rule=reverse]"),
+    rosters=("quick", "standard"),
 )
 class GeneralScore(Score):
-    """q.(W k); a query is projected once; time O(L S Ek + L Eq Ek) a head."""
+    """q.(W k); a query is projected once; time O(L S Ek + L Eq Ek) per head."""
 
     gives = frozenset({"dot_form", "key_local"})
 

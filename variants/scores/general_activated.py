@@ -43,7 +43,7 @@ class GeneralActivatedConfig(Config):
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class GeneralActivatedScore(Score):
-    """f(k.W q + b); time O(L S Ek + L Eq Ek) a head.
+    """f(k.W q + b); time O(L S Ek + L Eq Ek) per head.
 
     Under tanh no weight exceeds e^2 / (e^2 + S - 1), whatever is learned.
     """

@@ -1,10 +1,10 @@
-"""Location-based score: the query alone says which places to read, whatever stands there.
+"""Location-based score: the query alone predicts the energy of each position, whatever the keys.
 
 Luong et al., 2015, "Effective approaches to attention-based neural machine translation",
 https://arxiv.org/abs/1508.04025, section 3.1, equation 8: a short sentence uses the first part of
-the energies, and words of a long one beyond the last place are ignored.
+the energies, and words of a long one beyond the last energy are ignored.
 
-Deviations: the matrix starts at Xavier's scale; softmax runs over the places that exist, so that
+Deviations: the matrix starts at Xavier's scale; softmax runs over the positions that exist, so that
 weights sum to one for every length; with several heads each has its own matrix.
 """
 
@@ -30,10 +30,10 @@ class LocationConfig(Config):
     """Options of the location-based score."""
 
     max_keys: Annotated[int, IntRange(8, 1024, log=True)] = 64
-    """Places that have an energy; keys from this place on get no weight."""
+    """Positions that have an energy; keys from this position on get no weight."""
 
     def __post_init__(self) -> None:
-        """Check the number of places."""
+        """Check the number of positions."""
         if self.max_keys < 1:
             raise InvalidConfig(f"location: max_keys must be at least 1, got {self.max_keys}.")
 
@@ -52,9 +52,9 @@ class LocationConfig(Config):
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class LocationScore(Score):
-    """(W q)_s for place s below `max_keys`; keys are not looked at; time O(L max_keys Eq) a head.
+    """(W q)_s for position s below `max_keys`; keys are not used; time O(L max_keys Eq) per head.
 
-    It is not key-local, for a key gathered elsewhere would get the energy of its new place.
+    It is not key-local: a gathered key would get the energy of its new position.
     """
 
     def __init__(self, config: LocationConfig, dims: Dims) -> None:
@@ -69,13 +69,13 @@ class LocationScore(Score):
         return functional.pad(found, (0, num_keys - found.shape[3]))
 
     def scored(self, call: Call) -> Allowed | None:
-        """The first places; every key where the source is no longer."""
+        """The first positions; every key where the source is no longer."""
         if call.memory.source.key.shape[2] <= self.max_keys:
             return None
         return (call.key_position < self.max_keys)[None, None, None]
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
-        """One dot product a place; zeros, which nobody reads, beyond the last."""
+        """One dot product a position; zeros, which nobody reads, beyond the last."""
         found = []
         for s in range(one.num_keys):
             total = one.query.new_zeros(())
@@ -85,5 +85,5 @@ class LocationScore(Score):
         return torch.stack(found)
 
     def oracle_scored(self, one: OneQuery) -> list[bool]:
-        """The first places."""
+        """The first positions."""
         return [s < self.max_keys for s in range(one.num_keys)]

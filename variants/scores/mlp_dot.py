@@ -50,7 +50,7 @@ class MlpDotConfig(Config):
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class MlpDotScore(Score):
-    """A tanh(B q + b) . C tanh(D k + d); the key's side once a source; time O(L S width) a head."""
+    """A tanh(B q + b) . C tanh(D k + d), the key's side once per source; O(L S width) per head."""
 
     gives = frozenset({"dot_form", "key_local"})
 
@@ -71,12 +71,12 @@ class MlpDotScore(Score):
         return {"key": per_head_linear(hidden, self.key_out)}
 
     def energy(self, call: Call, features: Features | None) -> Energy:
-        """One matrix product of what the perceptrons say."""
+        """One matrix product of the perceptrons' outputs."""
         query, key, _ = self.dot_form(call)
         return query @ key.transpose(-1, -2)
 
     def dot_form(self, call: Call) -> tuple[Tensor, Tensor, float]:
-        """Both perceptrons' answers, without a scale."""
+        """Outputs of both perceptrons, without a scale."""
         hidden = torch.tanh(per_head_linear(call.query, self.query_in) + self.query_bias)
         query = per_head_linear(hidden, self.query_out)
         return query, leaf(call.memory.parts, self.branch, "key"), 1.0

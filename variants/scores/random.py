@@ -1,4 +1,4 @@
-"""Random score (control): fixed draws for each query and key position, whatever they contain.
+"""Random score (control): fixed random energies for each pair of positions.
 
 No paper: the control of attention with structure but without content. Energies are standard normal
 and depend on the seed, the head and the two positions only, so that training, evaluation, every
@@ -44,12 +44,12 @@ class RandomConfig(Config):
     title="Fixed random weights (control)",
     config=RandomConfig,
     default_task=DefaultTask(task="transduction[rule=reverse]"),
-    control=True,
+    control="negative",
 )
 class RandomScore(Score):
-    """A standard normal draw for every pair of positions; no parameters; time O(L S) a head.
+    """A standard normal draw for every pair of positions; no parameters; time O(L S) per head.
 
-    It is not key-local, for a key gathered elsewhere would get the draw of its new place.
+    It is not key-local: a gathered key would get the draw of its new position.
     """
 
     def __init__(self, config: RandomConfig, dims: Dims) -> None:

@@ -27,9 +27,10 @@ from bench.api.shapes import Energy, Features
         where="section 3.2.1, equation 1",
     ),
     default_task=DefaultTask(task="transduction[rule=reverse]"),
+    rosters=("quick", "standard"),
 )
 class ScaledDotScore(Score):
-    """q.k / sqrt(E); no parameters; time O(L S E) a head.
+    """q.k / sqrt(E); no parameters; time O(L S E) per head.
 
     In a raw slot it needs queries and keys of equal width.
     """

@@ -1,4 +1,4 @@
-"""Similarity score: a fixed measure of likeness of query and key, with nothing to learn.
+"""Similarity score: a fixed similarity of query and key, without parameters.
 
 Galassi et al., 2019, "Attention in natural language processing",
 https://arxiv.org/abs/1902.02181, table 3 (compatibility function `similarity`).
@@ -46,7 +46,7 @@ class SimilarityConfig(Config):
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class SimilarityScore(Score):
-    """-sum |q - k|, -|q - k|^2 or the cosine; no parameters; time O(L S E) a head.
+    """-sum |q - k|, -|q - k|^2 or the cosine; no parameters; time O(L S E) per head.
 
     In a raw slot it needs queries and keys of equal width.
     """

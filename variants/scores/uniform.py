@@ -21,10 +21,11 @@ from bench.api.shapes import Energy, Features
     "uniform",
     title="Uniform weights (control)",
     default_task=DefaultTask(task="transduction[rule=reverse]"),
-    control=True,
+    rosters=("quick", "standard"),
+    control="uniform_baseline",
 )
 class UniformScore(Score):
-    """0 for every query and key; no parameters; time O(L S) a head."""
+    """0 for every query and key; no parameters; time O(L S) per head."""
 
     gives = frozenset({"key_local"})
 

@@ -15,11 +15,11 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
+from bench.api.batch import Batch
 from bench.api.combiner import AttachSlot, Combiner, CombinerSizes, States
 from bench.api.config import NoOptions
 from bench.api.registry import Citation, register
 from bench.api.source import Memory
-from bench.api.task import Batch
 from bench.api.variant import Slot
 
 

@@ -21,7 +21,7 @@ from bench.api.source import Memory, State
 
 
 @dataclass(frozen=True, kw_only=True)
-class HierarchicalConfig(Config):
+class HierarchicalCombinerConfig(Config):
     """Options of the second attention."""
 
     width: Annotated[int, IntRange(8, 1024, log=True)] = 64
@@ -36,7 +36,7 @@ class HierarchicalConfig(Config):
 @register(
     "combiner",
     "hierarchical",
-    config=HierarchicalConfig,
+    config=HierarchicalCombinerConfig,
     citation=Citation(
         text="Libovický & Helcl, 2017",
         url="https://arxiv.org/abs/1704.06567",
@@ -47,7 +47,7 @@ class HierarchicalCombiner(Combiner):
     """c = sum_k b_k U_k c_k, where b = softmax_k v . tanh(W s + V_k c_k)."""
 
     def __init__(
-        self, config: HierarchicalConfig, sizes: CombinerSizes, attach: AttachSlot
+        self, config: HierarchicalCombinerConfig, sizes: CombinerSizes, attach: AttachSlot
     ) -> None:
         super().__init__(config, sizes, attach)
         widths = [slot.output_width for slot in self.slots]

@@ -22,7 +22,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, leaf
 from bench.api.trace import Mode
-from tasks.backbones._recurrent import Cell, RecurrentConfig, advance, begin, recurrent
+from tasks.backbones.recurrent_layers import Cell, RecurrentConfig, advance, begin, recurrent
 
 
 @dataclass(frozen=True, kw_only=True)

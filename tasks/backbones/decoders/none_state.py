@@ -13,7 +13,7 @@ from bench.api.decoder import Decoder, DecoderSizes, Path, Steps
 from bench.api.registry import Citation, register
 from bench.api.source import Memory
 from bench.api.trace import Mode
-from tasks.backbones._recurrent import RecurrentConfig, advance, begin, recurrent
+from tasks.backbones.recurrent_layers import RecurrentConfig, advance, begin, recurrent
 
 
 @register(

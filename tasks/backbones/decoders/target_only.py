@@ -11,13 +11,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from bench.api.batch import Batch
 from bench.api.combiner import AttachSlot
 from bench.api.config import NoOptions
 from bench.api.decoder import Decoder, DecoderSizes, Path, Steps
 from bench.api.encoder import Encoded
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, Source
-from bench.api.task import Batch
 from bench.api.trace import Mode
 
 

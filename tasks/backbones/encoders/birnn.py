@@ -13,8 +13,8 @@ from bench.api.config import Config
 from bench.api.encoder import Encoded, Encoder
 from bench.api.errors import InvalidConfig
 from bench.api.registry import register
-from tasks.backbones._recurrent import Cell, Summary, encode, recurrent
-from tasks.backbones.encoders._masked import mean
+from tasks.backbones.encoders.masked_states import mean
+from tasks.backbones.recurrent_layers import Cell, Summary, encode, recurrent
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,8 +20,8 @@ from bench.api.config import Choices, Config, IntRange
 from bench.api.encoder import Encoded, Encoder
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from tasks.backbones.encoders._masked import kept, mean
-from tasks.backbones.encoders._positions import Kind, positions
+from tasks.backbones.encoders.input_positions import Kind, positions
+from tasks.backbones.encoders.masked_states import kept, mean
 
 
 @dataclass(frozen=True, kw_only=True)

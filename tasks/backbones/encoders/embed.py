@@ -11,8 +11,8 @@ from torch import Tensor
 from bench.api.config import Config
 from bench.api.encoder import Encoded, Encoder
 from bench.api.registry import register
-from tasks.backbones.encoders._masked import kept, mean
-from tasks.backbones.encoders._positions import Kind, positions
+from tasks.backbones.encoders.input_positions import Kind, positions
+from tasks.backbones.encoders.masked_states import kept, mean
 
 
 @dataclass(frozen=True, kw_only=True)

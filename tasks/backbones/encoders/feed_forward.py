@@ -16,7 +16,7 @@ from bench.api.config import Config, IntRange
 from bench.api.encoder import Encoded, Encoder
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from tasks.backbones.encoders._masked import kept, mean
+from tasks.backbones.encoders.masked_states import kept, mean
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,13 +18,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.api.batch import Batch, Text
 from bench.api.config import Config, IntRange
 from bench.api.encoder import Encoded, Encoder
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, register
-from bench.api.task import Batch, Text
 from bench.api.trace import Mode
-from tasks.backbones.encoders._masked import kept, mean
+from tasks.backbones.encoders.masked_states import kept, mean
 
 
 @dataclass(frozen=True, kw_only=True)

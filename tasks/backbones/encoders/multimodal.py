@@ -16,12 +16,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from bench.api import registry
+from bench.api.batch import Batch, Sizes
 from bench.api.config import Choices, Config, IntRange
-from bench.api.encoder import Encoded, Encoder
+from bench.api.encoder import ENCODERS, Encoded, Encoder
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, register
 from bench.api.selector import Selector
-from bench.api.task import Batch, Sizes
 from bench.api.trace import Mode
 
 PAPER_WIDTH = 4096
@@ -66,7 +66,7 @@ class MultimodalEncoder(Encoder):
     def __init__(self, config: MultimodalConfig, embedding_width: int, hidden: int) -> None:
         super().__init__(config, embedding_width, hidden)
         self.in_front = config.place == "front"
-        self.inner: Encoder = registry.make("encoder", config.encoder, embedding_width, hidden)
+        self.inner = registry.make(ENCODERS, config.encoder, embedding_width, hidden)
         self.project = nn.Linear(config.width, embedding_width, bias=False)
         self.output_width = self.inner.output_width
         self.summary_width = self.inner.summary_width

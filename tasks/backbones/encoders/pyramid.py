@@ -19,7 +19,7 @@ from bench.api.config import Config, IntRange
 from bench.api.encoder import Encoded, Encoder
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from tasks.backbones._recurrent import Cell, encode, recurrent
+from tasks.backbones.recurrent_layers import Cell, encode, recurrent
 
 
 @dataclass(frozen=True, kw_only=True)

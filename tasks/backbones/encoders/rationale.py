@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.api import registry
+from bench.api.batch import Batch
 from bench.api.config import Config, OfAxis
-from bench.api.encoder import Encoded, Encoder
+from bench.api.encoder import ENCODERS, Encoded, Encoder
 from bench.api.registry import Citation, register
 from bench.api.selector import Selector
-from bench.api.task import Batch
 from bench.api.trace import Mode
 
 TOKEN = "rationale.token"
@@ -60,10 +60,8 @@ class RationaleEncoder(Encoder):
 
     def __init__(self, config: RationaleConfig, embedding_width: int, hidden: int) -> None:
         super().__init__(config, embedding_width, hidden)
-        self.inner: Encoder = registry.make("encoder", config.encoder, embedding_width, hidden)
-        self.generator: Encoder = registry.make(
-            "encoder", config.generator, embedding_width, hidden
-        )
+        self.inner = registry.make(ENCODERS, config.encoder, embedding_width, hidden)
+        self.generator = registry.make(ENCODERS, config.generator, embedding_width, hidden)
         self.choose = nn.Linear(self.generator.output_width, 1)
         self.output_width = self.inner.output_width
         self.summary_width = self.inner.summary_width

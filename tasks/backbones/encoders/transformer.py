@@ -18,9 +18,9 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.resolve import SlotPlace, build_slot, resolve
 from bench.api.trace import Mode
-from tasks.backbones._blocks import Block, BlockConfig, LayerPath, last_norm
-from tasks.backbones.encoders._masked import kept, mean
-from tasks.backbones.encoders._positions import Kind, positions
+from tasks.backbones.encoders.input_positions import Kind, positions
+from tasks.backbones.encoders.masked_states import kept, mean
+from tasks.backbones.transformer_blocks import Block, BlockConfig, LayerPath, last_norm
 
 PLAIN = Mode(want_weights=False)
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from bench.api.encoder import Encoded, Encoder
 from bench.api.registry import register
-from tasks.backbones._recurrent import RecurrentConfig, Summary, recurrent
-from tasks.backbones.encoders._masked import kept, mean
+from tasks.backbones.encoders.masked_states import kept, mean
+from tasks.backbones.recurrent_layers import RecurrentConfig, Summary, recurrent
 
 
 @dataclass(frozen=True, kw_only=True)

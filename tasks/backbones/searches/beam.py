@@ -18,13 +18,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bench.api.backbone import Generated
+from bench.api.batch import Batch, Sizes
 from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.search import Said, Search, Walk
-from bench.api.task import Batch, Sizes
-from tasks.backbones._decoding import cut_at_eos, looked_at, source_words
+from tasks.backbones.searches.found_words import cut_at_eos, looked_at, source_words
 
 NEVER = float("-inf")
 
@@ -93,8 +93,8 @@ class BeamSearch(Search):
     @classmethod
     def wanted(cls, config: BeamConfig) -> frozenset[Capability]:
         """Penalty and copying look at weights, copying also at the source."""
-        copying = {"weights", "source_tokens"} if config.replace_unk else set()
-        return frozenset(copying | ({"weights"} if config.coverage_penalty else set()))
+        wanted: set[Capability] = {"weights"} if config.coverage_penalty else set()
+        return frozenset(wanted | {"weights", "source_tokens"} if config.replace_unk else wanted)
 
     def decode(self, walk: Walk, batch: Batch, max_length: int) -> Generated:
         """Step with all sentences of all rows at once."""

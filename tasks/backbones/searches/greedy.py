@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 from bench.api.backbone import Generated
+from bench.api.batch import Batch, Sizes
 from bench.api.capabilities import Capability
 from bench.api.component import NOTHING
 from bench.api.config import Config
 from bench.api.registry import Citation, register
 from bench.api.search import Search, Walk
-from bench.api.task import Batch, Sizes
-from tasks.backbones._decoding import cut_at_eos, looked_at, source_words
+from tasks.backbones.searches.found_words import cut_at_eos, looked_at, source_words
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from bench.api.backbone import Generated
+from bench.api.batch import Batch
 from bench.api.call import Read
 from bench.api.capabilities import Capability
 from bench.api.config import NoOptions
 from bench.api.registry import Citation, register
 from bench.api.search import Search, StreamingWalk, Walk
-from bench.api.task import Batch
-from tasks.backbones._decoding import cut_at_eos
+from tasks.backbones.searches.found_words import cut_at_eos
 
 
 @register(
@@ -46,8 +46,9 @@ class StreamingSearch(Search):
     @classmethod
     def wanted(cls, config: NoOptions) -> frozenset[Capability]:
         """A walk over single keys, in a network that knows nothing of what it has not read."""
-        walk = {"stream", "key_local", "weighted_sum"}
-        return frozenset(walk | {"online", "source_order", "unread_start"})
+        return frozenset(
+            {"stream", "key_local", "weighted_sum", "online", "source_order", "unread_start"}
+        )
 
     def decode(self, walk: Walk, batch: Batch, max_length: int) -> Generated:
         """Step with the rows that have not ended, and note what each had read before each word.

@@ -1,8 +1,10 @@
 """Refusals are computed from capabilities, in a fixed order and in words."""
 
+from typing import get_args
+
 import pytest
 
-from bench.api.capabilities import CAPABILITIES, check_capabilities, refusal
+from bench.api.capabilities import CAPABILITIES, Capability, check_capabilities, refusal
 
 
 def part(needs=(), gives=(), removes=(), unsupported=None):
@@ -47,7 +49,7 @@ def test_a_fact_that_one_part_takes_away_is_not_there_whoever_gives_it():
         ("copy", part(needs={"simplex"})),
     ]
     assert refusal(parts, frozenset({"simplex"})) == (
-        "copy needs weights that sum to one, which window takes away."
+        "copy needs weights that sum to one, which window removes."
     )
 
 
@@ -66,3 +68,7 @@ def test_every_fact_has_words_that_read_in_a_sentence():
         assert words, capability
         assert words[0].islower()
         assert not words.endswith(".")
+
+
+def test_every_capability_of_the_closed_set_has_its_words():
+    assert [*CAPABILITIES] == [*get_args(Capability)]

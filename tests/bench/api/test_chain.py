@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from bench.api.call import Call, Dims, QueryShape
-from bench.api.errors import Refused
+from bench.api.errors import Refused, UnknownName
 from bench.api.resolve import build_variant, resolve
 from bench.api.source import Memory, Source, leaf
 from bench.api.stream import stream_hard, take_keys
+from bench.api.variant import impl_of
 
 ROWS, HEADS, WIDTH = 3, 4, 8
 GIVEN = frozenset({"padding", "stepwise", "equal_width", "equal_heads", "weights"})
@@ -135,10 +136,10 @@ def test_explicit_fused_code_is_refused_where_single_weights_are_looked_at(selec
         build("shaw_rpr", "causal", "sdpa")
 
 
-def test_an_implementation_that_a_chain_lacks_is_refused_and_never_replaced():
-    for impl in ("triton", "flex", "compiled", "reference"):
-        with pytest.raises(Refused, match=f"no impl={impl}"):
-            build("scaled_dot", impl=impl)
+@pytest.mark.parametrize("name", ["triton", "flex", "compiled", "reference"])
+def test_an_implementation_that_nobody_wrote_is_refused_and_never_replaced(name):
+    with pytest.raises(UnknownName, match=f"no impl named {name!r}"):
+        impl_of(name)
 
 
 def test_history_makes_the_chain_step_and_steps_equal_the_whole():

@@ -12,7 +12,7 @@ from bench.api.config import Config, FirstDefault
 from bench.api.registry import Registration, load_package
 from bench.api.resolve import canonical_backbone, resolve
 from bench.api.selector import Selector, parse
-from bench.running.plan import revisions
+from bench.running.revisions import revisions
 from bench.training.protocol import canonical_protocol
 
 load_package("variants")
@@ -102,7 +102,10 @@ def test_a_new_axis_changes_no_old_id_and_matters_where_it_is_set(changed, monke
     changed("gate", "half", registry.NoOptions)
     for module in (registry, resolving, identity):
         monkeypatch.setattr(module, "VARIANT_AXES", (*registry.VARIANT_AXES, "gate"))
+    for module in (registry, identity):
         monkeypatch.setattr(module, "DEFAULTS", {**registry.DEFAULTS, "gate": "open"})
+    usual = {**resolving.USUAL, "gate": (Selector("open"),)}
+    monkeypatch.setattr(resolving, "USUAL", usual)
     assert ids() == FROZEN
     (asked, old), *_ = FROZEN.items()
     assert cell(*asked[:2], "scaled_dot[gate=half]").id != old

@@ -12,11 +12,13 @@ from bench.api import registry
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.running.plan import Request, contested_tasks, plan, quality_cell
-from bench.running.presets import CONTROLS, PRESETS
-from bench.training.assemble import cell_refusal
+from bench.running.plan import plan
+from bench.running.presets import PRESETS
+from bench.running.quality_cells import compared_tasks, quality_cell, uniform_baselines
+from bench.running.request import Request
+from bench.training.refusals import cell_refusal
 from reports.catalog import Catalog
-from reports.comparisons import comparisons
+from reports.ranked_table.grouping import comparisons
 from results import load
 
 PUBLISHED = Path(__file__).parents[3] / "results" / "published" / "families.parquet"
@@ -26,7 +28,7 @@ NOTHING_ELSE = {
     "supervised attention": "without weights there are no links to score",
 }
 """Families in which the planner's `uniform` is all that makes sense."""
-CONTESTED = [task.name for group in contested_tasks() for task in group]
+CONTESTED = [task.name for group in compared_tasks() for task in group]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,7 @@ def comparison(name):
 
 def test_every_contested_task_stands_in_the_plan_with_controls_and_baseline(families):
     assert CONTESTED
-    beside = {resolve(name).canonical.show() for name in (*CONTROLS, "scaled_dot")}
+    beside = {resolve(name).canonical.show() for name in (*uniform_baselines(), "scaled_dot")}
     for name in CONTESTED:
         found = {p.cell.variant for p in families.quality if parse(p.cell.task).name == name}
         assert beside <= found
@@ -52,12 +54,12 @@ def test_each_group_of_members_has_all_its_seeds_before_the_next_begins(families
     seeds = range(PRESETS["families"].seeds)
     walked = [(planned.cell.seed, parse(planned.cell.task).name) for planned in families.quality]
     assert [pair for pair, _ in groupby(walked)] == [
-        (seed, task.name) for group in contested_tasks() for seed in seeds for task in group
+        (seed, task.name) for group in compared_tasks() for seed in seeds for task in group
     ]
 
 
 def test_real_data_come_first_in_every_family():
-    first = [registry.find("task", task.name).target for task in contested_tasks()[0]]
+    first = [registry.find("task", task.name).target for task in compared_tasks()[0]]
     ahead = {target.family for target in first if not target.is_generated()}
     for name in CONTESTED:
         target = registry.find("task", name).target
@@ -94,7 +96,7 @@ def test_a_comparison_names_each_entry_once_and_has_a_family(name):
     assert len(set(entries)) == len(entries)
     assert registry.find("task", name).target.family
     plain = {e.variant for e in entries if not (e.backbone or e.slot or e.task)}
-    assert not plain & {*CONTROLS, "scaled_dot"}, "the planner adds these"
+    assert not plain & {*uniform_baselines(), "scaled_dot"}, "the planner adds these"
 
 
 @pytest.mark.parametrize(
@@ -161,7 +163,9 @@ def test_asked_variants_alone_run_beside_controls_and_baseline():
     asked = comparison(name)[0].variant
     made = plan(Request(preset="families", tasks=name, variants=asked, seeds=1))
     found = {planned.cell.variant for planned in made.quality}
-    assert found == {resolve(one).canonical.show() for one in (asked, *CONTROLS, "scaled_dot")}
+    assert found == {
+        resolve(one).canonical.show() for one in (asked, *uniform_baselines(), "scaled_dot")
+    }
 
 
 def test_sizes_are_those_of_quick():

@@ -9,8 +9,9 @@ import pytest
 
 from bench.api.registry import load_plugin
 from bench.running.inline import InlineExecutor
-from bench.running.plan import Request, plan
+from bench.running.plan import plan
 from bench.running.processes import ProcessExecutor
+from bench.running.request import Request
 from bench.running.runner import Job
 from bench.running.worker import WorkerSettings
 

@@ -11,15 +11,18 @@ from bench.api.errors import DataUnavailable
 from bench.api.selector import Selector, parse
 from bench.running import missing_data as finder
 from bench.running import plan as planner
+from bench.running.left_out import LeftOut
 from bench.running.missing_data import missing_data
-from bench.running.plan import LeftOut, Request, contested_tasks, plan
+from bench.running.plan import plan
+from bench.running.quality_cells import compared_tasks
+from bench.running.request import Request
 from tasks.data.hub import copy_folder
 from tasks.data.paths import path_of
 
 EVERYTHING = Request(preset="families", variants="uniform", seeds=1, minutes=1e6)
 READERS = {
     task.name: registry.find("task", task.name).target.data_sets
-    for group in contested_tasks()
+    for group in compared_tasks()
     for task in group
 }
 NAMES = {name for names in READERS.values() for name in names}
@@ -35,11 +38,11 @@ def everything():
 
 
 @pytest.fixture
-def mirror(tmp_path):
+def directory(tmp_path):
     """Folders of all data sets, with nothing in them: whether they are whole is seen later."""
     for name in NAMES:
-        (tmp_path / "mirror" / name).mkdir(parents=True)
-    return tmp_path / "mirror"
+        (tmp_path / "directory" / name).mkdir(parents=True)
+    return tmp_path / "directory"
 
 
 def test_without_a_mirror_every_task_that_reads_a_data_set_is_missing():
@@ -53,13 +56,13 @@ def test_without_a_mirror_every_task_that_reads_a_data_set_is_missing():
 
 def test_one_data_set_that_is_not_there_costs_its_task_alone(directory):
     assert missing_data(EVERYTHING, directory) == {}
-    (mirror / "stsb").rmdir()
+    (directory / "stsb").rmdir()
     assert {*missing_data(EVERYTHING, directory)} == {"stsb"}
 
 
 def test_a_fetched_copy_is_as_good_as_the_mirror(directory, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
-    (mirror / "stsb").rmdir()
+    (directory / "stsb").rmdir()
     assert path_of("stsb", directory) is None
     copy_folder("stsb").mkdir(parents=True)
     assert path_of("stsb", directory) == copy_folder("stsb")
@@ -67,7 +70,7 @@ def test_a_fetched_copy_is_as_good_as_the_mirror(directory, tmp_path, monkeypatc
 
 
 def test_a_task_that_can_do_without_the_missing_folder_stays(directory, monkeypatch):
-    (mirror / "multi30k").rmdir()
+    (directory / "multi30k").rmdir()
     target = registry.find("task", "word_alignment").target
     monkeypatch.setattr(target, "__init__", lambda *_: None)
     missing = missing_data(EVERYTHING, directory)
@@ -115,7 +118,7 @@ def test_a_run_without_the_data_says_so_and_succeeds(tmp_path, monkeypatch, caps
 
     few = [[Selector("stsb"), Selector("sorting")]]
     for module in (planner, finder):
-        monkeypatch.setattr(module, "contested_tasks", lambda: few)
+        monkeypatch.setattr(module, "compared_tasks", lambda: few)
     options = "--preset families --variants uniform --baseline uniform --seeds 1 --inline"
     steps = "--training adam[steps=2,evaluate_every=2] --no-verify"
     arguments = ["run", *options.split(), *steps.split(), "--out", str(tmp_path / "out")]
@@ -123,7 +126,7 @@ def test_a_run_without_the_data_says_so_and_succeeds(tmp_path, monkeypatch, caps
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert not ended.value.code
-    said = capsys.output_layererr()
+    said = capsys.readouterr()
     (line,) = [line for line in said.err.splitlines() if line.startswith("left out: ")]
     assert line.startswith("left out: stsb: stsb is not on this machine")
     assert "cells: 1 ok\n" in said.out
@@ -137,12 +140,12 @@ def test_a_plan_looks_into_the_mirror_that_is_named(tmp_path, monkeypatch, capsy
 
     few = [[Selector("stsb"), Selector("tinyshakespeare"), Selector("sorting")]]
     for module in (planner, finder):
-        monkeypatch.setattr(module, "contested_tasks", lambda: few)
+        monkeypatch.setattr(module, "compared_tasks", lambda: few)
     (tmp_path / "tinyshakespeare").mkdir()
     arguments = ["plan", "--preset", "families", "--data-dir", str(tmp_path)]
     monkeypatch.setattr("sys.argv", ["bench", *arguments])
     cli.main()
-    said = capsys.output_layererr().out
+    said = capsys.readouterr().out
     assert "training on stsb" in said
     assert "training on tinyshakespeare" not in said
 
@@ -164,7 +167,7 @@ def test_named_tasks_without_data_are_told_before_anything_runs(
     monkeypatch.setenv("BENCH_DATA_DIR", str(tmp_path / "empty"))
     with suppress(SystemExit) if command == "plan" else pytest.raises(SystemExit, match="0"):
         cli.main()
-    said = capsys.output_layererr()
+    said = capsys.readouterr()
     (line,) = [x for x in (said.out + said.err).splitlines() if x.startswith("no data: ")]
     assert line.startswith("no data: stsb: stsb is not on this machine")
     assert line.endswith("; its cells will be refused")

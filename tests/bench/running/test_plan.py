@@ -14,8 +14,12 @@ from bench.api import registry
 from bench.api.cell import parse_label
 from bench.api.errors import BenchError, InvalidConfig, UnknownName
 from bench.api.resolve import resolve
-from bench.running.plan import PLAIN_DEFAULT_TASK, Request, plan, revisions_of, speed_regimes
-from bench.running.presets import CONTROLS, PRESETS
+from bench.running.plan import plan
+from bench.running.presets import PRESETS
+from bench.running.quality_cells import plain_task, roster_of, shared_tasks, uniform_baselines
+from bench.running.request import Request
+from bench.running.revisions import revisions_of
+from bench.running.speed_cells import speed_regimes
 from bench.timing.block import group_blocks
 from bench.timing.shape import parse_shape
 
@@ -135,10 +139,10 @@ def test_all_covers_every_listed_variant_on_its_home(quick):
 
 
 def test_controls_and_the_baseline_stand_on_every_default_task_task(quick):
-    beside = [canonical(name) for name in (*CONTROLS, "scaled_dot")]
+    beside = [canonical(name) for name in (*uniform_baselines(), "scaled_dot")]
     places = {(c.task, c.backbone.partition("[")[0], c.seed) for c in quick.cells}
     stood = {(c.task, c.backbone.partition("[")[0], c.seed, c.variant) for c in quick.cells}
-    further = PRESETS["quick"].further
+    further = shared_tasks("quick")
     for task, backbone, seed in places:
         if task.startswith("attend") or any(task.startswith(name) for name in further):
             continue
@@ -157,9 +161,11 @@ def test_seeds_are_paired(quick):
 
 
 def test_the_roster_runs_on_the_further_task(quick):
-    preset = PRESETS["quick"]
-    cells = [c for c in quick.cells if c.task.partition("[")[0] == preset.further[0]]
-    assert {canonical(name) for name in preset.roster} <= {c.variant for c in cells}
+    (task,) = shared_tasks("quick")
+    cells = [c for c in quick.cells if c.task.startswith(f"{task}[")]
+    roster = roster_of("quick")
+    assert len(roster) > 3
+    assert {canonical(name) for name in roster} <= {c.variant for c in cells}
 
 
 def test_quick_fits_its_budget_on_two_cores_with_every_variant_trained():
@@ -295,7 +301,7 @@ def test_a_variant_without_a_default_task_is_shown_beside_the_controls(fresh_reg
     registry._ENTRIES["score"]["dot"] = replace(registered, default_task=None)
     without_default_task = plan(Request(variants="dot", preset="smoke", speed=False))
     assert made.quality
-    assert {p.shown_task for p in without_default_task.quality} == {PLAIN_DEFAULT_TASK}
+    assert {p.shown_task for p in without_default_task.quality} == {plain_task().task}
 
 
 def test_a_backbone_that_a_variant_cannot_stand_in_is_still_a_cell():
@@ -308,7 +314,7 @@ def test_a_backbone_that_a_variant_cannot_stand_in_is_still_a_cell():
     [
         ({"variants": "aditive"}, "additive"),
         ({"variants": "additive[widht=4]"}, "width"),
-        ({"variants": "additive[aligment=softmax]"}, "alignment"),
+        ({"variants": "additive[normalzer=softmax]"}, "normalizer"),
         ({"variants": "additive[normalizer=sofmax]"}, "softmax"),
         ({"tasks": "transductoin"}, "transduction"),
         ({"tasks": "transduction[rul=copy]"}, "rule"),

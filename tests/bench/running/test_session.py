@@ -14,7 +14,8 @@ import pytest
 from bench.api.registry import load_plugin
 from bench.api.resolve import resolve
 from bench.running import session as sessions
-from bench.running.plan import Request, plan
+from bench.running.plan import plan
+from bench.running.request import Request
 from bench.running.runner import JobResult, Outcome
 from bench.running.session import CertificateCache, Session
 from bench.running.worker import WorkerSettings

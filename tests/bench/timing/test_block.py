@@ -149,7 +149,7 @@ def test_the_same_code_under_two_names_is_timed_once(monkeypatch):
 
 def test_a_control_is_timed_by_itself(monkeypatch):
     recipe = Recipe(axes={"score": "scaled_dot"})
-    entry = Registration(axis="recipe", name="twin", target=recipe, control=True)
+    entry = Registration(axis="recipe", name="twin", target=recipe, control="negative")
     monkeypatch.setitem(registry._ENTRIES["recipe"], "twin", entry)
     seen = []
     cells = [cell("scaled_dot"), cell("twin")]

@@ -7,7 +7,8 @@ import pytest
 from bench.api.cell import Cell
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 
 SMALL = "rnn_seq2seq[hidden=16,embedding=8]"
 

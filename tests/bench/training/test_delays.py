@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.metric import AVERAGE_LAGGING, AVERAGE_PROPORTION, SELECTIONS
 from bench.api.selector import parse
-from bench.api.task import AVERAGE_LAGGING, AVERAGE_PROPORTION, SELECTIONS
 from bench.api.trace import Mode
-from bench.running.catalog import metric_facts
+from bench.running.catalog import known_metrics
 from bench.training.assemble import assemble
 from bench.training.evaluate import DRAWS, evaluate
 from bench.training.quality import train_cell
@@ -43,9 +43,9 @@ def test_variants_that_read_everything_have_none(variant, smoke):
 
 
 def test_the_catalog_knows_their_units():
-    capabilities = metric_facts([])
-    assert capabilities["average_lagging"]["unit"] == "source tokens"
-    assert {capabilities[name]["better"] for name in NAMES} == {"lower"}
+    known = known_metrics([])
+    assert known["average_lagging"].unit == "source tokens"
+    assert {known[name].better for name in NAMES} == {"lower"}
 
 
 def test_the_delay_is_that_of_the_slowest_head_in_the_slowest_layer(smoke):

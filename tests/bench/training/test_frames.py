@@ -7,16 +7,22 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.answer import Picture
+from bench.api.batch import Batch, Sizes, Text
 from bench.api.errors import Refused
+from bench.api.metric import Metric, Scored
 from bench.api.registry import Registration, add_registration
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.api.task import Batch, Metric, Picture, Scored, Sizes, Task, TaskPreset, Text
+from bench.api.task import Task, TaskPreset
 from bench.api.trace import Mode
-from bench.training.assemble import assemble, cell_refusal
+from bench.training.assemble import assemble
 from bench.training.quality import train_cell
+from bench.training.refusals import cell_refusal
 
-MSE = Metric(name="mean_squared_error", title="Error", unit="squared", better="lower")
+MSE = Metric(
+    name="mean_squared_error", title="Error", unit="squared", low=0.0, high=None, better="lower"
+)
 WIDTH = 3
 
 

@@ -43,7 +43,7 @@ REFUSED = [
     ("mi_coverage", "translation", "", "", "needs the token ids of the source"),
     ("mi_coverage", "transduction", "rnn_seq2seq[decoder=none_state]", "", "none_state has none"),
     ("coverage_eq1", "recall", "", "", "causal self-attention has none"),
-    ("global_fertility", "after_marker", "", "", "pooling asks once"),
+    ("global_fertility", "after_marker", "", "", "pooling has one query"),
     ("ssnt", "transduction", TRANSFORMER, "", "no such axis"),
     ("ssnt[direction=both]", "transduction", "", "", "target_only has none"),
     ("additive[output=ssnt]", "transduction", TRANSFORMER, "", "states that do not depend"),

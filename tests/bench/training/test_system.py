@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from bench.api.batch import Batch, Text
 from bench.api.noise import Noise
-from bench.api.task import Batch, Text
 from bench.api.trace import Mode
 from bench.training.assemble import assemble
 from bench.training.protocol import read_protocol

@@ -10,7 +10,7 @@ from bench.api import registry
 from bench.api.errors import Diverged, InvalidConfig, UnknownName
 from bench.api.selector import parse
 from bench.api.trace import Mode
-from bench.running.catalog import metric_facts
+from bench.running.catalog import known_metrics
 from bench.training import quality
 from bench.training.assemble import assemble
 from bench.training.evaluate import evaluate
@@ -286,7 +286,7 @@ def test_the_training_loss_of_a_curve_is_the_mean_since_the_last_place(smoke, mo
 @pytest.mark.parametrize("name", ["recall", "offset", "after_marker", "oov_copy"])
 def test_every_drawn_task_trains_at_smoke_and_its_metrics_are_in_the_catalog(name, smoke):
     done = train_cell(smoke(task=f"{name}[evaluate=16]", protocol="adam[steps=2,batch=8]"))
-    known = metric_facts([registry.find("task", name).target])
+    known = known_metrics([registry.find("task", name).target])
     assert {r.metric for r in done.rows} <= set(known)
     assert all(done.artifact[part] for part in ("attention", "samples"))
 

@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
+from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
-from bench.api.task import Answer
 from tasks.alignment.aligned_text import gold_links
 from tasks.alignment.string_alignment import StringAlignment, StringAlignmentConfig
 from tasks.alignment.taught_strings import TaughtStrings, TaughtStringsConfig, misled

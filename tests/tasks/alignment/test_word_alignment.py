@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench.api.answer import Answer
 from bench.api.errors import DataDamaged, InvalidConfig
-from bench.api.task import Answer
 from tasks.alignment.aligned_text import (
     diagonal,
     error_rate,
@@ -37,7 +37,7 @@ def _own_folders(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def mirror(tmp_path) -> Path:
+def directory(tmp_path) -> Path:
     folder = tmp_path / "data"
     for name in ("multi30k", "word_alignment"):
         runpy.run_path(str(SMALL / f"{name}.py"))["write"](folder, random.Random(1))
@@ -101,7 +101,7 @@ def test_weights_that_are_all_alike_are_no_links_to_the_first_word(directory, we
 
 
 def test_possible_links_are_known_to_who_asks_for_links_of_the_first_batches(directory):
-    place = mirror / "word_alignment" / "awesome-align" / "enfr.gold"
+    place = directory / "word_alignment" / "awesome-align" / "enfr.gold"
     lines = place.read_text().splitlines()
     place.write_text("\n".join(line.replace("2-2", "2p2") for line in lines) + "\n")
     task = WordAlignment(WordAlignmentConfig(pair="en_fr"), 0, directory)
@@ -133,7 +133,7 @@ def test_model_1_finds_the_translations_and_the_diagonal_the_order():
 
 
 def test_sure_links_are_possible_ones_and_links_without_words_are_dropped(directory):
-    place = mirror / "word_alignment" / "awesome-align"
+    place = directory / "word_alignment" / "awesome-align"
     lines = (place / "enfr.gold").read_text().splitlines()
     lines[10] = "1-1 2p3 9-9"
     (place / "enfr.gold").write_text("\n".join(lines) + "\n")
@@ -151,7 +151,7 @@ def test_each_pair_has_three_parts_and_gold_where_it_is_tested(directory, pair):
 
 
 def test_nothing_of_the_test_is_in_training(directory):
-    folder = mirror / "word_alignment" / "encs-czenali"
+    folder = directory / "word_alignment" / "encs-czenali"
     import gzip
 
     train = gzip.decompress((folder / "czenali.train.jsonl.gz").read_bytes()).decode()
@@ -174,7 +174,7 @@ def test_nothing_of_the_test_is_in_training(directory):
     ],
 )
 def test_a_damaged_file_is_named_with_its_line(directory, file, text, says):
-    (mirror / "word_alignment" / file).write_text(text)
+    (directory / "word_alignment" / file).write_text(text)
     with pytest.raises(DataDamaged, match=says):
         load_word_alignment("ja_en", directory)
 
@@ -186,7 +186,7 @@ def test_links_of_czenali_must_have_their_words(directory, links, says):
     import gzip
 
     row = {"src_words": ["a"], "tgt_words": ["b"], "alignment": links}
-    path = mirror / "word_alignment" / "encs-czenali" / "czenali.train.jsonl.gz"
+    path = directory / "word_alignment" / "encs-czenali" / "czenali.train.jsonl.gz"
     path.write_bytes(gzip.compress((json.dumps(row) + "\n").encode()))
     with pytest.raises(DataDamaged, match=says):
         load_word_alignment("en_cs", directory)
@@ -230,7 +230,8 @@ def learned(task: str, variant: str) -> float:
     """Alignment error rate of a network of quick size after some steps on real text."""
     from bench.api.registry import DefaultTask
     from bench.api.resolve import resolve
-    from bench.running.plan import Request, quality_cell
+    from bench.running.quality_cells import quality_cell
+    from bench.running.request import Request
     from bench.training.quality import train_cell
 
     request = Request(preset="quick", protocol="adam[steps=200,evaluate_every=200]")
@@ -240,7 +241,7 @@ def learned(task: str, variant: str) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no mirror with gold alignments")
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no directory with gold alignments")
 def test_taught_attention_finds_links_that_untaught_and_equal_weights_do_not():
     taught, untaught, equal = (
         learned("supervised_alignment[longest=20]", variant)
@@ -251,7 +252,7 @@ def test_taught_attention_finds_links_that_untaught_and_equal_weights_do_not():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no mirror with gold alignments")
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no directory with gold alignments")
 def test_attention_that_learned_to_translate_finds_links_that_equal_weights_do_not():
     # nor do those of any network of this size beat the diagonal here (docs/measured.md); beside
     # that baseline stands the exact task of strings, in test_families_learn.py

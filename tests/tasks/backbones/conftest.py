@@ -9,11 +9,13 @@ import torch
 
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
+from bench.api.batch import Batch, Sizes, Text
 from bench.api.registry import DefaultTask
 from bench.api.resolve import build_slot, canonical_backbone, resolve
-from bench.api.task import Batch, Sizes, Task, Text
+from bench.api.task import Task
 from bench.api.trace import Trace
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.assemble import assemble
 
 TASK = "transduction[rule=reverse,min_length=1,max_length=5,vocab=6]"

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bench.api.trace import Mode
-from tasks.backbones._blocks import ShortConvolution
+from tasks.backbones.transformer_blocks import ShortConvolution
 
 DECODERS = [
     ("scaled_dot", ""),

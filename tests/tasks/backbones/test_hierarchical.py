@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from bench.api.batch import Batch, Text
 from bench.api.errors import Refused
 from bench.api.noise import Noise
-from bench.api.task import Batch, Text
 from bench.api.trace import Mode
-from tasks.backbones._sentences import split_sentences
+from tasks.backbones.sentences import split_sentences
 
 VOCAB, LABELS = 13, 3
 SMALL = "hierarchical[embedding=5,hidden=6]"

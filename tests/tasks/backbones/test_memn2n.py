@@ -5,8 +5,8 @@ import doctest
 import pytest
 import torch
 
+from bench.api.batch import Batch, Text
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.task import Batch, Text
 from bench.api.trace import Mode
 from tasks.backbones import memn2n
 from tasks.backbones.memn2n import position_encoding

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from bench.api.batch import Batch, Text
 from bench.api.errors import Refused
 from bench.api.resolve import resolve
-from bench.api.task import Batch, Text
 from bench.api.trace import Mode
 from bench.training.evaluate import evaluate
 

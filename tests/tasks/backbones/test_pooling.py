@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from bench.api.batch import Text
 from bench.api.errors import InvalidConfig
-from bench.api.task import Text
 from bench.api.trace import Mode
 
 SMALL = "pooling[embedding=8,encoder=uni_rnn,query=last]"

@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.batch import Batch
 from bench.api.encoder import Encoded
 from bench.api.errors import Refused
 from bench.api.noise import Noise
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.api.task import Batch
 from bench.api.trace import Mode
-from bench.training.assemble import cell_refusal
+from bench.training.refusals import cell_refusal
 
 INNER = ("embed", "birnn", "uni_rnn")
 NOTHING = torch.zeros(1, 1, dtype=torch.int64)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bench.api.trace import Mode
-from tasks.backbones._recurrent import advance, begin, recurrent
+from tasks.backbones.recurrent_layers import advance, begin, recurrent
 
 WIDTH, HIDDEN = 3, 4
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from bench.api.batch import Batch
 from bench.api.errors import InvalidConfig
-from bench.api.task import Batch
 from bench.api.trace import Mode
 
 VOCAB = 9

@@ -2,8 +2,8 @@
 
 import torch
 
-from bench.api.task import Batch, Text
-from tasks.backbones._sentences import split_sentences
+from bench.api.batch import Batch, Text
+from tasks.backbones.sentences import split_sentences
 
 TOKENS = torch.tensor([[5, 6, 7, 8, 9, 3], [3, 4, 1, 0, 0, 0], [9, 9, 9, 9, 9, 9]])
 MASK = torch.tensor([[1, 1, 1, 1, 1, 0], [1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0]]).bool()

@@ -12,16 +12,20 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.batch import Batch, Text
 from bench.api.cell import Cell
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.places import trained_place
 from bench.api.registry import DefaultTask
 from bench.api.resolve import canonical_backbone, resolve
 from bench.api.selector import parse
-from bench.api.task import Batch, Text
 from bench.api.trace import Mode
-from bench.running.plan import Request, quality_cell, revisions
-from bench.training.assemble import assemble, cell_refusal, place_capabilities
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
+from bench.running.revisions import revisions
+from bench.training.assemble import assemble
 from bench.training.quality import train_cell
+from bench.training.refusals import cell_refusal
 from tasks.translation.two_source import TwoSource
 
 WIDTH, HEADS, VOCAB, EACH = 6, 2, 9, 3
@@ -395,8 +399,8 @@ def test_recurrent_recipes_stay_refused_with_the_axis_that_is_missing():
 
 def test_flat_takes_the_words_of_the_first_source_away():
     backbone = canonical_backbone(PLAIN.replace("]", ",combiner=flat]"), {})
-    assert not place_capabilities(TwoSource, backbone) & {"source_tokens", "source_states"}
-    plain = place_capabilities(TwoSource, canonical_backbone(PLAIN, {}))
+    assert not trained_place(TwoSource, backbone) & {"source_tokens", "source_states"}
+    plain = trained_place(TwoSource, canonical_backbone(PLAIN, {}))
     assert "source_states" in plain
 
 

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from bench.api.batch import Batch
 from bench.api.errors import InvalidConfig
-from bench.api.task import Batch
 from bench.api.trace import Mode
 from tasks.backbones.snail import convolution_block
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.batch import Batch, Text
 from bench.api.errors import Refused
 from bench.api.loss import LossInputs
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.api.task import Batch, Text
 from bench.api.trace import Mode
 from bench.training.evaluate import evaluate
 from bench.training.system import System
@@ -150,9 +150,7 @@ def test_copies_point_at_the_words_that_were_read(built, near):
 
 
 def test_two_directions_are_refused_because_only_one_of_them_would_turn(built):
-    with pytest.raises(
-        Refused, match="a source that is read as it stands, which reversed takes away"
-    ):
+    with pytest.raises(Refused, match="a source that is read as it stands, which reversed removes"):
         built("agreement_trace", backbone=BACKWARDS)
 
 

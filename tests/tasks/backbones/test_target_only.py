@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from bench.api.batch import Text
 from bench.api.errors import Refused
-from bench.api.task import Text
 from bench.api.trace import Mode
 
 SMALL = "rnn_seq2seq[hidden=16,embedding=8]"

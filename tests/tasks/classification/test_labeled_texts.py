@@ -9,13 +9,14 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from bench.api import registry
+from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
 from bench.api.probe import Subject
 from bench.api.registry import DefaultTask, make, registrations
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.api.task import Answer
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.evaluate import evaluate
 from bench.training.quality import train_cell
@@ -289,7 +290,7 @@ MINE = [n for n, e in registrations("task").items() if e.target.family in FAMILI
 
 @pytest.mark.parametrize("name", MINE)
 def test_no_entry_of_a_comparison_is_refused(name):
-    from bench.training.assemble import cell_refusal
+    from bench.training.refusals import cell_refusal
 
     target = registrations("task")[name].target
     assert target.comparison

@@ -1,4 +1,4 @@
-"""Pseudo-code to code on a small mirror of invented lines, and on the real one where it is."""
+"""Pseudo-code to code on a small directory of invented lines, and on the real one where it is."""
 
 import gzip
 import os
@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from bench.api.answer import Answer
 from bench.api.errors import DataDamaged, InvalidConfig
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.api.task import Answer
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.quality import train_cell
 from tasks.copying.django import Django, DjangoConfig, code_words
 from tasks.data.django import load_django
@@ -97,7 +98,7 @@ def test_impossible_options_are_refused(tmp_path, options):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR is not set: the real mirror is not here")
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR is not set: the real directory is not here")
 def test_copying_beats_its_absence_and_the_english_itself():
     request = Request(preset="quick", protocol="adam[steps=150,evaluate_every=150]")
     default_task = DefaultTask(task="django[longest=20,vocab=300,evaluate=100]")

@@ -2,8 +2,8 @@
 
 import pytest
 
+from bench.api.answer import Answer
 from bench.api.errors import DataUnavailable, InvalidConfig
-from bench.api.task import Answer
 from tasks.copying.method_naming import MethodNaming, MethodNamingConfig, part_of
 from tasks.data.stdlib_methods import Method, body_words, load_methods, subtokens
 

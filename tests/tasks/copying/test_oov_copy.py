@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
-from bench.api.task import Answer
 from tasks.copying.oov_copy import OovCopy, OovCopyConfig
 
 BOS, EOS, UNK = 1, 2, 3

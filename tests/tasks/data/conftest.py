@@ -20,7 +20,7 @@ def _own_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def write_mirror(tmp_path: Path) -> Mirror:
-    """Write stem -> language -> lines as a Multi30k mirror; return the data folder."""
+    """Write stem -> language -> lines as a Multi30k directory; return the data folder."""
 
     def write(files: Mapping[str, Mapping[str, Sequence[str]]]) -> Path:
         folder = tmp_path / "data" / "multi30k"
@@ -40,5 +40,5 @@ _REAL = os.environ.get("BENCH_DATA_DIR")
 @pytest.fixture
 def real_mirror() -> Path:
     if not _REAL:
-        pytest.skip("BENCH_DATA_DIR is not set: the real mirror is not on this machine")
+        pytest.skip("BENCH_DATA_DIR is not set: the real directory is not on this machine")
     return Path(_REAL)

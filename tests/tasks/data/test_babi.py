@@ -27,7 +27,7 @@ def test_questions_know_what_was_told_before_them_and_which_facts_they_take():
     assert [row["told"] for row in (one, two, three)] == [0, 0, 1]
     assert one["story"] == ("Ada went default task.",)
     assert two["story"] == ("Ada went default task.", "Bo took the map.")
-    assert (two["answer"], two["supporting"]) == ("default_task,barn", (1, 0))
+    assert (two["answer"], two["supporting"]) == ("home,barn", (1, 0))
     assert three["story"] == ("Cy slept.",)
 
 

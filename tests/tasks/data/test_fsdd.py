@@ -15,7 +15,7 @@ SMALL = runpy.run_path(str(Path(__file__).parents[1] / "small_data" / "fsdd.py")
 
 
 @pytest.fixture
-def mirror(tmp_path) -> Path:
+def directory(tmp_path) -> Path:
     SMALL["write"](tmp_path, random.Random(0))
     return tmp_path
 
@@ -37,7 +37,7 @@ def test_the_first_five_takes_are_the_test_and_the_next_five_validate(directory)
 
 
 def test_a_cut_archive_is_one_sentence_with_its_remedy(directory):
-    path = mirror / "fsdd" / "recordings.zip"
+    path = directory / "fsdd" / "recordings.zip"
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(DataDamaged, match=r"recordings\.zip: the zip archive is damaged .*copy"):
         load_fsdd(directory)
@@ -52,7 +52,7 @@ def test_a_cut_archive_is_one_sentence_with_its_remedy(directory):
     ],
 )
 def test_what_is_no_recording_is_named(directory, name, content, told):
-    with zipfile.ZipFile(mirror / "fsdd" / "recordings.zip", "a") as archive:
+    with zipfile.ZipFile(directory / "fsdd" / "recordings.zip", "a") as archive:
         archive.writestr(name, content)
     with pytest.raises(DataDamaged, match=told):
         load_fsdd(directory)
@@ -60,14 +60,14 @@ def test_what_is_no_recording_is_named(directory, name, content, told):
 
 def test_a_recording_that_ends_too_early_is_named(directory):
     whole = SMALL["recording"](random.Random(1))
-    with zipfile.ZipFile(mirror / "fsdd" / "recordings.zip", "a") as archive:
+    with zipfile.ZipFile(directory / "fsdd" / "recordings.zip", "a") as archive:
         archive.writestr("recordings/9_cid_3.wav", whole[:-200])
     with pytest.raises(DataDamaged, match="has 800 of 900 samples"):
         load_fsdd(directory)
 
 
 def test_an_archive_without_a_test_part_is_refused(directory):
-    with zipfile.ZipFile(mirror / "fsdd" / "recordings.zip", "w") as archive:
+    with zipfile.ZipFile(directory / "fsdd" / "recordings.zip", "w") as archive:
         archive.writestr("recordings/9_cid_30.wav", SMALL["recording"](random.Random(1)))
     with pytest.raises(DataDamaged, match="no recording for validation"):
         load_fsdd(directory)

@@ -27,7 +27,7 @@ def test_the_mirror_gives_the_languages_asked_for(write_mirror):
     corpus = load_multi30k(("de", "fr", "en"), write_mirror(FILES))
     assert corpus.languages == ("de", "fr", "en")
     assert corpus.train == corpus.validation == corpus.test == PART
-    assert corpus.origin == "mirror"
+    assert corpus.origin == "directory"
     assert not corpus.license_open
     assert len(corpus.files) == 9
 
@@ -38,7 +38,7 @@ def test_equal_text_has_one_hash_wherever_it_comes_from(write_mirror, monkeypatc
     assert fetched.origin == "hub"
     assert fetched.revision == hub.FETCHABLE["multi30k"].revision
     mirrored = load_multi30k(("en", "de"), write_mirror(FILES))
-    assert mirrored.origin == "mirror"
+    assert mirrored.origin == "directory"
     assert mirrored.hash == fetched.hash
     changed = {**FILES, "val": {**PART, "en": ("a dog", "a cat!")}}
     assert load_multi30k(data_dir=write_mirror(changed)).hash != fetched.hash

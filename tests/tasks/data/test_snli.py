@@ -14,13 +14,13 @@ SMALL = Path(__file__).parents[1] / "small_data" / "snli.py"
 
 
 @pytest.fixture
-def mirror(tmp_path) -> Path:
+def directory(tmp_path) -> Path:
     runpy.run_path(str(SMALL))["write"](tmp_path, random.Random(0))
     return tmp_path
 
 
 def put(directory: Path, name: str, text: str) -> None:
-    (mirror / "snli" / name).write_bytes(gzip.compress(text.encode()))
+    (directory / "snli" / name).write_bytes(gzip.compress(text.encode()))
 
 
 def test_raw_and_tokenized_texts_come_out_the_same():

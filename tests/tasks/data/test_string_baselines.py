@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.batch import Batch, Text
 from bench.api.selector import parse
-from bench.api.task import Batch, Text
 from tasks.data.string_baselines import id_pairs, most_frequent_answer, string_baselines
 
 EOS = 2

@@ -40,7 +40,7 @@ def corpus(test_line: str = "a zebra") -> ParallelCorpus:
         test=other,
         license="",
         license_open=True,
-        origin="mirror",
+        origin="directory",
         files={},
     )
 

@@ -2,13 +2,16 @@
 
 import torch
 
+from bench.api.answer import Answer
 from bench.api.config import Config
-from bench.api.task import Answer
-from tasks.data.word_pairs import Pair, WordPairs
+from tasks.data.word_pairs import WordPair, WordPairs
 from tasks.data.words import EOS, UNK, Vocabulary
 
-TRAIN = [Pair(("a", "b"), ("b",)), Pair(("b", "a", "a"), ("a", "b"))]
-TEST = [Pair(("x", "a", "y", "x"), ("y", "x", "q")), Pair(("a",), ("a",), ("a of old", "b"))]
+TRAIN = [WordPair(("a", "b"), ("b",)), WordPair(("b", "a", "a"), ("a", "b"))]
+TEST = [
+    WordPair(("x", "a", "y", "x"), ("y", "x", "q")),
+    WordPair(("a",), ("a",), ("a of old", "b")),
+]
 
 
 def make() -> WordPairs:
@@ -38,7 +41,7 @@ def test_what_is_said_comes_back_as_words_with_the_names_of_its_own_row():
     said = ((known, EOS + 2), (known + 1, known, UNK))
     first, second = task.said([Answer(batch, generated=said)])
     assert first.source[0] == "<unk>", "a row without unknown words has no such id"
-    assert second == Pair(("y", "x", "<unk>"), ("y", "x", "q"))
+    assert second == WordPair(("y", "x", "<unk>"), ("y", "x", "q"))
 
 
 def test_several_references_stand_on_lines_and_the_first_one_is_the_target():

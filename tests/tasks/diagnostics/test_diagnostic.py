@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
 from bench.api.selector import parse
-from bench.api.task import Answer, Task
+from bench.api.task import Task
 
 FORMS = {
     "induction": "induction[length=12,beyond=20,vocab=10,evaluate=20]",

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
-from bench.api.task import Answer
 from tasks.diagnostics.recall import Recall, RecallConfig
 
 FILLER = 3

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
 from bench.api.selector import parse
-from bench.api.task import Answer
 from tasks.data.digits import load_digits
 
 

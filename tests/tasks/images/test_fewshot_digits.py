@@ -4,12 +4,13 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.api.task import Answer
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.quality import train_cell
 from tasks.data.digits import load_digits
 from tasks.images.fewshot_digits import KNOWN, NEW, all_turned, draw_episodes
@@ -54,7 +55,7 @@ def test_images_of_one_label_are_of_one_digit_turned_alike():
         for image, label in zip(images[row], labels[row].tolist(), strict=True):
             turn, index = (bank - image).abs().amax(-1).eq(0).nonzero()[0].tolist()
             found.setdefault(label, set()).add((turn, int(digits.labels[index])))
-        # an image that is its own mirror image may be found under another turn
+        # an image that is its own directory image may be found under another turn
         assert all(len({digit for _, digit in kinds}) == 1 for kinds in found.values())
         assert len({next(iter(kinds))[1] for kinds in found.values()}) == len(found)
 

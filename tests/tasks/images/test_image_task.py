@@ -2,7 +2,7 @@
 
 import torch
 
-from bench.api.task import Text
+from bench.api.batch import Text
 from tasks.images.image_task import (
     cover,
     labelled,

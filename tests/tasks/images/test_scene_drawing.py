@@ -6,15 +6,16 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.api.task import Answer
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.quality import train_cell
 from tasks.data.digits import load_digits
-from tasks.images.scene_drawing import Scene, captions
+from tasks.images.scene_drawing import DigitScene, captions
 
 
 def made(options: str = "", seed: int = 0):
@@ -40,7 +41,7 @@ def said(batch) -> tuple[tuple[int, ...], ...]:
     ],
 )
 def test_a_caption_names_digits_in_reading_order(labels, cells, text):
-    assert captions(Scene(torch.tensor([labels]), torch.tensor([cells])), 3) == [text]
+    assert captions(DigitScene(torch.tensor([labels]), torch.tensor([cells])), 3) == [text]
 
 
 def test_gold_of_a_digits_word_is_the_cell_of_that_digit():

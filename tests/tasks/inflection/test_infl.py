@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
-from bench.api.task import Answer
 from tasks.inflection.infl import BACK, FRONT, InflConfig, RuleInflection, inflect
 from tasks.inflection.word_forms import Inflected, apply_rules, rule_baselines, suffix_rules
 

@@ -1,4 +1,4 @@
-"""Inflection of real words, on a small mirror of invented ones and on the real one where it is."""
+"""Inflection of real words, on a few invented ones and on the real ones where they are."""
 
 import gzip
 import os
@@ -9,7 +9,8 @@ import pytest
 from bench.api.errors import DataDamaged, DataUnavailable, InvalidConfig
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.quality import train_cell
 from tasks.data.words import UNK
 from tasks.inflection.inflection import InflectionConfig, RealInflection
@@ -94,7 +95,7 @@ def test_impossible_options_are_refused(tmp_path, options):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR is not set: the real mirror is not here")
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR is not set: the real directory is not here")
 def test_attention_learns_to_inflect_where_its_absence_does_not():
     request = Request(preset="quick", protocol="adam[steps=300,evaluate_every=300]")
     default_task = DefaultTask(task="inflection[language=english,evaluate=100]")

@@ -11,13 +11,14 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
 from bench.api.noise import Noise
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.api.task import Answer
 from bench.api.trace import Mode
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.evaluate import evaluate
 from tasks.language_modeling.language_model import Characters, LanguageConfig, Ngrams
@@ -256,7 +257,7 @@ def test_a_small_recurrent_decoder_learns_more_than_single_characters():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no mirror with Tiny Shakespeare")
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no directory with Tiny Shakespeare")
 def test_attention_with_positions_beats_bigrams_and_no_attention_does_not():
     bits = {}
     for variant in ("shaw_rpr", "last_state"):

@@ -5,7 +5,9 @@ import math
 import pytest
 import torch
 
-from bench.api.task import Answer, Batch, Scored, Text
+from bench.api.answer import Answer
+from bench.api.batch import Batch, Text
+from bench.api.metric import Scored
 from tasks.metrics.scores import (
     alignment_scores,
     delay_scores,

@@ -9,7 +9,8 @@ from bench.api.probe import Subject
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.cli.runs import load_everything
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.assemble import assemble
 
 TASK = "transduction[rule=reverse,min_length=1,max_length=5,vocab=6]"

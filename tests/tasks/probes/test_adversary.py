@@ -6,7 +6,7 @@ import torch
 from bench.api.errors import InvalidConfig
 from bench.api.registry import make
 from bench.api.selector import parse
-from tasks.probes._intervention import interventions
+from tasks.probes.interventions import interventions
 
 
 def measured(seen, selector):

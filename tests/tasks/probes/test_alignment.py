@@ -6,8 +6,8 @@ import torch
 from bench.api.errors import Refused
 from bench.api.registry import make
 from bench.api.selector import parse
-from tasks.probes._weights import looks
 from tasks.probes.alignment import OFFSETS, _largest, _shifted
+from tasks.probes.observations import observations
 
 
 def measured(seen):
@@ -25,7 +25,7 @@ def test_it_equals_loops_over_links(subject):
     links = found = targets = 0
     told, true = set(), set()
     mass = []
-    for one in looks(seen):
+    for one in observations(seen):
         for row, line in enumerate(one.batch.mask.tolist()):
             ends = {s for s, word in enumerate(one.batch.sources[0].tokens[row]) if word == 2}
             for t, scored in enumerate(line):
@@ -56,12 +56,12 @@ def test_it_equals_loops_over_links(subject):
 def test_attention_that_looks_at_a_neighbors_word_is_off_by_that_much(subject, shift, monkeypatch):
     from tasks.probes import alignment
 
-    def shifted_looks(seen):
-        for one in looks(seen):
+    def shifted_observations(seen):
+        for one in observations(seen):
             moved, _ = _shifted(one.gold > 0, one.batch.mask, shift)
             yield one._replace(weights=moved.double())
 
-    monkeypatch.setattr(alignment, "looks", shifted_looks)
+    monkeypatch.setattr(alignment, "observations", shifted_observations)
     plain, curve = measured(subject("additive", batches=4))
     assert plain["best_offset_count"] == shift
     assert curve[shift] == 1.0
@@ -89,11 +89,11 @@ def test_links_outside_the_sequence_are_no_links():
 def test_weights_that_are_all_alike_find_nothing(subject, weight, monkeypatch):
     from tasks.probes import alignment
 
-    def flat_looks(seen):
-        for one in looks(seen):
+    def flat_observations(seen):
+        for one in observations(seen):
             yield one._replace(weights=torch.full_like(one.weights, weight))
 
-    monkeypatch.setattr(alignment, "looks", flat_looks)
+    monkeypatch.setattr(alignment, "observations", flat_observations)
     plain, curve = measured(subject("additive", batches=4))
     assert plain["align_match_share"] == 0
     assert plain["alignment_error_share"] == 1
@@ -101,7 +101,7 @@ def test_weights_that_are_all_alike_find_nothing(subject, weight, monkeypatch):
 
 
 def test_of_two_links_both_of_the_two_largest_weights_are_found_though_they_are_equal(subject):
-    *_, seen = looks(subject("additive", batches=4))
+    *_, seen = observations(subject("additive", batches=4))
     gold = torch.zeros_like(seen.gold, dtype=torch.bool)
     weights = torch.zeros_like(seen.weights)
     gold[0, 0, :2] = gold[0, 1, :2] = True

@@ -3,7 +3,7 @@ import pytest
 from bench.api.registry import make
 from bench.api.selector import parse
 from tasks.metrics.text_scores import dropped, repeated
-from tasks.probes._weights import looks
+from tasks.probes.observations import observations
 
 
 def measured(seen):
@@ -13,7 +13,7 @@ def measured(seen):
 def test_it_equals_a_loop_over_keys(subject):
     seen = subject("additive", batches=6)
     over = under = keys = 0
-    for one in looks(seen):
+    for one in observations(seen):
         for row, line in enumerate(one.batch.mask.tolist()):
             targets = [t for t, scored in enumerate(line) if scored]
             for s in range(one.weights.shape[2]):

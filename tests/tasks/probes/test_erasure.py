@@ -5,9 +5,9 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import make
 from bench.api.selector import parse
 from bench.api.trace import Mode
-from tasks.probes._intervention import Intervention
-from tasks.probes._weights import at, erase, js_divergence, one_target, total_variation
 from tasks.probes.erasure import ORDERS, _until_flip
+from tasks.probes.interventions import Intervention
+from tasks.probes.observations import at, erase, js_divergence, one_target, total_variation
 
 
 def measured(seen, selector="erasure"):

@@ -5,8 +5,8 @@ from bench.api.errors import Refused
 from bench.api.registry import make
 from bench.api.selector import parse
 from tasks.probes import mean_field_gap
-from tasks.probes._weights import looks
 from tasks.probes.mean_field_gap import _of_batch
+from tasks.probes.observations import observations
 
 
 def measured(seen):
@@ -15,7 +15,7 @@ def measured(seen):
 
 def test_it_equals_a_loop_over_keys(subject):
     seen = subject("additive", batches=5)
-    *_, one = looks(seen)
+    *_, one = observations(seen)
     gap, spread = _of_batch(seen, one)
     values = one.trace.memories[0].source.value[:, 0]
     row, t = 1, 1
@@ -42,7 +42,7 @@ def test_a_linear_prediction_has_no_gap(subject, monkeypatch):
 
 def test_one_key_has_no_gap_and_no_spread(subject):
     seen = subject("additive", task="transduction[min_length=1,max_length=1,beyond=1,vocab=6]")
-    *_, one = looks(seen)
+    *_, one = observations(seen)
     only = one._replace(
         weights=torch.zeros_like(one.weights).index_fill(-1, torch.tensor([0]), 1.0)
     )

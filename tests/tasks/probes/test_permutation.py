@@ -5,7 +5,7 @@ from scipy.stats import kendalltau
 from bench.api.registry import make
 from bench.api.selector import parse
 from tasks.probes import permutation
-from tasks.probes._intervention import interventions
+from tasks.probes.interventions import interventions
 
 
 def measured(seen, selector="permutation[draws=3]"):

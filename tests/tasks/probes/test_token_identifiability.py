@@ -66,7 +66,7 @@ def test_what_an_example_shares_with_itself_alone_identifies_nothing(subject, mo
         torch.full((examples,), length),
     )
     module = "tasks.probes.token_identifiability"
-    monkeypatch.setattr(f"{module}.looks", lambda _: [None])
+    monkeypatch.setattr(f"{module}.observations", lambda _: [None])
     monkeypatch.setattr(f"{module}._words", lambda _: given)
     found = measured(subject("additive", task=LONG))
     assert found["token_identified_share"] < 0.4

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.answer import Answer
 from bench.api.errors import DataUnavailable, InvalidConfig
 from bench.api.selector import parse
-from bench.api.task import Answer
 from tasks.reading.babi import Babi, BabiConfig
 
 REAL = os.environ.get("BENCH_DATA_DIR", "")
@@ -20,7 +20,7 @@ SMALL = Path(__file__).parents[1] / "small_data" / "babi.py"
 
 
 @pytest.fixture
-def mirror(tmp_path) -> Path:
+def directory(tmp_path) -> Path:
     runpy.run_path(str(SMALL))["write"](tmp_path, random.Random(0))
     return tmp_path
 
@@ -45,7 +45,7 @@ def test_counts_are_of_each_task(directory):
 
 def test_no_story_is_both_in_training_and_in_validation(directory):
     """Questions of one story are all kept or all learned from."""
-    path = mirror / "babi" / "en-10k" / "qa1_invented_train.txt.gz"
+    path = directory / "babi" / "en-10k" / "qa1_invented_train.txt.gz"
     lines = []
     for story in range(30):
         for question in range(5):
@@ -60,7 +60,7 @@ def test_no_story_is_both_in_training_and_in_validation(directory):
 
 
 def test_a_word_of_the_test_alone_is_unknown(directory):
-    path = mirror / "babi" / "en-10k" / "qa1_invented_test.txt.gz"
+    path = directory / "babi" / "en-10k" / "qa1_invented_test.txt.gz"
     text = "1 Ada went to the zeppelin.\n2 Where is Ada? \tzeppelin\t1\n"
     path.write_bytes(gzip.compress(text.encode()))
     task = make(directory, number=1)
@@ -92,7 +92,7 @@ def write_first_task(directory, train, test):
             f"1 {STORY[0]}\n2 {STORY[1]}\n3 {question} \t{answer}\t1\n"
             for question, answer in asked
         ]
-        path = mirror / "babi" / "en-10k" / f"qa1_invented_{part}.txt.gz"
+        path = directory / "babi" / "en-10k" / f"qa1_invented_{part}.txt.gz"
         path.write_bytes(gzip.compress("".join(lines).encode()))
 
 
@@ -116,7 +116,7 @@ def test_questions_that_training_has_are_counted_and_the_others_scored_alone(dir
 
 def test_the_same_question_about_another_story_was_not_seen(directory):
     write_first_task(directory, [("Where is Ada?", "attic")] * 3, [("Where is Ada?", "attic")])
-    path = mirror / "babi" / "en-10k" / "qa1_invented_test.txt.gz"
+    path = directory / "babi" / "en-10k" / "qa1_invented_test.txt.gz"
     text = gzip.decompress(path.read_bytes()).replace(b"attic.", b"barn.")
     path.write_bytes(gzip.compress(text))
     assert "test: none" in make(directory, number=1).notes["seen in training"]
@@ -131,7 +131,7 @@ def test_how_many_of_the_twenty_tasks_are_learned_is_told(directory):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no mirror of real data")
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no directory of real data")
 def test_of_the_real_stories_training_has_as_many_as_is_told():
     quick = parse(Babi.presets["quick"].options)
     task = registry.make("task", quick, 0, Path(REAL))

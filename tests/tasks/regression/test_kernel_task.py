@@ -10,7 +10,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.trace import Mode
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.evaluate import showcase_maps
 from tasks.regression.kernel_1d import Kernel1d, Kernel1dConfig, function

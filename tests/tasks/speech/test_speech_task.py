@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
-from bench.api.task import Answer
 from tasks.data.sound import LogMel, fit_scale, to_frames
 from tasks.speech.speech_task import EOS, FIRST
 from tasks.speech.spoken_digits import SpokenDigits, SpokenDigitsConfig

@@ -1,4 +1,4 @@
-"""Subjects of e-mails on a small mirror of invented ones."""
+"""Subjects of e-mails on a small directory of invented ones."""
 
 import gzip
 import json
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.api.answer import Answer
 from bench.api.errors import DataDamaged, DataUnavailable, InvalidConfig
-from bench.api.task import Answer
 from tasks.data.aeslc import load_aeslc
 from tasks.summarization.aeslc import Aeslc, AeslcConfig
 
@@ -37,7 +37,7 @@ def write(folder: Path) -> Path:
 
 
 @pytest.fixture
-def mirror(tmp_path, monkeypatch) -> Path:
+def directory(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
     return write(tmp_path / "data")
 
@@ -87,7 +87,7 @@ def test_baselines_are_named_and_between_zero_and_one(directory):
 
 def test_a_line_without_a_subject_is_named(directory):
     text = line(*TRAIN[0]) + '{"email_body": "x"}\n'
-    (mirror / "aeslc" / "dev.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    (directory / "aeslc" / "dev.jsonl.gz").write_bytes(gzip.compress(text.encode()))
     with pytest.raises(DataDamaged, match=r"dev.jsonl.gz: line 2 has no field 'subject_line'"):
         load_aeslc(directory)
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
+from bench.api.answer import Answer
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.api.task import Answer
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.quality import train_cell
 from tasks.text_pairs.nli_syn import NliSyn, NliSynConfig
 

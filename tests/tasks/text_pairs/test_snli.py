@@ -11,7 +11,8 @@ import torch
 from bench.api.errors import InvalidConfig
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.quality import train_cell
 from tasks.text_pairs.snli import Snli, SnliConfig
 
@@ -20,7 +21,7 @@ REAL = os.environ.get("BENCH_DATA_DIR", "")
 
 
 @pytest.fixture
-def mirror(tmp_path) -> Path:
+def directory(tmp_path) -> Path:
     runpy.run_path(str(SMALL))["write"](tmp_path, random.Random(0))
     return tmp_path
 
@@ -28,7 +29,7 @@ def mirror(tmp_path) -> Path:
 def test_a_word_of_the_test_alone_is_unknown(directory):
     import gzip
 
-    path = mirror / "snli" / "esnli" / "s1.test.gz"
+    path = directory / "snli" / "esnli" / "s1.test.gz"
     lines = gzip.decompress(path.read_bytes()).decode().split("\n")
     path.write_bytes(gzip.compress("\n".join(["a zeppelin", *lines[1:]]).encode()))
     task = Snli(SnliConfig(), 0, directory)
@@ -46,7 +47,7 @@ def test_minimal_pairs_of_both_sides_stand_behind_the_test(directory):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no mirror with snli")
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no directory with snli")
 def test_real_pairs_are_learned_beyond_the_majority():
     cell = quality_cell(
         Request(preset="quick", protocol="adam[lr=0.003,steps=250,evaluate_every=250]"),

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
-from bench.api.task import Answer
 from tasks.data.multi30k import LANGUAGES
 from tasks.translation.incremental_translation import (
     IncrementalTranslation,
@@ -33,7 +33,7 @@ def _own_folders(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def mirror(tmp_path) -> Path:
+def directory(tmp_path) -> Path:
     runpy.run_path(str(SMALL))["write"](tmp_path / "data", random.Random(2))
     return tmp_path / "data"
 
@@ -124,12 +124,13 @@ def test_options_that_make_no_sense_raise(options, says):
         IncrementalTranslationConfig(target="de")
 
 
-@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no mirror with Multi30k")
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no directory with Multi30k")
 @pytest.mark.slow
 def test_a_small_network_comes_closer_to_the_references_than_their_sources(monkeypatch):
     from bench.api.registry import DefaultTask
     from bench.api.resolve import resolve
-    from bench.running.plan import Request, quality_cell
+    from bench.running.quality_cells import quality_cell
+    from bench.running.request import Request
     from bench.training.quality import train_cell
 
     request = Request(preset="quick", protocol="adam[steps=300,evaluate_every=300]")

@@ -7,16 +7,17 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.api.task import Answer
-from bench.running.plan import Request, default_task_of, quality_cell
+from bench.running.quality_cells import default_task_of, quality_cell
+from bench.running.request import Request
 from bench.training.quality import train_cell
 from tasks.data.digits import load_digits
 from tasks.images.image_task import NAMES
-from tasks.images.scene_drawing import IDS, Scene, draw_scenes, scene_pictures
+from tasks.images.scene_drawing import IDS, DigitScene, draw_scenes, scene_pictures
 from tasks.translation.scene_translation import (
     AMBIGUOUS,
     GERMAN,
@@ -71,7 +72,7 @@ def in_front(batch):
     ],
 )
 def test_a_sentence_names_digits_in_reading_order_or_calls_them_digits(labels, cells, hidden, text):
-    scene = Scene(torch.tensor([labels]), torch.tensor([cells]))
+    scene = DigitScene(torch.tensor([labels]), torch.tensor([cells]))
     assert descriptions(scene, torch.tensor([hidden]).bool(), 3) == [text]
 
 
@@ -323,7 +324,7 @@ def test_impossible_options_are_refused(options, says):
         SceneTranslationConfig(**options)
 
 
-def test_the_mechanism_of_the_paper_is_at_default_task_here():
+def test_this_is_the_default_task_of_the_mechanism_of_the_paper():
     default_task = default_task_of(resolve("multimodal_tokens"))
     assert default_task == DefaultTask(task="scene_translation")
 

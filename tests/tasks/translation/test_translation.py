@@ -1,4 +1,4 @@
-"""Caption translation on a small mirror of invented sentences, and on the real one where it is."""
+"""Caption translation on a few invented sentences, and on the real ones where they are."""
 
 import gzip
 import itertools
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench.api.answer import Answer
 from bench.api.errors import DataUnavailable, InvalidConfig
-from bench.api.task import Answer
 from tasks.translation.translation import Translation, TranslationConfig
 
 BOS, EOS = 1, 2
@@ -36,7 +36,7 @@ def _own_folders(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def mirror(tmp_path) -> Path:
+def directory(tmp_path) -> Path:
     folder = tmp_path / "data" / "multi30k"
     folder.mkdir(parents=True)
     order = torch.randperm(90, generator=torch.Generator().manual_seed(0)).tolist()
@@ -70,7 +70,7 @@ def test_it_loads_and_says_where_the_data_came_from(directory):
     assert len(task.pairs) == 60
     assert task.source_words.size <= 120
     assert task.sizes.source_vocabs == (task.source_words.size,)
-    assert "multi30k from the data directory" in task.notes["data"]
+    assert "multi30k from the directory" in task.notes["data"]
     assert task.notes["data"].count(".gz ") == 6
     assert len(make(directory, train=7).pairs) == 7
 
@@ -172,7 +172,7 @@ def test_one_language_is_no_translation():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR is not set: the real mirror is not here")
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR is not set: the real directory is not here")
 def test_the_real_mirror_has_29000_pairs_and_none_of_the_sentences_above():
     task = Translation(TranslationConfig(validate=20, test=30), 0, Path(REAL))
     assert len(task.pairs) == 29000

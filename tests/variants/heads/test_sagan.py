@@ -6,7 +6,7 @@ from bench.api.config import build_config
 from bench.api.errors import InvalidConfig
 from bench.api.resolve import SlotPlace, build_slot, resolve
 from bench.api.selector import parse
-from tasks.backbones._blocks import Block, BlockConfig, LayerPath
+from tasks.backbones.transformer_blocks import Block, BlockConfig, LayerPath
 from variants.heads.sagan import SaganConfig
 
 

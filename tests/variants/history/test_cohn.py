@@ -141,7 +141,11 @@ def test_gradients_flow_through_earlier_steps(answer, beneath, draw, selector):
 def test_scores_without_features_and_other_regimes_are_refused(name):
     with pytest.raises(Refused, match=f"{name} needs a score that accepts per-key features"):
         variants.build(f"dot[history={name}]", dim=8, heads=2, regime="cross")
-    for regime, why in (("causal", "does not grow"), ("self", "bidirectional"), ("pool", "once")):
+    for regime, why in (
+        ("causal", "does not grow"),
+        ("self", "bidirectional"),
+        ("pool", "one query"),
+    ):
         with pytest.raises(Refused, match=f"{name}: .*{why}"):
             variants.build(name, dim=8, heads=2, regime=regime)
     with pytest.raises(InvalidConfig, match="window must be at least 0, got -1"):

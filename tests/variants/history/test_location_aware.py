@@ -135,7 +135,7 @@ def test_scores_without_features_other_regimes_and_even_widths_are_refused():
     for regime in ("causal", "self"):
         with pytest.raises(Refused, match="all there before the first query"):
             variants.build("location_aware", dim=8, heads=2, regime=regime)
-    with pytest.raises(Refused, match="pooling asks once"):
+    with pytest.raises(Refused, match="pooling has one query"):
         variants.build("location_aware", dim=8, heads=2, regime="pool")
     for options in ("width=4", "width=0", "filters=0"):
         with pytest.raises(InvalidConfig, match="positive odd number"):

@@ -170,7 +170,11 @@ def test_what_is_missing_and_other_regimes_are_refused():
     slot = variants.build("mi_coverage", **capabilities, source_vocab=9, word_dim=3)
     with pytest.raises(Refused, match="this source has none"):
         slot.prepare(torch.zeros(1, 2, 8))
-    for regime, why in (("causal", "all there before"), ("self", "none are"), ("pool", "once")):
+    for regime, why in (
+        ("causal", "the whole source"),
+        ("self", "there are none"),
+        ("pool", "one query"),
+    ):
         with pytest.raises(Refused, match=why):
             variants.build("mi_coverage", dim=8, heads=2, regime=regime)
     with pytest.raises(InvalidConfig, match="width must be at least 1, got 0"):

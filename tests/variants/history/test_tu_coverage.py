@@ -158,9 +158,9 @@ def test_scores_without_features_and_other_regimes_are_refused():
     with pytest.raises(Refused, match="tu_coverage needs a score that accepts per-key features"):
         variants.build("dot[history=tu_coverage]", dim=8, heads=2, regime="cross")
     for regime in ("causal", "self"):
-        with pytest.raises(Refused, match="all there before the first query"):
+        with pytest.raises(Refused, match="all keys before the first query"):
             variants.build("tu_coverage", dim=8, heads=2, regime=regime)
-    with pytest.raises(Refused, match="pooling asks once"):
+    with pytest.raises(Refused, match="pooling has one query"):
         variants.build("tu_coverage", dim=8, heads=2, regime="pool")
     with pytest.raises(InvalidConfig, match="width must be at least 1, got 0"):
         variants.build("tu_coverage[width=0]", dim=8, heads=2, regime="cross")

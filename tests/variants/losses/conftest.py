@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from bench.api.batch import Batch, Text
 from bench.api.call import Attended
 from bench.api.loss import LossInputs
 from bench.api.source import Memory, Source, State
-from bench.api.task import Batch, Text
 from bench.api.trace import Trace
 
 

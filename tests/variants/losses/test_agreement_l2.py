@@ -1,12 +1,12 @@
 import pytest
 import torch
 
+from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.errors import InvalidConfig
 from bench.api.loss import LossInputs
 from bench.api.resolve import resolve
 from bench.api.source import State
-from bench.api.task import Batch
 from bench.api.trace import Trace
 from variants.losses.agreement_l2 import AgreementL2Config, AgreementL2Loss
 

@@ -1,11 +1,11 @@
 import pytest
 import torch
 
+from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.errors import InvalidConfig
 from bench.api.loss import LossInputs
 from bench.api.source import State
-from bench.api.task import Batch
 from bench.api.trace import Trace
 from variants.losses.agreement_trace import AgreementTraceConfig, AgreementTraceLoss
 

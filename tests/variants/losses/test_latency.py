@@ -3,12 +3,12 @@ import itertools
 import pytest
 import torch
 
+from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import LossInputs
 from bench.api.resolve import resolve
 from bench.api.source import Memory, Source, State
-from bench.api.task import Batch
 from bench.api.trace import Trace
 from variants.losses.latency import LatencyConfig, LatencyLoss, average_lagging
 
@@ -107,12 +107,12 @@ def test_layers_are_averaged():
 def test_the_loss_is_refused_where_nothing_walks():
     reason = resolve("additive[loss=latency]").refusal(frozenset({"cross", "padding"}))
     assert reason == (
-        "latency needs an normalizer that tells how far it has read, which nothing here gives."
+        "latency needs a normalizer that tells how far it has read, which nothing here gives."
     )
     for name in ("milk", "mma", "mocha[loss=latency]", "raffel_monotonic[loss=latency]"):
         given = frozenset({"cross", "padding", "stepwise", "equal_width"})
         assert resolve(name).refusal(given) is None
-    with pytest.raises(Refused, match="needs an normalizer that walks"):
+    with pytest.raises(Refused, match="needs a monotonic normalizer"):
         LatencyLoss(LatencyConfig())(inputs({}, torch.ones(1, 2, dtype=torch.bool), [3]), {})
 
 

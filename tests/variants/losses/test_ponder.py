@@ -2,13 +2,13 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.errors import InvalidConfig
 from bench.api.loss import LossInputs
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.source import State
-from bench.api.task import Batch
 from bench.api.trace import Trace
 
 

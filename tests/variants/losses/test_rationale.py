@@ -3,10 +3,10 @@ import itertools
 import pytest
 import torch
 
+from bench.api.batch import Batch
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import LossInputs
 from bench.api.resolve import resolve
-from bench.api.task import Batch
 from bench.api.trace import Trace
 from variants.losses.rationale import RationaleLoss, RationaleLossConfig
 

@@ -1,13 +1,13 @@
 import pytest
 import torch
 
+from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.config import build_config
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import LossInputs, LossSizes
 from bench.api.noise import Noise
 from bench.api.source import Source, State
-from bench.api.task import Batch
 from bench.api.trace import Trace
 from variants.losses.reinforce import ReinforceConfig, ReinforceLoss
 

@@ -7,7 +7,7 @@ import variants
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.noise import Noise
 from bench.api.source import Source
-from variants._monotonic import expected_alignment, hard_walk
+from variants.normalizers.expected_alignment import expected_alignment, hard_walk
 from variants.normalizers.raffel_monotonic import RaffelMonotonicConfig
 
 NOISE = Noise(seed=7)

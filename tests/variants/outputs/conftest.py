@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 import torch
 
+from bench.api.batch import Batch, Text
 from bench.api.call import Attended
 from bench.api.output import OutputSizes
 from bench.api.registry import make
 from bench.api.selector import parse
 from bench.api.source import Memory, Source, State
-from bench.api.task import Batch, Text
 from bench.api.trace import Trace
 
 ROWS, STEPS, KEYS, VOCAB, EXTRA, UNK = 3, 4, 5, 7, 2, 3

@@ -3,9 +3,9 @@ import math
 import pytest
 import torch
 
+from bench.api.batch import Batch, Text
 from bench.api.errors import Refused
 from bench.api.source import Memory, Source
-from bench.api.task import Batch, Text
 
 
 @pytest.mark.parametrize("heads", [1, 2])

@@ -3,12 +3,12 @@ import itertools
 import pytest
 import torch
 
+from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
 from bench.api.output import OutputSizes
 from bench.api.source import Memory, Source, State
-from bench.api.task import Batch
 from bench.api.trace import Trace
 from variants.outputs import hard_exact
 from variants.outputs.hard_exact import HardExactOutput

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from bench.api.batch import Text
 from bench.api.errors import InvalidConfig
-from bench.api.task import Text
 
 BOTH = ["lexicon_bias", "lexicon_linear", "lexicon_linear[gate=state]"]
 PAIRS = [([4, 5, 6], [5, 6, 4]), ([5, 4], [6, 5]), ([6], [4]), ([4, 6, 2], [5, 4, 2])] * 5

@@ -1,11 +1,11 @@
 import pytest
 import torch
 
+from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.output import OutputSizes
 from bench.api.source import State
-from bench.api.task import Batch
 from bench.api.trace import Trace
 from variants.outputs.pointer_generator import PointerGeneratorConfig, PointerGeneratorOutput
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from bench.api.errors import InvalidConfig, Refused
-from variants._monotonic import expected_alignment
+from variants.normalizers.expected_alignment import expected_alignment
 from variants.outputs import ssnt
 from variants.outputs.ssnt import forward_scores, greedy_places
 

@@ -89,7 +89,7 @@ def test_chunks_of_queries_get_their_own_features(answer, beneath, draw, monkeyp
     drawn = draw(2, 2, 7, 5)
     variant = beneath(SELECTOR)
     whole = answer(variant, drawn.query, drawn.source).weights
-    monkeypatch.setattr("variants._additive.BLOCK", 100)
+    monkeypatch.setattr("variants.scores.pair_blocks.BLOCK", 100)
     chunked = answer(variant, drawn.query, drawn.source).weights
     torch.testing.assert_close(chunked, whole, rtol=0, atol=1e-12)
 

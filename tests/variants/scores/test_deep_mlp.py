@@ -6,7 +6,7 @@ from bench.api.call import Dims
 from bench.api.errors import InvalidConfig
 from bench.api.selector import parse
 from bench.timing.memory import peak_bytes
-from variants import _additive
+from variants.scores import pair_blocks
 
 
 def energy_of(score, drawn, ask, features=None):
@@ -62,7 +62,7 @@ def test_blocks_give_what_the_whole_gives_with_its_gradients(
     features = torch.randn(3, 1, axis, 6, 2, dtype=torch.float64)
     found = []
     for block in (2**18, 200, 20):
-        monkeypatch.setattr(_additive, "BLOCK", block)
+        monkeypatch.setattr(pair_blocks, "BLOCK", block)
         score = component("score", "deep_mlp[width=4]", num_features=2)
         energy = energy_of(score, drawn, ask, features.requires_grad_())
         leaves = (features, *score.parameters())

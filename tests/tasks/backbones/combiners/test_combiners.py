@@ -11,13 +11,13 @@ import torch
 
 from bench.api import registry
 from bench.api.backbone import BackboneParts
+from bench.api.batch import Batch, Sizes, Text
 from bench.api.decoder import Decoder
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.resolve import build_slot, canonical_backbone, resolve
 from bench.api.selector import parse
-from bench.api.task import Batch, Sizes, Text
 from bench.api.trace import Mode
-from bench.training.assemble import cell_refusal
+from bench.training.refusals import cell_refusal
 from tasks.copying.oov_copy import OovCopy
 
 HIDDEN, EMBEDDING, VOCAB = 6, 4, 9
@@ -260,7 +260,7 @@ def test_basic_starts_from_the_summaries_side_by_side(network, near):
 def test_copying_out_of_joined_sources_is_refused():
     backbone = canonical_backbone("rnn_seq2seq[combiner=flat]", {})
     reason = cell_refusal(resolve("pointer_generator"), OovCopy, backbone, "cross")
-    assert reason == ("pointer_generator needs the token ids of the source, which flat takes away.")
+    assert reason == ("pointer_generator needs the token ids of the source, which flat removes.")
 
 
 def test_combiners_are_certified_by_name_and_wrong_options_refused(network):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bench.api.task import Text
+from bench.api.batch import Text
 from bench.api.trace import Mode
 
 BACKBONE = "rnn_seq2seq[hidden=16,embedding=8,decoder=gated{}]"

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.batch import Batch, Text
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.selector import parse
-from bench.api.task import Batch, Text
 from bench.api.trace import Mode
 from tasks.backbones.encoders.grid_cnn import coordinates
 

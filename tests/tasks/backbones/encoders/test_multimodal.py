@@ -7,15 +7,17 @@ import torch
 
 from bench.api import registry
 from bench.api.backbone import BackboneParts
+from bench.api.batch import Batch, Sizes, Text
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import DefaultTask
 from bench.api.resolve import build_slot, canonical_backbone, resolve
 from bench.api.selector import parse
-from bench.api.task import Batch, Sizes, Text
 from bench.api.trace import Mode
-from bench.running.plan import Request, quality_cell
-from bench.training.assemble import assemble, cell_refusal
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
+from bench.training.assemble import assemble
 from bench.training.evaluate import Answer, attention_maps
+from bench.training.refusals import cell_refusal
 from tasks.translation.transduction import Transduction, TransductionConfig
 
 WIDTH, REGIONS, VOCAB = 5, 2, 9

@@ -140,12 +140,12 @@ def test_a_split_is_scored_and_drawn_with_one_column_a_state(built):
 
 
 def test_copying_is_refused_because_states_are_not_words(built):
-    with pytest.raises(Refused, match="token ids of the source, which pyramid takes away"):
+    with pytest.raises(Refused, match="token ids of the source, which pyramid removes"):
         built("pointer_generator", backbone=BACKBONE.format(1))
 
 
 def test_two_directions_are_refused_because_states_are_not_words(built):
-    with pytest.raises(Refused, match=r"one state for each source token.* pyramid takes away"):
+    with pytest.raises(Refused, match=r"one state for each source token.* pyramid removes"):
         built("agreement_trace", backbone=BACKBONE.format(1))
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from bench.api.backbone import Generated
+from bench.api.batch import Batch, Sizes, Text
 from bench.api.call import Attended
 from bench.api.config import NoOptions, build_config
 from bench.api.errors import InvalidConfig
@@ -15,7 +16,6 @@ from bench.api.registry import find
 from bench.api.search import Said, Search
 from bench.api.selector import parse
 from bench.api.source import Memory, Source, State
-from bench.api.task import Batch, Sizes, Text
 from bench.api.trace import Mode, Trace
 from tasks.backbones.searches.beam import coverage_penalty, length_penalty
 

@@ -4,7 +4,8 @@ import pytest
 
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.running.plan import Request, quality_cell
+from bench.running.quality_cells import quality_cell
+from bench.running.request import Request
 from bench.training.quality import train_cell
 
 

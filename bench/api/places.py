@@ -1,0 +1,92 @@
+"""What a place offers to attention, said here for everybody who asks.
+
+A variant is trained in a slot of a backbone on a task, timed beneath its heads on random inputs,
+and certified wherever anything could be offered.
+"""
+
+from typing import Any
+
+from bench.api import registry
+from bench.api.backbone import BACKBONES
+from bench.api.call import Regime
+from bench.api.capabilities import Capabilities, Capability, only_needs
+from bench.api.config import build_config
+from bench.api.decoder import DECODERS
+from bench.api.encoder import ENCODERS
+from bench.api.selector import Selector
+from bench.api.task import Task
+
+EVERY_BACKBONE: frozenset[Capability] = frozenset({"padding", "stepwise", "source_order"})
+"""What any backbone offers, unless a part of it removes it."""
+
+UNKNOWN_UNTIL_BUILT: frozenset[Capability] = frozenset({"equal_width", "equal_heads"})
+"""Widths are known once something is built; the slot refuses what does not fit."""
+
+BENEATH_HEADS: frozenset[Capability] = frozenset(
+    {
+        "padding",
+        "open_loop",
+        "source_tokens",
+        "source_states",
+        "gold_alignment",
+        "token_extras",
+        "reversible_pairs",
+        "selection",
+    }
+)
+"""Offered where outputs and losses are not run, so that they lack nothing."""
+
+ANYWHERE = BENEATH_HEADS | frozenset[Capability]({"stepwise", "two_sources"})
+"""Everything a task or a backbone could offer; a variant refused here is refused everywhere."""
+
+Part = tuple[str, type[Capabilities]]
+"""Name and class of something that says what it needs, gives, removes and does not support."""
+
+PART_AXES = ("encoder", "source_order", "decoder", "combiner")
+"""Axes of a backbone whose parts have capabilities."""
+
+
+def timed_place(regime: Regime) -> frozenset[Capability]:
+    """What a timed place offers; a decode step needs `stepwise` too."""
+    return BENEATH_HEADS | UNKNOWN_UNTIL_BUILT | {regime}
+
+
+def trained_place(task: type[Task], backbone: Selector) -> frozenset[Capability]:
+    """What a backbone on a task offers, from data alone: nothing is built and nothing is read."""
+    backbone = registry.complete("backbone", backbone)
+    removed = [part.removes for _, part in backbone_parts(backbone)]
+    return offered(task, backbone).difference(*removed)
+
+
+def offered(task: type[Task], backbone: Selector) -> frozenset[Capability]:
+    """The same before any part of the backbone removes something, for sentences that name it."""
+    registered = registry.find(BACKBONES, backbone.name)
+    config: Any = build_config(registered.config, backbone.options, backbone.name)
+    found = {*EVERY_BACKBONE, *task.capabilities, *registered.target.given(config)}
+    if "decoder" in backbone.options:
+        decoder = registry.find(DECODERS, config.decoder.name)
+        options = build_config(decoder.config, config.decoder.options, config.decoder.name)
+        found |= decoder.target.given(options)
+        found |= {"source_states"} if decoder.target.attends else set()
+    for _, encoder in encoders(backbone):
+        found |= encoder.gives
+    return frozenset(found)
+
+
+def backbone_parts(backbone: Selector) -> list[Part]:
+    """Names and classes of what a backbone is made of."""
+    options = backbone.options
+    named = [(axis, s) for axis in PART_AXES for s in registry.options_of(options.get(axis, ()))]
+    return [(s.name, registry.find(axis, s.name).target) for axis, s in named]
+
+
+def encoders(backbone: Selector) -> list[Part]:
+    """The encoder of a backbone, and those inside it, which give nothing by themselves."""
+    found: list[Part] = []
+    for chosen in registry.options_of(backbone.options.get("encoder", ())):
+        found.append((chosen.name, registry.find(ENCODERS, chosen.name).target))
+        found += [
+            (inside.name, only_needs(registry.find(axis, inside.name).target))
+            for axis, inside in registry.inner("encoder", chosen)
+        ]
+    return found

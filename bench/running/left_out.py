@@ -1,0 +1,90 @@
+"""What a plan does not hold, why, and the command that runs it."""
+
+from dataclasses import dataclass
+
+from bench.api.cell import Cell
+from bench.api.command import run_command
+from bench.running.request import Request
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What the plan does not hold, why, and the command that runs it."""
+
+    label: str
+    reason: str
+    command: str
+
+
+def without_data(request: Request, task: str, reason: str) -> LeftOut:
+    """A comparison whose data are not there."""
+    chosen = [] if request.variants == Request.variants else ["--variants", request.variants]
+    words = ["--preset", request.preset, "--tasks", task, *chosen, *_typed(request)]
+    return LeftOut(f"training on {task}", reason, _command(request, *words))
+
+
+def without_default_task(request: Request, variant: str, task: str) -> LeftOut:
+    """A variant that no task shows; the command trains it on the task given."""
+    return LeftOut(
+        f"training of {variant}",
+        "no task here shows what it is for yet; it is certified and timed",
+        _command(request, "--variants", variant, "--tasks", task, *_sized(request)),
+    )
+
+
+def without_timing(request: Request, variant: str) -> LeftOut:
+    """A variant without attention of its own."""
+    return LeftOut(
+        f"speed of {variant}",
+        "it has no attention of its own that could be timed beneath a backbone",
+        _command(request, "--variants", variant, *_sized(request)),
+    )
+
+
+def no_time_to_train(request: Request, cell: Cell) -> LeftOut:
+    """A cell for which the budget is too small."""
+    command = _command(request, "--cell", cell.label)
+    return LeftOut(cell.label, _no_room(request), command)
+
+
+def no_time_to_time(request: Request, variant: str) -> LeftOut:
+    """A variant whose timing the budget is too small for."""
+    words = ["--variants", variant, "--no-quality", *_sized(request)]
+    return LeftOut(f"speed of {variant}", _no_room(request), _command(request, *words))
+
+
+def _no_room(request: Request) -> str:
+    minutes = request.budget_s / 60
+    return f"does not fit {minutes:.0f} minutes of preset {request.preset}; --minutes gives more"
+
+
+def _command(request: Request, *words: str) -> str:
+    return run_command(*words, plugins=request.plugins, data_dir=request.data_dir)
+
+
+def _typed(request: Request) -> list[str]:
+    """Options of a request that are not the usual ones, for a command that asks the same of less.
+
+    Those that choose what is run (variants, tasks, the preset and its minutes) are not among them.
+    """
+    options = {
+        "--backbone": "backbone",
+        "--slot": "slot",
+        "--seeds": "seeds",
+        "--first-seed": "first_seed",
+        "--training": "protocol",
+        "--baseline": "baseline",
+        "--device": "device",
+        "--dtype": "dtype",
+        "--impl": "impl",
+    }
+    asked = {option: getattr(request, name) for option, name in options.items()}
+    usual = {option: getattr(Request, name) for option, name in options.items()}
+    changed = {option: value for option, value in asked.items() if value != usual[option]}
+    return [word for option, value in changed.items() for word in (option, str(value))]
+
+
+def _sized(request: Request) -> list[str]:
+    """The preset where it is not the usual one, and the other options that were typed."""
+    preset = [] if request.preset == Request.preset else ["--preset", request.preset]
+    return [*preset, *_typed(request)]

@@ -1,0 +1,251 @@
+"""Cells that train: default tasks with controls, the preset's shared tasks, and comparisons."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from bench.api import registry
+from bench.api.backbone import BACKBONES
+from bench.api.cell import Cell
+from bench.api.comparison import Entry
+from bench.api.errors import InvalidConfig, Refused, UnknownName
+from bench.api.registry import PLAIN, DefaultTask, Registration
+from bench.api.resolve import VariantSpec, canonical_backbone, resolve
+from bench.api.selector import Selector, parse
+from bench.api.task import TASKS, Task, TaskPreset
+from bench.running.presets import find_preset
+from bench.running.request import AskedVariant, Request
+from bench.running.revisions import revisions
+from bench.training.protocol import canonical_protocol, read_protocol
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A cell, and what the planner expects of it."""
+
+    cell: Cell
+    seconds: float
+    """CPU seconds on the reference machine."""
+    shown_task: str = ""
+    """The task as a person would type it."""
+    shown_variant: str = ""
+    """The variant as it was asked for."""
+    task: str = ""
+    """Name of the task; of speed cells, of their shape."""
+
+    def at(self, seed: int) -> "PlannedCell":
+        """The same question under another seed."""
+        return replace(self, cell=replace(self.cell, seed=seed))
+
+
+def on_asked_tasks(request: Request) -> Iterator[PlannedCell]:
+    """Every variant and the baseline on every task that was asked for, seed by seed."""
+    specs = [*(spec for _, spec in request.specs), request.baseline_spec]
+    asked = [
+        quality_cell(request, spec, DefaultTask(task=task.show()))
+        for task in request.task_selectors
+        for spec in specs
+    ]
+    return (one.at(seed) for seed in request.paired_seeds for one in asked)
+
+
+def on_default_tasks(request: Request, beside: Sequence[AskedVariant]) -> Iterator[PlannedCell]:
+    """Cells in order of importance: default tasks with what stands beside, then shared tasks."""
+    own: list[PlannedCell] = []
+    for _, spec in request.specs:
+        default_task = default_task_of(spec)
+        if default_task is not None:
+            own += _with_controls(request, spec, default_task, beside)
+    asked = dict(request.specs)
+    roster = [asked[name] for name in roster_of(request.preset) if name in asked]
+    shared = [
+        quality_cell(request, spec, DefaultTask(task=task))
+        for task in shared_tasks(request.preset)
+        for spec in roster
+    ]
+    for cells in (own, shared):
+        yield from (one.at(seed) for seed in request.paired_seeds for one in cells)
+
+
+def _with_controls(
+    request: Request,
+    spec: VariantSpec,
+    default_task: DefaultTask,
+    beside: Sequence[AskedVariant],
+) -> Iterator[PlannedCell]:
+    own = quality_cell(request, spec, default_task)
+    yield own
+    # a backbone of the default task's own may cost more than the task's, whoever stands in it
+    least = own.seconds if default_task.backbone else 0.0
+    for _, control in beside:
+        planned = quality_cell(request, control, default_task)
+        yield replace(planned, seconds=max(planned.seconds, least))
+
+
+def in_comparisons(
+    request: Request, beside: Sequence[AskedVariant], names: dict[str, str]
+) -> Iterator[PlannedCell]:
+    """Seed by seed, each task's comparison: controls and baseline, then those that were asked for.
+
+    Every family has its first member run at all seeds before any has its second.
+
+    Args:
+        request: What was asked for.
+        beside: Controls and baseline.
+        names: Canonical variant to the text that asked for it; what the tasks propose is added.
+    """
+    groups = [[*request.task_selectors]] if request.tasks else compared_tasks()
+    asked = {spec.canonical.show() for _, spec in (*request.specs, *beside)}
+    for group in groups:
+        cells = [list(_compared(request, task, beside, asked, names)) for task in group]
+        yield from (one.at(seed) for seed in request.paired_seeds for task in cells for one in task)
+
+
+def _compared(
+    request: Request,
+    task: Selector,
+    beside: Sequence[AskedVariant],
+    asked: set[str],
+    names: dict[str, str],
+) -> Iterator[PlannedCell]:
+    target = registry.find(TASKS, task.name).target
+    proposed = [(entry, AskedVariant(*_read(entry))) for entry in target.comparison]
+    for entry, (text, spec) in (*((Entry(variant=one.text), one) for one in beside), *proposed):
+        canonical = spec.canonical.show()
+        if request.every_variant or canonical in asked:
+            names.setdefault(canonical, text)
+            place = DefaultTask(
+                task=entry.task or task.show(), backbone=entry.backbone, slot=entry.slot
+            )
+            yield quality_cell(request, spec, place)
+
+
+def _read(entry: Entry) -> tuple[str, VariantSpec]:
+    return entry.selector.show(), resolve(entry.selector)
+
+
+def uniform_baselines() -> list[str]:
+    """Controls that stand beside every default task, so that learning has something to beat."""
+    listed = registry.listed_variants()
+    return [name for name, registered in listed.items() if registered.control == "uniform_baseline"]
+
+
+def roster_of(preset: str) -> list[str]:
+    """Variants that run on the shared tasks of a preset, plain attention first."""
+    listed = registry.listed_variants()
+    mine = [name for name, registered in listed.items() if preset in registered.rosters]
+    return sorted(mine, key=lambda name: name != PLAIN)
+
+
+def shared_tasks(preset: str) -> list[str]:
+    """Tasks on which the whole roster of a preset runs, beside the default tasks."""
+    return [
+        name
+        for name, registered in registry.registrations(TASKS).items()
+        if preset in registered.target.presets and registered.target.presets[preset].shared
+    ]
+
+
+def compared_tasks() -> list[list[Selector]]:
+    """Tasks that propose a comparison: the first member of each family, then the second, and so on.
+
+    Real data come before generated ones; families without real data have all members first.
+    """
+    groups: list[list[Selector]] = []
+    for entries in tasks_by_family().values():
+        members = [registered for registered in entries if registered.target.comparison]
+        drawn = all(registered.target.is_generated() for registered in members)
+        for place, registered in enumerate(members):
+            rank = 0 if drawn else place
+            groups += [[]] * (rank + 1 - len(groups))
+            groups[rank] = [*groups[rank], Selector(registered.name)]
+    return groups
+
+
+def tasks_by_family() -> dict[str, list[Registration[type[Task]]]]:
+    """Tasks of each family by name, real data before generated ones; those without one last."""
+    families: dict[str, list[Registration[type[Task]]]] = {}
+    for registered in registry.registrations(TASKS).values():
+        families.setdefault(registered.target.family, []).append(registered)
+    return {
+        family: sorted(families[family], key=lambda e: (e.target.is_generated(), e.name))
+        for family in sorted(families, key=lambda name: (not name, name))
+    }
+
+
+def plain_task() -> DefaultTask:
+    """Where a combination without a default task of its own is shown: that of plain attention."""
+    default_task = resolve(PLAIN).registered.default_task
+    assert default_task is not None, "plain attention has a default task"
+    return default_task
+
+
+def default_task_of(spec: VariantSpec) -> DefaultTask | None:
+    """Where a variant is trained if nobody says otherwise; None where no task here shows it yet."""
+    default_task = spec.registered.default_task or plain_task()
+    return default_task if default_task.task else None
+
+
+def quality_cell(
+    request: Request, spec: VariantSpec, default_task: DefaultTask, seed: int = 0
+) -> PlannedCell:
+    """One cell of a variant on a task, at the preset's size.
+
+    A backbone that the variant cannot stand in still makes a cell: its row says why not.
+    """
+    task, size, shown = sized_task(default_task.selector, request.preset)
+    asked = request.backbone_selector or default_task.backbone_selector or size.backbone_selector
+    try:
+        backbone = canonical_backbone(asked, spec.fixes)
+    except Refused:
+        backbone = canonical_backbone(asked, {})
+    slots = registry.find(BACKBONES, backbone.name).target.slots
+    slot = request.slot or default_task.slot or slots[0]
+    if slot not in slots:
+        raise UnknownName.among(f"slot of {backbone.name}", slot, slots)
+    protocol = _protocol(request, size)
+    cell = Cell(
+        kind="quality",
+        task=task.show(),
+        backbone=backbone.show(),
+        variant=spec.canonical.show(),
+        slot=slot,
+        protocol=canonical_protocol(protocol).show(),
+        impl=request.impl,
+        dtype=request.dtype,
+        device=request.device,
+        seed=seed,
+        revisions=revisions(spec, task.name, backbone),
+    )
+    return PlannedCell(cell, _expected(size, protocol, spec), shown, task=task.name)
+
+
+def _protocol(request: Request, size: TaskPreset) -> Selector:
+    """The task's training protocol with the options that were asked for."""
+    usual = size.protocol_selector
+    if request.training is None:
+        return usual
+    if request.training.name != usual.name:
+        raise UnknownName.among("training protocol", request.training.name, [usual.name])
+    return usual.with_options(**request.training.options)
+
+
+def _expected(size: TaskPreset, protocol: Selector, spec: VariantSpec) -> float:
+    """Scale the task's own figure by the steps asked for and the variant's cost."""
+    usual, asked = read_protocol(size.protocol_selector), read_protocol(protocol)
+    share = asked.steps / usual.steps if not asked.cpu_seconds else 1.0
+    if asked.cpu_seconds and usual.cpu_seconds:
+        share = asked.cpu_seconds / usual.cpu_seconds
+    return size.seconds * spec.registered.cost * min(share, 100.0)
+
+
+def sized_task(asked: Selector | str, preset: str) -> tuple[Selector, TaskPreset, str]:
+    """Canonical task selector at a preset's size, that size, and the text a person would type."""
+    asked = parse(asked) if isinstance(asked, str) else asked
+    target = registry.find(TASKS, asked.name).target
+    preset = find_preset(preset).sizes or preset
+    if preset not in target.presets:
+        sizes = ", ".join(target.presets) or "none"
+        raise InvalidConfig(f"task {asked.name} has no sizes for preset {preset}; it has: {sizes}.")
+    size = target.presets[preset]
+    options = {**size.options_selector.options, **asked.options}
+    return registry.canonical("task", Selector(asked.name, options)), size, asked.show()

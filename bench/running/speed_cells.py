@@ -1,0 +1,75 @@
+"""Cells that time attention beneath its heads, at each length of the preset."""
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+
+from bench.api import registry
+from bench.api.call import REGIMES, Regime
+from bench.api.cell import Cell
+from bench.api.decoder import DECODERS
+from bench.api.places import timed_place
+from bench.api.resolve import VariantSpec
+from bench.running.quality_cells import PlannedCell
+from bench.running.request import Request
+from bench.timing.shape import AttendShape, parse_rounds
+
+
+def speed_cells(request: Request, trained: Iterable[PlannedCell]) -> Iterator[PlannedCell]:
+    """Every variant at each length, in the regimes in which it would be trained.
+
+    Args:
+        request: What was asked for.
+        trained: Quality cells, which say in which regimes.
+    """
+    wanted: dict[str, set[str]] = {}
+    for planned in trained:
+        regime = "causal" if planned.cell.slot in ("causal", "self") else "cross"
+        wanted.setdefault(planned.cell.variant, set()).add(regime)
+    timed: dict[str, tuple[VariantSpec, list[Regime]]] = {}
+    for _, spec in request.specs:
+        name, possible = spec.canonical.show(), speed_regimes(spec)
+        mine = wanted.get(name, set()) & set(possible)
+        timed[name] = spec, [regime for regime in possible if regime in mine or not mine]
+    # the baseline stands beside everything that is timed, or nothing could be compared
+    baseline = request.baseline_spec
+    everywhere = {regime for _, regimes in timed.values() for regime in regimes}
+    able = [regime for regime in REGIMES if _can_be_timed(baseline, regime)]
+    timed[baseline.canonical.show()] = baseline, [one for one in able if one in everywhere]
+    protocol = parse_rounds(request.size.rounds).show()
+    for spec, regimes in timed.values():
+        for regime, length in product(regimes, request.size.lengths):
+            shape = AttendShape(length=length, regime=regime)
+            yield _speed_cell(request, spec, shape, protocol)
+
+
+def _speed_cell(
+    request: Request, spec: VariantSpec, shape: AttendShape, protocol: str
+) -> PlannedCell:
+    cell = Cell(
+        kind="speed",
+        task=shape.show(),
+        backbone="none",
+        variant=spec.canonical.show(),
+        slot=shape.regime,
+        protocol=protocol,
+        impl=request.impl,
+        dtype=request.dtype,
+        device=request.device,
+        seed=request.first_seed,
+        revisions=spec.revision,
+    )
+    return PlannedCell(cell, request.size.speed_s / len(request.size.lengths), "attend")
+
+
+def speed_regimes(spec: VariantSpec) -> list[Regime]:
+    """Where a variant's attention is timed: cross, causal or both; else where it can stand."""
+    decoder = spec.fixes.get("decoder")
+    if decoder is not None and not registry.find(DECODERS, decoder.name).target.attends:
+        return []
+    possible = [regime for regime in REGIMES if _can_be_timed(spec, regime)]
+    usual: list[Regime] = [regime for regime in possible if regime in ("cross", "causal")]
+    return usual or possible[:1]
+
+
+def _can_be_timed(spec: VariantSpec, regime: Regime) -> bool:
+    return spec.refusal(timed_place(regime)) is None

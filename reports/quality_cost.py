@@ -1,0 +1,160 @@
+"""Quality against the cost of training, of every variant: the data of the first figure."""
+
+import math
+import zlib
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from reports.blocks import PointKind, QualityCost, QualityPoint
+from reports.catalog import Catalog
+from reports.folder import RunFolder
+from reports.needs import decides, relative_cost
+from reports.ranked_table.comparison import Comparison
+from results.statistics import Interval, PairOfScores, pareto_front, probability_of_improvement
+
+MOST_POINTS = 20
+"""More cannot be identified in one drawing."""
+LEAST_TASKS = 3
+"""Of a variant in a figure over all tasks."""
+LEAST_VARIANTS = 4
+"""Of a figure over all tasks; with fewer the figure shows the largest comparison."""
+
+Located = tuple[str, Interval, float]
+"""Variant, quality and cost."""
+
+
+def quality_cost(folder: RunFolder) -> QualityCost | None:
+    """Points of all tasks where enough variants share some, else of the largest comparison."""
+    found = [one for one in folder.comparisons if decides(one)]
+    if not found or not folder.catalog.ranks:
+        return None
+    shared = shared_with(found, folder.catalog.baseline)
+    often = {name: many for name, many in shared.items() if len(many) >= LEAST_TASKS}
+    if len(often) < LEAST_VARIANTS:
+        return _one_comparison(max(found, key=lambda one: len(one.compared)))
+    return _all_tasks(folder.catalog, often)
+
+
+def shared_with(found: Sequence[Comparison], other: str) -> dict[str, list[Comparison]]:
+    """Comparisons in which each variant is compared beside another one."""
+    shared: dict[str, list[Comparison]] = {}
+    for comparison in found:
+        if other in comparison.compared:
+            for name in comparison.compared:
+                if name != other:
+                    shared.setdefault(name, []).append(comparison)
+    return shared
+
+
+def improvement(found: Sequence[Comparison], variant: str, other: str) -> Interval:
+    """Probability that a run of a variant is better than a run of another, over shared tasks."""
+    pairs: list[PairOfScores] = [
+        ([*one.scores[variant].values()], [*one.scores[other].values()], one.better)
+        for one in found
+        if one.better != "none"
+    ]
+    seed = zlib.crc32(f"{variant} {other}".encode())
+    return probability_of_improvement(pairs, np.random.default_rng(seed))
+
+
+def _all_tasks(catalog: Catalog, often: dict[str, list[Comparison]]) -> QualityCost:
+    base = catalog.baseline
+    level = Interval(estimate=0.5, low=0.5, high=0.5, count=0)
+    located: list[Located] = [(base, level, 1.0)]
+    located += [
+        (name, improvement(many, name, base), relative_cost(many, name))
+        for name, many in often.items()
+    ]
+    label = catalog.label(base)
+    return QualityCost(
+        points=_points(catalog, located, "higher"),
+        quality_title=f"Probability of being better than {label}",
+        cost_title=f"Training step relative to {label}",
+        limits=(0.0, 1.0),
+        title="Quality against cost over all tasks",
+        caption=(
+            f"Probability that a run is better than a run of {label}, averaged over the tasks "
+            f"that both took part in (at least {LEAST_TASKS}), with its 95% bootstrap interval. "
+            "Variants took part in different tasks. No variant on the line is beaten in both "
+            "quality and cost."
+        ),
+    )
+
+
+def _one_comparison(comparison: Comparison) -> QualityCost | None:
+    if comparison.better == "none":
+        return None
+    known, metric = comparison.catalog, comparison.catalog.metric(comparison.metric)
+    relative = math.isfinite(relative_cost([comparison], known.baseline))
+    located = [
+        (
+            name,
+            comparison.means[name],
+            relative_cost([comparison], name)
+            if relative
+            else comparison.trained(name, "train_step_time_ms").estimate,
+        )
+        for name in comparison.compared
+    ]
+    step = "Training step"
+    title = f"{step} relative to {known.label(known.baseline)}" if relative else f"{step} (ms)"
+    return QualityCost(
+        points=_points(known, located, comparison.better, metric.limits),
+        quality_title=metric.axis,
+        cost_title=title,
+        better=comparison.better,
+        limits=metric.limits,
+        title=f"Quality against cost: {comparison.title}",
+        caption=(
+            "Mean test score with its 95% interval over seeds. No variant on the line is beaten "
+            f"in both quality and cost. This comparison has the most variants; {MOST_POINTS} at "
+            "most are drawn."
+        ),
+    )
+
+
+def _points(
+    catalog: Catalog,
+    located: Sequence[Located],
+    better: str,
+    limits: tuple[float, float] = (0.0, 1.0),
+) -> tuple[QualityPoint, ...]:
+    """Points to draw, best first: the front and the references always, then the best."""
+    side: Literal["higher", "lower"] = "lower" if better == "lower" else "higher"
+    sign = -1.0 if side == "lower" else 1.0
+    known = [one for one in located if math.isfinite(one[1].estimate) and math.isfinite(one[2])]
+    pairs = [(quality.estimate, cost) for _, quality, cost in known]
+    front = pareto_front(pairs, (side, "lower"))
+    found = [
+        (kind_of(catalog, name), name, quality, cost, on)
+        for (name, quality, cost), on in zip(known, front, strict=True)
+    ]
+    found.sort(key=lambda one: (one[0] == "variant" and not one[4], -sign * one[2].estimate))
+    return tuple(
+        QualityPoint(
+            name=catalog.label(name),
+            quality=quality.estimate,
+            low=_within(quality.low, quality.estimate, limits),
+            high=_within(quality.high, quality.estimate, limits),
+            cost=cost,
+            on_front=on,
+            kind=kind,
+        )
+        for kind, name, quality, cost, on in found[:MOST_POINTS]
+    )
+
+
+def kind_of(catalog: Catalog, variant: str) -> PointKind:
+    """What a variant is in a comparison."""
+    if variant == catalog.baseline:
+        return "baseline"
+    if catalog.flag(variant, "uniform_baseline"):
+        return "uniform"
+    return "control" if catalog.flag(variant, "control") else "variant"
+
+
+def _within(bound: float, estimate: float, limits: tuple[float, float]) -> float:
+    """A bound inside the range of its metric; the estimate where nothing is known."""
+    return min(max(bound, limits[0]), limits[1]) if math.isfinite(bound) else estimate

@@ -1,0 +1,1 @@
+"""The ranked table of a comparison: grouping, statistics, rows, marks and blocks."""

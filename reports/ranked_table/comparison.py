@@ -1,0 +1,273 @@
+"""A comparison: the cells of one task whose variants may be compared, and their ranking."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+
+import numpy as np
+import pandas as pd
+
+from bench.api.metric import Side
+from reports.blocks import clean
+from reports.catalog import Catalog
+from reports.numbers import Seen, with_interval
+from results.frame import final_values, scores
+from results.statistics import Interval, Ranked, adjusted_pairs, rank, t_interval
+
+CLOCKED = ("_ms", "_per_s", "_cpu_s")
+"""Ends of the names of metrics that a clock measured."""
+
+NOTHING = Interval(estimate=math.nan, low=-math.inf, high=math.inf, count=0)
+"""What is known about a quantity without data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """All quality cells of one task that compete."""
+
+    key: str
+    """`comparison-1`, in the order of the report."""
+    title: str
+    task: str
+    metric: str
+    frame: pd.DataFrame
+    """Rows of the quality cells of this comparison."""
+    aside: pd.DataFrame
+    """Test rows of what needs no network, of all cells of the task, oldest first."""
+    catalog: Catalog
+    red: Mapping[str, list[str]]
+    """Why each variant with a red certificate has one."""
+
+    @property
+    def better(self) -> Side:
+        """Which side of the metric is best."""
+        return self.catalog.metric(self.metric).better
+
+    @cached_property
+    def place(self) -> tuple[str, str, str]:
+        """Slot, dtype and device, which timings must share with the scores beside them."""
+        first = self.frame.iloc[0]
+        return str(first["slot"]), str(first["dtype"]), str(first["device"])
+
+    @property
+    def variants(self) -> list[str]:
+        """Every variant that was asked, with or without a value."""
+        return sorted(str(name) for name in self.frame["variant"].unique())
+
+    @property
+    def baseline(self) -> str | None:
+        """The baseline, if it competes here with a value and a green certificate."""
+        name = self.catalog.baseline
+        return name if name in self.scores and name not in self.red else None
+
+    @cached_property
+    def scores(self) -> dict[str, dict[int, float]]:
+        """Test score by seed of each variant."""
+        return scores(final_values(self.frame, self.metric))
+
+    @cached_property
+    def means(self) -> dict[str, Interval]:
+        """Mean score of each variant that has one, ranked or not."""
+        return {name: t_interval([*by_seed.values()]) for name, by_seed in self.scores.items()}
+
+    @property
+    def most_seeds(self) -> int:
+        """Seeds of the variant that has most."""
+        return max((len(by_seed) for by_seed in self.scores.values()), default=0)
+
+    @cached_property
+    def compared(self) -> dict[str, Ranked]:
+        """Ranks and differences to the baseline, without variants of a red certificate.
+
+        Where some have several seeds, variants with one are left out: they differ significantly
+        from nothing, so the best of them would open the first rank for all.
+        """
+        if self.better == "none" or not self._fair:
+            return {}
+        return {line.variant: line for line in rank(self._fair, self.better, baseline=self._base)}
+
+    @cached_property
+    def _fair(self) -> dict[str, dict[int, float]]:
+        """Scores of what is compared."""
+        least = min(2, self.most_seeds)
+        fair = [
+            name
+            for name, found in self.scores.items()
+            if name not in self.red and len(found) >= least
+        ]
+        return {name: self.scores[name] for name in sorted(fair, key=self._simplicity)}
+
+    @property
+    def _base(self) -> str | None:
+        return self.baseline if self.baseline in self._fair else None
+
+    @cached_property
+    def pairs(self) -> dict[frozenset[str], float]:
+        """Holm-adjusted p of every pair of variants that are compared."""
+        return adjusted_pairs(self._fair, self._base) if self._fair else {}
+
+    def p_better(self, variant: str, other: str) -> float:
+        """Adjusted p where a variant has the better mean than another; NaN where it has not."""
+        p = self.pairs.get(frozenset((variant, other)), math.nan)
+        sign = -1.0 if self.better == "lower" else 1.0
+        ahead = sign * (self.means[variant].estimate - self.means[other].estimate) > 0
+        return p if ahead else math.nan
+
+    def _simplicity(self, variant: str) -> tuple[bool, float, str]:
+        """Order of equal means: the baseline, then what has fewer parameters, then by name."""
+        count = self.trained(variant, "parameters_count").estimate
+        known = count if math.isfinite(count) else math.inf
+        return variant != self.catalog.baseline, known, variant
+
+    @property
+    def leading(self) -> list[Ranked]:
+        """Lines of rank 1 of which a seed, at least, has learned; no two of them are told apart.
+
+        What a report calls the best, wherever it does; empty where each has one seed.
+        """
+        if self.most_seeds < 2:
+            return []
+        first = [line for line in self.ranking if line.rank == 1]
+        return [line for line in first if not self.lost_every_seed(line.variant)]
+
+    @property
+    def uniform_baseline(self) -> str | None:
+        """The variant that does not look, beside which the others have learned or not."""
+        return next(
+            (name for name in self.scores if self.catalog.flag(name, "uniform_baseline")), None
+        )
+
+    def lost_every_seed(self, variant: str) -> bool:
+        """Whether no seed of a contender is better than not looking."""
+        lost, seeds = self.lost_seeds(variant)
+        return 0 < seeds == lost and not self.catalog.flag(variant, "control")
+
+    def above_every_seed(self, variant: str) -> list[str]:
+        """Contenders of which each seed is better than each of a variant, on the test."""
+        sign = -1.0 if self.better == "lower" else 1.0
+        level = max(sign * value for value in self.scores[variant].values())
+        return [
+            name
+            for name in self.contenders
+            if name in self.compared
+            and min(sign * value for value in self.scores[name].values()) > level
+        ]
+
+    def score_text(self, variant: str) -> str:
+        """Mean score with its interval, or the extremes of its seeds where that cannot be."""
+        mean = self.means.get(variant, NOTHING)
+        seen = Seen.of(self.scores.get(variant, {}).values())
+        limits = self.catalog.metric(self.metric).limits
+        return with_interval(mean.estimate, mean.low, mean.high, limits=limits, seen=seen)
+
+    def short_score(self, variant: str) -> str:
+        """The same without the number of its seeds, for where a sentence says it."""
+        return self.score_text(variant).partition(" (")[0]
+
+    def differences(self, variant: str, other: str | None) -> list[float]:
+        """Score minus that of another variant on each common seed."""
+        mine, theirs = self.scores.get(variant, {}), self.scores.get(other or "", {})
+        return [mine[seed] - theirs[seed] for seed in sorted(mine.keys() & theirs.keys())]
+
+    def lost_seeds(self, variant: str) -> tuple[int, int]:
+        """Seeds that are no better than not looking, and all seeds; (0, 0) where none can tell.
+
+        A seed is lost if it does not beat the uniform_baseline's mean on validation.
+        """
+        found = self._validation
+        if self.uniform_baseline not in found or variant not in found or self.better == "none":
+            return 0, 0
+        level = fmean(found[self.uniform_baseline].values())
+        sign = -1.0 if self.better == "lower" else 1.0
+        mine = found[variant].values()
+        return sum(sign * value <= sign * level for value in mine), len(mine)
+
+    @cached_property
+    def _validation(self) -> dict[str, dict[int, float]]:
+        return scores(final_values(self.frame, self.metric, split="validation"))
+
+    @cached_property
+    def without(self) -> dict[str, dict[int, float]]:
+        """Test score by seed of what needs no network, best mean first.
+
+        It is the same in every cell of a task and seed, so the newest cell speaks for all.
+        """
+        rows = self.aside[self.aside["metric"] == self.metric]
+        found: dict[str, dict[int, float]] = {}
+        for (name, seed), values in rows.groupby(["baseline", "seed"])["value"]:
+            found.setdefault(clean(str(name)), {})[int(str(seed))] = float(values.iloc[-1])
+        side = 1.0 if self.better == "lower" else -1.0
+        return dict(sorted(found.items(), key=lambda item: side * fmean(item[1].values())))
+
+    @property
+    def contenders(self) -> list[str]:
+        """Variants with a score and a green certificate that are no controls."""
+        fair = [name for name in self.scores if name not in self.red]
+        return [name for name in fair if not self.catalog.flag(name, "control")]
+
+    @property
+    def beats_the_rest(self) -> list[str]:
+        """Contenders that are better than the best of `without` in every seed."""
+        level = next(iter(self.without.values()), {})
+        sign = -1.0 if self.better == "lower" else 1.0
+
+        def wins(by_seed: Mapping[int, float]) -> bool:
+            pairs = [(by_seed[seed], level[seed]) for seed in by_seed.keys() & level.keys()]
+            return bool(pairs) and all(sign * mine > sign * other for mine, other in pairs)
+
+        return [name for name in self.contenders if wins(self.scores[name])]
+
+    @property
+    def ranking(self) -> list[Ranked]:
+        """Lines by rank, best first; empty where the preset ranks nothing.
+
+        With one seed each they are in the order of their scores, and their ranks mean nothing.
+        """
+        return [*self.compared.values()] if self.catalog.ranks else []
+
+    @cached_property
+    def cells(self) -> dict[str, pd.DataFrame]:
+        """One line per cell of each variant, in the order of seeds."""
+        single = self.frame.drop_duplicates("cell").sort_values("seed", kind="stable")
+        return {str(name): lines for name, lines in single.groupby("variant")}
+
+    @cached_property
+    def _unscored(self) -> dict[tuple[str, str], Interval]:
+        rows = self.frame[self.frame["split"].isin(["", "train"]) & (self.frame["axis"] == "")]
+        clocked = rows["metric"].str.endswith(CLOCKED) & (rows["processor"] != self.processor)
+        kept = rows[(rows["status"] == "ok") & ~clocked]
+        single = kept.groupby(["variant", "metric", "cell"])["value"]
+        return {
+            (str(name), str(metric)): t_interval(values.to_numpy(dtype=np.float64))
+            for (name, metric), values in single.median().groupby(["variant", "metric"])
+        }
+
+    @cached_property
+    def processor(self) -> str:
+        """What most cells ran on; times of another one are no comparison and are left out."""
+        single = self.frame.drop_duplicates("cell")
+        return str(single["processor"].mode().min()) if len(single) else ""
+
+    def elsewhere(self, variant: str) -> list[str]:
+        """Other processors that cells of a variant ran on."""
+        cells = self.cells.get(variant)
+        found = set() if cells is None else {str(name) for name in cells["processor"]}
+        return sorted(found - {self.processor})
+
+    def trained(self, variant: str, metric: str) -> Interval:
+        """Mean of a metric that scores no data, over the seeds of a variant.
+
+        Times are those of `processor` alone.
+        """
+        return self._unscored.get((variant, metric), NOTHING)
+
+    def setting(self, variant: str, column: str) -> str:
+        """Text of one setting of a variant."""
+        return str(self.cells[variant][column].iloc[0]) if variant in self.cells else ""
+
+    def seeds(self, variant: str) -> tuple[str, ...]:
+        """Ids of the cells of a variant, in the order of their seeds."""
+        found = self.cells.get(variant)
+        return () if found is None else tuple(str(cell) for cell in found["cell"])

@@ -1,0 +1,45 @@
+"""Which timing stands beside the scores of a comparison."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from reports.ranked_table.comparison import NOTHING, Comparison
+from results.statistics import Interval
+
+Costs = dict[tuple[str, ...], tuple[Interval, str]]
+
+
+def timed(comparison: Comparison, variant: str, metric: str, costs: Costs) -> Interval:
+    """Median of rounds between its quantiles; a count has neither spread nor bounds."""
+    found = costs.get((*comparison.place, variant, metric))
+    return NOTHING if found is None else found[0]
+
+
+def costs_at_one_length(summary: pd.DataFrame, baseline: str) -> Costs:
+    """Pick what stands beside the scores from a summary of all timings.
+
+    In each slot this is the shape with most lines, and in it the greatest length that the
+    baseline reached.
+
+    Returns:
+        Quantity, shape and length by slot, dtype, device, variant and metric.
+
+    """
+    found: Costs = {}
+    for place, group in summary.dropna(subset="length").groupby(["slot", "dtype", "device"]):
+        known = group[group["shape"] == group["shape"].value_counts(sort=True).index[0]]
+        mine = known[known["variant"] == baseline]
+        length = (known if mine.empty else mine)["length"].max()
+        for line in known[known["length"] == length].to_dict("records"):
+            key = (*(str(part) for part in place), str(line["variant"]), str(line["metric"]))
+            found.setdefault(key, (_quantiles(line), f"{line['shape']} at length {length:g}"))
+    return found
+
+
+def _quantiles(line: Mapping[Any, Any]) -> Interval:
+    value, rounds = float(line["median"]), int(line["rounds"])
+    if rounds == 1:
+        return Interval(estimate=value, low=value, high=value, count=1)
+    return Interval(estimate=value, low=float(line["q10"]), high=float(line["q90"]), count=rounds)

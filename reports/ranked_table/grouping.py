@@ -1,0 +1,162 @@
+"""Which cells may be compared: they are grouped into comparisons, each with a title."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from bench.api.selector import Selector, parse
+from reports.catalog import Catalog, red_reasons
+from reports.ranked_table.comparison import Comparison
+
+SAME = ["task", "slot", "dtype", "device"]
+"""Cells that differ here are never compared."""
+
+SPLITS = ["backbone", "protocol", "impl", "revisions"]
+"""Cells that differ here are compared (a recipe may bring its decoder, a study its learning rate)
+and marked, unless one variant has several; then the comparison splits."""
+
+
+def comparisons(
+    frame: pd.DataFrame,
+    catalog: Catalog,
+    certificates: Mapping[str, Any] | None = None,
+) -> list[Comparison]:
+    """Group the quality cells of a run."""
+    every = frame[frame["kind"] == "quality"]
+    cells = every[every["baseline"] == ""]
+    red = {str(name): red_reasons(certificates, str(name)) for name in cells["variant"].unique()}
+    groups = list(_groups(cells))
+    aside = every[(every["baseline"] != "") & (every["split"] == "test")]
+    aside = aside[aside["status"] == "ok"].sort_values("finished", kind="stable")
+    shared = [column for column in (*SAME[1:], *SPLITS) if cells[column].nunique() > 1]
+    tasks = [str(group["task"].iloc[0]) for group in groups]
+    found: list[Comparison] = []
+    for at, (task, group) in enumerate(zip(tasks, groups, strict=True), start=1):
+        title = catalog.task_label(task)
+        if tasks.count(task) > 1:
+            siblings = [one for name, one in zip(tasks, groups, strict=True) if name == task]
+            parts = ", ".join(_apart(group, siblings, shared))
+            title += f" ({parts})" if parts else f" ({at})"
+            if any(comparison.title == title for comparison in found):
+                title += f" ({at})"
+        found.append(
+            Comparison(
+                key=f"comparison-{at}",
+                title=title,
+                task=task,
+                metric=catalog.primary(task) or _only_metric(group),
+                frame=group,
+                aside=aside[aside["task"] == task],
+                catalog=catalog,
+                red={name: reasons for name, reasons in red.items() if reasons},
+            )
+        )
+    return found
+
+
+def _apart(group: pd.DataFrame, siblings: list[pd.DataFrame], columns: list[str]) -> Iterator[str]:
+    """What tells a comparison from the others of its task, in as few words as do."""
+    told = False
+    for column in columns:
+        if column == "revisions" and told:
+            return
+        value = _single(group, column)
+        others = {other for one in siblings if (other := _single(one, column))}
+        if value and others - {value}:
+            told = True
+            yield value if "[" not in value else _differing(value, others - {value})
+
+
+def _single(group: pd.DataFrame, column: str) -> str:
+    """What tells this comparison from others: the value that all of its cells share, or nothing.
+
+    Backbones may differ within a comparison; it is named by the one that is used most.
+    """
+    if column == "backbone":
+        return _usual(group.drop_duplicates("cell"), column)
+    return str(group[column].iloc[0]) if group[column].nunique() == 1 else ""
+
+
+def _usual(cells: pd.DataFrame, column: str) -> str:
+    """The most frequent value, the first by name of several."""
+    return str(cells[column].mode().iloc[0])
+
+
+def _differing(value: str, others: set[str]) -> str:
+    """A selector with those options alone that differ from the others'; `encoder=rnn[cell=gru]`."""
+    mine = parse(value)
+    theirs = [other for one in others if (other := parse(one)).name == mine.name]
+    shown = [mine.name] if len(theirs) < len(others) else []
+    for key, chosen in mine.options.items():
+        if all(other.options.get(key) == chosen for other in theirs):
+            continue
+        if isinstance(chosen, tuple):
+            rivals = [one for other in theirs for one in _selectors(other.options.get(key))]
+            shown.append(f"{key}={'+'.join(_told(one, rivals) for one in chosen)}")
+        else:
+            shown.append(f"{key}={chosen}")
+    return ", ".join(shown)
+
+
+def _selectors(value: object) -> tuple[Selector, ...]:
+    return value if isinstance(value, tuple) else ()
+
+
+def _told(one: Selector, rivals: list[Selector]) -> str:
+    """The name of a component, with what tells it from others of that name."""
+    alike = {other.show() for other in rivals if other.name == one.name} - {one.show()}
+    return f"{one.name}[{_differing(one.show(), alike)}]" if alike else one.name
+
+
+def _groups(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    for _, group in cells.groupby(SAME, sort=True):
+        yield from _split(group, SPLITS)
+
+
+def _split(group: pd.DataFrame, columns: list[str]) -> Iterator[pd.DataFrame]:
+    """Split by one column after another while a variant has two cells for one seed."""
+    if not columns or not _doubled(group):
+        yield group
+        return
+    key = group[columns[0]]
+    if columns[0] == "backbone":
+        key = key.map(_places(group))
+    for _, part in group.groupby(key, sort=True):
+        yield from _split(part, columns[1:])
+
+
+def _places(group: pd.DataFrame) -> dict[str, str]:
+    """The place of each backbone: itself where a variant has several, else the nearest of these.
+
+    The backbone that is used most has a place of its own, too.
+
+    A recipe brings its own decoder or encoder; it belongs beside those whose network is otherwise
+    the same, not into a comparison of its own.
+    """
+    cells = group.drop_duplicates("cell")
+    doubled = cells[cells.duplicated(["variant", "seed"], keep=False)]
+    names = {*map(str, doubled["backbone"]), _usual(cells, "backbone")}
+    hosts = {name: parse(name) for name in sorted(names)}
+    found = {}
+    for name in map(str, cells["backbone"].unique()):
+        mine = parse(name)
+        alike = [host for host, other in hosts.items() if other.name == mine.name]
+        found[name] = min(alike, key=lambda host: _distance(mine, hosts[host]), default=name)
+    return found
+
+
+def _distance(one: Selector, other: Selector) -> int:
+    """Options that differ."""
+    keys = {*one.options, *other.options}
+    return sum(one.options.get(key) != other.options.get(key) for key in keys)
+
+
+def _doubled(group: pd.DataFrame) -> bool:
+    return bool(group.drop_duplicates("cell").duplicated(["variant", "seed"]).any())
+
+
+def _only_metric(group: pd.DataFrame) -> str:
+    """A task that the catalog does not know is ranked by its first test metric, if any."""
+    found = group.loc[(group["split"] == "test") & (group["axis"] == ""), "metric"]
+    return str(found.iloc[0]) if len(found) else ""

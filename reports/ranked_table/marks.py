@@ -1,0 +1,81 @@
+"""Short labels beside the name of a variant, and what they mean."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from reports.catalog import certificate_of
+from reports.ranked_table.comparison import Comparison
+
+Certificates = Mapping[str, Any] | None
+
+MARKS = {
+    "baseline": "the differences are to it",
+    "control": "there to be beaten, and no mechanism to choose",
+    "red certificate": "a conformance check fails, so it is not ranked",
+    "not certified": "no conformance check of it is stored with this run",
+    "decoder differs": "the variant brings a decoder or an encoder of its own, as its paper does",
+    "search differs": "the variant brings a search of its own, so outputs are found otherwise",
+    "other backbone": "another network around it than the baseline's",
+    "other protocol": "trained otherwise than the baseline",
+    "fewer seeds": "2 of 3 seeds: the mean is of those that have a score",
+    "not above": (
+        "not above {uniform_baseline} in 2 of 3 seeds: no better in validation than its mean, so "
+        "these seeds have failed to learn; their scores are in the mean"
+    ),
+    "not told from the best": "on a later rank, and still not told from the first line",
+}
+"""What each mark beside a name means; where its text has numbers, an example stands for all."""
+
+
+def marks(comparison: Comparison, variant: str, certificates: Certificates) -> list[str]:
+    """Short labels that a reader must see beside the name."""
+    return [text for text, _ in _marks(comparison, variant, certificates)]
+
+
+def legend_of_marks(found: Iterable[Comparison], certificates: Certificates) -> str:
+    """What the marks of some tables mean, those alone that stand there; empty without any."""
+    used: dict[str, str] = {}
+    for comparison in found:
+        uniform_baseline = comparison.catalog.label(comparison.uniform_baseline or "")
+        for variant in comparison.variants:
+            for text, kind in _marks(comparison, variant, certificates):
+                meaning = MARKS[kind].format(uniform_baseline=uniform_baseline)
+                used[kind] = (
+                    meaning if kind in ("fewer seeds", "not above") else f"{text}: {meaning}"
+                )
+    return f"{'; '.join(used[kind] for kind in MARKS if kind in used)}." if used else ""
+
+
+def _marks(
+    comparison: Comparison, variant: str, certificates: Certificates
+) -> list[tuple[str, str]]:
+    """Texts beside a name, each with its key in `MARKS`."""
+    catalog, base = comparison.catalog, comparison.catalog.baseline
+    unknown = bool(certificates) and certificate_of(certificates, variant) is None
+    flags = {
+        "baseline": variant == base,
+        "control": catalog.flag(variant, "control"),
+        "red certificate": variant in comparison.red,
+        "not certified": unknown,
+        "decoder differs": catalog.flag(variant, "decoder_differs"),
+        "search differs": catalog.flag(variant, "search_differs"),
+        **{
+            f"other {column}": base in comparison.variants
+            and comparison.setting(variant, column) != comparison.setting(base, column)
+            for column in ("backbone", "protocol")
+        },
+    }
+    if flags["decoder differs"] or flags["search differs"]:
+        flags["other backbone"] = False
+    found = [(text, text) for text, holds in flags.items() if holds]
+    scored, most = len(comparison.scores.get(variant, ())), comparison.most_seeds
+    if 0 < scored < most:
+        found.append((f"{scored} of {most} seeds", "fewer seeds"))
+    lost, seeds = comparison.lost_seeds(variant)
+    if lost > 0 and not catalog.flag(variant, "control"):
+        uniform_baseline = catalog.label(comparison.uniform_baseline or "")
+        found.append((f"not above {uniform_baseline} in {lost} of {seeds} seeds", "not above"))
+    line = comparison.compared.get(variant) if catalog.ranks and most > 1 else None
+    if line is not None and line.rank > 1 and not line.differs_from_best:
+        found.append(("not told from the best", "not told from the best"))
+    return found

@@ -1,0 +1,153 @@
+"""The rows of a ranked table as a pandas frame: numbers with the bounds of their intervals."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from reports.catalog import Catalog, MetricInfo
+from reports.numbers import Seen, with_interval
+from reports.ranked_table.comparison import NOTHING, Comparison
+from reports.ranked_table.costs import Costs, costs_at_one_length, timed
+from reports.ranked_table.grouping import comparisons
+from reports.ranked_table.marks import Certificates, marks
+from results.frame import speed_summary
+from results.statistics import Interval
+
+LEAST_TIMES = 3
+"""Fewer times of training have no interval: a t interval of two is mostly its own error."""
+
+TRAINED = ("train_tokens_per_s", "train_step_time_ms", "decode_tokens_per_s")
+"""Averaged over seeds."""
+TIMED = ("decode_step_time_ms", "peak_memory_bytes", "forward_flops_analytic_count")
+"""Taken from speed cells at one length."""
+
+
+def ranked_table(
+    frame: pd.DataFrame,
+    catalog: Catalog | Mapping[str, Any],
+    certificates: Certificates,
+    *,
+    speed: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """Rank the variants of each task; ties share a rank.
+
+    Args:
+        frame: From `results.frame.load`.
+        catalog: Content of `catalog.json`.
+        certificates: Content of `certificates.json`; a red one takes the rank and speed away.
+        speed: `results.frame.speed_summary` of the frame, if the caller has it.
+
+    Returns:
+        One line per comparison and variant, best first, unranked ones last. For each quantity
+        there are three columns: `score`, `score_low`, `score_high` and so on; bounds are 95% t
+        intervals over seeds, and the 10% and 90% quantiles of rounds for `decode_step_time_ms`.
+        `score` and `difference` have the extremes of their seeds, too, in `score_min`, `score_max`
+        and `score_seeds`. `timed_seeds` counts the seeds behind times of training.
+
+    """
+    known = Catalog.of(catalog)
+    found = comparisons(frame, known, certificates)
+    costs = costs_at_one_length(speed_summary(frame) if speed is None else speed, known.baseline)
+    lines = [
+        line for comparison in found for line in _comparison_lines(comparison, costs, certificates)
+    ]
+    return pd.DataFrame(lines)
+
+
+def _comparison_lines(
+    comparison: Comparison, costs: Costs, certificates: Certificates
+) -> list[dict[str, object]]:
+    means, ranked, base = comparison.means, comparison.compared, comparison.catalog.baseline
+    ranks = comparison.catalog.ranks and comparison.most_seeds > 1
+    lines: list[dict[str, Any]] = []
+    for variant in comparison.variants:
+        line = ranked.get(variant)
+        difference = line.difference if line else None
+        lines.append(
+            {
+                "comparison": comparison.key,
+                "task": comparison.title,
+                "rank": float(line.rank) if line and ranks else math.nan,
+                "variant": comparison.catalog.label(variant),
+                "selector": variant,
+                "marks": ", ".join(marks(comparison, variant, certificates)),
+                "metric": comparison.metric,
+                "unit": comparison.catalog.metric(comparison.metric).unit,
+                **range_of(comparison.catalog.metric(comparison.metric)),
+                "differs_from_best": line.differs_from_best if line and ranks else None,
+                **bounds("score", means.get(variant, NOTHING)),
+                **seen("score", comparison.scores.get(variant, {}).values()),
+                "seeds": means.get(variant, NOTHING).count,
+                **bounds("difference", difference or NOTHING),
+                **seen("difference", comparison.differences(variant, comparison.baseline)),
+                "p_adjusted": line.p_adjusted if line and ranks else math.nan,
+                **_costs(comparison, variant, costs, base),
+            }
+        )
+    side = 1.0 if comparison.better == "lower" else -1.0
+    places = {variant: place for place, variant in enumerate(ranked)}
+
+    def order(line: dict[str, Any]) -> tuple[bool, bool, float, int]:
+        unranked, unknown = math.isnan(line["rank"]), math.isnan(line["score"])
+        place = places.get(line["selector"], len(places))
+        return unranked, unknown, side * line["score"] if unranked else 0.0, place
+
+    return sorted(lines, key=order)
+
+
+def _costs(comparison: Comparison, variant: str, costs: Costs, base: str) -> dict[str, float | int]:
+    found: dict[str, float | int] = {}
+    hidden = variant in comparison.red
+    timed_seeds = 0
+    for metric in TRAINED:
+        mean = NOTHING if hidden else comparison.trained(variant, metric)
+        timed_seeds = max(timed_seeds, mean.count)
+        if mean.count < LEAST_TIMES:
+            mean = replace(mean, low=-math.inf, high=math.inf)
+        found |= bounds(metric, mean)
+    found["timed_seeds"] = timed_seeds
+    for metric in TIMED:
+        low_high = NOTHING if hidden else timed(comparison, variant, metric, costs)
+        found |= bounds(metric, low_high)
+    count = comparison.trained(variant, "parameters_count").estimate
+    found["parameters_count"] = count
+    reference = comparison.trained(base, "parameters_count").estimate
+    found["parameters_ratio"] = count / reference if reference else math.nan
+    return found
+
+
+def bounds(name: str, interval: Interval) -> dict[str, float | int]:
+    """Three columns of a quantity: estimate, low and high."""
+    return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
+
+
+def seen(name: str, values: Iterable[float]) -> dict[str, float | int]:
+    """Three columns of a quantity: the extremes of its seeds, and how many these are."""
+    found = Seen.of(values)
+    return {f"{name}_min": found.low, f"{name}_max": found.high, f"{name}_seeds": found.seeds}
+
+
+def range_of(metric: MetricInfo) -> dict[str, float]:
+    """Two columns of a metric: least and greatest value that it can have."""
+    return dict(zip(("least", "most"), metric.limits, strict=True))
+
+
+def interval_text(
+    line: Mapping[Any, Any], name: str, unit: float = 1.0, *, signed: bool = False
+) -> str:
+    """Print a quantity of a table line with its bounds, in multiples of `unit`.
+
+    Scores and their differences keep to the range of the metric. Times of training say how many
+    they are where these are fewer than the seeds.
+    """
+    value, low, high = (line[f"{name}{end}"] / unit for end in ("", "_low", "_high"))
+    if f"{name}_min" in line:
+        found = Seen(*(line[f"{name}_{end}"] for end in ("min", "max", "seeds")))
+        limits = (line["least"], line["most"])
+        return with_interval(value, low, high, signed=signed, limits=limits, seen=found)
+    text = with_interval(value, low, high, signed=signed)
+    fewer = name in TRAINED and 0 < line["timed_seeds"] < line["seeds"]
+    return f"{text} (n = {line['timed_seeds']})" if fewer and math.isfinite(value) else text

@@ -1,0 +1,70 @@
+"""What tasks said of their data and metrics: files and hashes, signatures, what was left out."""
+
+from reports.blocks import Column, Paragraph, Section, TableBlock, TableCell, clean
+from reports.folder import RunFolder
+
+DATA = "data"
+"""Note that says which files, of which source."""
+CAVEAT = "caveat"
+"""Note that stands beneath every table of its task, too."""
+FEWER = "fewer rows"
+"""Note that says which parts have fewer rows than the options of the task ask for."""
+VARIES = "differs between cells, {count} values, which stand below their ranking"
+
+
+def data_section(folder: RunFolder) -> Section | None:
+    """A table of what each task noted, behind a warning where cells have read different data."""
+    if not folder.notes:
+        return None
+    rows = tuple(
+        (
+            TableCell(text=folder.catalog.task_label(task)),
+            TableCell(text=clean(about)),
+            TableCell(
+                text=clean(*values) if len(values) == 1 else VARIES.format(count=len(values))
+            ),
+        )
+        for task, notes in folder.notes.items()
+        for about, values in notes.items()
+    )
+    table = TableBlock(
+        key="data-notes",
+        title="Data and signatures of metrics",
+        columns=tuple(Column(title=head) for head in ("Task", "About", "Note")),
+        rows=rows,
+        folded=True,
+    )
+    told = (*mixed_data(folder).values(), *short_data(folder))
+    warnings = (Paragraph(sentence, "warning") for sentence in told)
+    return Section(key="data", title="Data", blocks=(*warnings, table))
+
+
+def caveats(folder: RunFolder, task: str) -> list[Paragraph]:
+    """What a task asks to be remembered when its scores are read."""
+    told = folder.notes.get(task, {}).get(CAVEAT, ())
+    return [Paragraph(clean(sentence)) for sentence in told]
+
+
+def mixed_data(folder: RunFolder) -> dict[str, str]:
+    """A sentence for each task whose cells did not all read the same files.
+
+    Cells are named by what was asked for, and a copy from the hub in the place of the data
+    directory is the same question about other data.
+    """
+    return {
+        task: f"{folder.catalog.task_label(task)}: cells have read different data, so they must "
+        f"not be compared or averaged ({'; '.join(map(clean, notes[DATA]))}). Run them again into "
+        "a new folder, from one source."
+        for task, notes in folder.notes.items()
+        if len(notes.get(DATA, ())) > 1
+    }
+
+
+def short_data(folder: RunFolder) -> list[str]:
+    """A sentence for each task that read fewer rows than its options ask for."""
+    return [
+        f"{folder.catalog.task_label(task)}: the data have fewer rows than were asked for "
+        f"({clean(told)}); a file may be cut short, or ask for fewer."
+        for task, notes in folder.notes.items()
+        for told in notes.get(FEWER, ())
+    ]

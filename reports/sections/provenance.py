@@ -1,0 +1,250 @@
+"""The parts of a report that account for everything: holes, certificates, machines, commands."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bench.api.cell import Cell, parse_label
+from bench.api.errors import InvalidSelector
+from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell, clean
+from reports.catalog import certificate_of, red_reasons
+from reports.folder import DATA_DIR, RunFolder
+
+STATUS_TEXT = {
+    "refused": "refused",
+    "out_of_memory": "out of memory",
+    "timeout": "timeout",
+    "diverged": "diverged",
+    "failed": "failed",
+}
+
+
+def counts(folder: RunFolder) -> str:
+    """How many cells ended how."""
+    found = Counter[str](outcome.record.status for outcome in folder.outcomes)
+    parts = [f"{found['ok']} with values"]
+    parts += [f"{found[status]} {text}" for status, text in STATUS_TEXT.items() if found[status]]
+    if folder.unfinished:
+        parts.append(f"{len(folder.unfinished)} not run yet")
+    left_out = folder.plan.get("left_out") or ()
+    if left_out:
+        parts.append(f"{len(left_out)} left out")
+    return ", ".join(parts)
+
+
+def holes_section(folder: RunFolder) -> Section:
+    """Cells without a value, each with its reason and its command."""
+    groups: dict[tuple[str, str, str, str, str], list[Cell]] = {}
+    for outcome in folder.outcomes:
+        cell, record = outcome.cell, outcome.record
+        if record.status != "ok":
+            reason = (STATUS_TEXT[record.status], cell.kind, cell.task, cell.variant, record.detail)
+            groups.setdefault(reason, []).append(cell)
+    blocks: list[Block] = [Paragraph(sentence, "warning") for sentence in folder.damage]
+    if groups:
+        bad = [(reason[0], cells, reason[-1]) for reason, cells in groups.items()]
+        blocks.append(_cells_table(folder, "holes-table", "Cells without a value", bad))
+    else:
+        blocks.append(Paragraph("Every finished cell has a value."))
+    if folder.unfinished:
+        waiting = [("not run yet", [_cell(label)], "") for label in folder.unfinished]
+        title = "Planned cells that have not run"
+        blocks.append(_cells_table(folder, "unfinished", title, waiting, folded=len(waiting) > 20))
+    blocks.append(_left_out(folder))
+    return Section(key="holes", title="What is missing, and why", blocks=tuple(blocks))
+
+
+def _cells_table(
+    folder: RunFolder,
+    key: str,
+    title: str,
+    rows: Iterable[tuple[str, Sequence[Cell | str], str]],
+    *,
+    folded: bool = False,
+) -> TableBlock:
+    """One line for each reason, with the command of its first cell."""
+    lines = []
+    for status, cells, reason in rows:
+        label = cells[0] if isinstance(cells[0], str) else cells[0].label
+        lines.append(
+            (
+                TableCell(text=status),
+                *_place(folder, *cells),
+                TableCell(text=clean(reason) or NO_VALUE),
+                TableCell(text=clean(folder.command(label)), code=True),
+            )
+        )
+    columns = ("status", "kind", "task", "variant", "seed", "reason", "command")
+    return TableBlock(
+        key=key,
+        title=title,
+        columns=tuple(Column(title=name, numeric=name == "seed") for name in columns),
+        rows=tuple(lines),
+        folded=folded,
+    )
+
+
+def _cell(label: str) -> Cell | str:
+    try:
+        return parse_label(label)
+    except InvalidSelector:
+        return label
+
+
+def _place(
+    folder: RunFolder, *cells: Cell | str
+) -> tuple[TableCell, TableCell, TableCell, TableCell]:
+    """Kind, task, variant and seeds; a label that cannot be read is shown whole."""
+    first = cells[0]
+    if isinstance(first, str):
+        empty = TableCell(text=NO_VALUE)
+        return empty, empty, TableCell(text=clean(first)), empty
+    seeds = [str(cell.seed) for cell in cells if not isinstance(cell, str)]
+    return (
+        TableCell(text=first.kind),
+        TableCell(text=folder.catalog.task_label(first.task)),
+        TableCell(text=folder.catalog.label(first.variant)),
+        TableCell(text=", ".join(seeds), sort=first.seed),
+    )
+
+
+def _left_out(folder: RunFolder) -> Block:
+    entries: Iterable[Mapping[str, Any]] = folder.plan.get("left_out") or ()
+    lines = [
+        (
+            *_place(folder, _cell(str(entry.get("label", ""))))[1:],
+            TableCell(text=clean(entry.get("reason") or "no reason was stored.")),
+            TableCell(text=folder.shown(clean(entry.get("command") or "")), code=True),
+        )
+        for entry in entries
+    ]
+    if not lines:
+        return Paragraph("The plan left no cell out.")
+    columns = ("task", "variant", "seed", "reason", "command that runs it")
+    return TableBlock(
+        key="left-out",
+        title="Cells that the plan left out",
+        columns=tuple(Column(title=name, numeric=name == "seed") for name in columns),
+        rows=tuple(lines),
+        folded=len(lines) > 20,
+    )
+
+
+def certificates_section(folder: RunFolder) -> Section:
+    """What each variant was proved to satisfy before it was measured."""
+    variants = sorted({outcome.cell.variant for outcome in folder.outcomes})
+    lines, dimmed = [], []
+    for variant in variants:
+        line = _certificate_line(folder, variant)
+        lines.append(line)
+        dimmed.append(line[1].text != "green")
+    columns = ("variant", "certificate", "passed", "skipped, with the reason", "failed")
+    table = TableBlock(
+        key="certificates-table",
+        title="Conformance checks of every variant",
+        columns=tuple(Column(title=name, numeric=name == "passed") for name in columns),
+        rows=tuple(lines),
+        dimmed=tuple(dimmed),
+    )
+    text = Paragraph(
+        "A variant with a red certificate is shown in the tables and figures but takes no part "
+        "in any ranking: a check failed, or one that its name is expected to pass did not run. "
+        "`none` means that nothing was checked.".replace("`", "“", 1).replace("`", "”", 1)
+    )
+    return Section(key="certificates", title="Certificates", blocks=(text, table))
+
+
+def _certificate_line(folder: RunFolder, variant: str) -> tuple[TableCell, ...]:
+    certificate = certificate_of(folder.certificates, variant)
+    name = TableCell(text=folder.catalog.label(variant))
+    if certificate is None:
+        return (
+            name,
+            TableCell(text="none"),
+            TableCell(text="0", sort=0),
+            TableCell(text=NO_VALUE),
+            TableCell(text=NO_VALUE),
+        )
+    red = red_reasons(folder.certificates, variant)
+    passed = list(certificate.get("passed") or ())
+    skipped = [f"{check}: {why}" for check, why in (certificate.get("skipped") or {}).items()]
+    return (
+        name,
+        TableCell(text="red", marks=("not ranked",)) if red else TableCell(text="green"),
+        TableCell(text=str(len(passed)), sort=len(passed)),
+        TableCell(text=clean("; ".join(skipped)) or NO_VALUE),
+        TableCell(text=clean("; ".join(red)) or NO_VALUE),
+    )
+
+
+def environment_section(folder: RunFolder) -> Section:
+    """Machines and versions behind the numbers."""
+    blocks: list[Block] = []
+    if len(folder.environments) > 1:
+        blocks.append(
+            Paragraph(
+                "Cells of this folder ran in more than one environment; times of different "
+                "environments must not be compared.",
+                "warning",
+            )
+        )
+    for at, (name, facts) in enumerate(folder.environments.items(), start=1):
+        used = sum(outcome.record.environment == name for outcome in folder.outcomes)
+        rows = [
+            (TableCell(text=clean(key)), TableCell(text=clean(value)))
+            for key, value in _flat("", facts)
+        ]
+        blocks.append(
+            TableBlock(
+                key=f"environment-{at}",
+                title=f"Environment {clean(name)}, {used} cells",
+                columns=(Column(title="fact"), Column(title="value")),
+                rows=tuple(rows),
+            )
+        )
+    if not folder.environments:
+        blocks.append(Paragraph("No environment was stored.", "warning"))
+    return Section(key="environment", title="Environment", blocks=tuple(blocks))
+
+
+def _flat(prefix: str, facts: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
+    for key, value in facts.items():
+        name = f"{prefix}.{key}" if prefix else str(key)
+        if isinstance(value, Mapping):
+            yield from _flat(name, value)
+        else:
+            yield name, value
+
+
+def commands_section(folder: RunFolder) -> Section:
+    """The command of every cell, where the numbers of the tables link to."""
+    lines = [
+        (
+            TableCell(text=outcome.record.status.replace("_", " ")),
+            *_place(folder, outcome.cell),
+            TableCell(text=f"{outcome.record.seconds:.1f}", sort=round(outcome.record.seconds, 3)),
+            TableCell(text=clean(folder.command(outcome.cell.label)), code=True),
+        )
+        for outcome in folder.outcomes
+    ]
+    columns = [Column(title=name) for name in ("status", "kind", "task", "variant")]
+    columns += [Column(title="seed", numeric=True), Column(title="time", unit="s", numeric=True)]
+    table = TableBlock(
+        key="commands-table",
+        title="Command of every finished cell",
+        columns=(*columns, Column(title="command")),
+        rows=tuple(lines),
+        anchors=tuple(outcome.anchor for outcome in folder.outcomes),
+        folded=True,
+    )
+    text = Paragraph(
+        "Each line computes one cell again, whatever else the run contained. "
+        "Links in the column “Seeds” of the tables lead here."
+    )
+    blocks: list[Block] = [text]
+    variable = folder.catalog.data_variable
+    if variable and any(one.needs_download for one in folder.catalog.tasks.values()):
+        sentence = f"Tasks whose data are not drawn here need {variable}, or --data-dir {DATA_DIR}."
+        blocks.append(Paragraph(sentence))
+    title = "Commands that reproduce each cell"
+    return Section(key="commands", title=title, blocks=(*blocks, table))

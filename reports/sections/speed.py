@@ -1,0 +1,141 @@
+"""Speed and memory against length: verdicts, growth exponents, and the A/A control."""
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell
+from reports.curves import DRAWN, speed_figures
+from reports.figures import Legend
+from reports.folder import PLACE, RunFolder
+from reports.missing_values import dash
+from reports.numbers import between, plain, scaled, with_interval
+
+HOW_TO_READ = (
+    "Every round times the variant, the baseline, and the baseline once more as an A/A control. "
+    "Ratios are to the baseline of the same round, with a 95% t interval. A variant is called FAST "
+    "or SLOW only if the whole interval lies outside both 1% and twice the A/A noise; SAME means "
+    "shown to lie within 2%; everything else is AMBIGUOUS. The exponent k is that of "
+    "cost = c · lengthᵏ, fitted to the medians. Attention is timed beneath its heads, so variants "
+    "that differ only above it (decoder, output, loss) run the same code and share their times."
+)
+
+
+def speed_section(folder: RunFolder, legend: Legend) -> Section:
+    """Figures and one table for each shape."""
+    table = folder.speed_lines
+    if table.empty:
+        text = Paragraph("No speed cell has a value, so nothing is said about speed.")
+        return Section(key="speed", title="Speed and memory against length", blocks=(text,))
+    blocks: list[Block] = [Paragraph(HOW_TO_READ)]
+    if not folder.catalog.ranks:
+        blocks.append(Paragraph("This preset ranks nothing, so no verdict is printed.", "warning"))
+    blocks += speed_figures(folder, legend)
+    order = {metric: at for at, metric in enumerate(DRAWN)}
+    table = table.assign(order=table["metric"].map(lambda metric: order.get(metric, len(order))))
+    places = ["shape", "slot", "dtype", "device", "order", "metric"]
+    for at, (place, group) in enumerate(table.groupby(places, sort=True), start=1):
+        shape, slot, dtype, device, _, metric = (str(part) for part in place)
+        where = f"{slot} slot, {shape}, {dtype} on {device}"
+        blocks.append(_table(folder, f"speed-table-{at}", metric, where, group))
+    return Section(key="speed", title="Speed and memory against length", blocks=tuple(blocks))
+
+
+def _table(folder: RunFolder, key: str, metric: str, where: str, group: pd.DataFrame) -> TableBlock:
+    known = folder.catalog.metric(metric)
+    timed = metric.endswith("_time_ms")
+    lines = [dict(line) for line in group.to_dict("records")]
+    longest = max(float(line["length"]) for line in lines)
+    rows = [_row(folder, line, longest, timed=timed) for line in lines]
+    unit = "MB" if known.unit == "bytes" else known.unit
+    columns = [
+        Column(title="Variant"),
+        Column(title="Length", unit="tokens", numeric=True),
+        Column(title="Median", unit=unit, numeric=True, help="With 10% and 90% quantiles."),
+        Column(title="Growth k", numeric=True, help="With 95% t interval."),
+    ]
+    if timed:
+        columns += [
+            Column(title="To baseline", unit="ratio", numeric=True, help="95% t interval."),
+            Column(title="A/A noise", unit="%", numeric=True),
+            Column(title="Verdict"),
+        ]
+    return TableBlock(
+        key=key,
+        title=f"{known.title}: {where}",
+        columns=(*columns, Column(title="Cells", numeric=True)),
+        rows=tuple(rows),
+        folded=metric not in DRAWN,
+    )
+
+
+def _row(
+    folder: RunFolder, line: dict[Any, Any], longest: float, *, timed: bool
+) -> tuple[TableCell, ...]:
+    unit = 1e6 if str(line["metric"]).endswith("_bytes") else 1.0
+    name = str(line["name"])
+    variant = str(line["variant"])
+    found = ["baseline"] if variant == folder.catalog.baseline else []
+    found += ["control"] if folder.catalog.flag(variant, "control") else []
+    length = float(line["length"])
+    cells = folder.speed_cells.get(tuple(str(line[column]) for column in PLACE), [])
+    entries = [
+        TableCell(text=name, marks=tuple(found)),
+        TableCell(
+            text=f"{length:g}",
+            sort=length,
+            help=_why_short(folder, line) if length < longest else "",
+        ),
+        TableCell(text=_median(line, unit), sort=line["median"]),
+        _exponent(line),
+    ]
+    if timed:
+        entries += _verdict(line, folder.catalog.baseline)
+    link = f"#{cells[0].anchor}" if cells else ""
+    return (*entries, TableCell(text=str(len(cells)), sort=len(cells), href=link))
+
+
+def _median(line: dict[Any, Any], unit: float) -> str:
+    value, low, high = (line[key] / unit for key in ("median", "q10", "q90"))
+    if int(line["rounds"]) == 1 or low == high:
+        return scaled(value) if str(line["metric"]).endswith("_count") else plain(value)
+    return between(value, low, high)
+
+
+def _exponent(line: dict[Any, Any]) -> TableCell:
+    if math.isnan(line["exponent"]):
+        return dash(f"{line['name']}: fewer than three lengths, so no exponent.")
+    text = with_interval(line["exponent"], line["exponent_low"], line["exponent_high"])
+    return TableCell(text=text, sort=line["exponent"])
+
+
+def _verdict(line: dict[Any, Any], baseline: str) -> list[TableCell]:
+    noise = float(line["aa_half_width"])
+    if math.isnan(line["ratio"]):
+        ratio = dash(f"{line['name']}: the baseline was not timed in the same rounds.")
+    else:
+        text = with_interval(line["ratio"], line["ratio_low"], line["ratio_high"])
+        ratio = TableCell(text=text, sort=line["ratio"])
+    if math.isfinite(noise):
+        control = TableCell(text=f"±{plain(100 * noise)}", sort=noise)
+    else:
+        control = dash(
+            f"{line['name']}: too few rounds of the A/A control, or none that differ, so no claim."
+        )
+    verdict = str(line["verdict"]) or NO_VALUE
+    if line["variant"] == baseline and line["verdict"]:
+        verdict = "baseline"
+    return [ratio, control, TableCell(text=verdict)]
+
+
+def _why_short(folder: RunFolder, line: dict[Any, Any]) -> str:
+    """Why the longest length of others is missing here."""
+    reasons = {
+        f"{outcome.record.status.replace('_', ' ')}: {outcome.record.detail}": None
+        for outcome in folder.outcomes
+        if (outcome.cell.kind == "speed" and outcome.record.status != "ok")
+        and (outcome.cell.variant, outcome.cell.slot) == (line["variant"], line["slot"])
+    }
+    why = " ".join(reasons) or "no longer length was asked for."
+    return f"{line['name']} stops at length {line['length']:g}, {why}"

@@ -1,0 +1,217 @@
+"""Tasks by the use of attention that they stand for: what was found in each, at a glance."""
+
+import re
+
+from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell
+from reports.folder import RunFolder
+from reports.prose import join
+from reports.ranked_table.comparison import Comparison
+from reports.sections.reference_scores import level_text, without_levels
+
+NO_FAMILY = "Further tasks"
+HOW_TO_READ = (
+    "One line a comparison. The best mean is that of the contenders with several seeds, where "
+    "there are some; of equal means the baseline is first, then what has fewer parameters. The "
+    "verdict says from which of uniform attention and the baseline the statistics of its task's "
+    "table tell it. Scores are means over the seeds of the column, with 95% t intervals where "
+    "seeds differ, or the least and the greatest seed where such an interval leaves the range of "
+    "the metric; a score from fewer is marked. Scores of different tasks are not comparable."
+)
+ALONE = (
+    "What ran in a network of its own, on the same task: the score says what the network does, not "
+    "what its attention does."
+)
+
+
+def families(folder: RunFolder) -> dict[str, list[Comparison]]:
+    """Comparisons by family, tasks without one last; empty if no task has one."""
+    known = folder.catalog
+    named = sorted({known.family(comparison.task) for comparison in folder.comparisons} - {""})
+    if not named:
+        return {}
+    groups = {
+        name: [one for one in folder.comparisons if known.family(one.task) == name]
+        for name in (*named, "")
+    }
+    return {name or NO_FAMILY: found for name, found in groups.items() if found}
+
+
+def family_key(family: str) -> str:
+    """Place of a family in the page.
+
+    >>> family_key("image captioning")
+    'family-image-captioning'
+    """
+    return f"family-{re.sub('[^a-z0-9]+', '-', family.lower()).strip('-')}"
+
+
+def family_title(family: str) -> str:
+    """A family at the head of a section.
+
+    >>> family_title("image captioning")
+    'Image captioning'
+    """
+    return family[:1].upper() + family[1:]
+
+
+def members(folder: RunFolder, found: list[Comparison]) -> Paragraph:
+    """Which tasks a family has, and whose data."""
+    tasks = dict.fromkeys(comparison.task for comparison in found)
+    known = folder.catalog
+    told = [f"{known.task_label(task)} ({data_of(folder, task)})" for task in tasks]
+    return Paragraph(f"{'Task' if len(told) == 1 else 'Tasks'}: {'; '.join(told)}.")
+
+
+def data_of(folder: RunFolder, task: str) -> str:
+    """Whether data are real, and their terms."""
+    known = folder.catalog
+    if known.is_generated(task):
+        return "generated data"
+    here = "" if known.task(task).needs_download else ", ship with a library"
+    return f"real data{here}; terms: {known.license(task)}"
+
+
+def families_section(folder: RunFolder) -> Section | None:
+    """The table of all families; None where no task has one."""
+    found = families(folder)
+    if not found:
+        return None
+    pairs = [(family, comparison) for family, here in found.items() for comparison in here]
+    told = [(family, comparison) for family, comparison in pairs if len(comparison.scores) != 1]
+    alone = [(family, comparison) for family, comparison in pairs if len(comparison.scores) == 1]
+    ranks = folder.catalog.ranks
+    best = "Best variant" if ranks else "Best mean, not ranked"
+    table = TableBlock(
+        key="families-table",
+        title=f"Best mean of each task{'' if ranks else ', not ranked'}",
+        columns=(
+            *(Column(title=head) for head in ("Family", "Task", best)),
+            *(Column(title=head, numeric=True) for head in ("Score", "Seeds")),
+            Column(title="Verdict"),
+            *(Column(title=head, numeric=True) for head in ("Uniform", "Baseline")),
+            Column(title="Without a network"),
+        ),
+        rows=tuple(_row(family, comparison) for family, comparison in told),
+    )
+    blocks: list[Block] = [Paragraph(HOW_TO_READ), table]
+    if alone:
+        blocks += [Paragraph(ALONE), _alone(alone)]
+    return Section(key="families", title="Families at a glance", blocks=tuple(blocks))
+
+
+def _alone(found: list[tuple[str, Comparison]]) -> TableBlock:
+    """Scores that stand in no comparison."""
+    return TableBlock(
+        key="families-alone",
+        title="Variants without a competitor in their network",
+        columns=(
+            *(Column(title=head) for head in ("Family", "Task", "Variant")),
+            *(Column(title=head, numeric=True) for head in ("Score", "Seeds")),
+            Column(title="Without a network"),
+        ),
+        rows=tuple(
+            (
+                *_head(family, comparison),
+                TableCell(text=comparison.catalog.label(name)),
+                _score(comparison, name),
+                TableCell(text=str(comparison.most_seeds), sort=comparison.most_seeds),
+                _without(comparison),
+            )
+            for family, comparison in found
+            for name in comparison.scores
+        ),
+    )
+
+
+def _row(family: str, comparison: Comparison) -> tuple[TableCell, ...]:
+    best = best_contender(comparison)
+    return (
+        *_head(family, comparison),
+        TableCell(text=comparison.catalog.label(best) if best else NO_VALUE),
+        _score(comparison, best),
+        TableCell(text=str(comparison.most_seeds), sort=comparison.most_seeds),
+        TableCell(text=verdict(comparison)),
+        _score(comparison, comparison.uniform_baseline or ""),
+        _score(comparison, comparison.baseline or ""),
+        _without(comparison),
+    )
+
+
+def _head(family: str, comparison: Comparison) -> tuple[TableCell, TableCell]:
+    known = comparison.catalog
+    return (
+        TableCell(text=family_title(family), href=f"#{family_key(family)}"),
+        TableCell(
+            text=comparison.title,
+            marks=(
+                "generated" if known.is_generated(comparison.task) else "real data",
+                known.metric(comparison.metric).arrow,
+            ),
+        ),
+    )
+
+
+def _score(comparison: Comparison, variant: str) -> TableCell:
+    mean = comparison.means.get(variant)
+    if mean is None:
+        return TableCell(text=NO_VALUE, sort="")
+    fewer = f"{mean.count} of {comparison.most_seeds} seeds"
+    return TableCell(
+        text=comparison.score_text(variant),
+        sort=mean.estimate,
+        marks=(fewer,) if mean.count < comparison.most_seeds else (),
+    )
+
+
+def _without(comparison: Comparison) -> TableCell:
+    levels = without_levels(comparison)
+    first = next(iter(levels), "")
+    return TableCell(
+        text=f"{first} {level_text(levels[first])}" if first else NO_VALUE,
+        sort=levels[first].estimate if first else "",
+    )
+
+
+def best_contender(comparison: Comparison) -> str:
+    """The first contender of those that are compared, empty without one."""
+    return next((name for name in comparison.compared if name in comparison.contenders), "")
+
+
+def verdict(comparison: Comparison) -> str:
+    """What the ranking of a task tells the best variant from: uniform attention and the baseline.
+
+    The statistics are those of the marks of its table and of the sentences of the summary.
+    """
+    if not comparison.catalog.ranks:
+        return "nothing is ranked"
+    best, base, known = best_contender(comparison), comparison.baseline, comparison.compared
+    if not best:
+        return "no score"
+    if comparison.most_seeds < 2:
+        return "one seed: nothing can be told"
+    if comparison.ranking[0].variant != best:
+        return "a control leads"
+    others = [
+        name
+        for name in (comparison.uniform_baseline, base)
+        if name and name != best and name in known
+    ]
+    behind = [comparison.catalog.label(name) for name in others if known[name].differs_from_best]
+    level = [_level(comparison, best, name) for name in others if not known[name].differs_from_best]
+    parts = [f"better than {join(behind)}"] if behind else []
+    parts += [f"not told from {join(level)}"] if level else []
+    if comparison.lost_every_seed(best) and comparison.uniform_baseline:
+        parts.append(
+            f"no seed above {comparison.catalog.label(comparison.uniform_baseline)} on validation"
+        )
+    return "; ".join(parts) or "nothing to compare with"
+
+
+def _level(comparison: Comparison, best: str, name: str) -> str:
+    """One from which the best is not told, and what else of its table speaks of that."""
+    label = comparison.catalog.label
+    if comparison.compared[name].worse_than_baseline and comparison.baseline:
+        return f"{label(name)} (which is worse than {label(comparison.baseline)})"
+    if best in comparison.above_every_seed(name):
+        return f"{label(name)} (though better in every seed)"
+    return label(name)

@@ -1,0 +1,35 @@
+"""What places offer: one answer for the planner, the timer and the certificate."""
+
+import pytest
+
+from bench.api import registry
+from bench.api.call import REGIMES
+from bench.api.capabilities import CAPABILITIES
+from bench.api.places import ANYWHERE, UNKNOWN_UNTIL_BUILT, timed_place, trained_place
+from bench.api.resolve import canonical_backbone, resolve
+from bench.running.speed_cells import speed_regimes
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_no_timed_place_offers_what_no_place_could(regime):
+    assert timed_place(regime) <= ANYWHERE | UNKNOWN_UNTIL_BUILT | {regime}
+    assert timed_place(regime) <= CAPABILITIES.keys()
+
+
+def test_an_output_without_a_reward_is_timed_for_outputs_are_not_run():
+    assert "cross" in speed_regimes(resolve("ssnt"))
+
+
+def test_what_is_planned_to_be_timed_is_not_refused_by_the_timed_place():
+    for name in registry.listed_variants():
+        spec = resolve(name)
+        for regime in speed_regimes(spec):
+            assert spec.refusal(timed_place(regime)) is None, (name, regime)
+
+
+def test_a_backbone_takes_away_what_its_encoder_removes():
+    task = registry.find("task", "transduction").target
+    plain = canonical_backbone("rnn_seq2seq", {})
+    folded = canonical_backbone("rnn_seq2seq[encoder=pyramid]", {})
+    assert "source_tokens" in trained_place(task, plain)
+    assert not trained_place(task, folded) & {"source_tokens", "source_states"}

@@ -1,0 +1,82 @@
+"""The catalog of a run: what is written is read back, and a foreign one is not guessed at."""
+
+import json
+
+from bench.api.comparison import PublishedResult
+from bench.api.license import License
+from bench.api.metric import Metric
+from results.catalog import CatalogTask, CatalogVariant, ChangedAxis, RunCatalog
+
+NUMBER = PublishedResult(
+    what="a model", metric="bleu", value=31.0, text="Somebody, 2016", url="https://example.org",
+    where="table 1", differs="in size",
+)  # fmt: skip
+WHOLE = RunCatalog(
+    variants={
+        "additive": CatalogVariant(
+            short="additive", control="uniform_baseline", decoder_differs=True
+        ),
+        "dot": CatalogVariant(
+            name="dot", ablation=ChangedAxis(base="b", axis="score", value="dot")
+        ),
+    },
+    tasks={
+        "recall[pairs=8]": CatalogTask(
+            primary="bleu",
+            license=License("MIT", redistributable=True),
+            needs_download=False,
+            generated=True,
+            chance=0.25,
+            published_results=(NUMBER,),
+        )
+    },
+    metrics={
+        "bleu": Metric(
+            name="bleu", title="BLEU", unit="points", low=0.0, high=100.0, better="higher"
+        )
+    },
+    study={"additive": {"trials": 3}},
+    trials={"additive[width=8]": "additive"},
+    baseline="dot",
+    commands=("run a",),
+    preset="quick",
+    ranks=False,
+    plugins=("mine.py",),
+    data_dir="there",
+)
+
+
+def test_a_catalog_is_read_back_as_it_was_written():
+    assert RunCatalog.from_json(json.loads(json.dumps(WHOLE.to_json()))) == WHOLE
+
+
+def test_a_catalog_that_says_nothing_has_every_default():
+    assert RunCatalog.from_json(None) == RunCatalog() == RunCatalog.from_json({})
+    bare = RunCatalog.from_json({"tasks": {"recall": {}}, "variants": {"dot": {}}})
+    assert bare.tasks["recall"] == CatalogTask()
+    assert not bare.tasks["recall"].license.redistributable
+    assert bare.variants["dot"].control is None
+
+
+def test_words_outside_the_closed_sets_are_not_guessed_at():
+    read = RunCatalog.from_json(
+        {
+            "variants": {"dot": {"control": "yes", "unheard": 1}},
+            "tasks": {"recall": {"license": {"name": "open", "redistributable": "no"}}},
+            "metrics": {"bleu": {"better": "bigger", "group": "other"}},
+        }
+    )
+    assert read.variants["dot"].control is None
+    assert not read.tasks["recall"].license.redistributable
+    assert (read.metrics["bleu"].better, read.metrics["bleu"].group) == ("none", "quality")
+
+
+def test_a_later_run_adds_names_and_its_command_and_keeps_what_was_there():
+    later = RunCatalog(
+        variants={"mha": CatalogVariant(short="mha")}, baseline="mha", commands=("run a", "run b")
+    )
+    both = WHOLE.merged(later)
+    assert set(both.variants) == {"additive", "dot", "mha"}
+    assert both.commands == ("run a", "run b")
+    assert (both.baseline, both.data_dir, both.plugins) == ("mha", "there", ("mine.py",))
+    assert both.study == WHOLE.study

@@ -1,0 +1,106 @@
+"""Packed sentences: what torch's own layers say, bit for bit, at a cost linear in the length."""
+
+from itertools import product
+
+import pytest
+import torch
+from torch.nn.utils.rnn import pack_padded_sequence
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tasks.backbones.packed_layers import read_packed, torch_would_slice
+from tasks.backbones.recurrent_layers import encode, recurrent
+
+ROWS, INPUTS, HIDDEN = 6, 5, 8
+
+
+def drawn(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=dtype)
+
+
+def packed(x, lengths):
+    return pack_padded_sequence(x, torch.tensor(lengths), batch_first=True, enforce_sorted=False)
+
+
+def answers(rnn, read, x, lengths):
+    """States, last states, and the gradients of the input and of every parameter."""
+    given = x.clone().requires_grad_()
+    run, last = read(packed(given, lengths))
+    last = last[0] if isinstance(last, tuple) else last
+    rnn.zero_grad()
+    total = (run.data * drawn(*run.data.shape, dtype=x.dtype)).sum()
+    (total + (last * drawn(*last.shape, dtype=x.dtype)).sum()).backward()
+    return [run.data, last, given.grad, *(p.grad.clone() for p in rnn.parameters())]
+
+
+@pytest.mark.parametrize(
+    ("cell", "layers", "both_ways", "dtype"),
+    list(product(("gru", "lstm"), (1, 2), (False, True), (torch.float32, torch.float64))),
+)
+@pytest.mark.parametrize("lengths", [[4, 9, 1, 9, 2, 6], [3] * ROWS], ids=["mixed", "equal"])
+def test_states_and_gradients_are_those_of_torch_bit_for_bit(
+    cell, layers, both_ways, dtype, lengths
+):
+    torch.manual_seed(0)
+    rnn = recurrent(cell, INPUTS, HIDDEN, layers=layers, both_ways=both_ways).to(dtype)
+    x = drawn(ROWS, max(lengths), INPUTS, dtype=dtype)
+    exact = torch_would_slice(rnn, packed(x, lengths))
+    assert exact == (cell == "gru" or len(set(lengths)) > 1)
+    ours = answers(rnn, lambda given: read_packed(rnn, given), x, lengths)
+    theirs = answers(rnn, rnn, x, lengths)
+    for found, wanted in zip(ours, theirs, strict=True):
+        if exact:
+            assert torch.equal(found, wanted)
+        else:
+            torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_states_are_the_same_bits_without_gradients(cell):
+    torch.manual_seed(0)
+    rnn, x = recurrent(cell, INPUTS, HIDDEN, both_ways=True), drawn(ROWS, 9, INPUTS)
+    given = packed(x, [4, 9, 1, 9, 2, 6])
+    with torch.no_grad():
+        ours, theirs = read_packed(rnn, given), rnn(given)
+    assert torch.equal(ours[0].data, theirs[0].data)
+    assert torch.equal(ours[1], theirs[1][0] if cell == "lstm" else theirs[1])
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_rows_of_a_batch_are_read_as_if_alone(cell, near):
+    torch.manual_seed(0)
+    rnn = recurrent(cell, INPUTS, HIDDEN, both_ways=True).double()
+    x, lengths = drawn(3, 7, INPUTS, dtype=torch.float64), [2, 7, 4]
+    mask = torch.arange(7) < torch.tensor(lengths)[:, None]
+    states, last = encode(rnn, x, mask)
+    for row, length in enumerate(lengths):
+        alone, end = encode(rnn, x[row : row + 1, :length], None)
+        near(states[row, :length], alone[0])
+        near(last[:, row], end[:, 0])
+        assert not states[row, length:].any()
+
+
+class Written(TorchDispatchMode):
+    """Counts the numbers that operations put out."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        if isinstance(found, torch.Tensor) and not func.is_view:
+            self.count += found.numel()
+        return found
+
+
+def test_the_backward_pass_is_linear_in_the_length():
+    rnn = recurrent("gru", INPUTS, HIDDEN, both_ways=True)
+
+    def cost(length: int) -> int:
+        rnn.zero_grad()
+        run, _ = read_packed(rnn, packed(drawn(ROWS, length, INPUTS), [length] * ROWS))
+        total = run.data.sum()
+        with Written() as written:
+            total.backward()
+        return written.count
+
+    # from length to length the same is added; a gradient of the whole a step would add ever more
+    assert cost(80) - cost(60) == cost(60) - cost(40)

@@ -1,1 +1,0 @@
-"""Fused implementations of the same mathematics, chosen by `impl=`."""

@@ -1,0 +1,54 @@
+"""One hop over a memory, shared by mechanisms that read it several times."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.call import Call
+from bench.api.shapes import Allowed, Weights
+from variants._math import masked_softmax
+
+
+def read_memory(
+    call: Call,
+    asked: Float[Tensor, "B H L E"],
+    key: Float[Tensor, "B H S E"],
+    value: Float[Tensor, "B H S E"],
+    allowed: Allowed | None,
+    *,
+    linear: bool = False,
+) -> tuple[Float[Tensor, "B H L E"], Weights]:
+    """Read by softmax of unscaled products, or by the products themselves where `linear`.
+
+    A probe's edit is applied to the weights of every hop.
+    """
+    energy = asked @ key.transpose(-1, -2)
+    if not linear:
+        weights = masked_softmax(energy, allowed)
+    else:
+        weights = energy if allowed is None else torch.where(allowed, energy, 0.0)
+    if call.edit is not None:
+        weights = call.edit(weights, call)
+    return weights @ value, weights
+
+
+def oracle_read(
+    asked: Float[Tensor, " E"],
+    key: Float[Tensor, "S E"],
+    value: Float[Tensor, "S E"],
+    visible: int,
+) -> tuple[Float[Tensor, " E"], Float[Tensor, " S"]]:
+    """`read_memory` for one query that sees the first keys, by loops."""
+    energies = []
+    for s in range(visible):
+        products = (asked[e] * key[s, e] for e in range(len(asked)))
+        energies.append(sum(products, asked.new_zeros(())))
+    top = max((float(energy.detach()) for energy in energies), default=0.0)
+    exps = [torch.exp(energy - top) for energy in energies]
+    total = sum(exps, asked.new_zeros(()))
+    found, row = torch.zeros_like(value[0]), []
+    for s in range(len(key)):
+        weight = exps[s] / total if s < visible else asked.new_zeros(())
+        found = found + weight * value[s]
+        row.append(weight)
+    return found, torch.stack(row)

@@ -1,0 +1,80 @@
+"""From a number for each distance to one for each key, and back.
+
+Queries have consecutive positions, so that the keys of one query, by distance, are those of
+the query before it shifted by one position. The way back is therefore a copy with other strides and
+sums of neighbors, where adding to an index would go key by key. A distance beyond the clip counts
+as the clip.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+BLOCK = 2**18
+"""Numbers written at once: a megabyte in float32, about what a core has of its own cache."""
+
+
+def spread(
+    by_distance: Float[Tensor, "B H L K"], first: int, keys: int
+) -> Float[Tensor, "B H L S"]:
+    """For query i at position `first` + i and key j, the number of distance j - i, clipped.
+
+    The middle of the last axis is distance zero.
+    """
+    return _Spread.apply(by_distance, first, keys)
+
+
+def collect(weights: Float[Tensor, "B H L S"], first: int, clip: int) -> Float[Tensor, "B H L K"]:
+    """Sums of weights over the keys of each clipped distance; the transpose of `spread`."""
+    return _Collect.apply(weights, first, clip)
+
+
+class _Spread(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, by_distance: Any, first: Any, keys: Any) -> Any:
+        queries, clip = by_distance.shape[2], by_distance.shape[3] // 2
+        ctx.first, ctx.clip = first, clip
+        places = torch.arange(first, first + queries, device=by_distance.device)
+        distance = torch.arange(keys, device=by_distance.device) - places[:, None]
+        bucket = distance.clamp(-clip, clip) + clip
+        return by_distance.gather(-1, bucket.expand(*by_distance.shape[:2], -1, -1))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return _Collect.apply(grad, ctx.first, ctx.clip), None, None
+
+
+class _Collect(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weights: Any, first: Any, clip: Any) -> Any:
+        ctx.first, ctx.keys = first, weights.shape[3]
+        rows, heads, queries, keys = weights.shape
+        found = weights.new_empty(rows, heads, queries, 2 * clip + 1)
+        step = max(1, BLOCK // max(1, rows * heads * keys))
+        for at in range(0, queries, step):
+            block = weights[:, :, at : at + step]
+            left, middle, right = _by_distance(block, first + at, clip)
+            some = found[:, :, at : at + step]
+            some.copy_(middle)
+            some[..., 0] += left.sum(-1)
+            some[..., -1] += right.sum(-1)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return _Spread.apply(grad, ctx.first, ctx.keys), None, None
+
+
+def _by_distance(block: Tensor, first: int, clip: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The weights of each query in order of distance, zeros where no key is, cut at the clip."""
+    rows, heads, queries, keys = block.shape
+    back, ahead = max(first + queries - 1, clip), max(keys - 1 - first, clip)
+    width = back + 1 + ahead
+    wide = block.new_zeros(rows, heads, queries, width)
+    # key j of query i is at position back + j - (first + i) of row i
+    strides = (heads * queries * width, queries * width, width - 1, 1)
+    wide.as_strided(block.shape, strides, back - first).copy_(block)
+    left, middle, right = wide.split((back - clip, 2 * clip + 1, ahead - clip), -1)
+    return left, middle, right
