@@ -26,6 +26,9 @@ import click
 @click.option(
     "--tasks", default="", help="Report these tasks only, separated by commas. Needs --out."
 )
+@click.option(
+    "--pack", type=click.Path(path_type=Path), help="Write the rows into this Parquet file too."
+)
 def command(
     folder: Path,
     out: Path | None,
@@ -34,8 +37,9 @@ def command(
     export: bool,
     figures: Path | None,
     merge: tuple[Path, ...],
+    pack: Path | None,
 ) -> None:
-    """Write report.html and report.md of a run folder."""
+    """Write report.html and report.md of a run folder or a published pack."""
     written = report(
         folder,
         out,
@@ -44,6 +48,7 @@ def command(
         figures=figures,
         merge=merge,
         tasks=tasks,
+        pack=pack,
     )
     click.echo(written)
 
@@ -57,11 +62,13 @@ def report(
     figures: Path | None,
     merge: tuple[Path, ...],
     tasks: str,
+    pack: Path | None = None,
 ) -> str:
-    """Write the report of a run folder, after adding other runs to it if asked.
+    """Write the report of a run folder or a pack, after adding other runs to it if asked.
 
     Raises:
-        InvalidConfig: A report of some tasks would overwrite that of the whole run.
+        InvalidConfig: A report of some tasks would overwrite that of the whole run, or a pack was
+            given and no folder to write to.
     """
     from bench.api.errors import InvalidConfig
     from bench.api.selector import parse_list
@@ -69,12 +76,15 @@ def report(
     from reports.pictures import write_figures
     from reports.render import render
     from results import store
+    from results.pack import open_run, write_pack
 
     alone = [one.name for one in parse_list(tasks)] if tasks else []
     if alone and out is None:
         raise InvalidConfig(
             "report: --tasks would overwrite the report of the whole run; give --out."
         )
+    if folder.is_file() and out is None:
+        raise InvalidConfig(f"report: {folder} is a pack, which holds no report; give --out.")
     if merge:
         store.merge(folder, merge)
     written = render(folder, publish=publish, out=out, tasks=alone)
@@ -84,4 +94,6 @@ def report(
         lines += [f"table: {path}" for path in tables]
     if figures is not None:
         lines += [f"figure: {path}" for path in write_figures(folder, figures, alone)]
+    if pack is not None:
+        lines.append(f"pack: {write_pack(open_run(folder), pack)}")
     return "\n".join(lines)

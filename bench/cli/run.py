@@ -74,10 +74,10 @@ def cell_plan(options: "RunOptions") -> "Plan":
     from bench.api.selector import parse
     from bench.running.plan import Plan
     from bench.running.quality_cells import PlannedCell
-    from bench.running.revisions import revisions_of
+    from bench.running.revisions import canonical_cell, revisions_of
     from bench.training.analysis import trained_cell
 
-    cells = [parse_label(label) for label in options.cells]
+    cells = [canonical_cell(parse_label(label)) for label in options.cells]
     made = Plan(options.request)
     baseline = resolve(options.baseline).canonical.show()
     made.baseline = baseline

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from bench.api.call import Dims, Regime
-from bench.api.config import Config, build_config, config_options
+from bench.api.config import Config, build_config, changed_options
 from bench.api.errors import InvalidConfig
 from bench.api.selector import Selector, parse
 
@@ -59,7 +59,7 @@ class AttendShape(Config):
 
     def show(self) -> str:
         """Print the canonical selector, defaults written out."""
-        return Selector("attend", config_options(self)).show()
+        return Selector("attend", changed_options(self)).show()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ class Rounds(Config):
 
     def show(self) -> str:
         """Print the canonical selector, defaults written out."""
-        return Selector("rounds", config_options(self)).show()
+        return Selector("rounds", changed_options(self)).show()
 
 
 ConfigT = TypeVar("ConfigT", bound=Config)

@@ -14,7 +14,7 @@ from bench.api import registry
 from bench.api.cell import Cell
 from bench.running.plan import plan
 from bench.running.request import Request
-from results.frame import load
+from results import load
 from results.row import Record, Row
 from results.store import Store
 
@@ -65,5 +65,5 @@ def test_loading_two_hundred_cells(benchmark, tmp_path):
     store = Store.create(tmp_path / "run")
     for seed in range(200):
         store.append(record(seed))
-    frame = benchmark(load, tmp_path / "run")
+    frame = benchmark(load, tmp_path / "run").rows
     assert len(frame) == 4000

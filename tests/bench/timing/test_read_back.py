@@ -41,7 +41,7 @@ def frame(tmp_path):
                         cell=asdict(one), id=one.id, status="ok", environment="e", rows=tuple(rows)
                     )
                 )
-    return frames.load(tmp_path / "run")
+    return frames.rows_of([Store(tmp_path / "run")])
 
 
 def test_a_clock_that_always_says_the_same_shows_equal_ratios_and_no_verdict(frame):
