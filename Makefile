@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup run test browser-test check publish handbook tasks-doc format clean
+.PHONY: setup run static test slow browser-test check publish docs readme format clean
 
 # A torch that is already in the environment (for a certain CUDA, say) is left alone.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -19,24 +19,27 @@ setup: $(VENV)/.ready
 run: setup
 	$(BIN)/python -m bench run --variants all
 
-check: setup
+static: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 	$(BIN)/codespell
+
+check: static
 	$(BIN)/python -m pytest -q -m "not slow"
 
-test: setup
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/deptry .
-	$(BIN)/codespell
-	$(BIN)/python -m pytest -q -n 2 --benchmark-disable
-	$(BIN)/python -m bench run --variants all --preset smoke --out runs/ci-smoke
+# One variant of each kind trains here; `make slow` trains all of them.
+SMOKE = additive,luong_local_p,shaw_rpr,pointer_generator,linear_attention,han
+test: static
+	$(BIN)/python -m pytest -q -n 2 --benchmark-disable -m "not slow"
+	$(BIN)/python -m bench run --variants $(SMOKE) --preset smoke --out runs/smoke
+
+# What takes long and is found by nothing quicker: learning, compiled code, copies of the tree.
+slow: setup
+	$(BIN)/python -m pytest -q -n 2 --benchmark-disable -m slow
+	$(BIN)/python -m bench run --variants all --preset smoke --out runs/smoke-all
 
 # Needs Chromium (apt-get install chromium-headless-shell, or BENCH_CHROMIUM=/path/to/chromium) and npm.
 # BENCH_REPORT=path/to/report.html measures a real page as well.
@@ -56,14 +59,18 @@ publish: setup
 	$(BIN)/python -m bench report runs/$(RUN) --publish --out reports/published/$(RUN)
 	rm -f reports/published/$(RUN)/report.html
 
-# make handbook RUN=quick: docs/mechanisms.md and its pictures from the artifacts of runs/quick.
-handbook: setup
-	$(BIN)/python -m bench report runs/$(RUN) --handbook docs
+# make docs: the documentation as a folder of pages, site/index.html, with an offline search.
+$(VENV)/.docs-ready: $(VENV)/.ready pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[docs]" --config-settings editable_mode=compat
+	touch $@
 
-# make tasks-doc: docs/tasks.md from the registry; lines made from data need BENCH_DATA_DIR.
-tasks-doc: setup
-	$(BIN)/python -m bench show tasks --markdown > docs/tasks.md.new
-	mv docs/tasks.md.new docs/tasks.md
+docs: $(VENV)/.docs-ready
+	$(BIN)/python -m bench.docs site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+
+# make readme: the tables and the figure of README.md from the published runs.
+readme: setup
+	$(BIN)/python -m bench.docs readme
 
 format: setup
 	$(BIN)/ruff format .

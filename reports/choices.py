@@ -90,9 +90,27 @@ def choices_table(folder: RunFolder) -> TableBlock | None:
         rows = [_row(need) for need in kept]
         rows += [_merged(clear, learned=True)] if clear else []
         rows += [_merged(unclear, learned=False)] if unclear else []
+    return _table("choices", "What to choose", rows, _dropped(decided, rows))
+
+
+def every_need(folder: RunFolder) -> TableBlock | None:
+    """The same with a row for each need; None where nothing decides."""
+    found = needs(folder) if folder.catalog.ranks else []
+    if not found:
+        return None
+    order = sorted(found, key=lambda need: (not need.beats_baseline, need.title))
+    return _table("every-need", "A choice for each use of attention", [*map(_row, order)])
+
+
+def _table(
+    key: str,
+    title: str,
+    rows: Sequence[tuple[TableCell, ...]],
+    notes: tuple[str, ...] = (),
+) -> TableBlock:
     return TableBlock(
-        key="choices",
-        title="What to choose",
+        key=key,
+        title=title,
         columns=(
             Column(title="Need", help="A use of attention, and the task with the evidence."),
             Column(title="Variant"),
@@ -100,7 +118,7 @@ def choices_table(folder: RunFolder) -> TableBlock | None:
             Column(title="Cost", help="CPU time of a training step over that of the baseline."),
         ),
         rows=tuple(rows),
-        notes=_dropped(decided, rows),
+        notes=notes,
     )
 
 
@@ -123,13 +141,22 @@ def _row(need: Need) -> tuple[TableCell, ...]:
     comparison = need.evidence
     name = comparison.catalog.label(need.variant) if need.variant else NO_VALUE
     task = comparison.catalog.task_label(comparison.task)
-    same = task == need.title
+    where = (*(() if task == need.title else (task,)), *filter(None, (comparison.part,)))
     return (
-        TableCell(text=_title(need), marks=() if same else (task,)),
+        TableCell(text=_title(need), marks=where),
         TableCell(text=name, code=bool(need.variant)),
         TableCell(text=_evidence(need)),
         TableCell(text=_cost([comparison], need.variant)),
     )
+
+
+def synopsis(need: Need | None) -> str:
+    """One line beside the title of a use of attention."""
+    if need is None:
+        return ""
+    if not need.variant:
+        return "No variant has learned the task."
+    return f"{need.evidence.catalog.label(need.variant)}: {_evidence(need)}"
 
 
 def _evidence(need: Need) -> str:

@@ -198,6 +198,7 @@ def _curve_panel(
         title=comparison.title,
         x_label=x_label,
         y_label=known.metric(metric).axis,
+        limits=known.metric(metric).limits,
         lines=tuple(_line(str(name), group) for name, group in table.groupby("variant")),
         levels=tuple(
             (value, key)
@@ -244,6 +245,7 @@ def _pareto_panel(
         title=comparison.title,
         x_label=label,
         y_label=comparison.catalog.metric(comparison.metric).axis,
+        limits=comparison.catalog.metric(comparison.metric).limits,
         points=tuple(
             Point(
                 name=name,

@@ -50,7 +50,7 @@ def export_tables(folder: Path, out: Path, *, publish: bool = False) -> list[Pat
         publish: Name no folder of data.
 
     Returns:
-        The files written: `ranked`, `speed`, `ablation`, `baselines` (what needs no network),
+        The files written: `ranked`, `speed`, `ablation`, `baselines` (non-neural baselines),
         `published_results` (published numbers) and `cells` as `.csv`, without those that have no
         line, and `.tex` for all but the last.
 
@@ -206,7 +206,7 @@ _COLUMNS: dict[str, tuple[str | list[str], list[ExportColumn]]] = {
         "task",
         [
             ("What", _text("baseline")),
-            ("Without a network", lambda line: plain(line["value"])),
+            ("Non-neural baseline", lambda line: plain(line["value"])),
             ("Unit", _text("unit")),
         ],
     ),

@@ -180,7 +180,7 @@ class RunFolder:
 
     @cached_property
     def notes(self) -> Mapping[str, Mapping[str, Mapping[str, list[StoredOutcome]]]]:
-        """What cells told beside their rows: by task, subject and text, with those that told it."""
+        """What cells noted beside their rows: by task, subject and text, with their cells."""
         found: dict[str, dict[str, dict[str, list[StoredOutcome]]]] = {}
         for outcome in self.of_kind("quality"):
             told = self.artifact(outcome).get("notes")

@@ -4,13 +4,15 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from reports.blocks import Block, Document, Figure, Section, StepsBlock
+from reports.blocks import Block, Document, Figure, Section, StepsBlock, TableBlock
+from reports.catalog import uncapitalized
 from reports.figures import quality_cost_figure
 from reports.figures.inline import InlineDrawings
 from reports.figures.quality_cost import NARROW
@@ -23,12 +25,49 @@ GROUPS = {
     "details": "Details",
 }
 """Headings of the groups of sections."""
+REPORT, LISTS = "report.html", "details.html"
+"""Names of the files."""
+APART = ("certificates", "holes", "data", "names", "environment", "commands")
+"""Keys of sections that are long lists, which a file of their own has."""
 LONG_NAME = 18
 """Letters from which on a name may break at its underscores."""
 
 
-def page(document: Document) -> str:
-    """Write the document as one page; every text is escaped by the template engine."""
+def pages(document: Document) -> dict[str, str]:
+    """Write the document as files that link to each other: the report, and its long lists.
+
+    Returns:
+        What to write, by name of the file; the lists are there only if there are any.
+
+    """
+    apart = tuple(part for part in document.sections if part.key in APART)
+    if not apart:
+        return {REPORT: page(document)}
+    here = tuple(part for part in document.sections if part.key not in APART)
+    titles = "; ".join(uncapitalized(part.title) for part in apart)
+    lists = Document(
+        title=f"{document.title}, details", lead=f"Long lists of one run: {titles}.", sections=apart
+    )
+    return {
+        REPORT: page(replace(document, sections=here), more=(LISTS, titles)),
+        LISTS: page(lists, more=(REPORT, "the report")),
+    }
+
+
+def page(document: Document, *, more: tuple[str, str] = ("", "")) -> str:
+    """Write the document as one page; every text is escaped by the template engine.
+
+    Args:
+        document: What the page shows.
+        more: Name of the file that has what this one lacks, and what that is; empty for none.
+
+    """
+    anchors = _anchors(document)
+
+    def link(href: str) -> str:
+        elsewhere = more[0] and href.startswith("#") and href[1:] not in anchors
+        return f"{more[0]}{href}" if elsewhere else href
+
     inline = InlineDrawings()
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -44,6 +83,8 @@ def page(document: Document) -> str:
         document=document,
         overview=_overview(document, inline),
         groups=_groups(document),
+        more=more,
+        link=link,
         # a page that is made to step through weights starts with them
         viewer_first=views > 0 and document.choices is None and len(document.sections) == 1,
         data_of=data_of,
@@ -60,6 +101,17 @@ def page(document: Document) -> str:
         scripts=[Markup(script) for script in scripts],
         hashes=" ".join(f"'sha256-{_digest(script)}'" for script in scripts),
     )
+
+
+def _anchors(document: Document) -> set[str]:
+    """Places of a page that a cell of a table may link to."""
+    found = {section.key for section in document.sections}
+    for block in (block for section in document.sections for block in section.blocks):
+        if isinstance(block, TableBlock):
+            found |= {block.key, *block.anchors}
+        elif isinstance(block, Figure):
+            found.add(block.key)
+    return found
 
 
 def _file(name: str) -> str:
@@ -86,7 +138,7 @@ def _overview(document: Document, inline: InlineDrawings) -> tuple[Figure, Marku
     if data is None or not data.points:
         return None
     figure = figure or quality_cost_figure(data)
-    narrow = quality_cost_figure(data, "overview-narrow", NARROW)
+    narrow = quality_cost_figure(data, "quality-cost-narrow", NARROW)
     return figure, Markup(inline.drawing(figure.svg)), Markup(inline.drawing(narrow.svg))
 
 

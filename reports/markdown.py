@@ -1,4 +1,4 @@
-"""The report as Markdown that GitHub renders: pipe tables and SVG files beside it."""
+"""The report as Markdown that GitHub renders: a short file, and one with the details."""
 
 import re
 from collections.abc import Callable
@@ -22,18 +22,53 @@ from reports.blocks import (
 _SPECIAL = re.compile(r"([\\`*\[\]|~$#])")
 _EDGE_UNDERSCORE = re.compile(r"(?<![A-Za-z0-9_])_|_(?![A-Za-z0-9_])")
 FIGURES = "figures"
+SHORT, DETAILS = "report.md", "details.md"
+MOST_LINES = 200
+"""Of the short file."""
+MOST_COMMANDS = 12
+SUMMARY_ROWS = 40
+"""Of a table in the short file."""
 MOST_ROWS = 300
 """Of a folded table; GitHub does not render files of a megabyte."""
 
 
 def twin(document: Document) -> str:
-    """Write the document as Markdown; figures are links to `figures/<key>.svg`."""
+    """Write what people paste into an issue: the result, the choices and the summary.
+
+    It has at most `MOST_LINES` lines, whatever the size of the run; `details` has the rest.
+    """
     facts = " · ".join(f"**{escape(name)}** {escape(fact)}" for name, fact in document.facts)
-    parts = [f"# {escape(document.title)}", escape(document.lead), facts]
-    if document.commands:
-        parts.append(_code("\n".join(document.commands)))
-    parts += [_section(section) for section in document.sections]
+    shown, left = document.commands[:MOST_COMMANDS], document.commands[MOST_COMMANDS:]
+    parts = [
+        f"# {escape(document.title)}",
+        f"**{escape(document.headline)}**" if document.headline else "",
+        _table(document.choices) if document.choices else "",
+        _figure(document.overview_figure) if document.overview_figure else "",
+        escape(document.lead),
+        facts,
+        _code("\n".join(shown)) if shown else "",
+        f"{len(left)} more commands are in [{DETAILS}]({DETAILS})." if left else "",
+        *(_section(section, SUMMARY_ROWS) for section in document.of_group("summary")),
+        _contents(document),
+    ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def details(document: Document) -> str:
+    """Write all that `twin` leaves out; figures are links to `figures/<key>.svg`."""
+    parts = [
+        f"# {escape(document.title)}: details",
+        f"The result, the choices and the summary are in [{SHORT}]({SHORT}).",
+        _code("\n".join(document.commands)) if len(document.commands) > MOST_COMMANDS else "",
+        *(_section(section) for section in document.of_group("use of attention", "details")),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _contents(document: Document) -> str:
+    """One line that says what is in the second file."""
+    titles = [section.title for section in document.of_group("use of attention", "details")]
+    return f"More in [{DETAILS}]({DETAILS}): {escape('; '.join(titles))}." if titles else ""
 
 
 def escape(text: str) -> str:
@@ -67,8 +102,13 @@ def _code(text: str) -> str:
     return f"{fence}text\n{text}\n{fence}"
 
 
-def _section(section: Section) -> str:
-    parts = [f"## {escape(section.title)}", *(_block(block) for block in section.blocks)]
+def _section(section: Section, most_rows: int | None = None) -> str:
+    """A headed part; its tables are cut at so many rows, where that is asked."""
+    blocks = [
+        _table(block, most_rows) if isinstance(block, TableBlock) else _block(block)
+        for block in section.blocks
+    ]
+    parts = [f"## {escape(section.title)}", escape(section.synopsis), *blocks]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -102,17 +142,18 @@ def _figure(figure: Figure) -> str:
     return f"{image}\n\n**{escape(figure.title.rstrip('.'))}.** {escape(figure.caption)}"
 
 
-def _table(table: TableBlock) -> str:
+def _table(table: TableBlock, most_rows: int | None = None) -> str:
     heads = [
         escape(column.title) + (f"<br>{escape(column.unit)}" if column.unit else "")
         for column in table.columns
     ]
     rules = ["---:" if column.numeric else ":---" for column in table.columns]
-    shown = table.rows[:MOST_ROWS] if table.folded else table.rows
+    most = MOST_ROWS if most_rows is None and table.folded else most_rows
+    shown = table.rows[:most]
     rows = [heads, rules, *([_entry(entry) for entry in row] for row in shown)]
-    body = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
+    inside = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
     notes = "\n\n".join(map(escape, table.notes))
-    inside = body + (f"\n\n{notes}" if notes else "")
+    inside += f"\n\n{notes}" if notes else ""
     if len(shown) < len(table.rows):
         inside += f"\n\n{len(table.rows) - len(shown)} more rows are in report.html."
     if table.folded:

@@ -9,6 +9,7 @@ from statistics import fmean
 
 from reports.folder import RunFolder
 from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.harder_test import harder_test, is_solved
 
 LEVEL = 0.05
 """A p below it is called significant."""
@@ -80,15 +81,16 @@ class Need:
 def needs(folder: RunFolder) -> list[Need]:
     """Uses of attention of a run whose comparisons can decide something, in order of their names.
 
-    A task of no family stands for itself. Input ablations and comparisons of one variant, or of
-    one seed each, decide nothing.
+    A task of no family stands for itself. Where the whole test is solved, its hardest part
+    decides. Input ablations and comparisons of one variant, or of one seed each, decide nothing.
     """
     groups: dict[str, list[Comparison]] = {}
     for comparison in folder.comparisons:
         if decides(comparison):
             known = comparison.catalog
             title = known.family(comparison.task) or known.task_label(comparison.task)
-            groups.setdefault(title, []).append(comparison)
+            harder = harder_test(comparison) if is_solved(comparison) else None
+            groups.setdefault(title, []).append(harder or comparison)
     return [Need(title=title, comparisons=tuple(groups[title])) for title in sorted(groups)]
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reports.blocks import Document, Figure, Section, clean
+from reports.choices import choices_table, headline
 from reports.curves import (
     delay_section,
     learning_section,
@@ -12,14 +13,18 @@ from reports.curves import (
     length_section,
     pareto_section,
 )
+from reports.figures import Legend, quality_cost_figure
 from reports.folder import RunFolder, read_folder
-from reports.html import page
-from reports.markdown import FIGURES, twin
+from reports.html import REPORT, pages
+from reports.markdown import DETAILS, FIGURES, SHORT, details, twin
 from reports.numbers import counted
+from reports.quality_cost import quality_cost
 from reports.sections.agreement import agreement_section
+from reports.sections.all_tasks import all_tasks_section
 from reports.sections.data_sources import data_section
 from reports.sections.examples import attention_section, samples_section
-from reports.sections.findings import summary_section
+from reports.sections.findings import findings_section, warnings_section
+from reports.sections.needs import needs_section
 from reports.sections.probes import probes_section
 from reports.sections.provenance import (
     certificates_section,
@@ -28,11 +33,11 @@ from reports.sections.provenance import (
     environment_section,
     holes_section,
 )
-from reports.sections.ranking import ranked_sections
-from reports.sections.score_grid import overview_section
+from reports.sections.ranking import how_to_read_section, use_sections
+from reports.sections.score_grid import score_grid_section
 from reports.sections.speed import speed_section
 from reports.sections.studies import ablation_section, study_section
-from reports.sections.uses_of_attention import families_section
+from reports.sections.uses_of_attention import uses_section
 from reports.sections.variants_and_tasks import names_section
 from reports.steps import steps_section
 
@@ -43,6 +48,9 @@ class RenderedReport:
 
     html: Path
     markdown: Path
+    """The short file, for pasting."""
+    details: Path
+    """The rest as Markdown."""
 
 
 def render(
@@ -75,26 +83,54 @@ def write_report(
     target = folder.path if out is None else out
     figures = target / FIGURES
     figures.mkdir(parents=True, exist_ok=True)
-    for section in report.sections:
-        for block in section.blocks:
-            if isinstance(block, Figure):
-                (figures / f"{block.key}.svg").write_text(block.svg, encoding="utf-8")
-    written = RenderedReport(html=target / "report.html", markdown=target / "report.md")
-    written.html.write_text(page(report), encoding="utf-8")
+    for figure in _figures(report):
+        (figures / f"{figure.key}.svg").write_text(figure.svg, encoding="utf-8")
+    written = RenderedReport(
+        html=target / REPORT, markdown=target / SHORT, details=target / DETAILS
+    )
+    for name, text in pages(report).items():
+        (target / name).write_text(text, encoding="utf-8")
     written.markdown.write_text(twin(report), encoding="utf-8")
+    written.details.write_text(details(report), encoding="utf-8")
     return written
+
+
+def _figures(report: Document) -> list[Figure]:
+    blocks = [block for section in report.sections for block in section.blocks]
+    found = [block for block in blocks if isinstance(block, Figure)]
+    return [*found, report.overview_figure] if report.overview_figure else found
 
 
 def document(folder: RunFolder, *, publish: bool = False) -> Document:
     """Arrange everything that the folder tells."""
     folder = replace(folder, published=True) if publish else folder
     legend = legend_of(folder)
-    families, summary = families_section(folder), summary_section(folder)
-    # many tasks are read from their table, few from what is said of them
-    first = (families, summary) if families else (summary, overview_section(folder))
+    overview = quality_cost(folder)
     sections: tuple[Section | None, ...] = (
-        *first,
-        *ranked_sections(folder),
+        *use_sections(folder),
+        warnings_section(folder),
+        needs_section(folder),
+        all_tasks_section(folder),
+        *(_folded(section) for section in _details(folder, legend, publish=publish)),
+    )
+    return Document(
+        title=f"Attention bench: {clean(folder.name)}",
+        lead=_lead(folder),
+        headline=headline(folder),
+        choices=choices_table(folder),
+        overview=overview,
+        overview_figure=quality_cost_figure(overview) if overview else None,
+        facts=_facts(folder),
+        commands=folder.commands,
+        sections=tuple(section for section in sections if section is not None),
+    )
+
+
+def _details(folder: RunFolder, legend: Legend, *, publish: bool) -> list[Section | None]:
+    return [
+        how_to_read_section(folder),
+        findings_section(folder),
+        uses_section(folder) or score_grid_section(folder),
         agreement_section(folder),
         pareto_section(folder, legend),
         length_section(folder, legend),
@@ -113,14 +149,11 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         names_section(folder),
         environment_section(folder),
         commands_section(folder),
-    )
-    return Document(
-        title=f"Attention bench: {clean(folder.name)}",
-        lead=_lead(folder),
-        facts=_facts(folder),
-        commands=folder.commands,
-        sections=tuple(section for section in sections if section is not None),
-    )
+    ]
+
+
+def _folded(section: Section | None) -> Section | None:
+    return None if section is None else replace(section, folded=True, group="details")
 
 
 def _lead(folder: RunFolder) -> str:

@@ -5,8 +5,12 @@ anything here imports them; compiled code is tested in a process without it (STY
 """
 
 import os
+import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -35,6 +39,48 @@ def _one_thread() -> Iterator[None]:
     """Some tests of threads change the number; none may leave it changed."""
     yield
     torch.set_num_threads(1)
+
+
+class Tree:
+    """A copy of the project in which a test may write; its commands see the copy alone."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        here = Path(__file__).parents[1]
+        left_out = shutil.ignore_patterns("__pycache__", "published", ".*_cache")
+        for name in ("bench", "variants", "tasks", "results", "reports", "tests", "docs"):
+            shutil.copytree(here / name, root / name, ignore=left_out)
+        for path in (*here.glob("*.toml"), *here.glob("*.md"), here / ".importlinter"):
+            shutil.copy(path, root)
+
+    def python(self, *words: object) -> str:
+        """Run Python in the copy; what it printed. A command that fails fails the test."""
+        return self.run(sys.executable, *words)
+
+    def bench(self, *words: object) -> str:
+        """Run the bench of the copy."""
+        return self.python("-m", "bench", *words)
+
+    def run(self, *words: object) -> str:
+        """Run any command in the copy."""
+        environment = {**os.environ, "PYTHONPATH": str(self.root)}
+        environment["BENCH_CACHE_DIR"] = str(self.root / ".cache")
+        done = subprocess.run(
+            [str(word) for word in words],
+            cwd=self.root,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{words}\n{done.stdout[-6000:]}\n{done.stderr[-3000:]}"
+        return done.stdout
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    """The project, copied to a place of its own."""
+    return Tree(tmp_path / "tree")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

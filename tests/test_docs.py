@@ -1,6 +1,5 @@
-"""README and CONTRIBUTING are executed, and their lists compared with the registry."""
+"""README is executed; generated pages hold what the registry holds."""
 
-import os
 import re
 import subprocess
 import sys
@@ -10,11 +9,19 @@ import pytest
 
 from bench.api import registry
 from bench.api.resolve import resolve
-from bench.cli.task_pages import NEEDS_DATA, _made, facts_of, tasks_page
-from bench.conformance import certify
+from bench.cli.main import cli
+from bench.docs import readme
+from bench.docs.columns import columns_page, documented
+from bench.docs.commands import commands_page
+from bench.docs.site import linked
+from bench.docs.tasks import NEEDS_DATA, _made, facts_of, tasks_page
+from bench.docs.variants import variants_page
 from bench.running.catalog import describe_variant
-from bench.running.quality_cells import tasks_by_family
-from reports.markdown import code_span, escape
+from bench.running.families import tasks_by_family
+from reports.folder import read_folder
+from reports.markdown import escape
+from results.frame import COLUMNS
+from results.row import Row
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,21 +40,6 @@ def test_python_in_the_readme_runs(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_the_variant_of_the_contributing_guide_gets_a_green_certificate(tmp_path):
-    (code,) = blocks("CONTRIBUTING.md", "python")
-    path = tmp_path / "sliding_window_guide.py"
-    path.write_text(code, encoding="utf-8")
-    before = dict(registry.registrations("pattern"))
-    registry.load_plugin(path)
-    try:
-        found = certify("sliding_window")
-        assert found.green(), (found.failed, found.missing())
-        assert "causality" in found.passed
-    finally:
-        for name in set(registry.registrations("pattern")) - set(before):
-            registry._ENTRIES["pattern"].pop(name)
-
-
 def test_every_make_target_in_the_readme_exists():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -55,59 +47,104 @@ def test_every_make_target_in_the_readme_exists():
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
 
 
-@pytest.mark.parametrize("kind", ["variant", "task"])
-def test_the_tables_of_the_readme_list_what_is_registered(kind):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    found = registry.listed_variants() if kind == "variant" else registry.registrations("task")
-    missing = [name for name in found if f"`{name}`" not in text]
-    assert not missing
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def _page_of_tasks(text):
-    found = re.split(r"^### `(.+)`$", text, flags=re.MULTILINE)[1:]
-    return {
-        name: [line for line in body.split("\n\n") if line and not line.startswith("## ")]
-        for name, body in zip(found[::2], (part.strip() for part in found[1::2]), strict=True)
-    }
+def test_the_readme_is_short_enough_to_be_read():
+    assert len(README.splitlines()) <= 120
 
 
-def _committed_tasks():
-    return _page_of_tasks((ROOT / "docs" / "tasks.md").read_text(encoding="utf-8"))
+def test_the_readme_builds_a_variant_in_six_lines():
+    (code,) = blocks("README.md", "python")
+    assert len(list(filter(None, code.splitlines()))) <= 6
 
 
-def test_the_page_of_tasks_lists_every_task_once_by_family():
-    text = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
-    names = re.findall(r"^### `(.+)`$", text, flags=re.MULTILINE)
-    assert names == [
-        registered.name for entries in tasks_by_family().values() for registered in entries
+def test_the_numbers_of_variants_and_tasks_in_the_readme_are_those_of_the_registry():
+    tasks = registry.registrations("task")
+    uses = {registered.target.family for registered in tasks.values()} - {""}
+    said = re.search(r"(\d+) variants, (\d+) tasks for (\d+) uses of attention", README)
+    assert said is not None
+    counts = [len(registry.listed_variants()), len(tasks), len(uses)]
+    assert [int(number) for number in said.groups()] == counts
+
+
+PAGES = ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_between_pages_lead_to_files(name):
+    generated = {"variants.md", "tasks.md", "commands.md", "columns.md"}
+    text = (ROOT / name).read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#\s]+)", text)
+    here = (ROOT / name).parent
+    assert not [
+        target
+        for target in targets
+        if "://" not in target and target not in generated and not (here / target).exists()
     ]
-    heads = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
-    assert heads == [name[:1].upper() + name[1:] for name in tasks_by_family()]
 
 
-def test_the_page_of_tasks_says_what_the_code_says():
-    committed = _committed_tasks()
-    wrong = [
-        registered.name
-        for entries in tasks_by_family().values()
-        for registered in entries
-        if [line for line in committed[registered.name] if not line.startswith(NEEDS_DATA)]
-        != facts_of(registered)
-    ]
-    assert not wrong, "run `make tasks-doc`"
+def test_a_marked_part_is_replaced_and_the_rest_is_left():
+    text = "before\n<!-- a:begin -->\nold\n<!-- a:end -->\nafter\n"
+    new = readme.with_part(text, "a", "new")
+    assert new == "before\n<!-- a:begin -->\n\nnew\n<!-- a:end -->\nafter\n"
+    assert readme.with_part(new, "a", "new") == new
+    assert readme.with_part(new, "a", "") == "before\n<!-- a:begin -->\n<!-- a:end -->\nafter\n"
+    with pytest.raises(ValueError, match="markers of the part 'b'"):
+        readme.with_part(text, "b", "new")
 
 
 @pytest.mark.slow
-def test_what_the_page_of_tasks_takes_from_data_is_what_they_hold():
-    made = _page_of_tasks(tasks_page(directory()))
-    if directory() is not None:
-        told = [name for name in made if any(x.startswith(NEEDS_DATA[1]) for x in made[name])]
-        assert told == list(made), "each task shows an example"
-    committed = _committed_tasks()
-    for name, lines in made.items():
-        here = [line for line in lines if line.startswith(NEEDS_DATA)]
-        if here or directory() is not None:
-            assert here == [line for line in committed[name] if line.startswith(NEEDS_DATA)], name
+def test_the_parts_of_the_readme_are_those_of_the_published_runs():
+    assert not readme.update_readme(ROOT, write=False), "run `make readme`"
+
+
+@pytest.mark.slow
+def test_what_the_findings_claim_is_what_the_tests_of_the_run_show():
+    folder = read_folder(ROOT / "results" / "published" / "quick")
+    known = folder.catalog
+
+    def ranks(task):
+        (found,) = [one for one in folder.comparisons if known.task_label(one.task) == task]
+        return {known.label(name): line.rank for name, line in found.compared.items()}
+
+    copying, offset = ranks("oov_copy"), ranks("offset")
+    for better in ("copynet", "pointer_generator"):
+        assert copying[better] < min(copying["scaled_dot"], copying["uniform"])
+    assert offset["sinusoid"] < offset["scaled_dot"] == offset["uniform"]
+    reverse = ranks("transduction[rule=reverse]")
+    assert reverse["additive"] == reverse["scaled_dot"]
+
+
+def sections_of(text):
+    found = re.split(r"^### `(.+)`$", text, flags=re.MULTILINE)[1:]
+    return dict(zip(found[::2], found[1::2], strict=True))
+
+
+@pytest.fixture(scope="module")
+def variants_text():
+    return variants_page()
+
+
+def test_the_page_of_variants_lists_each_variant_once_and_says_what_the_code_says(variants_text):
+    sections = sections_of(variants_text)
+    assert sorted(sections) == sorted(registry.listed_variants())
+    for name in registry.listed_variants():
+        about = describe_variant(resolve(name), name)
+        for said in (about.title, about.paper, about.where, about.deviations):
+            assert escape(said) in sections[name], name
+        assert f"`{about.default_task}`" in sections[name] or not about.default_task
+
+
+def test_the_page_of_tasks_lists_each_task_once_by_use_of_attention(monkeypatch):
+    monkeypatch.setattr("bench.docs.tasks._made", lambda registered, data_dir: [])
+    text = tasks_page()
+    entries = [one for found in tasks_by_family().values() for one in found]
+    assert list(sections_of(text)) == [registered.name for registered in entries]
+    heads = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
+    assert heads == [name[:1].upper() + name[1:] for name in tasks_by_family()]
+    for registered in entries:
+        assert all(line in text for line in facts_of(registered))
 
 
 def test_examples_are_shown_of_numbers_and_of_data_that_are_not_here(tmp_path, monkeypatch):
@@ -116,58 +153,43 @@ def test_examples_are_shown_of_numbers_and_of_data_that_are_not_here(tmp_path, m
         name: [line for line in _made(registry.find("task", name), tmp_path) if "Example" in line]
         for name in ("adding", "stsb", "translation")
     }
+    assert all(line.startswith(NEEDS_DATA) for lines in shown.values() for line in lines)
     assert re.fullmatch(r"\*\*Example\.\*\* `-?0\.\d+, -?0\.\d+` → `0\.\d+`", *shown["adding"])
     assert "a man is playing a guitar ." in shown["stsb"][0]
     assert shown["stsb"][0].endswith(" → `3.8`")
     assert not shown["translation"], "its example is made where its data are"
 
 
-def directory():
-    found = os.environ.get("BENCH_DATA_DIR", "")
-    return Path(found) if found else None
+def test_the_page_of_commands_has_every_command_with_every_option():
+    text = commands_page(cli)
+    for name in ("run", "ablate", "study", "verify", "report", "data fetch"):
+        assert f"## `{name}`" in text
+    assert "`--keep-models`" in text
+    assert "`--first-seed INTEGER`" in text
 
 
-def test_only_the_page_of_tasks_is_shown_as_markdown():
-    from click.testing import CliRunner
-
-    from bench.cli.main import cli
-
-    done = CliRunner().invoke(cli, ["show", "scaled_dot", "--markdown"])
-    assert done.exit_code == 2
-    assert "--markdown is for `show tasks`" in done.output
-
-
-HANDBOOK = ROOT / "docs" / "mechanisms.md"
-
-
-def _handbook():
-    text = HANDBOOK.read_text(encoding="utf-8")
-    found = re.split(r"^### `(.+)`$", text, flags=re.MULTILINE)[1:]
-    return dict(zip(found[::2], found[1::2], strict=True))
+def test_the_page_of_columns_has_every_column_field_and_metric():
+    text = columns_page()
+    for name in (
+        *COLUMNS,
+        *documented(Row),
+        "forward_time_ms",
+        "token_accuracy",
+        "peak_memory_bytes",
+    ):
+        assert f"`{name}`" in text
+    assert documented(Row)["repeat"] == "Timing round, or 0."
 
 
-def test_the_handbook_lists_exactly_the_variants():
-    assert sorted(_handbook()) == sorted(registry.listed_variants())
+def test_links_of_a_page_lead_to_pages_of_the_site_or_become_text():
+    known = {"docs/a.md": "a.md", "CONTRIBUTING.md": "contributing.md", "docs/adr/1.md": "adr/1.md"}
 
+    def made(text, source="docs/a.md"):
+        return linked(text, source, known)
 
-@pytest.mark.parametrize("key", ["title", "formula", "paper", "where", "made_of", "deviations"])
-def test_the_handbook_says_what_the_code_says(key):
-    entries = _handbook()
-    wrong = []
-    for name in registry.listed_variants():
-        said = getattr(describe_variant(resolve(name), name), key)
-        written = code_span(said) if key in ("formula", "made_of") else escape(said)
-        if said and written not in entries[name]:
-            wrong.append(name)
-    assert not wrong, "run quick and `make handbook RUN=quick`"
-
-
-def test_every_picture_of_the_handbook_is_there_and_used():
-    linked = {
-        link
-        for registered in _handbook().values()
-        for link in re.findall(r"\((weights/[^)]+)\)", registered)
-    }
-    drawn = {f"weights/{path.name}" for path in (HANDBOOK.parent / "weights").iterdir()}
-    assert linked == drawn
-    assert len(linked) > len(registry.listed_variants()) / 2
+    assert made("[x](../CONTRIBUTING.md#how)") == "[x](contributing.md#how)"
+    assert made("[x](../a.md)", "docs/adr/1.md") == "[x](../a.md)"
+    assert made("[x](https://example.org) [y](#here)") == "[x](https://example.org) [y](#here)"
+    assert made("[x](../bench/api/cell.py)") == "x (`bench/api/cell.py` in the repository)"
+    assert made("[docs](docs/adr/1.md)", "CONTRIBUTING.md") == "[docs](adr/1.md)"
+    assert made("![plot](images/plot.svg)") == "![plot](images/plot.svg)"

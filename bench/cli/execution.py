@@ -1,6 +1,5 @@
 """Do a plan: into its run folder, in a session, with a report at the end."""
 
-import os
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
@@ -91,8 +90,6 @@ def make_session(options: RunOptions, store: Store) -> Session:
     for status in options.retry:
         if status not in STATUSES:
             raise UnknownName.among("status", status, STATUSES)
-    if options.data_dir:
-        os.environ["BENCH_DATA_DIR"] = options.data_dir
     settings = WorkerSettings(data_dir=options.data_dir, plugins=options.plugin)
     return Session(
         store,

@@ -15,6 +15,7 @@ from bench.cli import (
     data,
     demo,
     env,
+    new,
     plan,
     report,
     run,
@@ -36,6 +37,7 @@ COMMANDS = (
     study,
     analyze,
     verify,
+    new,
     data,
     env,
 )

@@ -13,9 +13,6 @@ import click
 )
 @click.option("--export", is_flag=True, help="Write the tables as CSV and LaTeX too.")
 @click.option(
-    "--handbook", type=click.Path(path_type=Path), help="Write mechanisms.md into this folder too."
-)
-@click.option(
     "--figures",
     type=click.Path(path_type=Path),
     help="Write figures of every task's examples into this folder too.",
@@ -35,7 +32,6 @@ def command(
     tasks: str,
     publish: bool,
     export: bool,
-    handbook: Path | None,
     figures: Path | None,
     merge: tuple[Path, ...],
 ) -> None:
@@ -45,7 +41,6 @@ def command(
         out,
         publish=publish,
         export=export,
-        handbook=handbook,
         figures=figures,
         merge=merge,
         tasks=tasks,
@@ -59,7 +54,6 @@ def report(
     *,
     publish: bool,
     export: bool,
-    handbook: Path | None,
     figures: Path | None,
     merge: tuple[Path, ...],
     tasks: str,
@@ -72,7 +66,6 @@ def report(
     from bench.api.errors import InvalidConfig
     from bench.api.selector import parse_list
     from reports.export import export_tables
-    from reports.handbook import write_handbook
     from reports.pictures import write_figures
     from reports.render import render
     from results import store
@@ -89,8 +82,6 @@ def report(
     if export:
         tables = export_tables(folder, (out or folder) / "tables", publish=publish)
         lines += [f"table: {path}" for path in tables]
-    if handbook is not None:
-        lines.append(f"handbook: {write_handbook(folder, handbook)}")
     if figures is not None:
         lines += [f"figure: {path}" for path in write_figures(folder, figures, alone)]
     return "\n".join(lines)

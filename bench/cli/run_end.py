@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 Shown = Callable[["RunFolder"], Sequence[str]]
 """Gives the texts that a command prints of a finished run."""
 
-MOST_TABLES = 3
-"""Tasks whose ranked tables are printed; the report has all of them."""
 MOST_REASONS = 20
 """Why cells have no value: so many sentences at the end of a run, and all of them in the report."""
 
@@ -48,24 +46,16 @@ def print_end(options: RunOptions, session: Session, shown: Shown) -> int:
     return 1 if session.tally.failed else 0
 
 
+def comparison_text(folder: "RunFolder") -> str:
+    """How the variants compare, for a terminal: the only place that decides what a run shows."""
+    from reports.terminal import result_text
+
+    return result_text(folder, get_terminal_size().columns)
+
+
 def run_parts(folder: "RunFolder") -> list[str]:
     """What a run shows: the comparison, and the probes if there were any."""
-    return [*comparison_parts(folder), *probe_parts(folder)]
-
-
-def comparison_parts(folder: "RunFolder") -> list[str]:
-    """How the variants compare, for a terminal: the only place that decides what a run shows.
-
-    The ranked tables of a few tasks are shown whole; of many tasks only what to choose, where
-    something decides it.
-    """
-    from bench.cli.choice_text import choice_text
-    from reports.ranked_table.terminal import as_text
-
-    chosen = choice_text(folder, get_terminal_size().columns)
-    few = len(folder.comparisons) <= MOST_TABLES
-    tables = [as_text(folder.ranked_lines, ranks=folder.catalog.ranks)]
-    return [*(tables if few or not chosen else []), *([chosen] if chosen else [])]
+    return [comparison_text(folder), *probe_parts(folder)]
 
 
 def probe_parts(folder: "RunFolder") -> list[str]:

@@ -3,14 +3,13 @@
 import json
 import sys
 from dataclasses import fields
-from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import click
 
 from bench.cli import option_groups as options
-from bench.cli.light_start import light_start, need_real_packages
+from bench.cli.light_start import light_start
 
 if TYPE_CHECKING:
     from bench.api.config import Config
@@ -22,29 +21,10 @@ if TYPE_CHECKING:
 @click.argument("name")
 @options.plugins
 @options.json_output
-@click.option("--markdown", is_flag=True, help="With the name 'tasks': all tasks as one page.")
-@options.data_directory
 @light_start
-def command(
-    name: str, plugin: tuple[str, ...], as_json: bool, markdown: bool, data_dir: str
-) -> None:
+def command(name: str, plugin: tuple[str, ...], as_json: bool) -> None:
     """Show the variant, task or component NAME: paper, options, ranges, default task."""
-    if markdown:
-        if name != "tasks" or as_json:
-            raise click.UsageError("--markdown is for `show tasks`, without --json.")
-        click.echo(tasks_page(plugin, data_dir), nl=False)
-        return
     click.echo(showing(name, plugin, as_json))
-
-
-def tasks_page(plugins: tuple[str, ...], data_dir: str) -> str:
-    """Every task as one Markdown page; it makes examples, so it needs the real packages."""
-    need_real_packages()
-    from bench.cli.registered import load_registry
-    from bench.cli.task_pages import tasks_page as page
-
-    load_registry(plugins)
-    return page(Path(data_dir) if data_dir else None)
 
 
 def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:

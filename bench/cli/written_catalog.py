@@ -1,6 +1,5 @@
 """The catalog of a run folder: what a report must know about names, written beside the rows."""
 
-import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from bench.running.catalog import catalog_of, known_metrics
 from bench.running.presets import find_preset
 from results.catalog import CATALOG, ChangedAxis, RunCatalog
 from results.store import Store
-from tasks.data.files import DATA_VARIABLE
+from tasks.data.files import DATA_VARIABLE, data_folder
 
 
 def write_catalog(
@@ -66,8 +65,8 @@ class _Places(TypedDict):
 
 def _places(options: RunOptions) -> _Places:
     """Who named the data directory: the command line, or the environment."""
-    set_before = not options.data_dir and os.environ.get(DATA_VARIABLE, "")
-    return {"data_dir": options.data_dir, "data_variable": DATA_VARIABLE if set_before else ""}
+    by_variable = not options.data_dir and data_folder() is not None
+    return {"data_dir": options.data_dir, "data_variable": DATA_VARIABLE if by_variable else ""}
 
 
 def command_line() -> str:

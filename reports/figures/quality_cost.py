@@ -20,7 +20,9 @@ STYLES = {"variant": ("s1", 0), "baseline": ("s0", 1), "uniform": ("s2", 4), "co
 KINDS = {"baseline": ", the baseline", "uniform": ", uniform weights", "control": ", a control"}
 
 
-def quality_cost_figure(data: QualityCost, key: str = "overview", width: float = WIDTH) -> Figure:
+def quality_cost_figure(
+    data: QualityCost, key: str = "quality-cost", width: float = WIDTH
+) -> Figure:
     """Draw every point with its interval, the names that have room, and the Pareto front.
 
     Points without room for their name have it in their tooltip, as all others have.

@@ -36,10 +36,12 @@ class Comparison:
     frame: pd.DataFrame
     """Rows of the quality cells of this comparison."""
     aside: pd.DataFrame
-    """Test rows of what needs no network, of all cells of the task, oldest first."""
+    """Test rows of non-neural baselines, of all cells of the task, oldest first."""
     catalog: Catalog
     red: Mapping[str, list[str]]
     """Why each variant with a red certificate has one."""
+    part: str = ""
+    """Part of the test that is compared, such as `length 64`; empty for the whole."""
 
     @property
     def better(self) -> Side:
@@ -124,7 +126,7 @@ class Comparison:
 
     @property
     def leading(self) -> list[Ranked]:
-        """Lines of rank 1 of which a seed, at least, has learned; no two of them are told apart.
+        """Lines of rank 1 of which a seed has learned; no two of them differ significantly.
 
         What a report calls the best, wherever it does; empty where each has one seed.
         """
@@ -135,13 +137,13 @@ class Comparison:
 
     @property
     def uniform_baseline(self) -> str | None:
-        """The variant that does not look, beside which the others have learned or not."""
+        """The variant with equal weights; who is not better than it has not learned."""
         return next(
             (name for name in self.scores if self.catalog.flag(name, "uniform_baseline")), None
         )
 
     def lost_every_seed(self, variant: str) -> bool:
-        """Whether no seed of a contender is better than not looking."""
+        """Whether no seed of a contender is better than uniform attention."""
         lost, seeds = self.lost_seeds(variant)
         return 0 < seeds == lost and not self.catalog.flag(variant, "control")
 
@@ -173,9 +175,9 @@ class Comparison:
         return [mine[seed] - theirs[seed] for seed in sorted(mine.keys() & theirs.keys())]
 
     def lost_seeds(self, variant: str) -> tuple[int, int]:
-        """Seeds that are no better than not looking, and all seeds; (0, 0) where none can tell.
+        """Seeds that are no better than uniform attention, and all seeds; (0, 0) without it.
 
-        A seed is lost if it does not beat the uniform_baseline's mean on validation.
+        A seed is lost if it does not beat the mean of the uniform baseline on validation.
         """
         found = self._validation
         if self.uniform_baseline not in found or variant not in found or self.better == "none":
@@ -191,7 +193,7 @@ class Comparison:
 
     @cached_property
     def without(self) -> dict[str, dict[int, float]]:
-        """Test score by seed of what needs no network, best mean first.
+        """Test score by seed of non-neural baselines, best mean first.
 
         It is the same in every cell of a task and seed, so the newest cell speaks for all.
         """

@@ -22,7 +22,7 @@ MARKS = {
         "not above {uniform_baseline} in 2 of 3 seeds: no better in validation than its mean, so "
         "these seeds have failed to learn; their scores are in the mean"
     ),
-    "not told from the best": "on a later rank, and still not told from the first line",
+    "n.s. against the best": "on a later rank, and not significantly different from the first line",
 }
 """What each mark beside a name means; where its text has numbers, an example stands for all."""
 
@@ -77,5 +77,5 @@ def _marks(
         found.append((f"not above {uniform_baseline} in {lost} of {seeds} seeds", "not above"))
     line = comparison.compared.get(variant) if catalog.ranks and most > 1 else None
     if line is not None and line.rank > 1 and not line.differs_from_best:
-        found.append(("not told from the best", "not told from the best"))
+        found.append(("n.s. against the best", "n.s. against the best"))
     return found

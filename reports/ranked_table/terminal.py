@@ -38,9 +38,9 @@ def _why_unranked(table: pd.DataFrame, *, ranks: bool) -> str:
     if scored.empty:
         return "no cell has a value."
     if not ranks:
-        return "the preset is too small to tell variants apart."
+        return "the preset is too small to show differences."
     if scored["seeds"].max() < 2:
-        return "with one seed nothing tells variants apart; --seeds 3 runs more."
+        return "one seed cannot show a significant difference; --seeds 3 runs more."
     if scored["marks"].str.contains("red certificate").all():
         return "no variant with a value has a green certificate."
     return "no metric of these tasks has a better side, or no green variant has two seeds."

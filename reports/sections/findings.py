@@ -1,4 +1,4 @@
-"""What to choose, and why we cannot tell: sentences made by rule from the statistics."""
+"""What was found on each task: sentences made by rule from the statistics."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -11,41 +11,44 @@ from reports.folder import RunFolder
 from reports.numbers import percent, plain, with_interval
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
+from reports.sections.data_sources import mixed_data, short_data
 from results.statistics import Interval, Ranked
 
 PARITY = 0.01
 """Parameter counts within 1% are called equal."""
 
 
-def summary_section(folder: RunFolder) -> Section:
-    """The verdict of the whole run, first thing on the page."""
-    blocks: list[Block] = []
+def findings_section(folder: RunFolder) -> Section | None:
+    """What was found on each task, in sentences; None where nothing is ranked."""
+    ranked = [comparison for comparison in folder.comparisons if comparison.ranking]
+    if not folder.catalog.ranks or not ranked:
+        return None
+    told = [(comparison.title, _task(comparison)) for comparison in ranked]
+    told += speed_sentences(folder)
+    blocks: tuple[Block, ...] = (
+        Paragraph(_overall(folder.comparisons)),
+        Bullets(tuple(text for _, text in told), tuple(head for head, _ in told)),
+    )
+    return Section(key="findings", title="Findings, task by task", blocks=blocks)
+
+
+def warnings_section(folder: RunFolder) -> Section | None:
+    """What a reader must know before any number; None where there is nothing."""
+    told = [*mixed_data(folder).values(), *short_data(folder)]
     if not folder.catalog.ranks:
-        blocks.append(
-            Paragraph(
-                f"Choose nothing from this run: the preset “{folder.catalog.preset}” shows that "
-                "everything works and ranks nothing. Take a preset that ranks, with more seeds "
-                "and a larger budget.",
-                "warning",
-            )
+        told.insert(
+            0,
+            f"Choose nothing from this run: the preset “{folder.catalog.preset}” shows that "
+            "everything works, and ranks nothing. Take a preset that ranks, with more seeds and a "
+            "larger budget.",
         )
-    elif not any(comparison.ranking for comparison in folder.comparisons):
-        blocks.append(Paragraph("There is no score to choose by.", "warning"))
-    else:
-        blocks.append(Paragraph(_overall(folder.comparisons)))
-        told = [
-            (comparison.title, _task(comparison))
-            for comparison in folder.comparisons
-            if comparison.ranking
-        ]
-        told += speed_sentences(folder)
-        blocks.append(Bullets(tuple(text for _, text in told), tuple(head for head, _ in told)))
     red = sorted({name for comparison in folder.comparisons for name in comparison.red})
     if red:
-        text = f"Not ranked, because a conformance check is red: {names(folder, red)}."
-        blocks.append(Paragraph(text, "warning"))
-    title = "What to choose, and why we cannot tell"
-    return Section(key="summary", title=title, blocks=tuple(blocks))
+        told.append(f"Not ranked, because a conformance check is red: {names(folder, red)}.")
+    if not told:
+        return None
+    blocks = tuple(Paragraph(sentence, "warning") for sentence in told)
+    return Section(key="warnings", title="Warnings", blocks=blocks, group="summary")
 
 
 def names(folder: RunFolder, variants: Sequence[str]) -> str:
@@ -57,7 +60,7 @@ def _overall(comparisons: Sequence[Comparison]) -> str:
     ranked = [comparison for comparison in comparisons if comparison.ranking]
     tested = [comparison for comparison in ranked if _repeated(comparison)]
     if not tested:
-        return "Choose nothing from this run: with one seed each, nothing can be told apart."
+        return "Choose nothing from this run: one seed each cannot show a significant difference."
     label = ranked[0].catalog.label
     count = f"{len(tested)} comparisons" if len(tested) > 1 else "the one comparison"
     entered = [
@@ -67,7 +70,7 @@ def _overall(comparisons: Sequence[Comparison]) -> str:
     everywhere = set.intersection(*entered)
     if len(everywhere) < 2 and len(tested) > 1:
         return (
-            f"There is no overall choice: no two contenders took part in every one of the {count}, "
+            f"There is no overall choice: no two variants took part in every one of the {count}, "
             "because each variant ran where it shows what it is for. Read each task by itself."
         )
     first = [{line.variant for line in comparison.leading} for comparison in tested]
@@ -80,8 +83,8 @@ def _overall(comparisons: Sequence[Comparison]) -> str:
             "about these tasks at this budget and size; elsewhere they may differ."
         )
     return (
-        f"We cannot tell {join([label(name) for name in always])} apart: each is among the best in "
-        f"{count}. Choose among them by cost, or buy more seeds."
+        f"{join([label(name) for name in always])} are tied with the best in {count}. Choose among "
+        "them by cost, or run more seeds."
     )
 
 
@@ -99,7 +102,7 @@ def _task(comparison: Comparison) -> str:
         return " ".join(filter(None, told))
     if not _repeated(comparison):
         best = _scored(comparison, comparison.ranking[0].variant)
-        first = f"One seed each, so nothing can be told apart; the best mean is {best}."
+        first = f"One seed each cannot show a significant difference; the best mean is {best}."
         return " ".join(filter(None, (first, _learned(comparison), _holes(comparison))))
     sentences = [
         _leaders(comparison, leaders),
@@ -121,9 +124,9 @@ def _scored(comparison: Comparison, variant: str) -> str:
 
 
 def _leaders(comparison: Comparison, leaders: Sequence[Ranked]) -> str:
-    """Who leads, and who further down is not told from the best.
+    """Who leads, and who further down is tied with the best.
 
-    Who never learned is in a sentence of its own, and whoever is told apart is in none of these.
+    Who never learned has a sentence of its own; who differs significantly is in none of them.
     """
     label, ranking = comparison.catalog.label, comparison.ranking
     best = ranking[0].variant
@@ -137,10 +140,10 @@ def _leaders(comparison: Comparison, leaders: Sequence[Ranked]) -> str:
         and not _control(comparison, line)
         and not comparison.lost_every_seed(line.variant)
     ]
-    late = f"Lower, but not told from {label(best)} either: {join(below)}." if below else ""
+    late = f"Lower, but also n.s. against {label(best)}: {join(below)}." if below else ""
     if len(leaders) > 1:
         together = join([label(line.variant) for line in leaders])
-        return f"We cannot tell {together} apart; {lead}. {late}".strip()
+        return f"{together} are tied; {lead}. {late}".strip()
     hopeless = [line for line in ranking if comparison.lost_every_seed(line.variant)]
     alone = [line.variant for line in leaders] == [best]
     others = [line for line in ranking[1:] if line in behind or line not in hopeless]
@@ -232,7 +235,7 @@ def _controls(comparison: Comparison) -> list[str]:
     groups: dict[str, list[str]] = {}
     for name in level:
         if name not in aa_controls:
-            place = "among the best" if name in first else "not told from the best"
+            place = "among the best" if name in first else "n.s. against the best"
             groups.setdefault(f"{place}{_beaten(comparison, name)}", []).append(label(name))
     for said, lazy in groups.items():
         many = len(lazy) > 1
@@ -250,7 +253,7 @@ def _beaten(comparison: Comparison, control: str) -> str:
     seeds = comparison.most_seeds
     if len(above) == len(fair):
         return (
-            ", though every seed of every contender is better than every seed of {} on the test: "
+            ", though every seed of every variant is better than every seed of {} on the test: "
             f"{seeds} seeds cannot show it after the correction for all pairs"
         )
     some = join([comparison.catalog.label(name) for name in above])
@@ -261,7 +264,7 @@ def _beaten(comparison: Comparison, control: str) -> str:
 
 
 def _learned(comparison: Comparison) -> str:
-    """Say who is no better than not looking, in every seed or in some."""
+    """Say who is no better than uniform attention, in every seed or in some."""
     if comparison.uniform_baseline is None:
         return ""
     label = comparison.catalog.label
@@ -281,8 +284,7 @@ def _learned(comparison: Comparison) -> str:
     if partly:
         said.append(f"Some seeds are not above {uniform_baseline} on validation: {join(partly)}.")
     return (
-        " ".join(said)
-        or f"On validation, every seed of every contender is above {uniform_baseline}."
+        " ".join(said) or f"On validation, every seed of every variant is above {uniform_baseline}."
     )
 
 
@@ -292,7 +294,7 @@ def _without(comparison: Comparison) -> str:
         return ""
     best, by_seed = next(iter(comparison.without.items()))
     level = plain(fmean(by_seed.values()))
-    return f"None is better in every seed than {best}, which needs no network: {level}."
+    return f"None is better in every seed than the non-neural baseline {best}: {level}."
 
 
 def _parity(comparison: Comparison, leaders: Iterable[Ranked]) -> str:
@@ -334,7 +336,7 @@ def _verdicts(folder: RunFolder, group: pd.DataFrame) -> str:
         ("FAST", "faster than the baseline"),
         ("SLOW", "slower"),
         ("SAME", "the same within 2%"),
-        ("AMBIGUOUS", "cannot tell"),
+        ("AMBIGUOUS", "not decided"),
     ):
         mine = here[here["verdict"] == verdict].sort_values("ratio", kind="stable")
         if len(mine):

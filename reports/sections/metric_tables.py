@@ -4,12 +4,14 @@ Which metric ranks a task is written down before a run. The others are there to 
 have intervals and no p values, and the order of lines is that of the ranking.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 from reports.blocks import NO_VALUE, Block, Column, TableBlock, TableCell, clean
-from reports.catalog import uncapitalized
+from reports.catalog import MetricInfo, uncapitalized
 from reports.folder import RunFolder
 from reports.numbers import Seen, with_interval
+from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from results.frame import final_values, scores
 from results.row import BASELINE_AXIS
@@ -151,8 +153,38 @@ def _parts(comparison: Comparison, metric: str, axis: str, order: Sequence[str])
             for name in order
         ),
         dimmed=tuple(name in comparison.red for name in order),
+        notes=_unlearned(comparison, known, found, places),
         folded=True,
     )
+
+
+def _unlearned(
+    comparison: Comparison,
+    metric: MetricInfo,
+    found: Mapping[tuple[str, float], Sequence[float]],
+    places: Sequence[float],
+) -> tuple[str, ...]:
+    """Say at which places no contender has learned anything, so that a 0.00 is not read as a fall.
+
+    The reference is uniform attention, else guessing, else the worst value that is possible.
+    """
+    if metric.better == "none":
+        return ()
+    sign = -1.0 if metric.better == "lower" else 1.0
+    worst = metric.limits[0 if metric.better == "higher" else 1]
+    chance = comparison.catalog.level(comparison.task, "chance")
+    guess = chance if chance is not None and metric.name == comparison.metric else worst
+    empty = []
+    for x in places:
+        means = {name: fmean(values) for (name, at), values in found.items() if at == x}
+        level = means.get(comparison.uniform_baseline or "", guess)
+        mine = [mean for name, mean in means.items() if name in comparison.contenders]
+        if mine and all(sign * mean <= sign * level + 1e-9 for mean in mine):
+            empty.append(f"{x:g}")
+    if not empty:
+        return ()
+    than = "uniform attention" if comparison.uniform_baseline else "guessing"
+    return (f"At {join(empty)} nothing was learned: no variant is better than {than}.",)
 
 
 def _told(folder: RunFolder, comparison: Comparison, order: Sequence[str]) -> TableBlock | None:

@@ -1,4 +1,4 @@
-"""What scores are read by: what needs no network, and published numbers. Neither is ranked."""
+"""What scores are read by: non-neural baselines, and published numbers. Neither is ranked."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ NOT_OURS = "They are not comparable with the table above, and take no part in it
 
 
 def beside_the_ranking(comparison: Comparison, *, published_results: bool) -> list[Block]:
-    """Sentence about what needs no network, and the table of published numbers."""
+    """Sentence about non-neural baselines, and the table of published numbers."""
     blocks: list[Block] = []
     told = without_sentence(comparison)
     if told:
@@ -26,13 +26,13 @@ def beside_the_ranking(comparison: Comparison, *, published_results: bool) -> li
 
 
 def without_sentence(comparison: Comparison) -> str:
-    """Values without a network, and how many contenders are better in every seed."""
+    """Values of non-neural baselines, and how many contenders are better in every seed."""
     levels = without_levels(comparison)
     if not levels:
         return ""
     values = ", ".join(f"{name} {level_text(level)}" for name, level in levels.items())
     unit = comparison.catalog.metric(comparison.metric).unit
-    told = f"Without a network: {values}{f' ({unit})' if unit else ''}."
+    told = f"Non-neural baseline: {values}{f' ({unit})' if unit else ''}."
     if comparison.better == "none" or not comparison.contenders:
         return told
     best, fair = next(iter(levels)), comparison.contenders
@@ -41,11 +41,11 @@ def without_sentence(comparison: Comparison) -> str:
 
 def _of(comparison: Comparison, fair: list[str]) -> str:
     won = len(comparison.beats_the_rest)
-    return f"{won} of {len(fair)} contender{'s' if len(fair) > 1 else ''}"
+    return f"{won} of {len(fair)} variant{'s' if len(fair) > 1 else ''}"
 
 
 def without_levels(comparison: Comparison) -> dict[str, Interval]:
-    """Mean over seeds of what needs no network, best first."""
+    """Mean over seeds of non-neural baselines, best first."""
     return {name: t_interval([*values.values()]) for name, values in comparison.without.items()}
 
 
@@ -97,7 +97,7 @@ def _published_result(metric_of: Any, published_result: PublishedResult) -> tupl
 
 
 def baselines_table(folder: RunFolder) -> pd.DataFrame:
-    """One line for each comparison and each thing that needs no network."""
+    """One line for each comparison and each non-neural baseline."""
     return pd.DataFrame(
         {
             "comparison": comparison.key,

@@ -5,7 +5,7 @@ from reports.folder import RunFolder
 from reports.missing_values import dash, why_no_score
 
 
-def overview_section(folder: RunFolder) -> Section | None:
+def score_grid_section(folder: RunFolder) -> Section | None:
     """One line per variant, one column per comparison; None below two comparisons."""
     if len(folder.comparisons) < 2:
         return None
@@ -36,13 +36,12 @@ def overview_section(folder: RunFolder) -> Section | None:
         blocks.insert(
             0,
             Paragraph(
-                "Scores of the first rank of their column are set off: the best mean, and those "
-                "down to the first that the data tell from any of them. Where a t interval leaves "
-                "the range of the metric, the extremes of the seeds stand in its place. Lines are "
-                "in the order of the mean rank, which is a summary and not a test."
+                "Scores that are tied with the best of their column are set off. Where a t "
+                "interval leaves the range of the metric, the least and the greatest seed are "
+                "printed. Lines are in the order of the mean rank, which is no test."
             ),
         )
-    return Section(key="overview", title="Scores at a glance", blocks=tuple(blocks))
+    return Section(key="overview", title="Scores of all variants", blocks=tuple(blocks))
 
 
 def _line(folder: RunFolder, variant: str) -> tuple[TableCell, ...]:

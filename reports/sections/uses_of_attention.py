@@ -14,12 +14,12 @@ HOW_TO_READ = (
     "there are some; of equal means the baseline is first, then what has fewer parameters. The "
     "verdict says from which of uniform attention and the baseline the statistics of its task's "
     "table tell it. Scores are means over the seeds of the column, with 95% t intervals where "
-    "seeds differ, or the least and the greatest seed where such an interval leaves the range of "
-    "the metric; a score from fewer is marked. Scores of different tasks are not comparable."
+    "seeds differ, or least–greatest seed where such an interval leaves the range of the "
+    "metric; a score from fewer is marked. Scores of different tasks are not comparable."
 )
 ALONE = (
-    "What ran in a network of its own, on the same task: the score says what the network does, not "
-    "what its attention does."
+    "Each of these ran alone in a network of its own. The score is that of the network, and says "
+    "nothing about attention."
 )
 
 
@@ -71,7 +71,7 @@ def data_of(folder: RunFolder, task: str) -> str:
     return f"real data{here}; terms: {known.license(task)}"
 
 
-def families_section(folder: RunFolder) -> Section | None:
+def uses_section(folder: RunFolder) -> Section | None:
     """The table of all families; None where no task has one."""
     found = families(folder)
     if not found:
@@ -89,14 +89,14 @@ def families_section(folder: RunFolder) -> Section | None:
             *(Column(title=head, numeric=True) for head in ("Score", "Seeds")),
             Column(title="Verdict"),
             *(Column(title=head, numeric=True) for head in ("Uniform", "Baseline")),
-            Column(title="Without a network"),
+            Column(title="Non-neural baseline"),
         ),
         rows=tuple(_row(family, comparison) for family, comparison in told),
     )
     blocks: list[Block] = [Paragraph(HOW_TO_READ), table]
     if alone:
         blocks += [Paragraph(ALONE), _alone(alone)]
-    return Section(key="families", title="Families at a glance", blocks=tuple(blocks))
+    return Section(key="families", title="All comparisons", blocks=tuple(blocks))
 
 
 def _alone(found: list[tuple[str, Comparison]]) -> TableBlock:
@@ -107,7 +107,7 @@ def _alone(found: list[tuple[str, Comparison]]) -> TableBlock:
         columns=(
             *(Column(title=head) for head in ("Family", "Task", "Variant")),
             *(Column(title=head, numeric=True) for head in ("Score", "Seeds")),
-            Column(title="Without a network"),
+            Column(title="Non-neural baseline"),
         ),
         rows=tuple(
             (
@@ -178,7 +178,7 @@ def best_contender(comparison: Comparison) -> str:
 
 
 def verdict(comparison: Comparison) -> str:
-    """What the ranking of a task tells the best variant from: uniform attention and the baseline.
+    """Whether the best variant of a task is better than uniform attention and the baseline.
 
     The statistics are those of the marks of its table and of the sentences of the summary.
     """
@@ -188,7 +188,7 @@ def verdict(comparison: Comparison) -> str:
     if not best:
         return "no score"
     if comparison.most_seeds < 2:
-        return "one seed: nothing can be told"
+        return "one seed: no test is possible"
     if comparison.ranking[0].variant != best:
         return "a control leads"
     others = [
@@ -199,7 +199,7 @@ def verdict(comparison: Comparison) -> str:
     behind = [comparison.catalog.label(name) for name in others if known[name].differs_from_best]
     level = [_level(comparison, best, name) for name in others if not known[name].differs_from_best]
     parts = [f"better than {join(behind)}"] if behind else []
-    parts += [f"not told from {join(level)}"] if level else []
+    parts += [f"n.s. against {join(level)}"] if level else []
     if comparison.lost_every_seed(best) and comparison.uniform_baseline:
         parts.append(
             f"no seed above {comparison.catalog.label(comparison.uniform_baseline)} on validation"

@@ -46,7 +46,7 @@ def test_values_without_a_network_change_no_score_and_no_curve(folder: RunFolder
 
 
 def test_values_without_a_network_stand_below_the_table(text: str) -> None:
-    assert "Without a network: copy the source 0.400, majority 0.250 (fraction)." in text
+    assert "Non-neural baseline: copy the source 0.400, majority 0.250 (fraction)." in text
     # 6 contenders: the red one and the control are none
     assert "Better than copy the source in every seed: 6 of 6 contenders." in text
 
@@ -103,24 +103,24 @@ def test_each_family_has_its_section(text: str) -> None:
 
 
 def test_the_table_of_families_stands_before_them(text: str) -> None:
-    table = text.partition("## Families at a glance")[2].partition("\n## ")[0]
+    table = text.partition("## All comparisons")[2].partition("\n## ")[0]
     row = next(line for line in table.splitlines() if "| reversal *" in line)
     assert "| reversal *(generated)* *(Token accuracy ↑)* | shaw_rpr |" in row
     assert "copy the source 0.400" in row
     assert "better than no_attention and bahdanau" in row
-    assert "Scores at a glance" not in text
+    assert "Scores of all variants" not in text
 
 
 def test_a_verdict_admits_one_seed(tmp_path: Path) -> None:
     run = read_folder(write_families(tmp_path / "run", seeds=1))
     assert {verdict(comparison) for comparison in run.comparisons} == {
-        "one seed: nothing can be told"
+        "one seed: no test is possible"
     }
 
 
 def test_a_run_without_families_has_none(markdown: str) -> None:
-    assert "Families at a glance" not in markdown
-    assert "## Scores at a glance" in markdown
+    assert "All comparisons" not in markdown
+    assert "## Scores of all variants" in markdown
     assert "## Ranking\n" in markdown
 
 

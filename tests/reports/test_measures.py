@@ -19,7 +19,7 @@ OTHERS = ("exact_accuracy", "average_lagging")
 
 
 def rows(level: float, seed: int, *, looks: bool) -> list[Row]:
-    """One cell: the ranking metric, two others, two kinds of parts, and what needs no network."""
+    """One cell: the ranking metric, two others, two kinds of parts, and non-neural baselines."""
     value = level + 0.01 * seed
     found = [Row(metric="token_accuracy", value=value, split=s) for s in ("test", "validation")]
     found.append(Row(metric="exact_accuracy", value=value / 2, split="test"))

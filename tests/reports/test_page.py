@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from reports.folder import read_folder
-from reports.html import TEMPLATES
+from reports.html import LISTS, REPORT, TEMPLATES
+from reports.render import RenderedReport
 
 
 class Structure(HTMLParser):
@@ -16,7 +17,7 @@ class Structure(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.ids: list[str] = []
-        self.published_results: set[str] = set()
+        self.links: set[str] = set()
         self.loads: list[str] = []
         self.open: list[str] = []
 
@@ -26,16 +27,26 @@ class Structure(HTMLParser):
             if name == "id":
                 self.ids.append(value)
             if name in ("href", "xlink:href") and value.startswith("#"):
-                self.published_results.add(value[1:])
+                self.links.add(value[1:])
             if name == "src" or (name in ("href", "xlink:href") and tag != "a"):
                 self.loads.append(value)
 
 
 @pytest.fixture(scope="module")
-def structure(page: str) -> Structure:
+def lists(rendered: RenderedReport) -> str:
+    """The second file, with what is too long for the first."""
+    return (rendered.html.parent / LISTS).read_text(encoding="utf-8")
+
+
+def read(text: str) -> Structure:
     found = Structure()
-    found.feed(page)
+    found.feed(text)
     return found
+
+
+@pytest.fixture(scope="module")
+def structure(page: str) -> Structure:
+    return read(page)
 
 
 def test_nothing_is_loaded_from_anywhere(page: str, structure: Structure) -> None:
@@ -47,13 +58,23 @@ def test_nothing_is_loaded_from_anywhere(page: str, structure: Structure) -> Non
 
 def test_ids_are_unique_and_every_inner_link_arrives(structure: Structure) -> None:
     assert len(structure.ids) == len(set(structure.ids))
-    assert structure.published_results <= set(structure.ids)
+    assert structure.links <= set(structure.ids)
 
 
-def test_every_finished_cell_has_its_command(demo: Path, page: str) -> None:
+def test_links_between_the_two_files_arrive(page: str, lists: str) -> None:
+    ids = {REPORT: set(read(page).ids), LISTS: set(read(lists).ids)}
+    for text, other in ((page, LISTS), (lists, REPORT)):
+        found = set(re.findall(rf'href="{re.escape(other)}#([^"]+)"', text))
+        assert found <= ids[other]
+        assert f'href="{other}"' in text
+    assert f'href="{LISTS}#cell-' in page
+    assert len(read(lists).ids) == len(ids[LISTS])
+
+
+def test_every_finished_cell_has_its_command(demo: Path, lists: str) -> None:
     for outcome in read_folder(demo).outcomes:
-        assert f'id="cell-{outcome.record.id}"' in page
-        assert f"{outcome.cell.label}&#39;" in page
+        assert f'id="cell-{outcome.record.id}"' in lists
+        assert f"{outcome.cell.label}&#39;" in lists
 
 
 def test_every_missing_value_has_a_footnote(page: str, markdown: str) -> None:
@@ -117,7 +138,7 @@ def test_figures_of_the_markdown_twin_exist(demo: Path, markdown: str) -> None:
 
 
 def test_the_script_stays_small() -> None:
-    assert (TEMPLATES / "report.js").stat().st_size < 5_000
+    assert (TEMPLATES / "report.js").stat().st_size < 8_000
     assert (TEMPLATES / "steps.js").stat().st_size < 9_000
 
 

@@ -77,7 +77,6 @@ def test_the_command_says_what_it_drew(families: Path, tmp_path: Path) -> None:
         tmp_path / "out",
         publish=True,
         export=False,
-        handbook=None,
         figures=tmp_path / "figures",
         merge=(),
         tasks="",

@@ -67,7 +67,7 @@ def test_a_table_without_ranks_says_which_cause_it_has(tmp_path: Path) -> None:
 
     several = some(TASK, 2)
     assert "Nothing is ranked" not in said(several)
-    assert said(several, ranks=False).endswith("the preset is too small to tell variants apart.")
+    assert said(several, ranks=False).endswith("the preset is too small to show differences.")
     assert "with one seed nothing tells variants apart" in said(some(TASK, 1))
     refused = [replace(one, status="refused", detail="no data.", rows=()) for one in several]
     assert said(refused).endswith("Nothing is ranked: no cell has a value.")

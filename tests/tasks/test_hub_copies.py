@@ -193,14 +193,14 @@ def test_a_recording_beside_another_label_is_refused(directory, another):
     splits = LAYOUTS["fsdd"](directory / "fsdd")
     splits["test"][0] = {**splits["test"][0], "label": 9}
     another("fsdd", splits)
-    with pytest.raises(DataDamaged, match=r"test\.jsonl: line 1 has label 9 beside 0_ann_0\.wav"):
+    with pytest.raises(DataDamaged, match=r"test\.jsonl: line 1 has label 9 but name 0_ann_0\.wav"):
         load_fsdd()
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"supporting_ids": [[], ["7"]]}, "names a supporting fact that was not told"),
+        ({"supporting_ids": [[], ["7"]]}, "names a supporting fact that the story lacks"),
         ({"text": ["Ada left."]}, "is no story with"),
         ({"id": [], "type": [], "text": [], "answer": [], "supporting_ids": []}, "is no story"),
     ],

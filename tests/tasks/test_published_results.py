@@ -9,7 +9,7 @@ from bench.api import registry
 from bench.api.comparison import PublishedResult
 from bench.api.registry import build_config
 from bench.api.selector import parse
-from bench.cli.task_pages import facts_of
+from bench.docs.tasks import facts_of
 from bench.running.catalog import describe_task
 from bench.running.quality_cells import sized_task
 from tasks.reading.babi import SUBSETS

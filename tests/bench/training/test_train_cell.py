@@ -237,7 +237,7 @@ def test_a_quality_cell_reads_the_test_split_at_the_end_alone(smoke, splits):
     train_cell(smoke())
     trained, after = splits[:2], splits[2:]
     assert trained == ["validation", "validation"]
-    # scored once; then what needs no network is scored on the same examples
+    # scored once; then non-neural baselines is scored on the same examples
     assert set(after) == {"test"}
 
 

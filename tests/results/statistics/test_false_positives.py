@@ -35,7 +35,7 @@ def test_a_ranking_without_a_true_difference_makes_any_claim_in_five_percent(
         lines = rank(scores, "higher", baseline="v0")
         claims += any(
             line.rank > 1
-            or line.told_from_best
+            or line.differs_from_best
             or line.better_than_baseline
             or line.worse_than_baseline
             for line in lines
@@ -89,7 +89,7 @@ def test_a_ranking_with_some_true_differences_stays_honest_about_the_rest():
         lines = {line.variant: line for line in rank(scores, "higher", baseline="v0")}
         wrong += (
             len({lines[name].rank for name in ("v3", "v4", "v5")}) > 1
-            or any(lines[name].told_from_best for name in ("v3", "v4", "v5"))
+            or any(lines[name].differs_from_best for name in ("v3", "v4", "v5"))
             or lines["v1"].p_adjusted < 0.05
             or lines["v2"].p_adjusted < 0.05
         )

@@ -56,7 +56,7 @@ def test_a_noisy_variant_has_no_better_rank_than_its_mean_and_is_not_told_from_t
     scores = {"best": wobble(0.9), "good": wobble(0.8, phase=1), "noisy": wobble(0.5, 0.5, 2)}
     lines = {line.variant: line for line in rank(scores, "higher")}
     assert {name: line.rank for name, line in lines.items()} == {"best": 1, "good": 2, "noisy": 2}
-    told = {name for name, line in lines.items() if line.told_from_best}
+    told = {name for name, line in lines.items() if line.differs_from_best}
     assert told == {"good"}
 
 
@@ -66,7 +66,7 @@ def test_no_two_of_a_rank_are_told_apart_though_neither_is_from_the_best():
     lines = rank(scores, "higher", baseline="good")
     assert [(line.variant, line.rank) for line in lines] == [("noisy", 1), ("good", 1), ("low", 3)]
     assert lines[2].worse_than_baseline
-    assert not lines[2].told_from_best
+    assert not lines[2].differs_from_best
 
 
 @settings(max_examples=200, deadline=None)
@@ -93,8 +93,8 @@ def test_ranks_never_invert_the_means(table, seeds, better, draw):
         first = next(at for at, other in enumerate(lines, start=1) if other.rank == line.rank)
         assert line.rank == first <= place
         # a rank is a place: whoever is on the first one is told from nobody there
-        assert not (line.rank == 1 and line.told_from_best)
-    assert not lines[0].told_from_best
+        assert not (line.rank == 1 and line.differs_from_best)
+    assert not lines[0].differs_from_best
 
 
 def test_equal_means_keep_the_order_in_which_they_were_given():
@@ -149,8 +149,8 @@ def test_a_tie_is_never_significant_in_the_same_table():
         top = table[0]
         if top.variant != "a":
             mine = next(line for line in table if line.variant == "a")
-            assert mine.told_from_best == top.better_than_baseline
-            assert mine.rank > 1 or not mine.told_from_best
+            assert mine.differs_from_best == top.better_than_baseline
+            assert mine.rank > 1 or not mine.differs_from_best
 
 
 def test_one_token_in_each_of_three_seeds_is_no_rank():

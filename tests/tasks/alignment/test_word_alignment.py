@@ -254,7 +254,7 @@ def test_taught_attention_finds_links_that_untaught_and_equal_weights_do_not():
 @pytest.mark.slow
 @pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no directory with gold alignments")
 def test_attention_that_learned_to_translate_finds_links_that_equal_weights_do_not():
-    # nor do those of any network of this size beat the diagonal here (docs/measured.md); beside
+    # nor do those of any network of this size beat the diagonal here (docs/limits.md); beside
     # that baseline stands the exact task of strings, in test_families_learn.py
     task = "word_alignment[longest=20]"
     assert learned(task, "additive") < learned(task, "uniform") - 0.05

@@ -77,7 +77,7 @@ def test_the_loss_is_read_off_the_distribution_and_zero_where_nothing_is_scored(
     assert (output.nll(trace, emit, batch) - expected).abs().max() < 1e-12
 
 
-def test_the_likelihood_of_a_sentence_is_the_sum_over_all_normalizers(output):
+def test_the_likelihood_of_a_sentence_is_the_sum_over_all_alignments(output):
     trace, batch = make_trace(), make_batch()
     found = torch.exp(-output.nll(trace, emit, batch)[1, :3].sum()).item()
     total = 0.0

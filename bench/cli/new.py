@@ -1,0 +1,222 @@
+"""`bench new`: write a variant or a task that is certified as it stands, and its test."""
+
+import importlib.util
+import keyword
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from bench.api.errors import BenchError, InvalidConfig, UnknownName
+
+ROOT = Path(__file__).parents[2]
+TEMPLATES = Path(__file__).parent / "templates"
+FOLDERS = {
+    "score": "scores",
+    "position": "positions",
+    "mask": "masks",
+    "normalizer": "normalizers",
+    "readout": "readouts",
+    "history": "history",
+    "head": "heads",
+    "output": "outputs",
+    "loss": "losses",
+    "mechanism": "mechanisms",
+    "recipe": "recipes",
+}
+"""Axis -> its folder in `variants/`; each has a template of its name."""
+NOT_USES = ("backbones", "data", "metrics", "probes")
+"""Folders of `tasks/` that hold no tasks."""
+LONGEST = 28
+"""Characters of the longest name that keeps every line of a template within the limit."""
+OUT_HELP = "Write a plug-in into this folder, for --plugin, in the place of this project."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaffold:
+    """Two files that are to be written."""
+
+    name: str
+    module: Path
+    test: Path
+    texts: tuple[str, str]
+    """Of the module and of its test."""
+    next_commands: tuple[str, ...]
+
+    def write(self) -> str:
+        """Write both files or none; returns what was written and what to do next.
+
+        Raises:
+            InvalidConfig: One of the files is there already.
+            BenchError: The folder cannot be written.
+        """
+        paths = (self.module, self.test)
+        for path in paths:
+            if path.exists():
+                raise InvalidConfig(f"{_shown(path)} exists already; choose another name.")
+        try:
+            for path, text in zip(paths, self.texts, strict=True):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            for path in paths:
+                if path.is_file():
+                    path.unlink()
+            raise BenchError(
+                f"cannot write {error.filename}: {error.strerror}; name a folder with --out."
+            ) from error
+        lines = [f"wrote {_shown(path)}" for path in paths]
+        lines += ["", "Both pass as they are. Check, then put your own mathematics in:"]
+        return "\n".join([*lines, *(f"  {command}" for command in self.next_commands)])
+
+
+@click.group("new")
+def command() -> None:
+    """Write a new variant or task, and its test, that pass as they stand."""
+
+
+@command.command("variant")
+@click.argument("name")
+@click.option("--axis", required=True, help=f"One of {', '.join(FOLDERS)}.")
+@click.option("--out", type=click.Path(path_type=Path), help=OUT_HELP)
+def new_variant(name: str, axis: str, out: Path | None) -> None:
+    """Write a component of an axis, a mechanism or a recipe called NAME."""
+    click.echo(variant_scaffold(name, axis, out).write())
+
+
+@command.command("task")
+@click.argument("name")
+@click.option("--use", default="diagnostics", show_default=True, help="A folder of tasks/.")
+@click.option("--out", type=click.Path(path_type=Path), help=OUT_HELP)
+def new_task(name: str, use: str, out: Path | None) -> None:
+    """Write a task called NAME for a use of attention."""
+    click.echo(task_scaffold(name, use, out).write())
+
+
+def variant_scaffold(name: str, axis: str, out: Path | None = None) -> Scaffold:
+    """The files of a new variant.
+
+    Args:
+        name: Name that will be registered.
+        axis: An axis of `FOLDERS`.
+        out: Folder of a plug-in; None for this project.
+
+    Raises:
+        UnknownName: There is no such axis.
+        InvalidConfig: The name cannot be used or is taken.
+    """
+    if axis not in FOLDERS:
+        raise UnknownName.among("axis of variants", axis, FOLDERS)
+    _check_name(name)
+    module, test = _paths(Path("variants") / FOLDERS[axis], name, out)
+    plugin = "" if out is None else f" --plugin {_shown(module)}"
+    return Scaffold(
+        name=name,
+        module=module,
+        test=test,
+        texts=(
+            _filled(f"{axis}.py", name),
+            _filled(f"tests/{axis if out is None else 'plug_in'}.py", name),
+        ),
+        next_commands=(
+            f"python -m bench verify {name}{plugin}",
+            f"python -m pytest {_shown(test)}",
+            f"python -m bench run --variants {name} --preset smoke{plugin}",
+        ),
+    )
+
+
+def task_scaffold(name: str, use: str = "diagnostics", out: Path | None = None) -> Scaffold:
+    """The files of a new task.
+
+    Args:
+        name: Name that will be registered.
+        use: Use of attention, a folder of `tasks/`.
+        out: Folder of a plug-in; None for this project.
+
+    Raises:
+        UnknownName: There is no such use.
+        InvalidConfig: The name cannot be used or is taken.
+    """
+    if use not in uses():
+        raise UnknownName.among("use of attention", use, uses())
+    _check_name(name)
+    module, test = _paths(Path("tasks") / use, name, out)
+    plugin = "" if out is None else f" --plugin {_shown(module)}"
+    everywhere = () if out else (f"python -m pytest tests/tasks/test_every_task.py -k {name}",)
+    return Scaffold(
+        name=name,
+        module=module,
+        test=test,
+        texts=(
+            _filled("task.py", name, use),
+            _filled(f"tests/{'task' if out is None else 'plug_in_task'}.py", name, use),
+        ),
+        next_commands=(
+            f"python -m pytest {_shown(test)}",
+            *everywhere,
+            f"python -m bench run --variants additive --tasks {name} --preset smoke{plugin}",
+        ),
+    )
+
+
+def uses() -> Sequence[str]:
+    """Uses of attention that have a folder of tasks."""
+    folders = (path.parent.name for path in (ROOT / "tasks").glob("*/__init__.py"))
+    return sorted(set(folders) - set(NOT_USES))
+
+
+def _check_name(name: str) -> None:
+    """Refuse what Python, a selector or a line of code cannot hold, and what is taken."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        raise InvalidConfig(
+            f"{name!r} cannot be a name; use lower-case letters, digits and underscores."
+        )
+    if len(name) > LONGEST:
+        raise InvalidConfig(
+            f"{name!r} has {len(name)} characters; use a name of at most {LONGEST}."
+        )
+    from bench.api import registry
+
+    registry.load_package("variants")
+    registry.load_package("tasks")
+    if name in (*registry.AXES, "all", "auto", "none"):
+        raise InvalidConfig(f"{name!r} is a word of the selectors; choose another name.")
+    for axis in registry.AXES:
+        taken = registry.registrations(axis).get(name)
+        if taken is not None:
+            raise InvalidConfig(
+                f"{name!r} is already a {axis}, in {taken.module}; choose another name."
+            )
+
+
+def _paths(folder: Path, name: str, out: Path | None) -> tuple[Path, Path]:
+    if out is not None:
+        return out / f"{name}.py", out / f"test_{name}.py"
+    return ROOT / folder / f"{name}.py", ROOT / "tests" / folder / f"test_{name}.py"
+
+
+def _filled(template: str, name: str, use: str = "") -> str:
+    """A template with its names put in; lines that grew too long are broken by ruff, if it is here.
+
+    A machine without the tools of developers gets the same code with longer lines.
+    """
+    text = (TEMPLATES / template).read_text(encoding="utf-8")
+    camel = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+    text = text.replace("new_name", name).replace("NewName", camel)
+    text = text.replace("new_use", use.replace("_", " "))
+    if importlib.util.find_spec("ruff") is None:
+        return text
+    command = [sys.executable, "-m", "ruff", "format", "--line-length", "100", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode == 0 else text
+
+
+def _shown(path: Path) -> str:
+    """A path as short as it can be typed here."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

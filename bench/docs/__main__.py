@@ -1,0 +1,41 @@
+"""`python -m bench.docs site` writes the pages for mkdocs, `readme` the tables of README.md."""
+
+from pathlib import Path
+
+import click
+
+from bench.docs.readme import update_readme
+from bench.docs.site import write_site
+
+ROOT = Path(__file__).parents[2]
+
+
+@click.group()
+def main() -> None:
+    """Make the documentation from code and published rows."""
+
+
+@main.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=ROOT / "build" / "docs",
+    help="Folder of the pages; made anew. Default: build/docs.",
+)
+def site(out: Path) -> None:
+    """Write the pages that mkdocs builds."""
+    written = write_site(ROOT, out)
+    click.echo(f"{len(written)} pages in {out}")
+
+
+@main.command()
+@click.option("--check", is_flag=True, help="Write nothing; exit code 1 if a table is out of date.")
+def readme(check: bool) -> None:
+    """Write the tables and the figure of README.md from the published runs."""
+    changed = update_readme(ROOT, write=not check)
+    click.echo("README.md: " + (f"changed {', '.join(changed)}" if changed else "up to date"))
+    raise SystemExit(1 if check and changed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""The page of columns: what `results.frame.load` returns, what a ledger holds, and every metric."""
+
+import ast
+import inspect
+from collections.abc import Iterable
+
+from bench.api import registry
+from bench.api.metric import Metric
+from bench.running.catalog import known_metrics
+from reports.markdown import code_span, escape
+from reports.numbers import plain
+from results.frame import COLUMNS
+from results.row import Record, Row
+
+HEAD = (
+    "`results.frame.load(folder)` returns one pandas table with a line for each measured value. "
+    "Terms are those of the [glossary](glossary.md)."
+)
+GROUPS = {
+    "quality": "Quality",
+    "speed": "Speed",
+    "memory": "Memory",
+    "size": "Size",
+    "diagnostic": "Diagnostics",
+}
+
+
+def columns_page() -> str:
+    """The whole page."""
+    parts = ["# Columns of the result tables", HEAD, "## Columns of the table"]
+    parts.append(_table(("column", "meaning"), COLUMNS.items()))
+    parts += ["## A line of the ledger", "A record is one finished cell."]
+    parts.append(_table(("field", "meaning"), documented(Record).items()))
+    parts += ["## A row of a record", _table(("field", "meaning"), documented(Row).items())]
+    parts += ["## Metrics", "A metric ends in its unit where the unit is not a proportion."]
+    targets = [one.target for one in registry.registrations("task").values()]
+    known = known_metrics(targets)
+    for group, title in GROUPS.items():
+        rows = [
+            (name, _metric(known[name])) for name in sorted(known) if known[name].group == group
+        ]
+        parts += [f"### {title}", _table(("metric", "meaning"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def documented(record: type) -> dict[str, str]:
+    """Fields of a dataclass with the text that stands under each in its source."""
+    (body,) = ast.parse(inspect.getsource(record)).body
+    assert isinstance(body, ast.ClassDef), "the source of a class"
+    found: dict[str, str] = {}
+    last = ""
+    for line in body.body:
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
+            last = line.target.id
+            found[last] = ast.unparse(line.annotation)
+        elif last and isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant):
+            found[last], last = " ".join(str(line.value.value).split()), ""
+        else:
+            last = ""
+    return found
+
+
+def _metric(metric: Metric) -> str:
+    side = f"; {metric.better} is better" if metric.better != "none" else ""
+    limits = [f"at least {plain(metric.low)}"] if metric.low is not None else []
+    limits += [f"at most {plain(metric.high)}"] if metric.high is not None else []
+    range_ = f" ({', '.join(limits)})" if limits else ""
+    return f"{metric.title}, {metric.unit}{range_}{side}"
+
+
+def _table(heads: tuple[str, str], rows: Iterable[tuple[str, str]]) -> str:
+    lines = [f"| {code_span(name)} | {escape(text)} |" for name, text in rows]
+    return "\n".join([f"| {heads[0]} | {heads[1]} |", "| --- | --- |", *lines])

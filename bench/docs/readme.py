@@ -1,0 +1,113 @@
+"""The parts of README.md that are made from published runs, between markers."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from reports.folder import RunFolder, read_folder
+from reports.markdown import escape
+from reports.numbers import plain
+from reports.render import document
+
+PUBLISHED = Path("results", "published")
+FIGURE = "docs/images/quality_cost.svg"
+_PLACE = re.compile(r"\{([^{}]+)\/([^{}\/]+)\}")
+
+
+def update_readme(root: Path, *, write: bool = True) -> list[str]:
+    """Bring the marked parts of README.md up to date.
+
+    Args:
+        root: The checkout.
+        write: Whether to write the file; otherwise it is only compared.
+
+    Returns:
+        Names of the parts that were out of date.
+    """
+    path = root / "README.md"
+    text = path.read_text(encoding="utf-8")
+    changed = []
+    for name, made in PARTS.items():
+        wanted = made(root)
+        new = with_part(text, name, wanted)
+        changed += [name] if new != text else []
+        text = new
+    if write and changed:
+        path.write_text(text, encoding="utf-8")
+    return changed
+
+
+def with_part(text: str, name: str, content: str) -> str:
+    """The text with what stands between the two markers of a part replaced."""
+    begin, end = f"<!-- {name}:begin -->\n", f"<!-- {name}:end -->"
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise ValueError(f"README.md: the markers of the part {name!r} are missing")
+    return (
+        f"{before}{begin}\n{content}\n{end}{after}" if content else f"{before}{begin}{end}{after}"
+    )
+
+
+FINDINGS = (
+    "- **Copying words that are outside the vocabulary needs a copy output.** On `oov_copy`, "
+    "`pointer_generator` copies {oov_copy/pointer_generator} of the words exactly and `copynet` "
+    "{oov_copy/copynet}; the baseline `scaled_dot` reaches {oov_copy/scaled_dot}, the uniform "
+    "baseline {oov_copy/uniform}.",
+    "- **Attention by content alone does not count places.** On `offset`, `scaled_dot` without "
+    "positions reaches {offset/scaled_dot}, no more than the uniform baseline "
+    "({offset/uniform}); with sinusoids or relative positions it reaches {offset/sinusoid}.",
+    "- **Additive and scaled dot-product scores are tied on the string tasks, and scaled dot "
+    "product is the cheaper.** On `transduction[rule=reverse]` they reach "
+    "{transduction[rule=reverse]/additive} and {transduction[rule=reverse]/scaled_dot}; a forward "
+    "pass of additive attention takes {time/additive} times as long (CPU, 256 places).",
+)
+LIMITS = (
+    "These are means of 3 paired seeds with 95% intervals (min–max where a t interval would leave "
+    "the range), of networks trained for seconds on a CPU. They say nothing about large models or "
+    "GPUs."
+)
+
+
+def findings(root: Path) -> str:
+    """Three results with their numbers, and how far they reach."""
+    folder = read_folder(root / PUBLISHED / "quick")
+    texts = [_PLACE.sub(lambda match: _number(folder, *match.groups()), one) for one in FINDINGS]
+    return "\n".join([*texts, "", LIMITS])
+
+
+def _number(folder: RunFolder, task: str, name: str) -> str:
+    """The score of a variant on a task, or its forward time relative to the baseline."""
+    known = folder.catalog
+    if task == "time":
+        table = folder.speed
+        mine = table[(table["variant_name"] == name) & (table["metric"] == "forward_time_ms")]
+        mine = mine[(mine["slot"] == "cross") & (mine["length"] == mine["length"].max())]
+        return plain(float(mine["ratio"].iloc[0]))
+    for comparison in folder.comparisons:
+        here = [one for one in comparison.means if known.label(one) == name]
+        if here and known.task_label(comparison.task) == task:
+            return escape(comparison.score_text(here[0]))
+    raise LookupError(f"README.md: {folder.name} has no score of {name} on {task}")
+
+
+def choice(root: Path) -> str:
+    """The headline and the choice table of the published run, and its figure under docs/images."""
+    report = document(read_folder(root / PUBLISHED / "quick"), publish=True)
+    parts = [escape(report.headline)] if report.headline else []
+    if report.choices is not None:
+        heads = [escape(column.title) for column in report.choices.columns]
+        rows = [[escape(cell.text) for cell in row] for row in report.choices.rows]
+        lines = [f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *rows)]
+        parts.append("\n".join(lines))
+    figure = report.overview_figure
+    if figure is not None:
+        path = root / FIGURE
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(figure.svg, encoding="utf-8")
+        parts.append(f"![{escape(figure.description)}]({FIGURE})")
+    return "\n\n".join(parts)
+
+
+PARTS: dict[str, Callable[[Path], str]] = {"findings": findings, "choice": choice}
+"""Name of each marked part, and what writes it."""
