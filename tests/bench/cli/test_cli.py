@@ -43,6 +43,8 @@ OPTIONS = {
     "data list": "--data-dir",
     "data fetch": "name",
     "env": "--json",
+    "new variant": "name --axis --out",
+    "new task": "name --use --out",
     "demo": "--seeds --training --jobs --out --inline --json",
 }
 """Every option that a script may rely on; add here, take nothing away."""
@@ -461,7 +463,7 @@ def test_a_label_of_other_code_is_refused(call, finished):
     label = json.loads((finished / "plan.json").read_text())["cells"][0]
     code, _, err = call("run", "--cell", label.replace("dot:1", "dot:7"))
     assert code == 2
-    assert "this label is of other code" in err
+    assert "this label is of another revision of the code" in err
 
 
 def test_refused_cells_alone_are_no_failure(call, tmp_path):
@@ -551,12 +553,12 @@ def test_a_report_of_some_tasks_alone_goes_elsewhere_and_holds_nothing_else(call
 
 def test_an_ablation_writes_a_row_for_each_value_and_refuses_what_has_no_meaning(call, tmp_path):
     folder = tmp_path / "run"
-    asked = ["ablate", "--base", "additive", "--axis", "alignment", "--preset", "smoke"]
+    asked = ["ablate", "--base", "additive", "--axis", "normalizer", "--preset", "smoke"]
     asked += ["--tasks", "after_marker"]
     code, out, _ = call(*asked, "--inline", "--out", folder, "--training", "adam[steps=2]")
     assert code == 0
     records = {r.cell["variant"]: r.status for r in Store(folder).records()}
-    assert len(records) == len(registry.registrations("alignment"))
+    assert len(records) == len(registry.registrations("normalizer"))
     assert set(records.values()) == {"ok", "refused"}
     text = (folder / "report.md").read_text()
     section = text.partition("## Ablations")[2].partition("\n## ")[0]
@@ -564,9 +566,9 @@ def test_an_ablation_writes_a_row_for_each_value_and_refuses_what_has_no_meaning
     # what stands nowhere is refused, which is no proof that failed
     assert "red certificate" not in section + out
     assert out.count("hard_reinforce needs the reinforce loss") == 1
-    for value in registry.registrations("alignment"):
+    for value in registry.registrations("normalizer"):
         if value != "softmax":
-            assert f"| alignment | {value} |" in section, value
+            assert f"| normalizer | {value} |" in section, value
     again = call("ablate", "--spec", folder / "spec.json", "--inline", "--json")
     assert again[0] == 0
     assert json.loads(again[1])["counts"] == {}
