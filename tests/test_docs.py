@@ -12,7 +12,7 @@ from bench.api import registry
 from bench.api.resolve import resolve
 from bench.cli.task_pages import NEEDS_DATA, _made, facts_of, tasks_page
 from bench.running.catalog import describe_variant
-from bench.running.quality_cells import tasks_by_family
+from bench.running.families import tasks_by_family
 from reports.markdown import code_span, escape
 
 ROOT = Path(__file__).parents[1]

@@ -2,9 +2,10 @@
 
 from typing import Literal
 
+from bench.api.build import SlotPlace, build_slot
 from bench.api.capabilities import Capability
 from bench.api.registry import load_package
-from bench.api.resolve import SlotPlace, build_slot, resolve
+from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.variant import Impl, Slot
 

@@ -148,4 +148,4 @@ class Attended(NamedTuple):
     weights: Weights | None
     state: State
     terms: dict[str, Float[Tensor, "B L"]]
-    """Capabilities per query (`log_prob`, `entropy`, `touched`, `expected_delay`); never losses."""
+    """Values of each query (`log_prob`, `entropy`, `touched`, `expected_delay`); never losses."""

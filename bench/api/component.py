@@ -63,7 +63,7 @@ class Component(nn.Module):
     needs: ClassVar[frozenset[Capability]] = NOTHING
     gives: ClassVar[frozenset[Capability]] = NOTHING
     removes: ClassVar[frozenset[Capability]] = NOTHING
-    """Capabilities that another part gives and this one makes untrue."""
+    """What another part gives and this one makes untrue."""
     unsupported: ClassVar[Mapping[Capability, str]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -295,7 +295,7 @@ class History(Component):
         raise NotImplementedError
 
     def terms(self, call: Call, state: Tree) -> dict[str, Float[Tensor, "B L"]]:
-        """Capabilities about one query (L = 1), from the state that the score saw."""
+        """Values of one query (L = 1), from the state that the score saw."""
         return {}
 
     def oracle_advance(self, one: OneQuery, state: dict[str, Any]) -> None:

@@ -73,7 +73,7 @@ def build_config(cls: type[ConfigT], options: Mapping[str, Value], owner: str) -
     Raises:
         InvalidConfig: Names the owner, the key, the value and what is legal.
     """
-    hints = get_type_hints(cls, include_extras=True)
+    hints = _hints(cls)
     names = [field.name for field in fields(cls)]
     values: dict[str, Any] = {}
     for key, value in options.items():
@@ -107,7 +107,7 @@ def config_options(config: Config) -> dict[str, Value]:
 def search_ranges(cls: type[Config]) -> dict[str, Range]:
     """Ranges that the fields declare, by field name."""
     found: dict[str, Range] = {}
-    for name, hint in get_type_hints(cls, include_extras=True).items():
+    for name, hint in _hints(cls).items():
         for extra in getattr(hint, "__metadata__", ()):
             if isinstance(extra, IntRange | FloatRange | Choices):
                 found[name] = extra
@@ -117,19 +117,29 @@ def search_ranges(cls: type[Config]) -> dict[str, Range]:
 def declared_axes(cls: type[Config]) -> dict[str, str]:
     """Axes that fields declare with `OfAxis`, by field name."""
     found: dict[str, str] = {}
-    for name, hint in get_type_hints(cls, include_extras=True).items():
+    for name, hint in _hints(cls).items():
         for extra in getattr(hint, "__metadata__", ()):
             if isinstance(extra, OfAxis):
                 found[name] = extra.axis
     return found
 
 
+_HINTS: dict[type[Config], dict[str, Any]] = {}
+
+
+def _hints(cls: type[Config]) -> dict[str, Any]:
+    """Annotations of the fields, evaluated once: planning asks thousands of times."""
+    found = _HINTS.get(cls)
+    if found is None:
+        found = _HINTS[cls] = get_type_hints(cls, include_extras=True)
+    return found
+
+
 @cache
 def _added_later(cls: type[Config]) -> frozenset[str]:
-    hints = get_type_hints(cls, include_extras=True)
     return frozenset(
         name
-        for name, hint in hints.items()
+        for name, hint in _hints(cls).items()
         if any(isinstance(extra, AddedLater) for extra in getattr(hint, "__metadata__", ()))
     )
 

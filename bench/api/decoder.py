@@ -20,18 +20,18 @@ from bench.api.trace import HasCapabilities, Mode
 from bench.api.variant import Slot
 
 
-class Path(NamedTuple):
+class DecoderState(NamedTuple):
     """A decoder's position on its way: hidden state, slot states, and what a decoder adds."""
 
     hidden: Float[Tensor, "B D"]
     slots: tuple[State, ...]
     extra: Tree
 
-    def select(self, rows: Int[Tensor, " N"]) -> "Path":
+    def select(self, rows: Int[Tensor, " N"]) -> "DecoderState":
         """Pick batch rows, for beams."""
         slots = tuple(state.select(rows) for state in self.slots)
         extra = tree_map(lambda leaf: leaf.index_select(0, rows), self.extra)
-        return Path(self.hidden.index_select(0, rows), slots, extra)
+        return DecoderState(self.hidden.index_select(0, rows), slots, extra)
 
 
 class Steps(NamedTuple):
@@ -40,7 +40,7 @@ class Steps(NamedTuple):
     states: Float[Tensor, "B T D"]
     context: Float[Tensor, "B T Dv"]
     attended: tuple[Attended, ...]
-    path: Path
+    path: DecoderState
 
 
 class DecoderSizes(NamedTuple):
@@ -93,17 +93,25 @@ class Decoder(HasCapabilities):
         return () if self.combiner is None else self.combiner.slots
 
     @abstractmethod
-    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
+    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> DecoderState:
         """The state before the first word."""
 
     @abstractmethod
     def step(
-        self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B 1 De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
         """One step: its state, its context, the weights, and the next path."""
 
     def run(
-        self, x: Float[Tensor, "B T De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B T De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
         """All steps under teacher forcing; a loop unless a subclass can do better."""
         found: list[Steps] = []

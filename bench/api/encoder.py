@@ -21,7 +21,7 @@ class Encoded(NamedTuple):
     summary: Float[Tensor, "B Ds"]
     """What initializes a decoder: last states, or their mean."""
     terms: Terms = MappingProxyType({})
-    """Capabilities per token: `log_prob` of a draw, `selected`."""
+    """Values of each token: `log_prob` of a draw, `selected`."""
 
 
 class Encoder(HasCapabilities):
@@ -30,7 +30,7 @@ class Encoder(HasCapabilities):
     output_width: int
     summary_width: int
     stride: int = 1
-    """Tokens per state; an encoder with more takes the capabilities `source_tokens`,
+    """Tokens per state; an encoder with more removes `source_tokens` and
     `source_states`."""
     backward: range = range(0)
     """Units of the summary that came from reading the source backwards."""

@@ -10,10 +10,10 @@ import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
 from bench.api.config import Config, NoOptions, build_config, config_options, declared_axes
 from bench.api.errors import BenchError, InvalidConfig, UnknownName
@@ -171,33 +171,48 @@ class Recipe:
 
 RECIPES = Axis[Recipe]("recipe")
 
+
+class Declared(TypedDict, total=False):
+    """What a registration may declare; see the fields of `Registration`."""
+
+    config: type[Config]
+    title: str
+    citation: Citation
+    revision: int
+    default_task: DefaultTask
+    cost: float
+    control: Control
+    rosters: tuple[str, ...]
+    deviations: str
+    about: str
+
+
 _ENTRIES: dict[str, dict[str, Registration[Any]]] = {axis: {} for axis in AXES}
 _LOADED: set[str] = set()
 
 
-def register(axis: str, name: str, **facts: Any) -> Callable[[type[T]], type[T]]:
+def register(axis: str, name: str, **declared: Unpack[Declared]) -> Callable[[type[T]], type[T]]:
     """Register the decorated class under a name; see `Registration` for the keywords."""
 
     def add(target: type[T]) -> type[T]:
-        title = facts.pop("title", "") or _first_line(target.__doc__)
-        add_registration(
-            Registration(
-                axis=axis,
-                name=name,
-                target=target,
-                title=title,
-                module=target.__module__,
-                **facts,
-            )
+        found = Registration(
+            axis=axis, name=name, target=target, module=target.__module__, **declared
         )
+        if not found.title:
+            found = replace(found, title=_first_line(target.__doc__))
+        add_registration(found)
         return target
 
     return add
 
 
-def register_recipe(name: str, recipe: Recipe, *, module: str, **facts: Any) -> None:
+def register_recipe(
+    name: str, recipe: Recipe, *, module: str, **declared: Unpack[Declared]
+) -> None:
     """Register a recipe; `module` is the caller's `__name__`."""
-    add_registration(Registration(axis="recipe", name=name, target=recipe, module=module, **facts))
+    add_registration(
+        Registration(axis=RECIPES, name=name, target=recipe, module=module, **declared)
+    )
 
 
 def add_registration(new: Registration[object]) -> None:

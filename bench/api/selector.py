@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Union
 
@@ -62,6 +63,7 @@ def show_value(value: Value) -> str:
     return "+".join(selector.show() for selector in value)
 
 
+@lru_cache(maxsize=4096)
 def parse(text: str) -> Selector:
     """Read one selector; raise `InvalidSelector` naming the place that cannot be read."""
     reader = _Reader(text)

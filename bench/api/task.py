@@ -118,7 +118,7 @@ class Task:
         self.seed = seed
         self.chance = self.chance_of(config)
         self.notes: dict[str, str] = {}
-        """Capabilities a report prints beside the numbers: metric signatures, data hashes."""
+        """What a report prints beside the numbers: metric signatures, data hashes."""
         if self.seen_in_training:
             self.notes[SEEN] = self.seen_in_training
 

@@ -16,7 +16,7 @@ from bench.api.noise import Noise
 from bench.api.source import Memory
 
 Terms = Mapping[str, Float[Tensor, "B S"]]
-"""Capabilities per source token, by name; like those of attention they are never losses."""
+"""Values of each source token, by name; like those of attention they are never losses."""
 
 Emit = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(states, context, embedded) -> logits over the vocabulary; broadcasts over extra dimensions, so
@@ -24,7 +24,7 @@ that p(y | s) is `emit(states[:, :, None], value[:, None], embedded[:, :, None])
 
 
 class HasCapabilities(nn.Module):
-    """A module that says what it needs, gives and cannot meet, as data on its class."""
+    """A module whose class says what it needs, gives, removes and does not support."""
 
     needs: ClassVar[frozenset[Capability]] = NOTHING
     gives: ClassVar[frozenset[Capability]] = NOTHING
@@ -33,7 +33,7 @@ class HasCapabilities(nn.Module):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        check_capabilities(cls.__name__, cls.needs, cls.gives, cls.unsupported)
+        check_capabilities(cls.__name__, cls.needs, cls.gives, cls.removes, cls.unsupported)
 
 
 LAYER_STRIDE = 2**40

@@ -62,7 +62,7 @@ class Variant(nn.Module, ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        check_capabilities(cls.__name__, cls.needs, cls.gives, cls.unsupported)
+        check_capabilities(cls.__name__, cls.needs, cls.gives, cls.removes, cls.unsupported)
 
     def __init__(self, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__()

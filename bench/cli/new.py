@@ -74,12 +74,12 @@ class Scaffold:
         return "\n".join([*lines, *(f"  {command}" for command in self.next_commands)])
 
 
-@click.group()
-def new() -> None:
+@click.group("new")
+def command() -> None:
     """Write a new variant or task, and its test, that pass as they stand."""
 
 
-@new.command("variant")
+@command.command("variant")
 @click.argument("name")
 @click.option("--axis", required=True, help=f"One of {', '.join(FOLDERS)}.")
 @click.option("--out", type=click.Path(path_type=Path), help=OUT_HELP)
@@ -88,7 +88,7 @@ def new_variant(name: str, axis: str, out: Path | None) -> None:
     click.echo(variant_scaffold(name, axis, out).write())
 
 
-@new.command("task")
+@command.command("task")
 @click.argument("name")
 @click.option("--use", default="diagnostics", show_default=True, help="A folder of tasks/.")
 @click.option("--out", type=click.Path(path_type=Path), help=OUT_HELP)

@@ -11,7 +11,8 @@ from bench.api.errors import DataDamaged, DataUnavailable
 from bench.api.registry import Registration
 from bench.api.selector import Selector, parse
 from bench.api.task import TASKS, Task
-from bench.running.quality_cells import sized_task, tasks_by_family
+from bench.running.families import tasks_by_family
+from bench.running.quality_cells import sized_task
 from reports.markdown import code_span, escape
 from reports.numbers import plain
 from tasks.data.hub import FETCHABLE

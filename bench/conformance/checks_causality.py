@@ -6,8 +6,8 @@ from dataclasses import replace
 import torch
 
 from bench.conformance.compare import expect, gradients
-from bench.conformance.place import KEYS, ROWS, VOCAB, WORD_WIDTH, Subject
-from bench.conformance.question import LENGTHS, Mode, Question, answer, ask, modes
+from bench.conformance.place import KEYS, ROWS, VOCAB, WORD_WIDTH, Placed
+from bench.conformance.question import LENGTHS, Question, Reading, answer, ask, modes
 
 CACHED = (4, KEYS - 4)
 """A first call that fills the cache, then fewer queries than keys."""
@@ -17,7 +17,7 @@ DRAWS = 20
 """Questions in one of which a query must see its own value; sparse weights pass it by in some."""
 
 
-def causality(subject: Subject) -> None:
+def causality(subject: Placed) -> None:
     """Keys, values and queries after t do not reach query t; the value at t does."""
     for lengths in (None, LENGTHS):
         question = ask(subject, lengths=lengths)
@@ -29,14 +29,14 @@ def causality(subject: Subject) -> None:
     _through_heads(subject)
 
 
-def _place(mode: Mode, lengths: Sequence[int] | None, split: Sequence[int] | None) -> str:
+def _place(mode: Reading, lengths: Sequence[int] | None, split: Sequence[int] | None) -> str:
     padded = ", with padded keys" if lengths else ""
     cached = f", queries in calls of {CACHED}" if split else ""
     return f"{mode}{padded}{cached}"
 
 
 def _no_gradient(
-    subject: Subject, question: Question, mode: Mode, split: Sequence[int] | None, place: str
+    subject: Placed, question: Question, mode: Reading, split: Sequence[int] | None, place: str
 ) -> None:
     fresh = question.fresh()
     output = answer(subject, fresh, mode, split=split).output
@@ -54,7 +54,7 @@ def _no_gradient(
 
 
 def _sees_itself(
-    subject: Subject, question: Question, mode: Mode, split: Sequence[int] | None, t: int
+    subject: Placed, question: Question, mode: Reading, split: Sequence[int] | None, t: int
 ) -> bool:
     """Whether the value at t reaches its query in some other draw."""
     lengths = None if question.source.mask is None else LENGTHS
@@ -68,7 +68,7 @@ def _sees_itself(
 
 
 def _no_change(
-    subject: Subject, question: Question, mode: Mode, split: Sequence[int] | None, place: str
+    subject: Placed, question: Question, mode: Reading, split: Sequence[int] | None, place: str
 ) -> None:
     before = answer(subject, question, mode, split=split).output
     for t in AT:
@@ -84,7 +84,7 @@ def _no_change(
         expect(same, f"changing keys after {t} changes the queries up to {t} ({place})")
 
 
-def _through_heads(subject: Subject) -> None:
+def _through_heads(subject: Placed) -> None:
     unseen = set(AT)
     for seed in range(5, 5 + DRAWS):
         unseen -= _own_places(subject, seed)
@@ -94,7 +94,7 @@ def _through_heads(subject: Subject) -> None:
     expect(False, f"through the heads, output {t} does not depend on place {t}")
 
 
-def _own_places(subject: Subject, seed: int) -> set[int]:
+def _own_places(subject: Placed, seed: int) -> set[int]:
     """Places that reach their own outputs in one draw; none reaches an earlier one."""
     rng = torch.Generator().manual_seed(seed)
     width = subject.slot.heads.dims.model_width

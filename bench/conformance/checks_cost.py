@@ -13,8 +13,8 @@ from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from bench.api.resolve import VariantSpec
 from bench.conformance.compare import expect
-from bench.conformance.place import Subject
-from bench.conformance.question import Mode, answer, ask
+from bench.conformance.place import Placed
+from bench.conformance.question import Reading, answer, ask
 
 LENGTHS = (8, 16, 32, 64, 128)
 """Four doublings; the exponent is read off the last, where constants matter least."""
@@ -64,7 +64,7 @@ class Meter(TorchDispatchMode):
         self._alive -= size
 
 
-def cost(subject: Subject, spec: VariantSpec) -> None:
+def cost(subject: Placed, spec: VariantSpec) -> None:
     """Work and memory grow no faster than the class that the variant declares."""
     declared = declared_exponent(spec)
     work, memory = [], []
@@ -72,7 +72,7 @@ def cost(subject: Subject, spec: VariantSpec) -> None:
         question = ask(subject, rows=1, queries=length, keys=length)
         meter = Meter()
         with torch.no_grad(), meter:
-            answer(subject, question, Mode("expected", subject.weights))
+            answer(subject, question, Reading("expected", subject.weights))
         work.append(meter.operations)
         memory.append(meter.peak)
     for name, counts in (("operations", work), ("peak bytes", memory)):

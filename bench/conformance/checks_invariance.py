@@ -6,13 +6,13 @@ import torch
 
 from bench.conformance.certificate import CheckSkipped
 from bench.conformance.compare import EXACT, LOOPS, expect, expect_near, expect_same_tree, gradients
-from bench.conformance.place import KEYS, ROWS, VOCAB, Subject
+from bench.conformance.place import KEYS, ROWS, VOCAB, Placed
 from bench.conformance.question import (
     DRAWN,
     LENGTHS,
-    Mode,
-    Path,
     Question,
+    Reading,
+    Walkthrough,
     answer,
     ask,
     cut,
@@ -26,7 +26,7 @@ HUGE = 1e30
 EXTRA = 3
 
 
-def padding_invariance(subject: Subject) -> None:
+def padding_invariance(subject: Placed) -> None:
     """A padded batch equals its rows one by one; what stands in padding does not matter."""
     question = ask(subject, lengths=LENGTHS)
     for mode in modes(subject):
@@ -37,12 +37,12 @@ def padding_invariance(subject: Subject) -> None:
             _equals_rows(subject, question, mode, whole)
 
 
-def _real(subject: Subject, row: int) -> int:
+def _real(subject: Placed, row: int) -> int:
     """Queries of a row that are not padding themselves."""
     return LENGTHS[row] if subject.own else 10**9
 
 
-def _hides_content(subject: Subject, question: Question, mode: Mode, whole: torch.Tensor) -> None:
+def _hides_content(subject: Placed, question: Question, mode: Reading, whole: torch.Tensor) -> None:
     source = question.source
     hidden = ~source.key_mask()
     assert source.tokens is not None
@@ -65,7 +65,7 @@ def _hides_content(subject: Subject, question: Question, mode: Mode, whole: torc
             expect(not reached.any(), sentence)
 
 
-def _hides_length(subject: Subject, question: Question, mode: Mode, whole: torch.Tensor) -> None:
+def _hides_length(subject: Placed, question: Question, mode: Reading, whole: torch.Tensor) -> None:
     wider = ask(subject, seed=9, keys=KEYS + EXTRA, lengths=LENGTHS)
     key, value = wider.source.key.clone(), wider.source.value.clone()
     assert wider.source.tokens is not None
@@ -85,7 +85,7 @@ def _hides_length(subject: Subject, question: Question, mode: Mode, whole: torch
         expect_near(output[row, :, :real], whole[row, :, :real], EXACT, sentence)
 
 
-def _equals_rows(subject: Subject, question: Question, mode: Mode, whole: torch.Tensor) -> None:
+def _equals_rows(subject: Placed, question: Question, mode: Reading, whole: torch.Tensor) -> None:
     for row, length in enumerate(LENGTHS):
         alone = one_row(subject, question, row, length)
         output = answer(subject, alone, mode).output[0]
@@ -94,7 +94,7 @@ def _equals_rows(subject: Subject, question: Question, mode: Mode, whole: torch.
         expect_near(whole[row, :, :real], output, EXACT, sentence)
 
 
-def one_row(subject: Subject, question: Question, row: int, length: int) -> Question:
+def one_row(subject: Placed, question: Question, row: int, length: int) -> Question:
     """One example of a batch without its padding."""
     source = cut(question.source, rows=slice(row, row + 1), keys=slice(0, length))
     query = question.query[row : row + 1]
@@ -104,7 +104,7 @@ def one_row(subject: Subject, question: Question, row: int, length: int) -> Ques
     return Question(query, replace(source, mask=None), words)
 
 
-def batch_invariance(subject: Subject) -> None:
+def batch_invariance(subject: Placed) -> None:
     """Rows do not see each other, and nothing is remembered outside of the state."""
     question = ask(subject, lengths=LENGTHS)
     order = torch.tensor([2, 0, 1])
@@ -121,13 +121,13 @@ def batch_invariance(subject: Subject) -> None:
             _reordered(subject, question, mode, order)
 
 
-def _interleaved(subject: Subject, question: Question, mode: Mode) -> None:
+def _interleaved(subject: Placed, question: Question, mode: Reading) -> None:
     other = ask(subject, seed=11, lengths=LENGTHS)
     length = question.query.shape[2]
     half = (length + 1) // 2
     split = [half, length - half] if length > 1 else [1]
     wanted = [answer(subject, q, mode, split=split).output for q in (question, other)]
-    paths = [Path(subject, q, mode) for q in (question, other)]
+    paths = [Walkthrough(subject, q, mode) for q in (question, other)]
     for count in split:
         for path in paths:
             path.step(count)
@@ -136,12 +136,12 @@ def _interleaved(subject: Subject, question: Question, mode: Mode) -> None:
         expect(same, f"{mode}: two sequences answered in turns disturb each other")
 
 
-def _reordered(subject: Subject, question: Question, mode: Mode, order: torch.Tensor) -> None:
+def _reordered(subject: Placed, question: Question, mode: Reading, order: torch.Tensor) -> None:
     length = question.query.shape[2]
     if length == 1:
         return
-    straight = Path(subject, question, mode)
-    turned = Path(subject, question, mode)
+    straight = Walkthrough(subject, question, mode)
+    turned = Walkthrough(subject, question, mode)
     for path in (straight, turned):
         path.step(length // 2)
     turned.reorder(order)
@@ -152,7 +152,7 @@ def _reordered(subject: Subject, question: Question, mode: Mode, order: torch.Te
     expect_near(turned.found[-1].output, wanted, EXACT, sentence)
 
 
-def splits(subject: Subject) -> None:
+def splits(subject: Placed) -> None:
     """All queries at once, one by one, and in uneven parts give the same answers."""
     if subject.regime == "pool":
         raise CheckSkipped("pooling asks one query, which cannot be split")
@@ -174,7 +174,7 @@ def splits(subject: Subject) -> None:
     _embeds_in_parts(subject)
 
 
-def _embeds_in_parts(subject: Subject) -> None:
+def _embeds_in_parts(subject: Placed) -> None:
     rng = torch.Generator().manual_seed(13)
     width = subject.slot.heads.dims.model_width
     x = torch.randn(ROWS, KEYS, width, generator=rng, dtype=torch.float64)
@@ -184,7 +184,7 @@ def _embeds_in_parts(subject: Subject) -> None:
         expect_near(late, whole[:, at:], LOOPS, f"embedding from place {at} on differs")
 
 
-def permutation_law(subject: Subject) -> None:
+def permutation_law(subject: Placed) -> None:
     """Keys in another order, with their values and mask, give the same output."""
     if subject.regime == "causal":
         raise CheckSkipped("under causality the order of keys is their place in time")

@@ -7,15 +7,24 @@ import torch
 
 from bench.api.noise import Noise
 from bench.conformance.compare import expect, gap
-from bench.conformance.place import Subject
-from bench.conformance.question import DRAWN, LENGTHS, TRAINED, Mode, Path, answer, ask, modes
+from bench.conformance.place import Placed
+from bench.conformance.question import (
+    DRAWN,
+    LENGTHS,
+    TRAINED,
+    Reading,
+    Walkthrough,
+    answer,
+    ask,
+    modes,
+)
 
 ROUNDINGS = 64
 """Roundings that may add up between input and output, in units of the format's epsilon."""
 FORMATS = (torch.float32, torch.bfloat16, torch.float16)
 
 
-def dtypes(subject: Subject) -> None:
+def dtypes(subject: Placed) -> None:
     """Each format gives finite outputs of its own kind, near float64 on the same numbers."""
     question = ask(subject, seed=25, lengths=LENGTHS)
     for dtype in FORMATS:
@@ -23,7 +32,9 @@ def dtypes(subject: Subject) -> None:
         low = _copied(subject, dtype)
         # the reference starts from the rounded numbers: only the arithmetic is compared
         wanted = answer(
-            _copied(low, torch.float64), rounded.to(torch.float64), Mode("expected", weights=False)
+            _copied(low, torch.float64),
+            rounded.to(torch.float64),
+            Reading("expected", weights=False),
         ).output
         for mode in every_expected(subject):
             output = answer(low, rounded, mode).output
@@ -36,22 +47,22 @@ def dtypes(subject: Subject) -> None:
             expect(near, f"{name} is off by {off:.2g}, more than {allowed:.2g} ({mode})")
 
 
-def every_expected(subject: Subject) -> list[Mode]:
+def every_expected(subject: Placed) -> list[Reading]:
     """The two ways to read by expectation."""
     return modes(subject, "expected")
 
 
-def _copied(subject: Subject, dtype: torch.dtype) -> Subject:
+def _copied(subject: Placed, dtype: torch.dtype) -> Placed:
     slot = copy.deepcopy(subject.slot).to(dtype)
     return replace(subject, slot=slot)
 
 
-def compile_law(subject: Subject) -> None:
+def compile_law(subject: Placed) -> None:
     """`torch.compile(fullgraph=True)` traces `attend` whole and changes nothing."""
     question = ask(subject, queries=3, keys=3, lengths=(3, 2, 1))
     for mode in modes(subject):
         torch._dynamo.reset()
-        path = Path(subject, question, mode)
+        path = Walkthrough(subject, question, mode)
         causal = subject.regime == "causal"
         compiled = torch.compile(subject.variant.attend, fullgraph=True, backend="eager")
         training = mode.read == "train"

@@ -10,14 +10,14 @@ from bench.api.chain import Chain
 from bench.api.noise import Noise
 from bench.conformance.checks_invariance import one_row
 from bench.conformance.compare import LOOPS, expect, expect_near, gradients
-from bench.conformance.place import Subject
-from bench.conformance.question import DRAWN, TRAINED, Mode, Question, answer, ask, modes
+from bench.conformance.place import Placed
+from bench.conformance.question import DRAWN, TRAINED, Question, Reading, answer, ask, modes
 
 KEYS, QUERIES = 4, 3
 LENGTHS = (4, 2, 1)
 
 
-def oracle(subject: Subject) -> None:
+def oracle(subject: Placed) -> None:
     """Every row of a padded batch equals the loops over the unpadded example."""
     question = ask(subject, seed=17, queries=QUERIES, keys=KEYS, lengths=LENGTHS)
     largest = 0.0
@@ -28,7 +28,7 @@ def oracle(subject: Subject) -> None:
             if mode.weights or read == "expected"
         }
         for row, length in enumerate(LENGTHS):
-            output, weights = _loops(subject, question, Mode(read), row)
+            output, weights = _loops(subject, question, Reading(read), row)
             largest = max(largest, float(output.detach().abs().max()))
             for mode, attended in found.items():
                 queries = output.shape[1]
@@ -43,7 +43,7 @@ def oracle(subject: Subject) -> None:
         expect(largest > 0, "all outputs are zero, so the comparison shows nothing")
 
 
-def _embeds(subject: Subject) -> None:
+def _embeds(subject: Placed) -> None:
     """Positions that act before the projection, token by token."""
     if not isinstance(subject.variant, Chain):
         return
@@ -60,14 +60,14 @@ def _embeds(subject: Subject) -> None:
             expect_near(found[row, place], token, LOOPS, sentence)
 
 
-def gradients_law(subject: Subject) -> None:
+def gradients_law(subject: Placed) -> None:
     """Gradients equal finite differences, and those of the loops, in every parameter."""
     _finite_differences(subject)
     question = ask(subject, seed=19, rows=1, queries=2, keys=3)
     fresh, looped = question.fresh(), question.fresh()
     parameters = dict(subject.variant.named_parameters())
-    output = answer(subject, fresh, Mode("expected", subject.weights)).output
-    wanted, _ = _loops(subject, looped, Mode("expected"), 0)
+    output = answer(subject, fresh, Reading("expected", subject.weights)).output
+    wanted, _ = _loops(subject, looped, Reading("expected"), 0)
     names = ("query", "key", "value", *parameters)
     one = gradients(output[0], (*fresh.leaves(), *parameters.values()))
     two = gradients(wanted, (*looped.leaves(), *parameters.values()))
@@ -76,9 +76,9 @@ def gradients_law(subject: Subject) -> None:
         expect_near(found, loop, LOOPS, f"the gradient of {name} differs from that of the loops")
 
 
-def _finite_differences(subject: Subject) -> None:
+def _finite_differences(subject: Placed) -> None:
     question = ask(subject, seed=21, rows=1, queries=2, keys=3).fresh()
-    mode = Mode("expected", subject.weights)
+    mode = Reading("expected", subject.weights)
 
     def output(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         source = replace(question.source, key=key, value=value)
@@ -92,7 +92,7 @@ def _finite_differences(subject: Subject) -> None:
 
 
 def _loops(
-    subject: Subject, question: Question, mode: Mode, row: int
+    subject: Placed, question: Question, mode: Reading, row: int
 ) -> tuple[Tensor, Tensor | None]:
     mask = question.source.mask
     length = question.source.key.shape[2] if mask is None else int(mask[row].sum())

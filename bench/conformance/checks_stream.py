@@ -11,15 +11,15 @@ from bench.api.chain import Chain
 from bench.api.source import Memory, tree_map
 from bench.conformance.certificate import CheckFailed
 from bench.conformance.compare import EXACT, expect, expect_near
-from bench.conformance.place import KEYS, QUERIES, Subject, shake
-from bench.conformance.question import LENGTHS, Mode, Question, answer, ask
+from bench.conformance.place import KEYS, QUERIES, Placed, shake
+from bench.conformance.question import LENGTHS, Question, Reading, answer, ask
 
 TRIES = 40
-HARD = Mode("hard")
-STREAM = Mode("stream", weights=False)
+HARD = Reading("hard")
+STREAM = Reading("stream", weights=False)
 
 
-def stream(subject: Subject) -> None:
+def stream(subject: Placed) -> None:
     """Decode with a pointer, with NaN planted beyond it; some searches stop, some run off."""
     for attempt in range(TRIES):
         slot = copy.deepcopy(subject.slot)
@@ -37,7 +37,7 @@ def stream(subject: Subject) -> None:
     )
 
 
-def _shows_something(subject: Subject, question: Question) -> bool:
+def _shows_something(subject: Placed, question: Question) -> bool:
     """Whether some searches stop, some beyond the first key, and some run off the end."""
     memory = subject.variant.prepare(question.source)
     pointer = torch.zeros(question.query.shape[:2], dtype=torch.long)
@@ -49,14 +49,14 @@ def _shows_something(subject: Subject, question: Question) -> bool:
     return bool((seen == KEYS).any()) and bool(((seen > 0) & (seen < KEYS)).any())
 
 
-def _tolerance(subject: Subject) -> float:
+def _tolerance(subject: Placed) -> float:
     """Reading one key copies its value; sums over several may be added up in another order."""
     variant = subject.variant
     alone = not isinstance(variant, Chain) or variant.normalizer.lookback == 0
     return 0.0 if alone else EXACT
 
 
-def _equals_hard(subject: Subject, question: Question, wanted: Tensor) -> None:
+def _equals_hard(subject: Placed, question: Question, wanted: Tensor) -> None:
     memory = subject.variant.prepare(question.source)
     rows, heads = question.query.shape[:2]
     pointer = torch.zeros(rows, heads, dtype=torch.long)
@@ -76,7 +76,7 @@ def _equals_hard(subject: Subject, question: Question, wanted: Tensor) -> None:
         pointer = after
 
 
-def _is_a_read(subject: Subject, question: Question, wanted: Attended) -> None:
+def _is_a_read(subject: Placed, question: Question, wanted: Attended) -> None:
     """What keeps its pointers in the state says the same, and says how far it has read."""
     for split in ((QUERIES,), (1,) * QUERIES) if subject.regime == "cross" else ((1,),):
         found = answer(subject, question, STREAM, split=split)

@@ -14,16 +14,16 @@ from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import parse
 from bench.api.source import Memory, State
 from bench.conformance.compare import expect, leaves_of
-from bench.conformance.place import KEYS, QUERIES, ROWS, VOCAB, WORD_WIDTH, Subject
-from bench.conformance.question import LENGTHS, Mode, Path, answer, ask, every_mode, modes
+from bench.conformance.place import KEYS, QUERIES, ROWS, VOCAB, WORD_WIDTH, Placed
+from bench.conformance.question import LENGTHS, Reading, Walkthrough, answer, ask, every_mode, modes
 
 
-def shapes(subject: Subject) -> None:
+def shapes(subject: Placed) -> None:
     """Outputs, weights, terms, memory and state have the shapes of the contract."""
     question = ask(subject, lengths=LENGTHS)
     _, heads, length, _ = question.query.shape
     for mode in every_mode(subject):
-        path = Path(subject, question, mode)
+        path = Walkthrough(subject, question, mode)
         path.step(length)
         found = path.joined()
         width = subject.slot.heads.dims.value_width
@@ -45,7 +45,7 @@ def _has_shape(found: Tensor, wanted: tuple[int, ...], what: str) -> None:
     expect(shape == wanted, f"{what} has shape {shape}, not {wanted}")
 
 
-def _through_heads(subject: Subject) -> None:
+def _through_heads(subject: Placed) -> None:
     slot, own = subject.slot, subject.own
     rng = torch.Generator().manual_seed(23)
     queries = KEYS if own else 1 if subject.regime == "pool" else QUERIES
@@ -65,11 +65,11 @@ def _through_heads(subject: Subject) -> None:
     _has_shape(output, (ROWS, queries, slot.output_width), "through the heads, the output")
 
 
-def memory_pure(subject: Subject) -> None:
+def memory_pure(subject: Placed) -> None:
     """Attention changes neither the source, nor its memory, nor the state it was given."""
     question = ask(subject, lengths=LENGTHS)
     for mode in modes(subject):
-        path = Path(subject, question, mode)
+        path = Walkthrough(subject, question, mode)
         for count in [1] * min(2, question.query.shape[2]):
             before = _watched(path.memory, path.state, *_tensors(question))
             path.step(count)
@@ -108,7 +108,7 @@ SEEDS = range(1, 13)
 """Seeds that training is asked with."""
 
 
-def determinism(subject: Subject) -> None:
+def determinism(subject: Placed) -> None:
     """Only training draws, only from the noise it is given, and the same from the same seed."""
     question = ask(subject, lengths=LENGTHS)
     for mode in every_mode(subject):
@@ -120,9 +120,9 @@ def determinism(subject: Subject) -> None:
         expect(torch.equal(one, two), f"{mode}: two equal calls differ")
     weights = subject.weights
     trained, *others = (
-        answer(subject, question, Mode("train", weights), seed=seed).output for seed in SEEDS
+        answer(subject, question, Reading("train", weights), seed=seed).output for seed in SEEDS
     )
-    expected = answer(subject, question, Mode("expected", weights)).output
+    expected = answer(subject, question, Reading("expected", weights)).output
     if "train" in subject.variant.reads:
         # where one key is far ahead, most seeds draw it; one that does not is enough
         sentence = "names `train` among its reads, but no other seed changes anything"
@@ -131,7 +131,7 @@ def determinism(subject: Subject) -> None:
         sentence = "does not name `train` among its reads, but it differs from `expected`"
         expect(all(torch.equal(one, expected) for one in (trained, *others)), sentence)
     if "hard" not in subject.variant.reads:
-        hard = answer(subject, question, Mode("hard", weights)).output
+        hard = answer(subject, question, Reading("hard", weights)).output
         sentence = "does not name `hard` among its reads, but it differs from `expected`"
         expect(torch.equal(hard, expected), sentence)
 

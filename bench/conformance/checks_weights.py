@@ -7,11 +7,11 @@ from bench.api.call import Attended, Call
 from bench.api.chain import Chain
 from bench.api.component import expand_heads
 from bench.conformance.compare import EXACT, LOOPS, expect, expect_near, gradients
-from bench.conformance.place import ROWS, Subject
+from bench.conformance.place import ROWS, Placed
 from bench.conformance.question import (
     LENGTHS,
-    Mode,
     Question,
+    Reading,
     answer,
     ask,
     every_mode,
@@ -19,7 +19,7 @@ from bench.conformance.question import (
 )
 
 
-def weight_law(subject: Subject) -> None:
+def weight_law(subject: Placed) -> None:
     """Weights are not negative, zero on hidden keys, and sum to one or to at most one."""
     for lengths in (None, LENGTHS):
         question = ask(subject, lengths=lengths)
@@ -40,7 +40,7 @@ def weight_law(subject: Subject) -> None:
                 _sums_values(subject, question, mode, weights)
 
 
-def _visible(subject: Subject, question: Question) -> Tensor:
+def _visible(subject: Placed, question: Question) -> Tensor:
     call = _call(subject, question)
     everything = torch.ones((), dtype=torch.bool)
     visible = everything if call.allowed is None else call.allowed
@@ -51,12 +51,12 @@ def _visible(subject: Subject, question: Question) -> Tensor:
     return visible
 
 
-def _call(subject: Subject, question: Question) -> Call:
+def _call(subject: Placed, question: Question) -> Call:
     memory = subject.variant.prepare(question.source)
     return Call(question.query, memory, 0, subject.regime == "causal")
 
 
-def _sums(subject: Subject, question: Question, mode: Mode, weights: Tensor) -> None:
+def _sums(subject: Placed, question: Question, mode: Reading, weights: Tensor) -> None:
     total = weights.detach().sum(-1)
     most = float(total.max())
     expect(most <= 1 + LOOPS, f"{mode}: a row of weights sums to {most:.6g}, more than one")
@@ -67,7 +67,7 @@ def _sums(subject: Subject, question: Question, mode: Mode, weights: Tensor) -> 
     expect(least >= 1 - LOOPS, f"{mode}: a row of weights sums to {least:.6g}, less than one")
 
 
-def _sums_values(subject: Subject, question: Question, mode: Mode, weights: Tensor) -> None:
+def _sums_values(subject: Placed, question: Question, mode: Reading, weights: Tensor) -> None:
     variant = subject.variant
     if isinstance(variant, Chain) and any(p.changes_output for p in variant.positions):
         return  # what positions add to the output is certified against the loops
@@ -76,7 +76,7 @@ def _sums_values(subject: Subject, question: Question, mode: Mode, weights: Tens
     expect_near(output, weights @ value, LOOPS, f"{mode}: the output is not weights times values")
 
 
-def dead_rows(subject: Subject) -> None:
+def dead_rows(subject: Placed) -> None:
     """A row whose keys are all hidden answers zero, with finite gradients, in every mode."""
     question = ask(subject, lengths=(0, *LENGTHS[1:]))
     for mode in every_mode(subject):
@@ -106,7 +106,7 @@ def _is_zero(attended: Attended, place: tuple[slice, ...], what: str) -> None:
         expect(not attended.weights[place].any(), f"{what} has weights that are not zero")
 
 
-def _finite(subject: Subject, question: Question, attended: Attended, mode: Mode) -> None:
+def _finite(subject: Placed, question: Question, attended: Attended, mode: Reading) -> None:
     expect(attended.output.isfinite().all(), f"{mode}: beside a row without keys, not finite")
     for name, term in attended.terms.items():
         expect(term.isfinite().all(), f"{mode}: the term {name!r} is not finite")
@@ -118,7 +118,7 @@ def _finite(subject: Subject, question: Question, attended: Attended, mode: Mode
         expect(gradient.isfinite().all(), sentence)
 
 
-def one_key(subject: Subject) -> None:
+def one_key(subject: Placed) -> None:
     """A source of one key gives its value, or a share of it."""
     question = ask(subject, keys=1)
     for mode in every_mode(subject):

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from bench.api import registry
+from bench.api.build import SlotPlace, build_slot
 from bench.api.call import REGIMES, Regime
 from bench.api.capabilities import Capability
 from bench.api.config import IntRange, search_ranges
@@ -20,7 +21,7 @@ from bench.api.decoder import DECODERS
 from bench.api.errors import BenchError, InvalidConfig, Refused
 from bench.api.places import ANYWHERE, UNKNOWN_UNTIL_BUILT
 from bench.api.registry import CHAIN_AXES
-from bench.api.resolve import SlotPlace, VariantSpec, build_slot, resolve
+from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector
 from bench.api.variant import Impl, Slot, Variant
 
@@ -29,7 +30,7 @@ WORD_WIDTH = 19
 
 
 @dataclass(frozen=True)
-class Subject:
+class Placed:
     """A variant in its heads in one regime, with parameters drawn, in float64."""
 
     regime: Regime
@@ -119,8 +120,8 @@ def smallest(spec: VariantSpec) -> VariantSpec:
         return spec  # options that only make sense together stay as asked
 
 
-def build_subject(spec: VariantSpec, placement: Placement, impl: Impl = "auto") -> Subject:
-    """Build a variant for one placement, with as few capabilities taken away as it asks for.
+def build_subject(spec: VariantSpec, placement: Placement, impl: Impl = "auto") -> Placed:
+    """Build a variant for one placement, with as few capabilities removed as it asks for.
 
     Raises:
         Refused: The variant cannot stand there; the message is the reason.
@@ -146,7 +147,7 @@ def build_subject(spec: VariantSpec, placement: Placement, impl: Impl = "auto") 
             chosen = used.axes["head"][0]
             note = head if chosen.name == "auto" else str(chosen)
             note += " heads, smallest options" if placement.smallest else " heads"
-            return Subject(placement.regime, slot, gives(used), source_width, note)
+            return Placed(placement.regime, slot, gives(used), source_width, note)
     raise Refused(str(first))
 
 

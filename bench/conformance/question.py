@@ -10,7 +10,7 @@ from torch import Tensor
 from bench.api.call import Attended, QueryShape, Read
 from bench.api.noise import Noise
 from bench.api.source import Memory, Source, State, tree_map
-from bench.conformance.place import KEYS, QUERIES, ROWS, VOCAB, WORD_WIDTH, Subject
+from bench.conformance.place import KEYS, QUERIES, ROWS, VOCAB, WORD_WIDTH, Placed
 
 LENGTHS = (KEYS, 4, 1)
 """Keys of the three rows of a padded batch."""
@@ -18,7 +18,7 @@ TRAINED = 0.5
 """Share of training done where a check trains."""
 
 
-class Mode(NamedTuple):
+class Reading(NamedTuple):
     """How to read, and whether weights are wanted (without them, fused code may run)."""
 
     read: Read
@@ -33,18 +33,18 @@ DRAWN: tuple[Read, ...] = ("train", "sample")
 """Reads that need noise, which is addressed by the row."""
 
 
-def modes(subject: Subject, *reads: Read) -> list[Mode]:
+def modes(subject: Placed, *reads: Read) -> list[Reading]:
     """Modes in which this variant may give different numbers, among some reads or all."""
     own = [read for read in subject.variant.reads if not reads or read in reads]
-    found = [Mode(read) for read in own] if subject.weights else []
-    return [*found, Mode("expected", weights=False)]
+    found = [Reading(read) for read in own] if subject.weights else []
+    return [*found, Reading("expected", weights=False)]
 
 
-def every_mode(subject: Subject) -> list[Mode]:
+def every_mode(subject: Placed) -> list[Reading]:
     """All modes, whether or not they differ."""
     reads = dict.fromkeys((*EVERY_READ, *subject.variant.reads))
     wanted = (True, False) if subject.weights else (False,)
-    return [Mode(read, weights) for read in reads for weights in wanted]
+    return [Reading(read, weights) for read in reads for weights in wanted]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Question:
 
 
 def ask(
-    subject: Subject,
+    subject: Placed,
     *,
     seed: int = 0,
     rows: int = ROWS,
@@ -123,10 +123,10 @@ def cut(source: Source, *, rows: Tensor | slice = slice(None), keys: slice = sli
     )
 
 
-class Path:
+class Walkthrough:
     """One walk along the queries: memory, state, and what came out so far."""
 
-    def __init__(self, subject: Subject, question: Question, mode: Mode, seed: int = 1) -> None:
+    def __init__(self, subject: Placed, question: Question, mode: Reading, seed: int = 1) -> None:
         self.subject = subject
         self.question = question
         self.mode = mode
@@ -182,15 +182,15 @@ class Path:
 
 
 def answer(
-    subject: Subject,
+    subject: Placed,
     question: Question,
-    mode: Mode,
+    mode: Reading,
     *,
     split: Sequence[int] | None = None,
     seed: int = 1,
 ) -> Attended:
     """Walk along all queries; None for `split` asks them all at once."""
-    path = Path(subject, question, mode, seed)
+    path = Walkthrough(subject, question, mode, seed)
     for count in split or (question.query.shape[2],):
         path.step(count)
     return path.joined()

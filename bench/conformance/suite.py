@@ -22,10 +22,10 @@ from bench.conformance.checks_oracle import gradients_law, oracle
 from bench.conformance.checks_stream import stream
 from bench.conformance.checks_structure import config, determinism, memory_pure, shapes
 from bench.conformance.checks_weights import dead_rows, one_key, weight_law
-from bench.conformance.place import PLACEMENTS, Subject, build_subject
+from bench.conformance.place import PLACEMENTS, Placed, build_subject
 from bench.conformance.rules import CHECKS, COMPILE, expected_checks, not_applicable
 
-IN_EVERY_PLACE: dict[str, Callable[[Subject], None]] = {
+IN_EVERY_PLACE: dict[str, Callable[[Placed], None]] = {
     "shapes": shapes,
     "causality": causality,
     "padding_invariance": padding_invariance,
@@ -106,8 +106,8 @@ def _asked(checks: Iterable[str] | None) -> tuple[str, ...]:
 
 def _subjects(
     spec: VariantSpec, regimes: Sequence[Regime], impl: Impl
-) -> tuple[list[Subject], dict[Regime, str]]:
-    found: list[Subject] = []
+) -> tuple[list[Placed], dict[Regime, str]]:
+    found: list[Placed] = []
     refused: dict[Regime, str] = {}
     for placement in PLACEMENTS:
         if placement.regime not in regimes:
@@ -122,7 +122,7 @@ def _subjects(
 
 
 def _run(
-    name: str, spec: VariantSpec, subjects: Sequence[Subject], refused: dict[Regime, str]
+    name: str, spec: VariantSpec, subjects: Sequence[Placed], refused: dict[Regime, str]
 ) -> None:
     why_not = "; ".join(sorted(set(refused.values()))) or "no place to run it in"
     places = _places(name, subjects)
@@ -138,7 +138,7 @@ def _run(
         _run_in_places(IN_EVERY_PLACE[name], places)
 
 
-def _places(name: str, subjects: Sequence[Subject]) -> list[Subject]:
+def _places(name: str, subjects: Sequence[Placed]) -> list[Placed]:
     if name in ONCE:
         return list(subjects[:1])
     if name == COMPILE:  # tracing takes seconds, and other heads make no other graph
@@ -147,7 +147,7 @@ def _places(name: str, subjects: Sequence[Subject]) -> list[Subject]:
     return [s for s in subjects if s.regime in LIMITED.get(name, REGIMES)]
 
 
-def _run_in_places(check: Callable[[Subject], None], places: Sequence[Subject]) -> None:
+def _run_in_places(check: Callable[[Placed], None], places: Sequence[Placed]) -> None:
     """Run in every place; skipped only where every place skips."""
     reasons = []
     for subject in places:

@@ -10,7 +10,8 @@ from bench.api import registry
 from bench.api.errors import DataUnavailable
 from bench.api.selector import Selector, parse
 from bench.api.task import TASKS
-from bench.running.quality_cells import PlannedCell, compared_tasks, sized_task
+from bench.running.families import compared_tasks
+from bench.running.quality_cells import PlannedCell, sized_task
 from bench.running.request import Request
 from tasks.data.cache import cache_folder
 from tasks.data.files import data_folder

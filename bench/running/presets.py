@@ -47,6 +47,17 @@ PRESETS: dict[str, Preset] = {
             speed_s=0.5,
         ),
         Preset(
+            name="demo",
+            summary="two seeds at the sizes of quick, no timing; `bench demo` runs a minute of it",
+            seeds=2,
+            budget_s=0.0,
+            ranks=True,
+            lengths=(),
+            rounds="rounds",
+            speed_s=0.0,
+            sizes="quick",
+        ),
+        Preset(
             name="quick",
             summary="half an hour on two cores: default tasks, one shared task, speed",
             seeds=3,

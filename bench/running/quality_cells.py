@@ -8,10 +8,11 @@ from bench.api.backbone import BACKBONES
 from bench.api.cell import Cell
 from bench.api.comparison import Entry
 from bench.api.errors import InvalidConfig, Refused, UnknownName
-from bench.api.registry import PLAIN, DefaultTask, Registration
+from bench.api.registry import PLAIN, DefaultTask
 from bench.api.resolve import VariantSpec, canonical_backbone, resolve
 from bench.api.selector import Selector, parse
-from bench.api.task import TASKS, Task, TaskPreset
+from bench.api.task import TASKS, TaskPreset
+from bench.running.families import compared_tasks
 from bench.running.presets import find_preset
 from bench.running.request import AskedVariant, Request
 from bench.running.revisions import revisions
@@ -30,7 +31,7 @@ class PlannedCell:
     shown_variant: str = ""
     """The variant as it was asked for."""
     task: str = ""
-    """Name of the task; of speed cells, of their shape."""
+    """Name of the task that is trained; empty where a variant is timed."""
 
     def at(self, seed: int) -> "PlannedCell":
         """The same question under another seed."""
@@ -143,33 +144,6 @@ def shared_tasks(preset: str) -> list[str]:
         for name, registered in registry.registrations(TASKS).items()
         if preset in registered.target.presets and registered.target.presets[preset].shared
     ]
-
-
-def compared_tasks() -> list[list[Selector]]:
-    """Tasks that propose a comparison: the first member of each family, then the second, and so on.
-
-    Real data come before generated ones; families without real data have all members first.
-    """
-    groups: list[list[Selector]] = []
-    for entries in tasks_by_family().values():
-        members = [registered for registered in entries if registered.target.comparison]
-        drawn = all(registered.target.is_generated() for registered in members)
-        for place, registered in enumerate(members):
-            rank = 0 if drawn else place
-            groups += [[]] * (rank + 1 - len(groups))
-            groups[rank] = [*groups[rank], Selector(registered.name)]
-    return groups
-
-
-def tasks_by_family() -> dict[str, list[Registration[type[Task]]]]:
-    """Tasks of each family by name, real data before generated ones; those without one last."""
-    families: dict[str, list[Registration[type[Task]]]] = {}
-    for registered in registry.registrations(TASKS).values():
-        families.setdefault(registered.target.family, []).append(registered)
-    return {
-        family: sorted(families[family], key=lambda e: (e.target.is_generated(), e.name))
-        for family in sorted(families, key=lambda name: (not name, name))
-    }
 
 
 def plain_task() -> DefaultTask:

@@ -13,13 +13,12 @@ from bench.api.cell import Cell
 from bench.api.errors import BenchError, DataDamaged, DataUnavailable, Diverged, Refused
 from bench.api.variant import impl_of
 from bench.conformance import CHECKS, COMPILE, certify
+from bench.running.devices import NO_CUDA
 from bench.timing.block import measure_block
 from bench.timing.reason import Reason, ran_out_of_memory
 from bench.training.analysis import analyze_cell, model_path
 from bench.training.quality import train_cell
 from results.row import Row, Status
-
-NO_CUDA = "this machine has no CUDA device; choose --device cpu."
 
 ShareDone = Callable[[float], None]
 

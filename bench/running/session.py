@@ -1,17 +1,11 @@
 """A run: certificates, then training on all jobs, then timing alone; every result is stored."""
 
-import fcntl
-import json
-import os
 import sys
-import tempfile
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,7 +13,9 @@ from bench.api.cell import Cell
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.conformance.place import stands_nowhere
+from bench.running.certificate_cache import CertificateCache
 from bench.running.inline import InlineExecutor
+from bench.running.machine_lock import machine_lock
 from bench.running.processes import Executor, ProcessExecutor
 from bench.running.progress import Display
 from bench.running.quality_cells import PlannedCell
@@ -302,53 +298,6 @@ class Session:
             rows=outcome.rows,
             lacks_data=outcome.lacks_data,
         )
-
-
-class CertificateCache:
-    """Certificates by variant and by the code that decides them; a change of code misses."""
-
-    def __init__(self, plugins: Sequence[str]) -> None:
-        root = Path(__file__).parents[2]
-        digest = sha256(version("torch").encode())
-        paths = [*root.glob("variants/**/*.py"), *root.glob("bench/api/*.py")]
-        paths += [*root.glob("bench/conformance/*.py"), *(Path(plugin) for plugin in plugins)]
-        for path in sorted(paths):
-            digest.update(path.read_bytes())
-        base = os.environ.get("BENCH_CACHE_DIR") or Path.home() / ".cache" / "attention-bench"
-        self.folder = Path(base) / "certificates" / digest.hexdigest()[:16]
-
-    def read(self, variant: str, impl: str) -> dict[str, Any] | None:
-        """The stored certificate, or None."""
-        try:
-            found: dict[str, Any] = json.loads(self._path(variant, impl).read_text())
-        except (OSError, ValueError):
-            return None
-        return found
-
-    def write(self, variant: str, impl: str, certificate: dict[str, Any]) -> None:
-        """Store a certificate."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self._path(variant, impl)
-        draft = path.with_suffix(f".{os.getpid()}.tmp")
-        draft.write_text(json.dumps(certificate))
-        draft.replace(path)
-
-    def _path(self, variant: str, impl: str) -> Path:
-        return self.folder / f"{sha256(f'{variant} {impl}'.encode()).hexdigest()[:16]}.json"
-
-
-@contextmanager
-def machine_lock(*, exclusive: bool, say: Callable[[str], None]) -> Iterator[None]:
-    """Keep timed cells alone on the machine: training shares the lock, timing owns it."""
-    path = Path(tempfile.gettempdir()) / f"attention-bench-{os.getuid()}.lock"
-    kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
-    with path.open("a") as file:
-        try:
-            fcntl.flock(file, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"waiting for another run on this machine ({path}), so that timing stays alone ...")
-            fcntl.flock(file, kind)
-        yield
 
 
 def _speed_job(cells: tuple[Cell, ...], reference: Cell, expected: float) -> Job:

@@ -1,4 +1,4 @@
-"""From a cell to a timed_variant: built, called once, and counted in passes that are not timed."""
+"""From a cell to a timed variant: built, called once, and counted in passes that are not timed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class Setting:
 
 @dataclass
 class Entered(TimedVariant):
-    """A timed_variant with the variant behind it."""
+    """A timed variant with the variant behind it."""
 
     variant: Variant | None = None
     counts: dict[str, int] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Entered(TimedVariant):
 
 
 def enter_all(cells: Iterable[Cell], setting: Setting) -> dict[str, Entered]:
-    """Enter each cell, or let it share the timed_variant that runs the very same code."""
+    """Enter each cell, or let it share the timed variant that runs the very same code."""
     found: dict[str, Entered] = {}
     by_code: dict[str, Entered] = {}
     for cell in cells:

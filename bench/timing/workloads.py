@@ -7,11 +7,12 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from bench.api.build import build_variant
 from bench.api.call import Attended, QueryShape, Read
 from bench.api.errors import Refused
 from bench.api.noise import Noise
 from bench.api.places import timed_place
-from bench.api.resolve import VariantSpec, build_variant
+from bench.api.resolve import VariantSpec
 from bench.api.source import Memory, Source
 from bench.api.variant import Impl, Variant
 from bench.timing.shape import SOURCE_VOCAB, AttendShape, Workload

@@ -7,6 +7,7 @@ from pathlib import Path
 from bench.api import registry
 from bench.api.backbone import BACKBONES, Backbone, BackboneParts
 from bench.api.batch import Sizes
+from bench.api.build import SlotPlace, build_slot
 from bench.api.call import regime_of
 from bench.api.capabilities import Capability
 from bench.api.cell import Cell
@@ -16,7 +17,7 @@ from bench.api.loss import JOINTS, LOSSES, Loss, LossSizes
 from bench.api.output import OUTPUTS, Output, OutputSizes
 from bench.api.places import trained_place
 from bench.api.registry import PLAIN, PLAIN_POSITION
-from bench.api.resolve import SlotPlace, VariantSpec, build_slot, resolve
+from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse
 from bench.api.task import TASKS, Task
 from bench.api.variant import Impl, Slot, impl_of

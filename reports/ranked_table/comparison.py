@@ -175,7 +175,7 @@ class Comparison:
     def lost_seeds(self, variant: str) -> tuple[int, int]:
         """Seeds that are no better than not looking, and all seeds; (0, 0) where none can tell.
 
-        A seed is lost if it does not beat the uniform_baseline's mean on validation.
+        A seed is lost if it does not beat the mean of the uniform baseline on validation.
         """
         found = self._validation
         if self.uniform_baseline not in found or variant not in found or self.better == "none":

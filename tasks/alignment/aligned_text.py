@@ -1,4 +1,4 @@
-"""What tasks over word-aligned sentences share: words, links, error rates, baselines.
+"""Word-aligned sentences: words, links, error rates and baselines of alignment tasks.
 
 The alignment error rate is that of Och & Ney, 2003, "A systematic comparison of various statistical
 alignment models", https://aclanthology.org/J03-1002, section 3. A hard alignment links every target
@@ -69,17 +69,17 @@ ALIGNERS = tuple(
     Entry(variant=name)
     for name in ("additive", "bahdanau", "luong_local_p", "cohn_structural", "agreement_trace")
 )
-"""What tasks of alignment compare; a transformer stands beside."""
+"""Comparison of the alignment tasks; a transformer is added by the task."""
 
 OFF_BY = range(4)
 """Distances of the curve (source words)."""
 
 Links = set[tuple[int, int]]
-"""Places of source and target words that belong together."""
+"""Positions of source and target words that belong together."""
 
 
 def teachers(task: str) -> tuple[Entry, ...]:
-    """Attention that is not taught, that is by three weights of the term, and by links that lie."""
+    """Unsupervised attention, three weights of the supervised loss, and noisy links."""
     return (
         Entry(variant="additive"),
         Entry(variant="supervised_attention"),
@@ -162,7 +162,7 @@ class AlignedText(Task):
     def link_scores(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
         """Error rate, precision and recall of hard links, and how far off they are.
 
-        Nothing where there are no weights over the words of the source, one a word.
+        Nothing where the weights are not over the words of the source, one weight per word.
         """
         if any(answer.weights is None or answer.batch.stride > 1 for answer in answers):
             return []
@@ -173,7 +173,7 @@ class AlignedText(Task):
     def links(self, split: Split, answers: Sequence[Answer]) -> list[tuple[Links, Links]]:
         """Sure links and possible ones of each row of the first batches of a split.
 
-        Rows are turned where a backbone has turned its source.
+        Rows are reversed where the backbone reverses its source.
         """
         turned = []
         batches = self.evaluation(split)[: len(answers)]
@@ -222,7 +222,7 @@ class AlignedText(Task):
         return (self.source_words if source else self.target_words).decode(ids)
 
     def own(self, pairs: Iterable[tuple[str, str]]) -> Batch:
-        """Sentences of our own, words at spaces, without links."""
+        """Sentences written by us, words at spaces, without links."""
         rows = [
             {"source": source.split(), "target": target.split(), "sure": [], "possible": []}
             for source, target in pairs
@@ -243,7 +243,7 @@ class AlignedText(Task):
 
 _SIDES = ("source", "target")
 BASELINE_PAIRS = 5000
-"""Training pairs that IBM model 1 counts at most; more of them take seconds."""
+"""Largest number of training pairs for IBM model 1; more of them take seconds."""
 
 
 def aligned_batch(
@@ -301,7 +301,7 @@ def link_metrics(
 def known_links(task: Task, answers: Sequence[Answer]) -> list[tuple[Links, Links]]:
     """Sure links and possible ones of the first test batches of any task with gold alignments.
 
-    All are sure where a task does not tell the two apart.
+    All are sure where a task does not distinguish the two.
     """
     if isinstance(task, AlignedText):
         return task.links("test", answers)
@@ -317,7 +317,7 @@ def gold_links(batch: Batch) -> list[Links]:
 def hard_links(answer: Answer, later: int) -> list[Links]:
     """The source word of the largest weight for each target word but EOS, by row.
 
-    A target word whose largest weight stands at several places, or is zero, has no link.
+    A target word whose largest weight is at several positions, or is zero, has no link.
 
     Args:
         answer: With weights.
@@ -333,7 +333,7 @@ def hard_links(answer: Answer, later: int) -> list[Links]:
 def _of_words(batch: Batch, found: Sequence[Links]) -> list[Links]:
     """Links of columns to targets as links of words: those of an EOS are none.
 
-    Neither are those of padding and of states beside the words. A target alone is an answer, such
+    Neither are those of padding and of states that are not words. A target alone is an answer, such
     as a label, whatever its number.
     """
     there = batch.mask

@@ -1,7 +1,7 @@
-"""Alignment on generated strings: gold links that are exact, and as many as one likes.
+"""Alignment on generated strings: gold links are exact, and there are any number of them.
 
-The strings are those of `transduction`; by default a symbol says itself several times or not at
-all, so that places of source and target drift apart and the diagonal is a poor guess. A network
+The strings are those of `transduction`; by default the rule repeats a symbol several times or drops
+it, so that positions of source and target drift apart and the diagonal is a poor guess. A network
 learns to rewrite, and its weights under teacher forcing become hard links, as on the sentences of
 `word_alignment`. The scores are of strings no longer than those of training.
 """
@@ -58,7 +58,8 @@ class StringAlignmentConfig(TransductionConfig):
 class StringAlignment(Transduction):
     """Gold links of a rule against the weights of a network that learns the rule.
 
-    Training has seen the shortest strings of the test, as in `transduction`; links are never told.
+    Training has seen the shortest strings of the test, as in `transduction`; links are never
+    trained on.
 
     >>> task = StringAlignment(StringAlignmentConfig(rule="swap", evaluate=1), seed=0)
     >>> batch = task.evaluation("test")[0]

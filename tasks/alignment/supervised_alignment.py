@@ -1,18 +1,19 @@
-"""Supervised attention: gold links as a second lesson, error rate and translation side by side.
+"""Supervised attention: gold links as a second training signal; alignment and translation scores.
 
 Liu et al., 2016, "Neural machine translation with supervised attention",
 https://arxiv.org/abs/1609.04186; Mi, Wang & Ittycheriah, 2016, https://arxiv.org/abs/1608.00112.
-CzEnAli has gold links for its training part too, so that attention can be taught there and its
-links be measured on the test. Whether better links make better translations is the question;
+CzEnAli has gold links for its training part too, so that attention can be supervised there and its
+links measured on the test. Whether better links make better translations is the question;
 `noise` moves a share of the training links to random words. On generated strings, the rule `swap`
-of `transduction` asks the same with as many pairs as one likes.
+of `transduction` asks the same with any number of pairs.
 
-Deviations: gold links by hand on two thousand pairs in the place of GIZA++ links on millions, so
-translations are poor. BLEU stands beside the error rate because the question is about both, and at
-the quick size it cannot answer: published means lie between 0.13 and 0.32 of 100 points, in another
-order than the error rates, with uniform attention in the midst. Hardly any run of four words is
-right, so what it ranks is chance. The likelihood of the reference tells more (3.70 nats a token
-taught, 3.82 untaught), and so does exact match of `taught_strings` (0.99 taught, 0.66 untaught).
+Deviations: gold links by hand on two thousand pairs instead of GIZA++ links on millions, so
+translations are poor. BLEU is given with the error rate because the question is about both, and at
+the quick size it is not informative: published means lie between 0.13 and 0.32 of 100 points, in
+another order than the error rates, with uniform attention between them. Hardly any 4-gram is right,
+so the order of BLEU is chance. The likelihood of the reference is more informative (3.70 nats per
+token supervised, 3.82 unsupervised), and so is exact match of `taught_strings` (0.99 supervised,
+0.66 unsupervised).
 """
 
 from collections.abc import Sequence
@@ -39,7 +40,7 @@ SHOWN = (
     ("the company sold two banks last year .", "společnost loni prodala dvě banky ."),
     ("prices rose , but the market was calm .", "ceny vzrostly , ale trh byl klidný ."),
 )
-"""Sentences of our own."""
+"""Sentences written by us."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +130,7 @@ class SupervisedAlignment(AlignedText):
         return found + likelihood(answers)
 
     def showcase(self) -> Batch:
-        """Sentences of our own."""
+        """Sentences written by us."""
         return self.own(SHOWN)
 
     def _mislead(self, generator: torch.Generator) -> None:

@@ -1,10 +1,11 @@
-"""Attention that is taught on generated strings, by gold links or by links of which some lie.
+"""Supervised attention on generated strings, by gold links or by links of which some are wrong.
 
 Liu et al., 2016, "Neural machine translation with supervised attention",
 https://arxiv.org/abs/1609.04186; Mi et al., 2016, https://arxiv.org/abs/1608.00112, section 5,
-teach with links of an aligner, which errs. The strings are those of `transduction`; by default
-neighbors change places, which attention on its own is slow to find. Every word of the target has a
-link; those of the test never lie. On real sentences: `supervised_alignment`.
+train on links of an aligner, which makes errors. The strings are those of `transduction`; by
+default neighbors are swapped, which attention learns slowly without supervision. Every word of
+the target has a link; those of the test are always right. On real sentences:
+`supervised_alignment`.
 """
 
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ from tasks.alignment.string_alignment import StringAlignment, StringAlignmentCon
 
 @dataclass(frozen=True, kw_only=True)
 class TaughtStringsConfig(StringAlignmentConfig):
-    """Options of taught attention."""
+    """Options of supervised attention on strings."""
 
     rule: Literal["copy", "reverse", "swap", "dict", "svo", "fert"] = "swap"
     """How the target follows from the source."""
@@ -47,10 +48,10 @@ class TaughtStringsConfig(StringAlignmentConfig):
     citation=Citation(text="Liu et al., 2016", url="https://arxiv.org/abs/1609.04186"),
 )
 class TaughtStrings(StringAlignment):
-    """A rule to learn, with links that may be taught; error rate first, then exact match.
+    """A rule to learn, with links to train on; error rate first, then exact match.
 
-    Training has seen the shortest strings of the test, as in `transduction`; links of the longest
-    ones that are scored tell what was learned.
+    Training has seen the shortest strings of the test, as in `transduction`; only the longest
+    strings show whether the rule was learned.
 
     >>> task = TaughtStrings(TaughtStringsConfig(noise=1.0), seed=0)
     >>> batch = next(task.training(64, torch.Generator().manual_seed(0)))
@@ -90,7 +91,7 @@ class TaughtStrings(StringAlignment):
         self.noise = config.noise
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
-        """Pairs as of the rule, and a share of their links at random words of the source."""
+        """Pairs of the rule; a share of their links points at random words of the source."""
         for batch in super().training(batch_size, generator):
             yield misled(batch, self.noise, generator) if self.noise else batch
 

@@ -1,17 +1,17 @@
-"""Word alignment by attention: which source word is looked at while a word is translated.
+"""Word alignment by attention: which source word is attended to while a word is translated.
 
 Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473, section 5.2, saw alignments in the weights;
 Luong et al., 2015, https://arxiv.org/abs/1508.04025, section 5.4, measured their error rate; Koehn
 & Knowles, 2017, https://arxiv.org/abs/1706.03872, section 3.6, found weights that are off by one
 word. A network learns to translate, its weights under teacher forcing become hard links, and these
-are compared with gold ones. Words are whole words, seen twice or else UNK, so that places are those
-of the gold. On generated strings, `transduction` has exact gold (`alignment_match`).
+are compared with gold ones. Words are whole words, seen twice or else UNK, so that positions are
+those of the gold. On generated strings, `transduction` has exact gold (`alignment_match`).
 
 Pairs: `en_cs` is trained and tested on CzEnAli, `ja_en` on KFTT; `de_en` and `en_fr` are trained on
 captions of Multi30k and tested on proceedings of parliaments, another domain with many unknown
 words, so their numbers also measure the distance of the two. The sizes of the presets use `de_en`:
-two thousand pairs of `en_cs` are too few for attention that nobody teaches (`supervised_alignment`
-teaches it there). Every pair of the test is scored.
+two thousand pairs of `en_cs` are too few for unsupervised attention (`supervised_alignment`
+supervises it there). Every pair of the test is scored.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ SHOWN: dict[str, tuple[tuple[str, str], ...]] = {
     "de_en": (("zwei männer sitzen an einem tisch .", "two men are sitting at a table ."),),
     "ja_en": (("寺 は 京都 に あ る 。", "the temple is in kyoto ."),),
 }
-"""Sentences of our own."""
+"""Sentences written by us."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ class WordAlignment(AlignedText):
             url="https://arxiv.org/abs/1508.04025",
             where="table 6",
             differs=(
-                "No network; 508 other sentences of Europarl, and training text of parliaments "
+                "Non-neural; 508 other sentences of Europarl, and training text of parliaments "
                 "and news, ours captions."
             ),
             about="word_alignment[pair=de_en]",
@@ -109,7 +109,7 @@ class WordAlignment(AlignedText):
             url="https://github.com/lilt/alignment-scripts",
             where="README, German to English, DeEn",
             differs=(
-                "No network; 508 other sentences of Europarl; trained on Europarl, ours on "
+                "Non-neural; 508 other sentences of Europarl; trained on Europarl, ours on "
                 "captions."
             ),
             about="word_alignment[pair=de_en]",
@@ -122,7 +122,7 @@ class WordAlignment(AlignedText):
             url="https://github.com/neulab/awesome-align",
             where="README, model performance",
             differs=(
-                "No network. All 447 sentences, ours the last 400 of them; both directions "
+                "Non-neural. All 447 sentences, ours the last 400 of them; both directions "
                 "joined; trained on parallel text of parliaments, ours on captions."
             ),
             about="word_alignment[pair=en_fr]",
@@ -149,7 +149,7 @@ class WordAlignment(AlignedText):
             url="https://github.com/neulab/awesome-align",
             where="README, model performance",
             differs=(
-                "No network. All 582 sentences, ours 100 of them; both directions joined; "
+                "Non-neural. All 582 sentences, ours 100 of them; both directions joined; "
                 "trained on parallel text of the same source, ours on 400 pairs."
             ),
             about="word_alignment[pair=ja_en]",
@@ -210,5 +210,5 @@ class WordAlignment(AlignedText):
         return found + [scored for scored in entropy if scored.metric == ALIGNMENT_ENTROPY.name]
 
     def showcase(self) -> Batch:
-        """Sentences of our own."""
+        """Sentences written by us."""
         return self.own(SHOWN[self.config.pair])

@@ -1,1 +1,1 @@
-"""Networks in which the attention is the only thing that changes."""
+"""Backbones: networks in which only the attention changes between variants."""

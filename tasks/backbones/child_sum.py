@@ -3,7 +3,7 @@
 Zoph & Knight, 2016, "Multi-source neural translation", https://arxiv.org/abs/1601.00710 (child-sum
 combination), after Tai et al., 2015, https://arxiv.org/abs/1503.00075.
 
-Deviations: encoders of the bench have one summary, so a linear map of it stands for the child's
+Deviations: encoders of the bench have one summary, so a linear map of it replaces the child's
 cell; the decoder's own map to its first state follows.
 """
 

@@ -4,7 +4,7 @@ Yang et al., 2016, "Hierarchical attention networks for document classification"
 https://aclanthology.org/N16-1174, section 2.
 
 Deviations: embeddings of 32 and GRUs of 32 in each direction by default, not 200 and 50; the query
-of each level is learned, so that any score can stand in, and the paper's `context_vector` does not
+of each level is learned, so that any score can be used, and the paper's `context_vector` does not
 read it.
 """
 
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch
+from bench.api.build import SlotPlace
 from bench.api.call import Attended
 from bench.api.capabilities import Capability
 from bench.api.config import Config, IntRange
@@ -26,7 +27,6 @@ from bench.api.errors import Refused
 from bench.api.noise import Noise
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
-from bench.api.resolve import SlotPlace
 from bench.api.selector import Selector
 from bench.api.source import Memory
 from bench.api.trace import Mode, Trace
@@ -34,11 +34,11 @@ from bench.api.variant import Slot
 from tasks.backbones.sentences import Sentences, split_sentences
 
 OTHER_DRAWS = 0x5E47E4CE
-"""Turned on in the seed of the sentence level, whose draws must not be those of the words."""
+"""Mixed into the seed of the sentence level, whose draws must not be those of the words."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class HierarchicalConfig(Config):
+class HierarchicalBackboneConfig(Config):
     """Options of the two-level classifier."""
 
     embedding: Annotated[int, IntRange(8, 512, log=True)] = 32
@@ -62,7 +62,7 @@ class Level(nn.Module):
     def forward(
         self, x: Float[Tensor, "R S De"], mask: Tensor | None, tokens: Tensor | None, mode: Mode
     ) -> tuple[Float[Tensor, "R 1 Dv"], Attended, Memory]:
-        """Encode and ask once."""
+        """Encode, and pool by one query."""
         encoded = self.encoder(x, mask)
         memory = self.slot.prepare(encoded.states, encoded.mask, tokens)
         query = self.query.expand(x.shape[0], 1, -1)
@@ -74,7 +74,7 @@ class Level(nn.Module):
 @register(
     "backbone",
     "hierarchical",
-    config=HierarchicalConfig,
+    config=HierarchicalBackboneConfig,
     title="words pooled to sentences, sentences to a document",
     citation=Citation(
         text="Yang et al., 2016", url="https://aclanthology.org/N16-1174", where="section 2"
@@ -90,7 +90,7 @@ class Hierarchical(Backbone):
     slots = ("pool", "word", "sentence")
     gives_numbers = True
 
-    def __init__(self, config: HierarchicalConfig, parts: BackboneParts) -> None:
+    def __init__(self, config: HierarchicalBackboneConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)
         sizes, width = parts.sizes, config.hidden
         self.held = ("word", "sentence") if parts.slot in ("", "pool") else (parts.slot,)
@@ -122,7 +122,7 @@ class Hierarchical(Backbone):
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Pool every sentence, then the document."""
         if batch.targets.shape[1] != 1:
-            raise Refused("hierarchical gives one answer a document; this task asks for several.")
+            raise Refused("hierarchical gives one answer per document; this task has several.")
         if mode.edit is not None:
             raise Refused("hierarchical reads sentences, so weights of tokens cannot be edited.")
         folded = split_sentences(batch.sources[0])
@@ -160,7 +160,7 @@ class Hierarchical(Backbone):
 
     @staticmethod
     def _joined(folded: Sentences, within: Attended, among: Attended) -> Attended:
-        """Both levels as one answer about tokens."""
+        """Both levels as one attention over tokens."""
         real = folded.mask.any(-1)
         terms = dict(among.terms)
         for name, found in within.terms.items():

@@ -1,12 +1,12 @@
 """Convolutions with self-attention between them; the mean state is classified.
 
 Zhang et al., 2019, "Self-attention generative adversarial networks",
-https://arxiv.org/abs/1805.08318, section 3: attention over all places of a feature map stands
+https://arxiv.org/abs/1805.08318, section 3: attention over all positions of a feature map comes
 between convolutions and is added to them.
 
 Deviations: a classifier, where the paper has the two networks of an adversarial pair; the
-convolutions are those of the encoder `grid_cnn`; the mean of all places is classified, without a
-norm before it: one at each place kept a small object on a large canvas from being learned.
+convolutions are those of the encoder `grid_cnn`; the mean of all positions is classified, without a
+norm before it: one at each position kept a small object on a large canvas from being learned.
 """
 
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from torch import Tensor, nn
 
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch
+from bench.api.build import SlotPlace
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
-from bench.api.resolve import SlotPlace
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 from tasks.backbones.encoders.grid_cnn import GridBlocks, coordinates, grid_of
@@ -33,7 +33,7 @@ class ImageClassifierConfig(Config):
     """Options of the image classifier."""
 
     width: Annotated[int, IntRange(8, 512, log=True)] = 32
-    """Channels of a place."""
+    """Channels of a position."""
     layers: Annotated[int, IntRange(0, 8)] = 2
     """Convolutions before the attention, and as many behind it."""
     heads: Annotated[int, IntRange(1, 16)] = 4
@@ -91,9 +91,9 @@ class ImageClassifier(Backbone):
         )
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
-        """Look at the picture once."""
+        """Run over the picture once."""
         if batch.targets.shape[1] != 1:
-            raise Refused("image_classifier gives one answer, and this task asks for several.")
+            raise Refused("image_classifier gives one answer, and this task has several.")
         text = batch.sources[0]
         grid = grid_of(text)
         embedded = embed_source(self.embedding, text)

@@ -18,11 +18,11 @@ from torch.nn import functional
 
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch
+from bench.api.build import SlotPlace
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
-from bench.api.resolve import SlotPlace
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 
@@ -50,11 +50,11 @@ class KernelRegressionConfig(Config):
     citation=Citation(text="Nadaraya, 1964; Watson, 1964", url="https://doi.org/10.1137/1109020"),
 )
 class KernelRegression(Backbone):
-    """f(x) = sum_i a(x, x_i) y_i: what was read is the answer, without a output layer.
+    """f(x) = sum_i a(x, x_i) y_i: what attention reads is the answer, without an output layer.
 
     Frames of the source are training points, inputs and then outputs; frames beside the decoder
-    inputs are the points that are asked for. Outputs stand in the first units of values as wide as
-    keys, and zeros behind them.
+    inputs are the query points. Outputs are the first units of values as wide as keys, followed by
+    zeros.
     """
 
     slots = ("cross",)
@@ -69,7 +69,7 @@ class KernelRegression(Backbone):
         if not self.inputs or sizes.frames_of(0) != self.inputs + self.outputs:
             raise Refused(
                 "kernel_regression reads points with inputs and outputs, and this task has a "
-                f"source of {sizes.frames_of(0)} numbers and asks with {self.inputs}."
+                f"source of {sizes.frames_of(0)} numbers and queries of {self.inputs}."
             )
         self.width = max(config.features or self.inputs, self.outputs)
         self.map: nn.Module = nn.Identity()
@@ -77,7 +77,7 @@ class KernelRegression(Backbone):
             self.map = nn.Sequential(
                 nn.Linear(self.inputs, self.width), nn.Tanh(), nn.Linear(self.width, self.width)
             )
-        # a kernel may have nothing to learn, and an optimizer wants something; it is never used
+        # a kernel may have nothing to learn, and an optimizer needs a parameter; it is never used
         self.unused = nn.Parameter(torch.zeros(()))
         self.slot = parts.attach(
             SlotPlace(
@@ -102,10 +102,10 @@ class KernelRegression(Backbone):
         )
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
-        """Ask for all points at once."""
+        """Query all points at once."""
         text = batch.sources[0]
         assert text.frames is not None, "training points are frames"
-        assert batch.frames is not None, "so are the points that are asked for"
+        assert batch.frames is not None, "so are the query points"
         x, y = text.frames.split((self.inputs, self.outputs), -1)
         query = self._mapped(batch.frames)
         values = functional.pad(y, (0, self.width - self.outputs))

@@ -1,8 +1,8 @@
 """End-to-end memory network: a question reads the sentences of a story several times.
 
 Sukhbaatar et al., 2015, "End-to-end memory networks", https://arxiv.org/abs/1503.08895, sections 2
-and 4.1. The slot is one hop, so that any variant can read; the paper's is `dot`, and `memn2n` with
-hops of its own stands here too.
+and 4.1. The slot is one hop, so that any variant can read; the paper's is `dot`; the variant
+`memn2n`, which has its own hops, can be used too.
 
 Deviations: no empty memories are mixed in during training; a story keeps the most recent `memories`
 sentences; linear start is an option of the variant `memn2n`, not of the network.
@@ -17,12 +17,12 @@ from torch import Tensor, nn
 
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch, Sizes
+from bench.api.build import SlotPlace
 from bench.api.call import Attended
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
-from bench.api.resolve import SlotPlace
 from bench.api.source import Memory
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
@@ -43,7 +43,7 @@ class MemN2NNetworkConfig(Config):
     """Whether a hop's key table is the last hop's value table, or all hops share both, the slot
     and a linear map H of the question."""
     encoding: Annotated[Literal["position", "bag"], Choices(("position", "bag"))] = "position"
-    """Whether words of a sentence are weighed by place before they are summed."""
+    """Whether words of a sentence are weighed by position before they are summed."""
     temporal: bool = True
     """Whether memories get a vector of their age, the most recent first."""
     memories: Annotated[int, IntRange(8, 512, log=True)] = 50
@@ -111,8 +111,8 @@ class MemN2NNetwork(Backbone):
         slots = [parts.attach(place) for _ in range(config.hops if adjacent else 1)]
         if slots[0].output_width != width:
             raise Refused(
-                "memn2n adds what was read to the question, so the slot must answer as wide as "
-                f"it was asked, {width}, not {slots[0].output_width}."
+                "memn2n adds what was read to the question, so the slot's output must have the "
+                f"width {width}, not {slots[0].output_width}."
             )
         self.slot_list = nn.ModuleList(slots)
         self.output = parts.output(OutputSizes(sizes.target_vocab, width, width, width, sizes.unk))
@@ -120,7 +120,7 @@ class MemN2NNetwork(Backbone):
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Encode story and question, then hop."""
         if batch.targets.shape[1] != 1:
-            raise Refused("memn2n gives one answer a question, and this task asks for several.")
+            raise Refused("memn2n gives one answer per question, and this task has several.")
         if mode.edit is not None:
             raise Refused("memn2n reads sentences, so weights of tokens cannot be edited.")
         story, question = (split_sentences(text) for text in batch.sources)
@@ -171,7 +171,7 @@ class MemN2NNetwork(Backbone):
     def _sentences(
         self, words: Float[Tensor, "B N J D"], folded: Sentences
     ) -> Float[Tensor, "B N D"]:
-        """Sum the words of each sentence, weighed by place or evenly."""
+        """Sum the words of each sentence, weighed by position or evenly."""
         words = torch.where(folded.mask.unsqueeze(-1), words, 0.0)
         if self.config.encoding == "position":
             length = folded.mask.sum(-1)

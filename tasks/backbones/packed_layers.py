@@ -1,9 +1,9 @@
 """Recurrent layers over packed sentences, with a backward pass that is linear in their length.
 
-What `nn.GRU` and `nn.LSTM` say, by the same operations in the same order, bit for bit. On a CPU
-torch cuts the input of each step out of that of all steps by a slice, whose gradient is as large
-as the whole, so that its backward pass is quadratic in the length (torch 2.13, `PackedLayer` in
-`aten/src/ATen/native/RNN.cpp`). Here one split has one gradient. GPUs have fused kernels for it.
+The results of `nn.GRU` and `nn.LSTM`, by the same operations in the same order, bit for bit. On a
+CPU torch cuts the input of each step out of that of all steps by a slice, whose gradient is as
+large as the whole, so that its backward pass is quadratic in the length (torch 2.13, `PackedLayer`
+in `aten/src/ATen/native/RNN.cpp`). Here one split has one gradient. GPUs have fused kernels for it.
 """
 
 from collections.abc import Sequence
@@ -77,9 +77,9 @@ def _read(
 
 
 def _step(given: Tensor, own: Tensor, carried: Carried) -> Carried:
-    """One step of a cell; `given` is what the input says to the gates, `own` what the state says.
+    """One step of a cell; `given` is the input's part of the gates, `own` the state's.
 
-    Gates stand in torch's order, and what torch does in place is in place: vectors and what is
+    Gates are in torch's order, and what torch does in position is in position: vectors and what is
     left over at the end of a row round differently, so that another layout gives other bits.
     """
     if len(carried) == 2:

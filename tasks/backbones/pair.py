@@ -1,4 +1,4 @@
-"""Two texts to a label: each token is compared with what the other text has for it.
+"""Two texts to a label: each token is compared with its soft counterpart in the other text.
 
 Parikh et al., 2016, "A decomposable attention model for natural language inference",
 https://arxiv.org/abs/1606.01933, section 3. The paper's attend step is the score `decomposable`.
@@ -17,13 +17,14 @@ from torch import Tensor, nn
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch, Text
+from bench.api.build import SlotPlace, build_slot
 from bench.api.call import Attended, Regime
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.encoder import ENCODERS
 from bench.api.errors import Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
-from bench.api.resolve import SlotPlace, build_slot, resolve
+from bench.api.resolve import resolve
 from bench.api.selector import Selector
 from bench.api.source import Memory
 from bench.api.trace import Mode, Trace
@@ -31,7 +32,7 @@ from bench.api.variant import Slot
 
 ATTEND = "decomposable"
 INTRA = "decomposable[position=distance_bias]"
-"""What stands in the slot that the variant is not in: the paper's own."""
+"""The score of the slot that does not hold the variant: the paper's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ class PairConfig(Config):
     encoder: Selector = Selector("embed")
     """How token states are made; `embed` keeps a text a bag of words."""
     intra: bool = False
-    """Whether each token is first joined by what its own text has for it (the `self` slot)."""
+    """Whether each token is first joined to what it reads in its own text (the `self` slot)."""
     null: bool = True
     """Whether a learned NULL token begins each text, for words without a counterpart."""
     dropout: Annotated[float, FloatRange(0.0, 0.5)] = 0.0
@@ -73,7 +74,7 @@ class PairNetwork(Backbone):
     """v1 = sum G([a_i; beta_i]), v2 = sum G([b_j; alpha_j]), label from H([v1; v2]).
 
     One slot attends both ways. Without `intra` and with `encoder=embed` the answer does not depend
-    on the order of words, unless the variant looks at it.
+    on the order of words, unless the variant uses it.
     """
 
     slots = ("cross", "self")
@@ -122,7 +123,7 @@ class PairNetwork(Backbone):
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Attend both ways, compare and add up."""
         if batch.targets.shape[1] != 1:
-            raise Refused("pair gives one label a pair, and this task asks for several words.")
+            raise Refused("pair gives one label per pair, and this task has several words.")
         (one, seen_one, own_one), (two, seen_two, own_two) = (
             self._encode(text, self._mode("self", mode)) for text in batch.sources
         )

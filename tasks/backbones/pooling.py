@@ -17,12 +17,12 @@ from torch import Tensor, nn
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch
+from bench.api.build import SlotPlace
 from bench.api.config import Choices, Config, IntRange
 from bench.api.encoder import ENCODERS, Encoded
 from bench.api.errors import Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import register
-from bench.api.resolve import SlotPlace
 from bench.api.selector import Selector
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
@@ -38,7 +38,7 @@ class PoolingConfig(Config):
     encoder: Selector = Selector("embed")
     """How token states are made; `embed` leaves all context to the attention."""
     query: Annotated[Literal["learned", "last"], Choices(("learned", "last"))] = "learned"
-    """What asks: one vector for all texts, or the state of the last real token."""
+    """The query: one vector for all texts, or the state of the last real token."""
 
 
 @register("backbone", "pooling", config=PoolingConfig, title="one query over encoded tokens")
@@ -89,10 +89,10 @@ class Pooling(Backbone):
         return batch if batch.arranged else replace(self.encoder.arrange(batch), arranged=True)
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
-        """Ask once."""
+        """One query per text."""
         batch = self.arrange(batch)
         if batch.targets.shape[1] != 1:
-            raise Refused("pooling gives one answer a sequence, and this task asks for several.")
+            raise Refused("pooling gives one answer per sequence, and this task has several.")
         text = batch.sources[0]
         embedded = embed_source(self.embedding, text)
         encoded = self.encoder.read(embedded, text.mask, batch, mode)

@@ -1,4 +1,4 @@
-"""Sequence to numbers: what was pooled goes through a perceptron before it is the answer.
+"""Sequence to numbers: the pooled vector goes through a perceptron.
 
 Raffel & Ellis, 2015, "Feed-forward networks with attention can solve some long-term memory
 problems", https://arxiv.org/abs/1512.08756, section 3.2, s = LReLU(W c + b).
@@ -40,7 +40,7 @@ class PoolingPerceptronConfig(PoolingConfig):
     "backbone",
     "pooling_perceptron",
     config=PoolingPerceptronConfig,
-    title="one query over encoded places, and a perceptron",
+    title="one query over encoded positions, and a perceptron",
     citation=Citation(
         text="Raffel and Ellis, 2015",
         url="https://arxiv.org/abs/1512.08756",

@@ -14,7 +14,7 @@ from bench.api.source import Tree, leaf
 from tasks.backbones.packed_layers import read_packed, torch_would_slice
 
 Kept = dict[str, Tensor | Tree]
-"""What stands beside a decoder's top state; a decoder adds its own."""
+"""What a decoder carries beside its top state; a decoder adds its own."""
 Cell = Annotated[Literal["gru", "lstm"], Choices(("gru", "lstm"))]
 Summary = Annotated[Literal["last", "mean"], Choices(("last", "mean"))]
 

@@ -3,8 +3,8 @@
 Daniluk et al., 2017, "Frustratingly short attention spans in neural language modeling",
 https://arxiv.org/abs/1702.04521, section 2.1 and equation 4. Pointer sentinel (Merity et al., 2017,
 https://arxiv.org/abs/1609.07843) and neural cache (Grave et al., 2017,
-https://arxiv.org/abs/1612.04426) are outputs that stand on the same states; with `last_state` in
-the slot each state reads itself alone, and the network is an LSTM without attention.
+https://arxiv.org/abs/1612.04426) are outputs over the same states; with `last_state` in the slot
+each state reads itself alone, and the network is an LSTM without attention.
 
 Deviations: a state may attend to itself too, and sees all states so far, no window of them; states
 enter the attention through the projections of its heads.
@@ -19,11 +19,11 @@ from torch.nn import functional
 
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch
+from bench.api.build import SlotPlace
 from bench.api.config import FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
-from bench.api.resolve import SlotPlace
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 from tasks.backbones.recurrent_layers import Cell, RecurrentConfig, encode, recurrent

@@ -1,4 +1,4 @@
-"""Recurrent encoder-decoder: the house of the classic mechanisms.
+"""Recurrent encoder-decoder, the network of the classic mechanisms.
 
 Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473; Luong et al., 2015,
 https://arxiv.org/abs/1508.04025. Encoder, source order, decoder, combiner, direction and search are
@@ -16,13 +16,13 @@ from torch.nn import functional
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts, Generated
 from bench.api.batch import Batch
+from bench.api.build import SlotPlace
 from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange, IntRange
-from bench.api.decoder import DECODERS, DecoderSizes, Path, Steps, join_steps
+from bench.api.decoder import DECODERS, DecoderSizes, DecoderState, Steps, join_steps
 from bench.api.encoder import ENCODERS, SOURCE_ORDERS, Encoded, Encoder
 from bench.api.output import OutputSizes
 from bench.api.registry import register
-from bench.api.resolve import SlotPlace
 from bench.api.search import SEARCHES, Said
 from bench.api.selector import Selector
 from bench.api.source import Memory, Tree, tree_map
@@ -48,7 +48,7 @@ class RnnSeq2SeqConfig(Config):
     source_order: Selector = Selector("forward")
     """Order in which the source is read."""
     decoder: Selector = Selector("luong")
-    """Where attention stands in the decoder."""
+    """Decoder: where attention enters it."""
     combiner: Selector = Selector("concat")
     """How several sources are read."""
     summaries: Literal["basic", "child_sum", "none"] = "basic"
@@ -178,13 +178,13 @@ class RnnSeq2Seq(Backbone):
         embedded: Float[Tensor, "B T De"],
         batch: Batch,
         memories: tuple[Memory, ...],
-        path: Path,
+        path: DecoderState,
         mode: Mode,
     ) -> tuple[Float[Tensor, "B T Df"], Steps]:
-        """One word after the other, where what is read hangs on what was predicted before.
+        """One word after the other, where an input depends on the prediction before it.
 
-        An output may feed what it says of the word before; a decoder may want some words drawn from
-        the network's own last prediction.
+        An output may feed the decoder with what it computes from the last word; a decoder may draw
+        some inputs from the network's own last prediction.
         """
         carried = self.output.begin(batch, memories)
         words = list(self._heard(batch).split(1, 1))
@@ -262,8 +262,8 @@ class RnnSeq2Seq(Backbone):
 
     def _begin(
         self, batch: Batch, mode: Mode
-    ) -> tuple[tuple[Encoded, ...], tuple[Memory, ...], Path]:
-        """Read the sources and stand before the first word."""
+    ) -> tuple[tuple[Encoded, ...], tuple[Memory, ...], DecoderState]:
+        """Read the sources; the state before the first word."""
         encoded = self.encode(batch, mode)
         memories = self.decoder.prepare(encoded, batch)
         return encoded, memories, self.decoder.begin(self._summary(encoded), memories)
@@ -286,7 +286,7 @@ class RnnSeq2Seq(Backbone):
 
 
 def _backward_units(encoders: list[Encoder]) -> tuple[int, ...]:
-    """Places of the backward halves in the summaries side by side."""
+    """Positions of the backward halves in the summaries side by side."""
     found: list[int] = []
     before = 0
     for encoder in encoders:
@@ -297,16 +297,16 @@ def _backward_units(encoders: list[Encoder]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class RnnWalk:
-    """Rows on their way through the recurrent decoder."""
+    """Decoding state of some rows in the recurrent decoder."""
 
     network: RnnSeq2Seq
     batch: Batch
     mode: Mode
     memories: tuple[Memory, ...]
-    path: Path
+    path: DecoderState
     carried: Tree
     states: Float[Tensor, "B 1 D"] | None = None
-    """What predicted the word said last; None before the first."""
+    """States that predicted the last word; None before the first."""
 
     def step(self, words: Int[Tensor, "B 1"]) -> Said:
         """Read one word a row; copied words are read as UNK."""
@@ -321,7 +321,7 @@ class RnnWalk:
         return Said(found.squeeze(1), trace, after)
 
     def repeat(self, times: int) -> "RnnWalk":
-        """Copy every row beside itself, its source too."""
+        """Repeat every row, its source too."""
         return self.select(repeated_rows(self.batch, times))
 
     def select(self, rows: Int[Tensor, " N"]) -> "RnnWalk":

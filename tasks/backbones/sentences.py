@@ -1,4 +1,4 @@
-"""Texts cut into sentences and what is known of sentences handed back to tokens."""
+"""Texts cut into sentences, and numbers of sentences mapped back to tokens."""
 
 from typing import NamedTuple
 
@@ -21,15 +21,15 @@ class Sentences(NamedTuple):
     """True where a token is real."""
 
     def fold(self, x: Int[Tensor, "B S"]) -> Int[Tensor, "B N J"]:
-        """Fold something else that belongs to the tokens; zero where nothing is."""
+        """Fold other values of the tokens; zero at padding."""
         rows, count, length = self.tokens.shape
-        # one place too many, for padding to fall into
+        # one position too many, for padding to fall into
         place = torch.where(self.real, self.place, count * length)
         folded = x.new_zeros(rows, count * length + 1).scatter(1, place, x)
         return folded[:, :-1].unflatten(1, (count, length))
 
     def unfold(self, x: Float[Tensor, "B N J"]) -> Float[Tensor, "B S"]:
-        """Hand numbers of words back to the tokens; zero for padding."""
+        """Map numbers of words back to the tokens; zero for padding."""
         return torch.where(self.real, x.flatten(1).gather(1, self.place), 0.0)
 
     def spread(self, x: Float[Tensor, "B H N"]) -> Float[Tensor, "B H S"]:

@@ -18,12 +18,12 @@ from torch import Tensor, nn
 
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch
+from bench.api.build import SlotPlace
 from bench.api.call import Attended
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
-from bench.api.resolve import SlotPlace
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 from tasks.backbones.source_embedding import input_frames, with_frames
@@ -43,7 +43,7 @@ class SnailNetworkConfig(Config):
     layers: Annotated[int, IntRange(1, 6)] = 2
     """Pairs of a block of convolutions and an attention block."""
     first_dilation: Annotated[int, Choices((1, 2))] = 1
-    """Distance at which the first convolution of a block looks back."""
+    """Dilation of the first convolution of a block."""
 
     def __post_init__(self) -> None:
         """Check the sizes."""
@@ -63,7 +63,7 @@ class DenseBlock(nn.Module):
         self.mix = nn.Conv1d(width, 2 * filters, 2, dilation=dilation)
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L More"]:
-        """Look at each place and `dilation` places before it."""
+        """Convolve each position and the one `dilation` positions before it."""
         past = nn.functional.pad(x.transpose(1, 2), (self.dilation, 0))
         value, gate = self.mix(past).transpose(1, 2).chunk(2, -1)
         return torch.cat((x, torch.tanh(value) * torch.sigmoid(gate)), -1)
@@ -89,7 +89,7 @@ def convolution_block(width: int, filters: int, length: int, first: int) -> nn.S
 class SnailNetwork(Backbone):
     """[convolutions, causal attention] x layers; every block adds channels and keeps the old ones.
 
-    The variant stands in all attention blocks.
+    The variant is in all attention blocks.
     """
 
     slots = ("causal",)
@@ -125,7 +125,7 @@ class SnailNetwork(Backbone):
         )
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
-        """Run the whole sequence; only the last attention is asked for weights."""
+        """Run the whole sequence; only the last attention returns weights."""
         embedded = with_frames(self.embedding(batch.inputs), self.frames, batch) * self.scale
         x, slots = embedded, self.variant_slots()
         quiet = Mode(mode.read, mode.noise, mode.progress, want_weights=False)

@@ -7,7 +7,7 @@ from bench.api.batch import Batch, Sizes, Text
 
 
 def source_table(sizes: Sizes, source: int, width: int) -> nn.Module:
-    """What `embed_source` asks: a table of words, or a map of frames to the same width."""
+    """The module of `embed_source`: a table of words, or a map of frames to the same width."""
     frames = sizes.frames_of(source)
     if frames:
         return nn.Linear(frames, width)
@@ -15,7 +15,7 @@ def source_table(sizes: Sizes, source: int, width: int) -> nn.Module:
 
 
 def embed_source(table: nn.Module, text: Text) -> Float[Tensor, "B S De"]:
-    """Vectors of the places of a source."""
+    """Vectors of the positions of a source."""
     embedded: Tensor = table(text.tokens if text.frames is None else text.frames)
     return embedded
 

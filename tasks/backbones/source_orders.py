@@ -1,4 +1,4 @@
-"""Order in which the source is read: as it stands, or backwards.
+"""Order in which the source is read: forward or backward.
 
 Sutskever, Vinyals & Le, 2014, "Sequence to sequence learning with neural networks",
 https://arxiv.org/abs/1409.3215, section 3.3: x1 ... xS EOS becomes xS ... x1 EOS, the target stays.
@@ -18,7 +18,7 @@ from bench.api.encoder import SourceOrder
 from bench.api.registry import Citation, register
 
 
-@register("source_order", "forward", title="source as it stands")
+@register("source_order", "forward", title="source read forward")
 class ForwardOrder(SourceOrder):
     """Nothing is moved."""
 
@@ -68,7 +68,7 @@ class ReversedOrder(SourceOrder):
         )
 
     def order(self, text: Text) -> Int[Tensor, "B S"]:
-        """Which token comes to each place."""
+        """Which token comes to each position."""
         rows, width = text.tokens.shape
         place = torch.arange(width, device=text.tokens.device).expand(rows, -1)
         length = torch.full_like(place[:, :1], width)

@@ -30,7 +30,7 @@ class BlockConfig(Config):
     dropout: Annotated[float, FloatRange(0.0, 0.5)] = 0.0
     """Share of residual units dropped in training."""
     norm: Literal["pre", "post", "off"] = "pre"
-    """Where layer normalization stands; the 2017 paper has `post`."""
+    """Layer normalization before or after each sublayer; the 2017 paper has `post`."""
     norm_form: Literal["biased", "unbiased"] = "biased"
     """PyTorch's layer normalization, or that of the Annotated Transformer: unbiased deviation, to
     which epsilon is added."""
@@ -97,14 +97,14 @@ class UnbiasedNorm(nn.Module):
 
 
 def layer_norm(config: BlockConfig) -> nn.Module:
-    """Layer normalization of the form that is asked for."""
+    """Layer normalization of the chosen form."""
     return (
         nn.LayerNorm(config.width) if config.norm_form == "biased" else UnbiasedNorm(config.width)
     )
 
 
 def last_norm(config: BlockConfig) -> nn.Module:
-    """What stands behind the last block: pre-norm leaves its sum unnormalized."""
+    """The norm after the last block: pre-norm leaves its sum unnormalized."""
     return layer_norm(config) if config.norm == "pre" else nn.Identity()
 
 
@@ -123,7 +123,7 @@ class Sublayer(nn.Module):
         return self.norm(x) if self.placement == "pre" else x
 
     def after(self, x: Float[Tensor, "B L D"], y: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
-        """Join the function's answer with its input."""
+        """Add the function's output to its input."""
         if self.training and self.dropout:
             y = functional.dropout(y, self.dropout)
         joined = x + y if self.residual else y
@@ -175,7 +175,7 @@ class Block(nn.Module):
         path: LayerPath,
         modes: tuple[Mode, Mode],
     ) -> tuple[Tensor, LayerPath, Attended, Answers | None]:
-        """Run some tokens; returns them, the next path, and what the slots answered."""
+        """Run some tokens; returns them, the next path, and the outputs of the slots."""
         convolved = path.convolution
         if self.adds_positions:
             x = self.own.variant.embed(x, 0 if path.own is None else path.own.offset)
@@ -206,7 +206,7 @@ def _feed_forward(config: BlockConfig) -> nn.Sequential:
 
 
 def embedding_table(vocab: int, width: int) -> nn.Embedding:
-    """Embeddings of unit scale once multiplied by sqrt(D), so that positions are not drowned."""
+    """Embeddings of unit scale once multiplied by sqrt(D), as large as the positions."""
     table = nn.Embedding(vocab, width)
     nn.init.normal_(table.weight, std=width**-0.5)
     return table

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch
+from bench.api.build import SlotPlace
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
-from bench.api.resolve import SlotPlace
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 from tasks.backbones.source_embedding import input_frames, with_frames
@@ -71,7 +71,7 @@ class TransformerDecoder(Backbone):
         )
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
-        """Run the whole sequence; only the last layer is asked for weights."""
+        """Run the whole sequence; only the last layer returns weights."""
         embedded = with_frames(self.embedding(batch.inputs), self.frames, batch) * self.scale
         x = self.variant_slots()[0].variant.embed(embedded, 0)
         quiet = Mode(mode.read, mode.noise, mode.progress, want_weights=False)

@@ -19,13 +19,13 @@ from torch import Tensor, nn
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts, Generated
 from bench.api.batch import Batch, Sizes
+from bench.api.build import SlotPlace
 from bench.api.call import Attended, Regime
 from bench.api.combiner import COMBINERS, Combiner, CombinerSizes, States
 from bench.api.config import AddedLater
 from bench.api.errors import Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
-from bench.api.resolve import SlotPlace
 from bench.api.search import SEARCHES, Said
 from bench.api.selector import Selector
 from bench.api.source import Memory, Tree, tree_map
@@ -56,7 +56,7 @@ class TransformerSeq2SeqConfig(BlockConfig):
 
 
 class Layer(NamedTuple):
-    """What one decoder layer answered."""
+    """Outputs of one decoder layer."""
 
     own: Attended
     crossed: tuple[Attended, ...]
@@ -74,7 +74,7 @@ class Layer(NamedTuple):
     ),
 )
 class TransformerSeq2Seq(Backbone):
-    """The variant stands in the `cross`, the decoder's `causal` or the encoder's `self` slots."""
+    """The variant is in the `cross`, the decoder's `causal` or the encoder's `self` slots."""
 
     slots = ("cross", "causal", "self")
     reads_frames = True
@@ -202,7 +202,7 @@ class TransformerSeq2Seq(Backbone):
         offset: int,
         mode: Mode,
     ) -> tuple[Tensor, Tensor, list[Layer], list[LayerPath]]:
-        """Read some words: states, context, what the slots of each layer answered, the paths."""
+        """Read some words: states, context, outputs of the slots of each layer, and the paths."""
         blocks = self._blocks(self.decoder)
         x = blocks[0].own.variant.embed(embedded, offset)
         modes = (self._mode("causal", mode), self._mode("cross", mode))
@@ -220,9 +220,9 @@ class TransformerSeq2Seq(Backbone):
     def variant_answers(
         self, encoded: Sequence[Attended], decoded: Sequence[Layer]
     ) -> tuple[Attended, ...]:
-        """What the slots that hold the variant answered, the last layer first.
+        """Outputs of the slots that hold the variant, the last layer first.
 
-        Slots of one layer stand in the order of the sources.
+        Slots of one layer are in the order of the sources.
         """
         if self.variant_regime == "causal":
             return tuple(layer.own for layer in reversed(decoded))
@@ -255,7 +255,7 @@ class TransformerSeq2Seq(Backbone):
 
 @dataclass(frozen=True)
 class TransformerWalk:
-    """Rows on their way through the transformer decoder."""
+    """Decoding state of some rows in the transformer decoder."""
 
     network: TransformerSeq2Seq
     batch: Batch
@@ -282,7 +282,7 @@ class TransformerWalk:
         return Said(found.squeeze(1), trace, after)
 
     def repeat(self, times: int) -> "TransformerWalk":
-        """Copy every row beside itself, its source too."""
+        """Repeat every row, its source too."""
         rows = repeated_rows(self.batch, times)
         copied = replace(
             self,

@@ -4,8 +4,8 @@ Zhang et al., 2015, "Character-level convolutional networks for text classificat
 https://arxiv.org/abs/1509.01626, section 4.
 
 Deviations: 9001 of the 120000 training texts, and 1000 more held out for validation; descriptions
-without titles. From the hub copy it is 108000 and 12000, with titles, and numbers are not to be
-compared with those of the data directory. Texts that validation or test hold too are not trained
+without titles. From the hub copy it is 108000 and 12000, with titles, and numbers are not
+comparable with those of the data directory. Texts that validation or test hold too are not trained
 on.
 """
 
@@ -89,7 +89,7 @@ class AgNews(ReadTextTask):
             url="https://arxiv.org/abs/1509.01626",
             where="table 4, BoW TFIDF, AG (error 10.36 %)",
             differs=(
-                "No network; trained on all 120000 texts, ours on 9001, with their titles, which "
+                "Non-neural; trained on all 120000 texts, ours on 9001, with their titles, which "
                 "ours does not read, and tested on all 7600."
             ),
         ),

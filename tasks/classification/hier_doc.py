@@ -1,10 +1,10 @@
-"""Name the topic of a document that one of its sentences settles.
+"""Classify the topic of a document; one sentence decides it.
 
 Every sentence mentions a topic and hedges it, but one sentence asserts its topic, and the label is
 that one. Yang et al., 2016, "Hierarchical attention networks for document classification",
 https://aclanthology.org/N16-1174, section 1, motivates it: not all parts of a document matter, and
-which ones do depends on how words stand together. The evidence is known, so the sentence with the
-most weight can be held against it.
+which ones do depends on the context of words. The evidence is known, so the sentence with the most
+weight can be compared with it.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ class HierDocConfig(Config):
     words: Annotated[int, IntRange(4, 60, log=True)] = 10
     """Words of the longest sentence; the shortest has half as many and at least three."""
     noise: Annotated[int, IntRange(2, 5000, log=True)] = 2000
-    """Words that say nothing."""
+    """Noise words."""
     evaluate: int = 400
     """Documents of validation, and of the test."""
 
@@ -80,8 +80,8 @@ class HierDoc(DrawnTextTask):
     >>> task = HierDoc(HierDocConfig(evaluate=1, sentences=3), seed=0)
     >>> (batch,) = task.evaluation("validation")
     >>> words = task.tokens(batch.sources[0].tokens[0].tolist(), source=True)
-    >>> (place,) = [at for at, word in enumerate(words) if word in ASSERTIONS]
-    >>> words[place + 1] in TOPICS[batch.references[0]]
+    >>> (position,) = [at for at, word in enumerate(words) if word in ASSERTIONS]
+    >>> words[position + 1] in TOPICS[batch.references[0]]
     True
     """
 

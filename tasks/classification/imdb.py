@@ -99,7 +99,7 @@ class Imdb(ReadTextTask):
             url="https://aclanthology.org/P11-1015",
             where="table 1, full model, additional unlabeled, bag of words",
             differs=(
-                "No network; trained on 25000 whole reviews and 50000 unlabeled ones, tested on "
+                "Non-neural; trained on 25000 whole reviews and 50000 unlabeled ones, tested on "
                 "25000; ours has a third and a fifth of them, and reads their first words alone."
             ),
         ),

@@ -1,8 +1,8 @@
-"""Name the topic of a text that mentions several and denies all but one.
+"""Classify the topic of a text that mentions several topics and negates all but one.
 
 A text is noise with a few topic words in it; each but one has `not` right before it, and the label
-is the topic of the one that has not. A bag of words knows which topics are mentioned and not which
-one is meant. The place of the evidence is known, so attention can be held against it.
+is the topic of the remaining one. A bag of words shows which topics are mentioned, but not which
+one is meant. The position of the evidence is known, so attention can be compared with it.
 """
 
 from collections.abc import Sequence
@@ -41,9 +41,9 @@ class KeywordClsConfig(Config):
     length: Annotated[int, IntRange(12, 512, log=True)] = 80
     """Longest text (tokens); the shortest has half as many."""
     decoys: Annotated[int, IntRange(0, 3)] = 2
-    """Topics that are denied in each text."""
+    """Topics that are negated in each text."""
     noise: Annotated[int, IntRange(2, 5000, log=True)] = 2000
-    """Words that say nothing."""
+    """Noise words."""
     evaluate: int = 512
     """Texts of validation, and of the test."""
 
@@ -67,12 +67,12 @@ class KeywordClsConfig(Config):
     ),
 )
 class KeywordCls(DrawnTextTask):
-    """Noise, denied topic words, and one topic word that counts.
+    """Noise, negated topic words, and one that decides the label.
 
     >>> task = KeywordCls(KeywordClsConfig(evaluate=1, length=12), seed=0)
     >>> (batch,) = task.evaluation("validation")
-    >>> place = int(batch.gold[0, 0].argmax())
-    >>> word = task.tokens(batch.sources[0].tokens[0].tolist(), source=True)[place]
+    >>> position = int(batch.gold[0, 0].argmax())
+    >>> word = task.tokens(batch.sources[0].tokens[0].tolist(), source=True)[position]
     >>> word in TOPICS[batch.references[0]]
     True
     """

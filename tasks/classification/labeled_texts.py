@@ -1,4 +1,4 @@
-"""Texts with one label each: what all tasks of that kind share, drawn or read."""
+"""Text classification, with generated or real texts: batches, scores and baselines."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ POOLS_OF_EVENTS = tuple(
     Entry(variant=name)
     for name in ("seq2vec_attention", "context_vector", "sparsemax", "max_pooling", "last_state")
 )
-"""What tasks over sequences of events compare."""
+"""Comparison of the tasks over sequences of events."""
 
 
 class Labelled(NamedTuple):
@@ -43,9 +43,9 @@ class Labelled(NamedTuple):
     segments: list[int] = []
     """Number of each word's sentence; empty where sentences do not matter."""
     gold: tuple[int, ...] = ()
-    """Places of the evidence, where it is known."""
+    """Positions of the evidence, where it is known."""
     text: str = ""
-    """As a person reads it."""
+    """The text as shown in reports."""
 
 
 Parts = Mapping[str, Sequence[Labelled]]
@@ -57,7 +57,7 @@ def label_batch(rows: Sequence[Labelled], labels: Sequence[str]) -> Batch:
     tokens, real = pad_rows([row.ids for row in rows])
     segments = None
     if any(row.segments for row in rows):
-        # a text of one sentence may stand in a batch with others
+        # a text of one sentence may be in a batch with others
         segments, _ = pad_rows([row.segments or [0] * len(row.ids) for row in rows])
     return Batch(
         sources=(Text(tokens, None if bool(real.all()) else real, segments),),
@@ -90,7 +90,7 @@ def evaluation_batches(rows: Sequence[Labelled], labels: Sequence[str]) -> list[
 def without_repeats(
     train: Iterable[tuple[str, int]], held: Iterable[tuple[str, int]]
 ) -> list[tuple[str, int]]:
-    """Training texts without those that the other parts hold too, and each of them once.
+    """Training texts without those that are also in the other parts, and each of them once.
 
     >>> without_repeats([("a b", 1), ("A  b", 0), ("c", 0), ("d", 1)], [("C", 1)])
     [('a b', 1), ('d', 1)]
@@ -167,7 +167,7 @@ def area_baselines(
 
 
 def hide_words(batch: Batch, share: float, generator: torch.Generator) -> Batch:
-    """Turn a share of the words of a training batch into UNK, which no rare word trains enough."""
+    """Turn a share of the words of a training batch into UNK, so that UNK is trained."""
     if not share:
         return batch
 
@@ -183,18 +183,18 @@ class TextTask(Task):
     """One label a text; a subclass makes the texts and names its metrics."""
 
     labels: ClassVar[tuple[str, ...]]
-    """Names of the labels; a label's number is its place, and they are the target vocabulary."""
+    """Names of the labels; a label's number is its position, and they are the target vocabulary."""
 
     def words(self, ids: Sequence[int]) -> list[str]:
         """Names of source tokens."""
         raise NotImplementedError
 
     def label_scores(self, answers: Sequence[Answer]) -> list[Scored]:
-        """Values of the metrics that look at labels."""
+        """Values of the metrics of labels."""
         raise NotImplementedError
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
-        """Scores of the labels, and what attention says of the texts."""
+        """Scores of the labels and of the attention weights."""
         found = [*self.label_scores(answers), *alignment_scores(answers, self.sizes.max_length)]
         declared = {metric.name for metric in self.metrics}
         return [scored for scored in found if scored.metric in declared]
@@ -283,7 +283,7 @@ class ReadTextTask(ReadRows):
 
     config: ReadTextConfig
     own: ClassVar[tuple[tuple[str, int], ...]] = ()
-    """Texts of ours and their labels, which may be shown."""
+    """Texts written by us and their labels, which may be shown."""
     cut: Cut
 
     def take(self, table: DataSet, cut: Cut, kept_under: Mapping[str, object]) -> None:
@@ -312,7 +312,7 @@ class ReadTextTask(ReadRows):
         self.sizes = Sizes((len(self.vocabulary),), len(self.labels), longest)
         self.notes["data"] = table.note
         self.notes["parts"] = parts_note(rows)
-        self.notes["repeats"] = f"{dropped} training texts are left out that occur elsewhere too"
+        self.notes["repeats"] = f"{dropped} training texts that other parts have too are left out"
 
     def label_scores(self, answers: Sequence[Answer]) -> list[Scored]:
         """Accuracy and macro F1."""
@@ -325,7 +325,7 @@ class ReadTextTask(ReadRows):
         )
 
     def showcase(self) -> Batch:
-        """Texts of ours."""
+        """Texts written by us."""
         rows = []
         for text, label in self.own:
             sentences = [self.vocabulary.encode(words) for words in self.cut(text)]
@@ -402,7 +402,7 @@ class DrawnTextTask(TextTask):
     def counted(self) -> tuple[list[Labelled], list[Labelled], int]:
         """As many training texts as a network sees, the test, and the size of the vocabulary.
 
-        For baselines, which count words.
+        For non-neural baselines, which count words.
         """
         count = shown_to_networks(type(self))
         train = self.draw(count, torch.Generator().manual_seed(self.seed))

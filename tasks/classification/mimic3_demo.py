@@ -6,12 +6,12 @@ of Choi et al., 2016, "RETAIN", https://arxiv.org/abs/1608.05745, and of Rajkoma
 "Scalable and accurate deep learning with electronic health records",
 https://arxiv.org/abs/1801.07860.
 
-This is a demonstration: about a hundred stays tell hardly any two mechanisms apart, and the note
-`interval` says how wide the 95 % interval of the area is. Against leakage, codes of diagnoses and
-procedures are read of earlier stays alone, for they are assigned after discharge; prescriptions
-count when they begin on the first two calendar days, and stays that end within these are left out
-(`tasks.data.mimic3_demo`). Patients, not stays, are divided among the parts, those with a death
-and those without apart, by a fixed draw that no seed changes.
+This is a demonstration: with about a hundred stays hardly any difference is significant, and the
+note `interval` gives the 95 % interval of the area. Against leakage, codes of diagnoses and
+procedures are read from earlier stays only, because they are assigned after discharge;
+prescriptions count when they begin on the first two calendar days, and stays that end within these
+are left out (`tasks.data.mimic3_demo`). Patients, not stays, are divided among the parts, those
+with a death and those without apart, by a fixed draw that no seed changes.
 """
 
 import random
@@ -59,7 +59,7 @@ OWN = (
     ("age:70", "type:emergency", "for:sepsis", "unit:micu", "rx:norepinephrine", "rx:heparin"),
     ("age:50", "type:elective", "for:coronary", "unit:csru", "rx:aspirin", "rx:insulin"),
 )
-"""Stays that we made up."""
+"""Invented stays."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +162,7 @@ class Mimic3Demo(ReadRows):
         return [*ranking_scores(answers, 1), *label_scores(answers)]
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
-        """The metrics; on the test also a note how much the area is worth."""
+        """The metrics; on the test also a note with the interval of the area."""
         if split == "test":
             self.notes["interval"] = interval(*log_odds(answers, 1))
         return super().score(split, answers)
@@ -172,7 +172,7 @@ class Mimic3Demo(ReadRows):
         return area_baselines(self.parts["train"], self.parts["test"], len(self.vocabulary))
 
     def showcase(self) -> Batch:
-        """Stays that we made up."""
+        """Invented stays."""
         rows = [self._stay(events, label) for events, label in zip(OWN, (1, 0), strict=True)]
         return label_batch(rows, self.labels)
 
@@ -192,7 +192,7 @@ def interval(true: Sequence[bool], odds: Sequence[float]) -> str:
         if 0 < truth[rows].sum() < len(rows)
     ]
     if not areas:
-        return f"no interval: one outcome alone in {len(truth)} stays"
+        return f"no interval: only one outcome in {len(truth)} stays"
     low, high = np.quantile(areas, (0.025, 0.975))
     return (
         f"AUROC {low:.2f} to {high:.2f} (95 %, {len(areas)} bootstrap samples) on n = {len(truth)} "

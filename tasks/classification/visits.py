@@ -1,10 +1,10 @@
-"""What became of a patient, told by one event among many: drawn visits of codes and short notes.
+"""The outcome of a patient, decided by one event among many: generated codes and short notes.
 
 Choi et al., 2016, "RETAIN: an interpretable predictive model for healthcare using reverse time
-attention mechanism", https://arxiv.org/abs/1608.05745, motivates it: of a long record few events
+attention mechanism", https://arxiv.org/abs/1608.05745, motivates it: few events of a long record
 matter, and a reader wants to see which. An event is a code and a note of one to three words. Notes
-say `worse` or `better` of many codes, but one event alone is of a grave code; the label is what its
-note says. The event that decides is known, so the one with the most weight can be held against it.
+say `worse` or `better` of many codes, but only one event has a grave code, and its note is the
+label. The deciding event is known, so the event with the most weight can be compared with it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ class VisitsConfig(Config):
     codes: Annotated[int, IntRange(2, 5000, log=True)] = 2000
     """Codes that decide nothing."""
     noise: Annotated[int, IntRange(2, 5000, log=True)] = 500
-    """Words of notes that say nothing."""
+    """Noise words of notes."""
     evaluate: int = 512
     """Records of validation, and of the test."""
 
@@ -80,8 +80,8 @@ class Visits(DrawnTextTask):
     >>> task = Visits(VisitsConfig(evaluate=1, events=4), seed=0)
     >>> (batch,) = task.evaluation("validation")
     >>> words = task.tokens(batch.sources[0].tokens[0].tolist(), source=True)
-    >>> (place,) = [at for at, word in enumerate(words) if word in GRAVE]
-    >>> words[place + 1] in COURSES[task.labels.index(batch.references[0])]
+    >>> (position,) = [at for at, word in enumerate(words) if word in GRAVE]
+    >>> words[position + 1] in COURSES[task.labels.index(batch.references[0])]
     True
     """
 

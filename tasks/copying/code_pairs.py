@@ -1,4 +1,4 @@
-"""What tasks about code share: mechanisms that copy identifiers, and the baseline scores."""
+"""Code tasks: mechanisms that copy identifiers, and non-neural baselines."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,13 +1,13 @@
-"""Pseudo-code to code: English lines to lines of Django, whose identifiers have to be copied.
+"""Pseudo-code to code: English lines to lines of Django, whose identifiers must be copied.
 
 Oda et al., 2015, "Learning to generate pseudo-code from source code using statistical machine
 translation", https://doi.org/10.1109/ASE.2015.36, read in the other direction as by Ling et al.,
 2016, "Latent predictor networks for code generation", https://arxiv.org/abs/1603.06744.
 
 Deviations: words are runs of letters and digits, and single marks, in both languages, so that what
-stands inside strings can be copied word by word; pairs that are longer than the options say are
-left out of all parts (the notes tell how many), and training pairs that stand in validation or
-test too are left out of training; smoke and quick evaluate on as many lines as their options say,
+is inside strings can be copied word by word; pairs that are longer than the options say are
+left out of all parts (the notes say how many), and training pairs that are also in validation or
+test are left out of training; smoke and quick evaluate on as many lines as their options say,
 spread evenly. The vocabulary is small on purpose. The hub copy has other parts, drawn at random, so
 its numbers are neither the data directory's nor the literature's.
 """
@@ -100,7 +100,7 @@ class Django(WordPairs):
             url="https://arxiv.org/abs/1603.06744",
             where="results on Django",
             differs=(
-                "No network. All 16000 training lines and all 1805 of the test, of any length "
+                "Non-neural. All 16000 training lines and all 1805 of the test, of any length "
                 "and also those that training has; other tokens and a larger vocabulary."
             ),
         ),
@@ -112,7 +112,7 @@ class Django(WordPairs):
             url="https://arxiv.org/abs/1603.06744",
             where="results on Django",
             differs=(
-                "Says characters too. All 16000 training lines and all 1805 of the test, of any "
+                "Characters too. All 16000 training lines and all 1805 of the test, of any "
                 "length and also those that training has; other tokens and a larger vocabulary."
             ),
         ),
@@ -136,7 +136,7 @@ class Django(WordPairs):
             url="https://arxiv.org/abs/1810.02720",
             where="table 2",
             differs=(
-                "Says characters too. All 16000 training lines and all 1805 of the test, of any "
+                "Characters too. All 16000 training lines and all 1805 of the test, of any "
                 "length and also those that training has; other tokens and a larger vocabulary."
             ),
         ),
@@ -225,7 +225,7 @@ class Django(WordPairs):
         return baseline_scores(self.pairs["train"], test, [pair.source for pair in test], score)
 
     def showcase(self) -> Batch:
-        """Three lines of our own."""
+        """Three lines written by us."""
         return self.show(OWN)
 
 

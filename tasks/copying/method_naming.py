@@ -4,9 +4,9 @@ Allamanis et al., 2016, "A convolutional attention network for extreme summariza
 code", https://arxiv.org/abs/1602.03001. F1 is theirs (section 4): parts of the best name, order
 aside, averaged over names; here the name is decoded greedily.
 
-Deviations: Python's own library in the place of Java projects; comments, strings and marks are left
+Deviations: Python's standard library instead of Java projects; comments, strings and marks are left
 out of bodies, which are cut; whole modules go into one part, drawn by their name, so that no
-function is named from one beside it; special methods such as `__init__` are left out; training
+function has a neighbor in another part; special methods such as `__init__` are left out; training
 functions with the name and the body of an evaluated one are left out; smoke and quick evaluate on
 as many as their options say, spread evenly.
 """
@@ -97,8 +97,8 @@ class MethodNaming(WordPairs):
 
     metrics = (SUBTOKEN_F1, SEQUENCE_ACCURACY, UNKNOWN_SAID)
     family = FAMILY
-    # a third of the parts of names stand in the body: what pointing alone can say. It would say no
-    # known word of `oov_copy`, and no mark of `django`
+    # a third of the parts of names are in the body, so pointing alone can score here; in `oov_copy`
+    # it could output no known word, and in `django` no mark
     comparison = (*COPYING, Entry(variant="pointer_net"))
     presets = {
         "smoke": TaskPreset(
@@ -160,7 +160,7 @@ class MethodNaming(WordPairs):
         return baseline_scores(train, test, copied, subtoken_f1)
 
     def showcase(self) -> Batch:
-        """Three functions of our own."""
+        """Three functions written by us."""
         return self.show(OWN)
 
     def _pair(self, method: Method) -> WordPair:

@@ -1,4 +1,4 @@
-"""Translate known words by a dictionary and copy unknown ones: what a closed vocabulary cannot do.
+"""Translate known words by a dictionary and copy unknown ones: a closed vocabulary is not enough.
 
 The setting of Gu et al., 2016, https://arxiv.org/abs/1603.06393 and See et al., 2017,
 https://arxiv.org/abs/1704.04368, reduced to symbols: unknown words have ids of their own example
@@ -48,7 +48,7 @@ class OovCopyConfig(Config):
     vocab: Annotated[int, IntRange(2, 1000)] = 10
     """Known words."""
     length: int = 6
-    """Words a sequence in training."""
+    """Words of a sequence in training."""
     beyond: int = 12
     """Longest sequence in the length curve (words)."""
     unknown: Annotated[float, FloatRange(0.0, 1.0)] = 0.3
@@ -198,7 +198,7 @@ class OovCopy(Task):
         vocab = self.sizes.target_vocab
         words = torch.randint(FIRST, vocab, (rows, length), generator=generator)
         unknown = torch.rand(rows, length, generator=generator) < self.config.unknown
-        # ids of unknown words come in an order that says nothing of their place
+        # ids of unknown words come in an order that does not depend on their position
         order = torch.rand(rows, length, generator=generator).argsort(1)
         extended = torch.where(unknown, vocab + order, words)
         ends = torch.full((rows, 1), EOS)

@@ -1,1 +1,1 @@
-"""Where examples come from: A data directory, a fetched hub copy, and what batches need."""
+"""Data sets: readers of the data directory and of fetched hub copies, and batching."""

@@ -3,7 +3,7 @@
 Zhang et al., 2015, "Character-level convolutional networks for text classification",
 https://arxiv.org/abs/1509.01626, section 4. Research and non-commercial use.
 
-the data directory has 10001 texts of the training part and the whole test, both without titles. The
+The data directory has 10001 texts of the training part and the whole test, both without titles. The
 hub's `fancyzhx/ag_news` has all 120000 and 7600; a text there is the title, a space and the
 description.
 """
@@ -25,7 +25,7 @@ _CODE = re.compile(r" ?#(\d{2,5});")
 
 
 def load_ag_news(data_dir: Path | None = None) -> DataSet:
-    """Load AG News with the fields `text` and `label`, a place in `TOPICS`.
+    """Load AG News with the fields `text` and `label`, a position in `TOPICS`.
 
     Raises:
         DataUnavailable: It is neither in the data directory nor fetched.

@@ -5,8 +5,8 @@ https://arxiv.org/abs/1502.05698. The files are those of `en-10k`; a data direct
 training part of a task (`qa3` is one that is often left out for its size) has only its test.
 
 The hub's `facebook/babi_qa` is a script, so its conversion to Parquet is fetched, a file a task and
-part. A row there is a whole story: columns of line numbers, of kinds (0 told, 1 asked), of texts,
-answers and numbers of supporting lines.
+part. A row there is a whole story: columns of line numbers, of kinds (0 statement, 1 question), of
+texts, answers and numbers of supporting lines.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,11 +32,11 @@ def load_babi(numbers: Sequence[int], data_dir: Path | None = None, *, train: in
 
     Parts are `train` and `test`; a row has `number` (of its task), `told` (which story of the part
     it is, from 0; several questions may ask about one), `story` (its sentences before the
-    question), `question`, `answer` and `supporting` (places of facts in the story).
+    question), `question`, `answer` and `supporting` (positions of facts in the story).
 
     Args:
         numbers: Of the tasks, 1 to 20.
-        data_dir: the data directory.
+        data_dir: The data directory.
         train: First training questions of each task; 0 for all.
 
     Raises:
@@ -99,7 +99,7 @@ def _from_hub(copy: HubCopy, number: int, part: str) -> Iterator[Row]:
                 continue
             if any(fact not in places for fact in facts):
                 raise DataDamaged(
-                    f"{path}: line {at} names a supporting fact that was not told; {REPORT_IT}."
+                    f"{path}: line {at} names a supporting fact that the story lacks; {REPORT_IT}."
                 )
             yield {
                 "number": number,
@@ -119,7 +119,7 @@ class _Line(NamedTuple):
 
 
 def read_stories(file: TextFile, number: int) -> Iterator[Row]:
-    """Questions of a file in their order, each with what was told before it in its story."""
+    """Questions of a file in their order, each with the statements before it in its story."""
     story: list[str] = []
     places: dict[int, int] = {}
     expected, told = 1, -1
@@ -139,7 +139,7 @@ def read_stories(file: TextFile, number: int) -> Iterator[Row]:
             continue
         if any(fact not in places for fact in line.supporting):
             raise DataDamaged(
-                f"{file.path}: line {at} names a supporting fact that was not told; {_REMEDY}."
+                f"{file.path}: line {at} names a supporting fact that the story lacks; {_REMEDY}."
             )
         yield {
             "number": number,

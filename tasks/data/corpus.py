@@ -9,7 +9,7 @@ from typing import Literal
 
 Lines = tuple[str, ...]
 Part = Mapping[str, Lines]
-"""Language -> lines; line i of every language says the same."""
+"""Language -> lines; line i has the same meaning in every language."""
 
 Origin = Literal["directory", "hub"]
 

@@ -2,8 +2,8 @@
 
 Alpaydin & Kaynak, 1998, "Optical recognition of handwritten digits", UCI Machine Learning
 Repository, https://doi.org/10.24432/C50P49 (CC BY 4.0); scikit-learn holds its 1797 test images.
-Images stand in the order in which people wrote them, so parts that are cut from that order hold
-mostly other hands.
+Images are in the order in which people wrote them, so parts that are cut from that order have
+mostly different writers.
 """
 
 from functools import lru_cache

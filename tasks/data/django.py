@@ -3,7 +3,7 @@
 Oda et al., 2015, "Learning to generate pseudo-code from source code using statistical machine
 translation", https://doi.org/10.1109/ASE.2015.36. License: MIT.
 
-the data directory has the lines in their order, which the parts of the literature follow. The hub's
+The data directory has the lines in their order, which the parts of the literature follow. The hub's
 `AhmedSSoliman/DJANGO` has the same lines as `nl` and `code`, and parts of the same sizes that were
 drawn at random: neighbors of a line of its test may be in training. Numbers are not comparable.
 """

@@ -1,4 +1,4 @@
-"""Python's random numbers under torch's seeds, for data that are drawn with lists and words."""
+"""Python's random numbers from torch's seeds, for data generated from lists and words."""
 
 import random
 
@@ -8,18 +8,18 @@ from bench.api.selector import parse
 from bench.api.task import Task
 
 MOST = 32_000
-"""Examples that a baseline counts at most, in about two seconds."""
+"""Largest number of examples for a non-neural baseline; about two seconds."""
 
 
 def drawing(generator: torch.Generator) -> random.Random:
-    """A stream of Python's own for one batch, which a torch generator seeds."""
+    """A Python random stream for one batch, seeded by a torch generator."""
     return random.Random(int(torch.randint(2**62, (), generator=generator)))
 
 
 def shown_to_networks(task: type[Task], most: int = MOST) -> int:
-    """Examples that a network sees under the preset `quick`; a baseline counts as many.
+    """Examples that a network sees under the preset `quick`; a non-neural baseline gets as many.
 
-    Where data are drawn there are as many as one likes, and a baseline of fewer would look weak.
+    Generated data are unlimited, and a baseline with fewer examples would look weak.
 
     Args:
         task: Whose preset it is.

@@ -74,7 +74,7 @@ def _from_hub(copy: HubCopy) -> Mapping[str, Rows]:
             found[name] = _row(path, name, content, REPORT_IT)
             if found[name]["label"] != row["label"]:
                 raise DataDamaged(
-                    f"{path}: line {number} has label {row['label']} beside {name}; {REPORT_IT}."
+                    f"{path}: line {number} has label {row['label']} but name {name}; {REPORT_IT}."
                 )
     return _parts(copy.folder, [found[name] for name in sorted(found)])
 

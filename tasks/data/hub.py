@@ -5,8 +5,8 @@ the copy that it left. Nothing executes code of a data set: `datasets` has not r
 version 4, and sets that are scripts are read from the hub's own conversion (bAbI) or from a file
 beside the script (Tiny Shakespeare).
 
-The copy holds rows as the hub has them. What makes of them the rows of the data directory stands
-beside the reader of the directory, in `tasks/data/<name>.py`.
+The copy holds rows as the hub has them. `tasks/data/<name>.py` turns them into the rows of the data
+directory.
 """
 
 import base64
@@ -37,7 +37,7 @@ Resolve = Callable[[str, str], str]
 
 _PROBE_TIMEOUT_S = 5.0
 UNPINNED = "(unpinned)"
-REPORT_IT = "report it to the data set's page and use A data directory (--data-dir)"
+REPORT_IT = "report it to the data set's page and use a data directory (--data-dir)"
 """What to do about rows of the hub that are not as expected; fetching again brings the same."""
 
 
@@ -60,7 +60,7 @@ class HubDataset:
     blank: tuple[str, ...] = ()
     """Fields that may be an empty text."""
     differs: str = ""
-    """How rows are others than those of the data directory; stands in the note of every task on
+    """How rows differ from those of the data directory; part of the note of every task that uses
     them."""
 
     @property
@@ -96,7 +96,7 @@ class HubCopy:
 
     @cached_property
     def splits(self) -> Mapping[str, tuple[dict[str, Any], ...]]:
-        """Split -> rows; read when it is first asked for."""
+        """Split -> rows; read at the first use."""
         return {
             split: tuple(json.loads(line) for line in content.decode().split("\n")[:-1])
             for split, content in self.contents.items()
@@ -282,7 +282,7 @@ def fetch(
         DataUnavailable: There is no good copy and the hub cannot be asked.
         DataDamaged: What came is not what the registry expects.
     """
-    entry = _entry(name)
+    entry = find_data_set(name)
     folder = copy_folder(name, cache_dir)
     try:
         if read_copy(name, cache_dir) is not None:
@@ -317,7 +317,7 @@ def read_copy(
     if not folder.is_dir():
         return None
     remedy = f"delete {folder} and run `{fetch_command(name)}`"
-    wanted = tuple(splits) or tuple(_entry(name).splits)
+    wanted = tuple(splits) or tuple(find_data_set(name).splits)
     try:
         source = json.loads((folder / "source.json").read_bytes())
         stored, revision = dict(source["files"]), str(source["revision"])
@@ -337,7 +337,12 @@ def read_copy(
     return HubCopy(folder=folder, revision=revision, files=files, contents=contents)
 
 
-def _entry(name: str) -> HubDataset:
+def find_data_set(name: str) -> HubDataset:
+    """Look up a data set that can be fetched.
+
+    Raises:
+        UnknownName: There is none of this name.
+    """
     if name not in FETCHABLE:
         raise UnknownName.among("data set to fetch", name, FETCHABLE)
     return FETCHABLE[name]
@@ -378,7 +383,7 @@ def _unreachable(dataset: str, error: Exception) -> DataUnavailable:
     reason = " ".join(str(error).split()) or type(error).__name__
     return DataUnavailable(
         f"{dataset} could not be fetched from the Hugging Face hub ({reason}); check the network "
-        f"or name A data directory with --data-dir."
+        f"or name a data directory with --data-dir."
     )
 
 
@@ -431,13 +436,13 @@ def _as_json_lines(entry: HubDataset, split: str, rows: Mapping[str, Iterable[Ro
         wanted = "some" if expected is None else str(expected)
         raise DataDamaged(
             f"{entry.dataset}: {split} has {len(lines)} rows where {wanted} are expected; "
-            f"fetch again or use A data directory (--data-dir)."
+            f"fetch again or use a data directory (--data-dir)."
         )
     return "".join(lines).encode()
 
 
 class _NotAsExpected(Exception):
-    """What a row has in the place of what it should have."""
+    """How a row differs from what is expected."""
 
 
 def _kept(entry: HubDataset, name: str, row: Row) -> Any:

@@ -3,7 +3,7 @@
 Maas et al., 2011, "Learning word vectors for sentiment analysis",
 https://aclanthology.org/P11-1015. No license is stated, so no review is shown.
 
-the data directory has 8334 reviews for training and 5000 to test, of both labels in turn. The hub's
+The data directory has 8334 reviews for training and 5000 to test, of both labels in turn. The hub's
 `stanfordnlp/imdb` has all 25000 and 25000, first the negative ones; whoever took its first rows
 would take one label, so they are shuffled here, always in the same way.
 """

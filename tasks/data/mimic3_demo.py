@@ -1,8 +1,8 @@
 """MIMIC-III demo: hospital stays of 100 patients as events in the order in which they are known.
 
 Johnson et al., 2016, "MIMIC-III, a freely accessible critical care database",
-https://doi.org/10.1038/sdata.2016.35; the demo is de-identified and open
-(Open Database License 1.0).
+https://doi.org/10.1038/sdata.2016.35; the demo is de-identified and open (Open Database License
+1.0).
 
 What was known only later is left out. Codes of diagnoses and procedures are assigned after a stay,
 so those of earlier stays are read and those of the stay itself are not; of prescriptions only those
@@ -28,7 +28,7 @@ _REMEDY = "copy the file again from its source"
 _OLDEST = 90
 """Ages above 89 are shifted by the source; they are all read as this one."""
 _TELLS = ("death", "dead", "expired", "donor")
-"""Words of preliminary diagnoses that would tell the outcome."""
+"""Words of preliminary diagnoses that would reveal the outcome."""
 _FIELDS = {
     "PATIENTS": ("subject_id", "dob"),
     "ADMISSIONS": (

@@ -14,7 +14,7 @@ def path_of(name: str, data_dir: Path | None = None) -> Path | None:
         data_dir: The directory, as of `--data-dir`; None looks into `BENCH_DATA_DIR`.
 
     Raises:
-        DataUnavailable: the data directory that was named is no folder.
+        DataUnavailable: The data directory that was named is no folder.
     """
     directory = data_folder(data_dir)
     places = [directory / name] if directory is not None else []

@@ -1,4 +1,4 @@
-"""A small grammar of scenes: who does what to which thing where, with words that imply others.
+"""A small grammar of scenes (agent, verb, thing, place), with words that imply others.
 
 Sentences are short English; their relation follows from natural logic over the taxonomy (MacCartney
 & Manning, 2009, "An extended model of natural logic", https://aclanthology.org/W09-3714), so that
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Kind = Literal["equal", "narrower", "wider", "apart", "open"]
-"""How one meaning stands to another: the same, implies it, is implied, excludes it, or none."""
+"""Relation of one meaning to another: the same, implies it, is implied, excludes it, or none."""
 
 NOUNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "agent": {
@@ -33,7 +33,7 @@ QUANTIFIERS = ("a", "every", "no")
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """What a sentence says; an empty word leaves its part out."""
+    """Content of a sentence; an empty word leaves its part out."""
 
     quantifier: str
     agent: str
@@ -80,7 +80,7 @@ def vocabulary() -> list[str]:
 
 
 def compare(one: str, two: str) -> Kind:
-    """How one word, or its absence, stands to another of the same part.
+    """Relation of one word, or its absence, to another of the same part.
 
     >>> compare("dog", "hound"), compare("dog", "animal"), compare("dog", "cat"), compare("", "red")
     ('equal', 'narrower', 'apart', 'wider')
@@ -105,10 +105,10 @@ def together(kinds: Sequence[Kind]) -> Kind:
 
 
 def relation(premise: Scene, hypothesis: Scene) -> str:
-    """What the premise says of the hypothesis.
+    """Relation of premise and hypothesis.
 
-    Both tell of one situation: two sentences with `a` are about the same agent, and `every` is said
-    only where there is somebody.
+    Both describe one situation: two sentences with `a` are about the same agent, and `every`
+    presupposes that there is one.
     """
     who = together(
         [
@@ -127,7 +127,7 @@ DOWN = frozenset({"equal", "wider"})
 UP = frozenset({"equal", "narrower"})
 """The premise's part implies the hypothesis'."""
 SHARED = UP | DOWN
-"""Somebody is in both."""
+"""Some agent is in both."""
 
 
 def _decide(entails: bool, contradicts: bool) -> str:

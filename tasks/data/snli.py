@@ -41,7 +41,7 @@ def load_snli(data_dir: Path | None = None) -> DataSet:
     """Load the parts: nothing of `train` is in any other part, and nothing is in it twice.
 
     `train`: 18000 pairs of SNLI's training part, or all of the hub copy, less those dropped.
-    `validation` and `test`: the official ones. a data directory alone has
+    `validation` and `test`: the official ones. Only a data directory has
     `counterfactual_validation` and `counterfactual_test`, revised pairs; `same_source` (2000 pairs
     of SNLI's training part) and `revised_from` (the pairs that were revised, rows of the official
     parts) are there to keep `train` clear of them.

@@ -22,7 +22,7 @@ MODULES = {
     "validation": ("bisect", "fileinput", "gzip", "queue", "shlex", "numbers", "tempfile"),
     "test": ("code", "contextlib", "filecmp", "glob", "sched", "selectors", "socketserver"),
 }  # fmt: skip
-"""Modules that are one file in Python 3.11 and later; no module stands in two parts."""
+"""Modules that are one file in Python 3.11 and later; no module is in two parts."""
 
 
 class ModuleTexts(NamedTuple):

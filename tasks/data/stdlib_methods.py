@@ -1,4 +1,4 @@
-"""Functions of Python's own library: what their bodies say, and what they are called.
+"""Functions of Python's standard library: sub-tokens of their bodies and of their names.
 
 The data of Allamanis et al., 2016, "A convolutional attention network for extreme summarization of
 source code", https://arxiv.org/abs/1602.03001, are Java projects; these are the pure-Python modules
@@ -145,7 +145,7 @@ def _methods(path: str, content: bytes) -> Iterator[tuple[str, list[str], list[s
 
 
 def _functions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Every function below, statements alone being looked through: expressions hold none."""
+    """Every function below, only statements are searched: expressions hold none."""
     for field in ("body", "orelse", "handlers", "finalbody"):
         below = getattr(node, field, ())
         for child in below if isinstance(below, list) else ():

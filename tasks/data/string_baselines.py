@@ -1,4 +1,4 @@
-"""Baselines of generated strings: what counting says without a network."""
+"""Non-neural baselines of generated strings: counts."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ def most_frequent_answer(train: Batch, test: Batch) -> float:
 
 
 def string_baselines(train: Batch, test: Sequence[Batch]) -> dict[str, float]:
-    """Exact match of what is counted in training, and of the source itself.
+    """Exact match of counts of the training strings, and of the source itself.
 
-    A known word of the source is put into that one which most often stood at its place in training.
-    All unknown words are one word to who counts, and unknown words of another string are no answer.
+    A known word of the source becomes the word that was most often at its position in training.
+    Counts treat all unknown words as one, and unknown words of another string are never right.
     """
     seen = _written(id_pairs(train))
     asked = [pair for batch in test for pair in _written(id_pairs(batch))]
@@ -55,7 +55,7 @@ def _written(pairs: Sequence[tuple[list[int], list[int]]]) -> list[WordPair]:
 
 
 def _table(seen: Sequence[WordPair]) -> dict[str, str]:
-    """What stood most often at the place of each word, the first in the alphabet of several."""
+    """The most frequent target word at the position of each word; ties by alphabet."""
     counted: dict[str, Counter[str]] = defaultdict(Counter)
     for pair in seen:
         for word, said in zip(pair.source, pair.target, strict=False):

@@ -2,7 +2,7 @@
 
 Cer et al., 2017, "SemEval-2017 task 1: semantic textual similarity multilingual and crosslingual
 focused evaluation", https://aclanthology.org/S17-2001. That copy divides scores by five; here they
-are from 0 to 5 again. a data directory has `train.jsonl`, `validation.jsonl` and `test.jsonl` with
+are from 0 to 5 again. A data directory has `train.jsonl`, `validation.jsonl` and `test.jsonl` with
 the same fields.
 """
 

@@ -22,7 +22,7 @@ _REVISION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class SubwordConfig:
-    """What a vocabulary depends on beside its text."""
+    """What a vocabulary depends on besides its text."""
 
     size: int = 3000
     """Entries, the four special tokens included; a small text may fill fewer."""
@@ -137,14 +137,14 @@ def train_subwords(lines: Sequence[str], config: SubwordConfig | None = None) ->
 def _identity(lines: Sequence[str], config: SubwordConfig) -> str:
     """Hash the text, the settings and the library that decides between equal merges."""
     text = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    capabilities = {
+    depends = {
         "revision": _REVISION,
         "lines": len(lines),
         "text": text,
         "tokenizers": version("tokenizers"),
         **asdict(config),
     }
-    canonical = json.dumps(capabilities, sort_keys=True, separators=(",", ":"))
+    canonical = json.dumps(depends, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 

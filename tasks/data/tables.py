@@ -31,13 +31,13 @@ class DataSet:
     revision: str = ""
     """Commit of the source, where it is known."""
     differs: str = ""
-    """How the rows are others than those of the directory, where they came from the hub."""
+    """How the rows differ from those of the data directory, where they came from the hub."""
 
     @property
     def note(self) -> str:
         """Where the rows came from, for a report."""
         note = origin_note(self.name, self.origin, self.files, self.revision)
-        return f"{note}; beside the directory: {self.differs}" if self.differs else note
+        return f"{note}; compared with the data directory: {self.differs}" if self.differs else note
 
 
 def as_fetched(copy: HubCopy) -> Mapping[str, Rows]:
@@ -61,7 +61,7 @@ def load_table(
         name: Of the data set: of the folder in the directory, and for `bench data fetch`.
         read: Reads the folder of the directory: parts, and the files that were read.
         data_dir: The directory, as of `--data-dir`; None looks into `BENCH_DATA_DIR`.
-        from_hub: Makes of a fetched copy the parts that the data directory would have.
+        from_hub: Turns a fetched copy into the parts that the data directory would have.
         splits: Of the copy, those that are read; all where none is named.
         needs: File without which the folder of the data directory does not count.
         cache_dir: Replaces the cache folder.
@@ -105,7 +105,7 @@ def read_table(
     Args:
         path: The file, gzipped if its name ends in `.gz`.
         fields: Names of the fields, in their order.
-        separator: What stands between fields.
+        separator: What separates fields.
         header: Whether the first line names the fields, which must then be these.
 
     Raises:
@@ -164,18 +164,18 @@ def numbered(
     first: int = 1,
     remedy: str = _REMEDY,
 ) -> Rows:
-    """Turn what stands in a field into its number.
+    """Turn the value of a field into its number.
 
     Args:
         rows: Of one file, a line each.
         field: The field.
-        values: What may stand there -> its number.
+        values: Allowed value -> its number.
         path: The file, for the message.
         first: Line of the first row.
         remedy: What to do about other values, for the message.
 
     Raises:
-        DataDamaged: Something else stands in a line.
+        DataDamaged: A line has another value.
     """
     found = []
     for number, row in enumerate(rows, start=first):

@@ -3,7 +3,7 @@
 Merity et al., 2017, "Pointer sentinel mixture models", https://arxiv.org/abs/1609.07843, section
 4.2. It is the tokenized form, `wikitext-2-v1`, in which rare words are `<unk>` already.
 
-a data directory may lack the training part, which is large. The hub has all three; its rows keep
+A data directory may lack the training part, which is large. The hub has all three; its rows keep
 the end of their line and are empty where a line is blank, while the files, and so the rows here,
 have no line end and a space.
 """
@@ -24,12 +24,12 @@ def load_wikitext2(data_dir: Path | None = None, *, whole: bool = False) -> Data
     """One row a paragraph, heading or blank line, with the field `text`.
 
     Args:
-        data_dir: the data directory.
+        data_dir: The data directory.
         whole: Load the training part too; a data directory without it is passed over for the hub
         copy.
 
     Raises:
-        DataUnavailable: What was asked for is not on this machine.
+        DataUnavailable: The parts are not on this machine.
         DataDamaged: A file is there and is not whole.
     """
     parts = tuple(FILES) if whole else HELD_OUT

@@ -1,8 +1,8 @@
 """Sentence pairs with gold word alignments, in four pairs of languages.
 
 `en_cs`: CzEnAli 1.0, newspaper text (Mareček, 2011, http://hdl.handle.net/11234/1-1804), sure links
-alone, in the split of its mirror. `en_fr`: Hansards of the NAACL 2003 shared task (Mihalcea &
-Pedersen, 2003, https://aclanthology.org/W03-0301), sure and possible links. `ja_en`: the Kyoto
+alone, in the split of its data directory. `en_fr`: Hansards of the NAACL 2003 shared task (Mihalcea
+& Pedersen, 2003, https://aclanthology.org/W03-0301), sure and possible links. `ja_en`: the Kyoto
 Free Translation Task (Neubig, 2011, http://www.phontron.com/kftt). `de_en`: Europarl of Biçici
 (2011, "The regression model of machine translation"). Words are those of the sets, lower-cased.
 
@@ -49,7 +49,7 @@ def load_word_alignment(
 ) -> DataSet:
     """Load one pair of languages from the data directory.
 
-    Rows have `source` and `target` (words), `sure` and `possible` (source and target place of
+    Rows have `source` and `target` (words), `sure` and `possible` (source and target position of
     each link, from 0; sure links are possible ones too).
 
     Raises:
@@ -95,7 +95,7 @@ def _read_en_cs(folder: Path) -> tuple[Mapping[str, Rows], Sequence[TextFile]]:
 
 
 def _checked(path: Path, line: int, row: Row) -> Row:
-    """One pair of CzEnAli, whose links must be places of its words."""
+    """One pair of CzEnAli, whose links must be positions of its words."""
     source, target, links = row["src_words"], row["tgt_words"], row["alignment"]
     try:
         sure = [(int(i), int(j)) for i, j in links]

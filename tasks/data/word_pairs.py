@@ -2,10 +2,10 @@
 
 Words hold no spaces, so texts are words with a space between them.
 
-What unknown words are is decided by the training part alone. A word that stands in a source and
-not in the vocabulary has an id of its own example, beyond the vocabulary, as in See et al., 2017,
-"Get to the point: summarization with pointer-generator networks",
-https://arxiv.org/abs/1704.04368, section 2.2.
+What unknown words are is decided by the training part alone. A word of a source that is not in the
+vocabulary has an id of its own example, beyond the vocabulary, as in See et al., 2017, "Get to the
+point: summarization with pointer-generator networks", https://arxiv.org/abs/1704.04368, section
+2.2.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ Row = TypeVar("Row")
 
 
 class WordPair(NamedTuple):
-    """Words to read and words to say."""
+    """Source and target words."""
 
     source: tuple[str, ...]
     target: tuple[str, ...]
@@ -54,7 +54,7 @@ class EncodedPair(NamedTuple):
 
 
 class WordPairs(Task):
-    """Base of tasks that read words and say words; a subclass calls `settle` once."""
+    """Base of tasks from words to words; a subclass calls `settle` once."""
 
     capabilities = frozenset({"source_tokens"})
     decodes = True
@@ -137,7 +137,7 @@ class WordPairs(Task):
         )
 
     def said(self, answers: Sequence[Answer]) -> list[WordPair]:
-        """What was decoded of every row as `source`, its first reference as `target`."""
+        """The decoded words of every row as `source`, its first reference as `target`."""
         found = []
         for answer in answers:
             batch = answer.batch

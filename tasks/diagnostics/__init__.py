@@ -1,1 +1,1 @@
-"""Generated tasks that each ask for one ability."""
+"""Generated tasks, one ability each."""

@@ -1,4 +1,4 @@
-"""Adding and multiplication: two marked numbers of a long sequence are to be remembered.
+"""Adding and multiplication of two marked numbers in a long sequence.
 
 Hochreiter & Schmidhuber, 1997, "Long short-term memory",
 https://doi.org/10.1162/neco.1997.9.8.1735, experiments 4 and 5; by attention in Raffel & Ellis,
@@ -40,7 +40,7 @@ SUCCESS = Metric(
 NEAR = 0.04
 """An error below this is a success."""
 FIRST_MARKER = 10
-"""The first marker stands among so many places."""
+"""The first marker is among this many first positions."""
 RECURRENT = "pooling_perceptron[encoder=uni_rnn[cell={}],embedding=32,hidden=32]"
 
 
@@ -49,12 +49,12 @@ class AddingConfig(Config):
     """Options of the adding and the multiplication problem."""
 
     operation: Annotated[Literal["add", "multiply"], Choices(("add", "multiply"))] = "add"
-    """What is asked of the two numbers: 0.5 + (a + b) / 4 of numbers from -1 to 1, or a b of
+    """The function of the two numbers: 0.5 + (a + b) / 4 of numbers from -1 to 1, or a b of
     numbers from 0 to 1."""
     min_length: Annotated[int, IntRange(20, 1000, log=True)] = 25
-    """Shortest T0; sequences have T0 to 1.1 T0 places."""
+    """Shortest T0; sequences have T0 to 1.1 T0 positions."""
     max_length: Annotated[int, IntRange(20, 10000, log=True)] = 200
-    """Longest T0; each batch of training draws one, every order of magnitude alike."""
+    """Longest T0; each training batch draws one, log-uniformly."""
     evaluate: int = 250
     """Examples of each of four lengths, in validation and in the test."""
 
@@ -78,7 +78,7 @@ class AddingConfig(Config):
     ),
 )
 class Adding(Task):
-    """Each place has a number and a marker: 1 at two places, -1 at both ends, else 0.
+    """Each position has a number and a marker: 1 at two positions, -1 at both ends, else 0.
 
     >>> task = Adding(AddingConfig(evaluate=1), seed=0)
     >>> batch = task.evaluation("validation")[0]
@@ -180,18 +180,18 @@ class Adding(Task):
     def baselines(self) -> Mapping[str, float]:
         """The mean answer of the training part, whatever the sequence is."""
         drawn = next(self.training(4096, torch.Generator().manual_seed(self.seed)))
-        assert drawn.values is not None, "numbers are asked for"
+        assert drawn.values is not None, "targets are numbers"
         mean = drawn.values.mean()
         test = [batch.values for batch in self.evaluation("test") if batch.values is not None]
         return {"training mean": float(((torch.cat(test) - mean).abs() < NEAR).float().mean())}
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
-        """First examples: the two numbers, the answer, what was said."""
+        """First examples: the two numbers, the right answer, the prediction."""
         true, said = numbers(answers[:1])
         found = []
         for row in range(min(count, len(true))):
             frames = answers[0].batch.sources[0].frames
-            assert frames is not None, "places have numbers"
+            assert frames is not None, "positions have numbers"
             marked = frames[row][frames[row, :, 1] == 1, 0].tolist()
             two = ", ".join(f"{number:.3f}" for number in marked)
             found.append(Sample(two, f"{true[row]:.3f}", f"{said[row]:.3f}"))
@@ -202,7 +202,7 @@ class Adding(Task):
         return self.evaluation("test")[0].select(torch.arange(2))
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
-        """Numbers of places."""
+        """Numbers of positions."""
         return [str(number) for number in ids]
 
     def _batch(self, rows: int, length: int, generator: torch.Generator) -> Batch:
@@ -214,7 +214,7 @@ class Adding(Task):
             values = 2 * values - 1
         first = torch.randint(1, FIRST_MARKER, (rows, 1), generator=generator)
         second = torch.randint(1, length // 2 - 1, (rows, 1), generator=generator)
-        # the second one is drawn among the places without the first
+        # the second one is drawn among the positions without the first
         second = second + (second >= first)
         markers = torch.zeros(rows, width)
         markers[:, 0] = -1

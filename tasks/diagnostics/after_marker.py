@@ -1,8 +1,8 @@
-"""Name the token after a marker: what content scores over embeddings cannot see.
+"""Name the token after a marker: scores of content alone cannot find it.
 
 The source sentence that motivates it is "we might want to attend to the word after Mr."
 (Allamanis et al., 2016, https://arxiv.org/abs/1602.03001). States are bare embeddings, so the key
-of the answer does not know its neighbor; only a mechanism that looks around a place can find it.
+of the answer does not know its neighbor; only a mechanism that sees neighboring keys can find it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -148,9 +148,9 @@ class AfterMarker(Task):
         return found
 
     def baselines(self) -> Mapping[str, float]:
-        """The symbol that is most frequent in training, and that which its own text has most of.
+        """The most frequent symbol of training, and the most frequent symbol of the text itself.
 
-        The second is what who sees symbols and no places can do.
+        The second is the best guess without positions.
         """
         train = self._batch(COUNTED, self.config.length, self.seeded(4))
         lengths = [batch.sources[0].tokens.shape[1] for batch in self.evaluation("test")]

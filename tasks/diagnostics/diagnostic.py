@@ -1,4 +1,4 @@
-"""What generated diagnostics share: levels of length or difficulty, inside and beyond training.
+"""Generated diagnostics: levels of length or difficulty, inside and beyond training.
 
 Training draws a level for each batch; validation and the plain scores are of the hardest level of
 training, and the test has easier ones and harder ones too, as a curve.
@@ -27,12 +27,12 @@ ROSTER = tuple(
     Entry(variant=name)
     for name in ("additive", "general", "linear_attention", "shaw_rpr", "last_state")
 )
-"""What every task of a decoder alone compares, so that ranks of one can be held against another's.
+"""Comparison of every decoder-only diagnostic, so that their ranks are comparable.
 
-With `last_state` every token reads itself alone: a decoder without attention.
+With `last_state` every token reads only itself: a decoder without attention.
 """
 COPYING = (Entry(variant="pointer_sentinel"), Entry(variant="neural_cache"))
-"""Outputs that point at what was read, for tasks whose answers stand there."""
+"""Outputs that copy input tokens, for tasks whose answers are among them."""
 BESIDE_A_SOURCE = tuple(
     Entry(variant=name)
     for name in (
@@ -44,9 +44,9 @@ BESIDE_A_SOURCE = tuple(
         "pointer_net",
     )
 )
-"""What tasks of a recurrent encoder-decoder compare.
+"""Comparison of the diagnostics with a recurrent encoder-decoder.
 
-Their answers are words of the source, which is all that a pointer network can say.
+Their answers are words of the source, the only words that a pointer network can output.
 """
 
 
@@ -65,7 +65,7 @@ class Diagnostic(Task):
         super().__init__(config, seed, data_dir)
 
     def start(self, trained: Sequence[int], tested: Sequence[int], evaluate: int) -> None:
-        """Note the levels of training and those that the test has beside the hardest of them."""
+        """Set the levels of training and the further levels of the test."""
         self.trained = tuple(sorted(trained))
         self.inside = self.trained[-1]
         self.tested = tuple(sorted({self.inside, *tested}))
@@ -107,7 +107,7 @@ class Diagnostic(Task):
         return {"most frequent answer": most_frequent_answer(train, test)}
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
-        """First examples: what was read, the right answers, those given."""
+        """First examples: input, right answers, predictions."""
         batch, predicted = answers[0].batch, answers[0].predicted
         if predicted is None:
             return []

@@ -1,10 +1,10 @@
 """Induction: a block of symbols is repeated, and each symbol is answered with the one after it.
 
-Olsson et al., 2022, "In-context learning and induction heads",
-https://arxiv.org/abs/2209.11895, section on the argument from repeated random tokens.
+Olsson et al., 2022, "In-context learning and induction heads", https://arxiv.org/abs/2209.11895,
+section on the argument from repeated random tokens.
 
 Deviations: each example has a period of its own, drawn between a fourth and a half of the length;
-with one period for all, a fixed distance would do without looking at any symbol. Symbols of a block
+with one period for all, a fixed distance would be enough, whatever the symbols. Symbols of a block
 differ from each other.
 """
 
@@ -52,7 +52,7 @@ class InductionConfig(Config):
     citation=Citation(text="Olsson et al., 2022", url="https://arxiv.org/abs/2209.11895"),
 )
 class Induction(Diagnostic):
-    """A block of distinct symbols, again and again; scored from its second time on.
+    """A block of distinct symbols, repeated; scored from the second time on.
 
     >>> task = Induction(InductionConfig(evaluate=1), seed=0)
     >>> batch = task.evaluation("validation")[0]

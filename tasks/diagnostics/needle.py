@@ -1,8 +1,8 @@
-"""A needle in a haystack: one marked symbol far back among symbols that look like it.
+"""A needle in a haystack: one marked symbol far back among similar symbols.
 
 Kamradt, 2023, https://github.com/gkamradt/LLMTest_NeedleInAHaystack.
 
-Deviations: symbols instead of sentences, so that it can be learned from nothing.
+Deviations: symbols instead of sentences, so that it can be learned from scratch.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ class NeedleConfig(Config):
     ),
 )
 class Needle(Diagnostic):
-    """Random symbols, a mark before one of them; the mark at the end asks for that symbol.
+    """Random symbols, a mark before one of them; the mark at the end is the query for that symbol.
 
     >>> task = Needle(NeedleConfig(evaluate=1), seed=0)
     >>> batch = task.evaluation("validation")[0]

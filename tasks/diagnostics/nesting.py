@@ -1,9 +1,9 @@
-"""Nested lists: the value of each bracket, from the inside to the outside.
+"""Nested lists: the value of each list, from the innermost to the outermost.
 
 Nangia & Bowman, 2018, "ListOps: a diagnostic dataset for latent tree learning",
 https://arxiv.org/abs/1804.06028, section 2.
 
-Deviations: one list inside another at most, maxima and minima by default, sums if asked for, no
+Deviations: one list inside another at most, maxima and minima by default, sums as an option, no
 medians; every closing bracket is answered with the value of its list, not the last one alone.
 """
 
@@ -69,7 +69,7 @@ class Nesting(Diagnostic):
     """Lists in lists; a closing bracket is answered with the value of what it closes.
 
     There are few lists of depth 1, so training has seen most of those of the test. Lists that are
-    deeper than those of training tell the rule from memory.
+    deeper than those of training show whether the rule was learned or memorized.
 
     >>> task = Nesting(NestingConfig(depth=1, deeper=1, evaluate=1), seed=0)
     >>> batch = task.evaluation("validation")[0]
@@ -143,7 +143,7 @@ class Nesting(Diagnostic):
         return [NAMES[number - FIRST] if number >= FIRST else "·" for number in ids]
 
     def _list(self, depth: int, chance: random.Random) -> tuple[list[int], list[int]]:
-        """Tokens of a list, and what is said at each of them: a digit or nothing (0)."""
+        """Tokens of a list, and the target at each of them: a digit or nothing (0)."""
         name = chance.choice(list(OPEN) if self.config.sums else ["[MAX", "[MIN"])
         count = chance.randint(2, self.config.arguments)
         inner = chance.randrange(count) if depth > 1 else -1

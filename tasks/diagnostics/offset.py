@@ -1,7 +1,7 @@
-"""Repeat the token some places back: what only a sense of place can do.
+"""Repeat the token some positions back, which only position information can do.
 
-y_t = x_{t-k} in one layer of causal self-attention. Content says nothing, so quality is the quality
-of the positions, and lengths beyond training show which of them extrapolate.
+y_t = x_{t-k} in one layer of causal self-attention. Content is of no help, so quality is the
+quality of the positions, and lengths beyond training show which of them extrapolate.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ class OffsetConfig(Config):
     """Options of the offset task."""
 
     back: Annotated[int, IntRange(1, 64)] = 3
-    """Places to look back (tokens)."""
+    """Distance of the answer (tokens)."""
     vocab: Annotated[int, IntRange(2, 1000)] = 12
     """Symbols."""
     length: int = 24
@@ -64,7 +64,7 @@ class OffsetConfig(Config):
     ),
 )
 class Offset(Task):
-    """Each token is answered with the one `back` places before it.
+    """Each token is answered with the one `back` positions before it.
 
     >>> task = Offset(OffsetConfig(evaluate=1), seed=0)
     >>> batch = task.evaluation("validation")[0]
@@ -134,7 +134,7 @@ class Offset(Task):
         return found
 
     def baselines(self) -> Mapping[str, float]:
-        """The token that is most frequent in training, and the one that asks."""
+        """The token that is most frequent in training, and the input token itself."""
         train = self._batch(COUNTED, self.config.length, self.seeded(4))
         lengths = [batch.inputs.shape[1] for batch in self.evaluation("test")]
         test = self.evaluation("test")[lengths.index(self.config.length)]
@@ -155,7 +155,7 @@ class Offset(Task):
         return found
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
-        """Letters; a dot where nothing is asked."""
+        """Letters; a dot where nothing is scored."""
         return ["·" if number < FIRST else chr(ord("a") + number - FIRST) for number in ids]
 
     def _batch(self, rows: int, length: int, generator: torch.Generator) -> Batch:

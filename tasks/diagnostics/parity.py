@@ -1,10 +1,10 @@
-"""Parity: whether the number of ones so far is odd, asked at every place.
+"""Parity: whether the number of ones so far is odd, at every position.
 
 Hahn, 2020, "Theoretical limitations of self-attention in neural sequence models",
 https://arxiv.org/abs/1906.06755, section 4: soft attention cannot be sure of it at all lengths.
 
-Deviations: asked at every place, not at the last alone, which makes short lengths learnable. In a
-quick run scaled dot products do hardly better than uniform weights.
+Deviations: answered at every position, not only at the last, which makes short lengths learnable.
+In a quick run scaled dot products are hardly better than uniform weights.
 """
 
 from collections.abc import Sequence
@@ -50,10 +50,10 @@ class ParityConfig(Config):
     citation=Citation(text="Hahn, 2020", url="https://arxiv.org/abs/1906.06755", where="section 4"),
 )
 class Parity(Diagnostic):
-    """Random bits; each place is answered with the parity of the bits up to it.
+    """Random bits; each position is answered with the parity of the bits up to it.
 
     Training is a stream without end, but there are only `2 ** length` strings: at the length of
-    training most of the test has been seen. Longer ones tell the rule from memory.
+    training most of the test has been seen. Longer ones show whether the rule was learned.
 
     >>> task = Parity(ParityConfig(evaluate=1), seed=0)
     >>> batch = task.evaluation("validation")[0]

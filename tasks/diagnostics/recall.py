@@ -3,7 +3,7 @@
 Arora et al., 2023, "Zoology: measuring and improving recall in efficient language models",
 https://arxiv.org/abs/2312.04927, section 3.
 
-Deviations: queries stand at uniformly random places, not at places drawn from a power law.
+Deviations: queries are at uniformly random positions, not at positions drawn from a power law.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,14 +36,14 @@ class RecallConfig(Config):
     vocab: Annotated[int, IntRange(4, 8192, log=True)] = 32
     """Symbols; one half are keys, the other half values."""
     gap: int = 2
-    """Places of the second half per pair; one of them asks for its value."""
+    """Positions of the second half per pair; one of them is a query."""
     more_pairs: int = 8
     """Largest number of pairs in the test."""
     evaluate: int = 256
     """Examples of validation, and of each difficulty of the test."""
 
     def __post_init__(self) -> None:
-        """Check that there are enough keys and places to ask for them."""
+        """Check that there are enough keys and positions to ask for them."""
         if not 1 <= self.pairs <= self.more_pairs <= self.vocab // 2:
             raise InvalidConfig(
                 "recall: 1 <= pairs <= more_pairs <= vocab/2, "
@@ -64,7 +64,7 @@ class RecallConfig(Config):
     ),
 )
 class Recall(Task):
-    """Pairs first, then keys in random order among fillers; each key asks for its value.
+    """Pairs first, then keys in random order among fillers; each key is a query for its value.
 
     >>> task = Recall(RecallConfig(pairs=1, more_pairs=1, evaluate=1), seed=0)
     >>> batch = task.evaluation("validation")[0]
@@ -139,7 +139,7 @@ class Recall(Task):
         return found
 
     def baselines(self) -> Mapping[str, float]:
-        """The value that is most frequent in training, and the first that the sequence tells."""
+        """The value that is most frequent in training, and the first value of the sequence."""
         pairs = self.config.pairs
         train = self._batch(COUNTED, pairs, self.seeded(4))
         lengths = [batch.inputs.shape[1] for batch in self.evaluation("test")]
@@ -151,7 +151,7 @@ class Recall(Task):
         }
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
-        """First examples: the sequence, the values asked for, the answers."""
+        """First examples: the sequence, the right values, the predictions."""
         batch, predicted = answers[0].batch, answers[0].predicted
         assert predicted is not None
         found = []

@@ -1,9 +1,9 @@
-"""Selective copying: a few symbols stand among noise and are said again in their order.
+"""Selective copying: a few symbols among noise are repeated in their order.
 
 Gu & Dao, 2024, "Mamba: linear-time sequence modeling with selective state spaces",
 https://arxiv.org/abs/2312.00752, section 4.1.1.
 
-Deviations: an encoder-decoder reads it, so that attention looks at a source; noise is of several
+Deviations: an encoder-decoder reads it, so that attention is over a source; noise is of several
 kinds, and the answer ends in its own token.
 """
 
@@ -108,7 +108,7 @@ class SelectiveCopy(Diagnostic):
         return best_word(config.vocab, [config.chosen])
 
     def draw(self, rows: int, level: int, generator: torch.Generator) -> Batch:
-        """Noise everywhere, then symbols at places drawn without replacement."""
+        """Noise everywhere, then symbols at positions drawn without replacement."""
         config, first = self.config, FIRST + self.config.noise
         source = torch.randint(FIRST, first, (rows, level), generator=generator)
         places = torch.rand(rows, level, generator=generator).argsort(1)[:, : config.chosen]

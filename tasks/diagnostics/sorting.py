@@ -3,8 +3,8 @@
 Vinyals et al., 2016, "Order matters: sequence to sequence for sets",
 https://arxiv.org/abs/1511.06391, section 4.2.
 
-Deviations: symbols from an alphabet that may repeat, not floating-point numbers; they are said by
-name, not pointed at.
+Deviations: symbols from an alphabet that may repeat, not floating-point numbers; they are
+generated, not pointed at.
 """
 
 from collections.abc import Sequence

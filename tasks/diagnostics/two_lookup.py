@@ -1,11 +1,11 @@
-"""Two lookups in a row: a first table names a place in a second one, which has the answer.
+"""Two lookups in a row: the first table gives a place, and the second has the answer for it.
 
 Press et al., 2023, "Measuring and narrowing the compositionality gap in language models",
-https://arxiv.org/abs/2210.03350, is about questions of this form. One look back cannot answer; it
-takes two layers, or two hops. A quick run is too short to learn it: mechanisms come out alike.
+https://arxiv.org/abs/2210.03350, is about questions of this form. One attention step cannot answer;
+it takes two layers, or two hops. A quick run is too short to learn it: all mechanisms are tied.
 
-Deviations: symbols instead of capabilities in words. Training asks for the answers of places too,
-by one lookup; they are not scored.
+Deviations: symbols instead of facts in words. Training has questions that one lookup answers, too;
+they are not scored.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Captions of small scenes: which handwritten digits stand where.
+"""Captions of small scenes: which handwritten digits are where.
 
 The setting is that of Xu et al., 2015, "Show, attend and tell: neural image caption generation with
 visual attention", https://arxiv.org/abs/1502.03044, at a size that a laptop can train: two or three
@@ -75,7 +75,7 @@ class DigitScenesConfig(Config):
     most: Annotated[int, IntRange(2, 4)] = 3
     """Largest number of digits in a scene; the smallest is two."""
     patch: Annotated[int, Choices((2, 4))] = 4
-    """Pixels on each side of a place."""
+    """Pixels on each side of a position."""
     evaluate: int = 250
     """Scenes of validation and of the test with each number of digits."""
 
@@ -99,7 +99,7 @@ class DigitScenesConfig(Config):
     citation=Citation(text="Xu et al., 2015", url="https://arxiv.org/abs/1502.03044"),
 )
 class DigitScenes(Task):
-    """Pictures of two or three digits; gold of a digit's word are the places of its cell.
+    """Pictures of two or three digits; gold of a digit's word are the positions of its cell.
 
     >>> task = DigitScenes(DigitScenesConfig(evaluate=1), seed=0)
     >>> task.evaluation("validation")[0].references
@@ -122,8 +122,8 @@ class DigitScenes(Task):
     comparison = (
         Entry(variant="bahdanau"),
         Entry(variant="image_attention"),
-        # the same place without the loss that asks for every place once: captions have ten words
-        # and scenes 36 places, which that loss draws towards equal weights
+        # the same decoder without the loss that wants total weight one for every position: captions
+        # have ten words and scenes 36 positions, which that loss draws towards equal weights
         Entry(variant="additive", backbone=GATED),
         Entry(variant="hard_reinforce"),
         Entry(variant="hard_gumbel_st"),
@@ -244,7 +244,7 @@ class DigitScenes(Task):
         return whole_picture(batch, row)
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
-        """Words; places have no names."""
+        """Words; positions have no names."""
         return ["·" if source else "</s>" if number == EOS else WORDS[number] for number in ids]
 
     def _text(self, ids: Sequence[int]) -> str:

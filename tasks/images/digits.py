@@ -1,4 +1,4 @@
-"""Handwritten digits, patch by patch: classify a small picture.
+"""Classify small images of handwritten digits, read patch by patch.
 
 Alpaydin & Kaynak, 1998, "Optical recognition of handwritten digits", UCI Machine Learning
 Repository, https://doi.org/10.24432/C50P49. All 500 test images are scored.
@@ -46,7 +46,7 @@ class DigitsConfig(Config):
     """Options of the digits."""
 
     patch: Annotated[int, Choices((1, 2, 4))] = 1
-    """Pixels on each side of a place."""
+    """Pixels on each side of a position."""
 
     def __post_init__(self) -> None:
         """Check that patches tile the image."""

@@ -51,7 +51,7 @@ class DigitsClutteredConfig(Config):
     pieces: Annotated[int, IntRange(0, 32)] = 8
     """Distracting pieces."""
     patch: Annotated[int, Choices((2, 4))] = 2
-    """Pixels on each side of a place."""
+    """Pixels on each side of a position."""
 
     def __post_init__(self) -> None:
         """Check that the digit fits and patches tile the canvas."""
@@ -73,7 +73,7 @@ class DigitsClutteredConfig(Config):
     ),
 )
 class DigitsCluttered(LabelledPictures):
-    """One digit in four times its area; gold are the places that it covers.
+    """One digit in four times its area; gold are the positions that it covers.
 
     >>> task = DigitsCluttered(DigitsClutteredConfig(pieces=0), seed=0)
     >>> batch = task.evaluation("test")[0]
@@ -126,13 +126,13 @@ class DigitsCluttered(LabelledPictures):
         self.prepare((config.canvas // config.patch) ** 2, config.patch)
 
     def evaluation(self, split: Split) -> Sequence[Batch]:
-        """Every image of a part once, each on a canvas of its own."""
+        """Every image of a part once, each on its own canvas."""
         generator = self.seeded(split)
         everything = torch.arange(len(load_digits(split).labels))
         return [self.composed(split, chosen, generator) for chosen in everything.split(128)]
 
     def composed(self, part: Split, chosen: Int[Tensor, " B"], generator: torch.Generator) -> Batch:
-        """Each image at a random place, and pieces of other images of the same part around it."""
+        """Each image at a random position, among pieces of other images of the same part."""
         images, labels = of_part(part, chosen)
         canvas, corners = self._canvas(part, len(chosen), generator)
         for row, (top, left) in enumerate(corners.tolist()):

@@ -1,13 +1,13 @@
-"""Few-shot recall: name a new image by the few labelled images before it.
+"""Few-shot recall: label a new image by the few labelled images before it.
 
 Santoro et al., 2016, "Meta-learning with memory-augmented neural networks",
 http://proceedings.mlr.press/v48/santoro16.html, and Mishra et al., 2018, "A simple neural attentive
 meta-learner", https://arxiv.org/abs/1707.03141, section 5.1: labels are drawn anew for every
-episode, so that only the episode itself can tell them; turned images are further classes.
+episode, so that only the episode itself gives them; rotated images are further classes.
 
-Deviations: ten digits of scikit-learn in the place of 1623 characters of Omniglot, five for
-training and five others for the test, each turned and mirrored in eight ways; several images ask at
-the end of an episode, not one.
+Deviations: ten digits of scikit-learn instead of 1623 characters of Omniglot, five for training and
+five others for the test, each turned and mirrored in eight ways; several query images end an
+episode, not one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ from tasks.metrics.labels import LABEL_ACCURACY, label_scores
 from tasks.metrics.scores import ALIGNMENT_ENTROPY, ALIGNMENT_MATCH, alignment_scores
 
 ASK, FIRST = 3, 4
-"""What stands in the place of a label that is asked for; the first label."""
+"""Replaces a label that is queried; the first label."""
 KNOWN = (0, 2, 5, 6, 9)
 """Digits of training and validation; 6 and 9 are one shape, turned."""
 NEW = (1, 3, 4, 7, 8)
@@ -58,7 +58,7 @@ class FewshotDigitsConfig(Config):
     shots: Annotated[int, IntRange(1, 10)] = 5
     """Labelled images of each class, at most; the plain score has as many."""
     asked: Annotated[int, IntRange(1, 20)] = 5
-    """Images of an episode whose label is asked for."""
+    """Query images of an episode."""
     evaluate: int = 200
     """Episodes of validation, and of the test with each number of shots."""
 
@@ -72,7 +72,7 @@ class FewshotDigitsConfig(Config):
 
 
 class Episodes(NamedTuple):
-    """Images in order, those that ask last, and the label of each."""
+    """Images in order, query images last, and the label of each."""
 
     images: Float[Tensor, "B T P"]
     labels: Int[Tensor, "B T"]
@@ -87,7 +87,7 @@ class Episodes(NamedTuple):
     ),
 )
 class FewshotDigits(Task):
-    """Images beside their labels, then images beside a question mark.
+    """Images with their labels, then images with a question mark.
 
     >>> task = FewshotDigits(FewshotDigitsConfig(shots=1, asked=2, evaluate=1), seed=0)
     >>> batch = task.evaluation("validation")[0]
@@ -159,7 +159,7 @@ class FewshotDigits(Task):
         return [self._batch(split, self.config.evaluate, count, generator) for count in counts]
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
-        """Accuracy of the labels asked for with all shots, and with each number of shots."""
+        """Accuracy of the queries with all shots, and with each number of shots."""
         found: list[Scored] = []
         for answer in answers:
             shots = self._shots(answer.batch)
@@ -183,7 +183,7 @@ class FewshotDigits(Task):
         return {"nearest pixels": float((said == batch.targets[:, given:]).float().mean())}
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
-        """First episodes: labels given, labels asked for, answers."""
+        """First episodes: labels given, labels queried, predictions."""
         batch, predicted = answers[0].batch, answers[0].predicted
         assert predicted is not None, "labels are predicted under teacher forcing"
         found = []
@@ -198,11 +198,11 @@ class FewshotDigits(Task):
         batch = self._batch("test", 1, 1, torch.Generator().manual_seed(SHOWN))
         words = " ".join(self.tokens(batch.targets[0][batch.mask[0]].tolist(), source=False))
         return replace(
-            batch, names=("one image of each class, then those that ask",), references=(words,)
+            batch, names=("one image of each class, then the query images",), references=(words,)
         )
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
-        """Letters for labels; a question mark where one is asked for."""
+        """Letters for labels; a question mark for a query."""
         return ["?" if number < FIRST else chr(ord("a") + number - FIRST) for number in ids]
 
     def _shots(self, batch: Batch) -> int:
@@ -236,14 +236,14 @@ def draw_episodes(
     Args:
         digits: What to draw from.
         rows: B, number of episodes.
-        size: Classes, labelled images of each, images that ask.
+        size: Classes, labelled images of each, query images.
         generator: Of all draws.
     """
     ways, shots, asked = size
     kinds = digits.labels.unique()
     chosen = kinds[torch.rand(rows, len(kinds), generator=generator).argsort(1)[:, :ways]]
     turned = torch.randint(8, (rows, ways), generator=generator)
-    # random images of each class, never one twice: `shots` to show, the others to ask with
+    # random images of each class, never one twice: `shots` with labels, the others as queries
     luck = torch.rand(rows, 1, len(digits.labels), generator=generator)
     luck = luck.masked_fill(digits.labels != chosen.unsqueeze(-1), -1.0)
     drawn = luck.topk(shots + asked, -1).indices

@@ -26,7 +26,7 @@ FIRST = 4
 
 
 def picture_text(images: Float[Tensor, "B H W"], patch: int) -> Text:
-    """Square patches of `patch` pixels a side as the places of a source."""
+    """Square patches of `patch` pixels a side as the positions of a source."""
     frames = patches(images, patch)
     grid = (images.shape[1] // patch, images.shape[2] // patch)
     return Text(torch.ones(frames.shape[:2], dtype=torch.int64), None, frames=frames, grid=grid)
@@ -43,7 +43,7 @@ def whole_picture(batch: Batch, row: int) -> Picture | None:
 
 
 def cover(corners: Int[Tensor, "B 2"], side: int, canvas: int, patch: int) -> Float[Tensor, "B S"]:
-    """Share of a square's pixels in each place; rows sum to one."""
+    """Share of a square's pixels in each position; rows sum to one."""
     marked = torch.zeros(len(corners), canvas, canvas)
     paste(marked, torch.ones(len(corners), side, side), corners)
     found = patches(marked, patch).sum(-1)
@@ -53,7 +53,7 @@ def cover(corners: Int[Tensor, "B 2"], side: int, canvas: int, patch: int) -> Fl
 def paste(
     canvas: Float[Tensor, "B H W"], pieces: Float[Tensor, "B h w"], corners: Int[Tensor, "B 2"]
 ) -> None:
-    """Lay one piece on each canvas, in place, with its upper left pixel at a corner.
+    """Lay one piece on each canvas, in position, with its upper left pixel at a corner.
 
     Where two pieces overlap, the darker pixel stays.
     """
@@ -72,7 +72,7 @@ class LabelledPictures(Task):
     ceiling = 1.0
     chance = 0.1
     reads = "a digit"
-    """What a sample's source is called."""
+    """Name of a sample's source."""
 
     def prepare(self, places: int, patch: int) -> None:
         """Set the sizes; called at the end of a subclass's `__init__`."""
@@ -121,7 +121,7 @@ class LabelledPictures(Task):
         return whole_picture(batch, row)
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
-        """Numbers as words; places have no names."""
+        """Numbers as words; positions have no names."""
         return ["·" if source else number_word(number) for number in ids]
 
 

@@ -1,4 +1,4 @@
-"""Scenes of handwritten digits, each in a cell of its own, and their English captions."""
+"""Scenes of handwritten digits, each in its own cell, and their English captions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,13 +19,13 @@ IDS = {word: number for number, word in enumerate(WORDS) if word}
 
 
 class DigitScene(NamedTuple):
-    """What stands in some scenes of equally many digits, in reading order."""
+    """Contents of some scenes of equally many digits, in reading order."""
 
     labels: Int[Tensor, "B N"]
     cells: Int[Tensor, "B N"]
 
     def corners(self, place: int, cells: int) -> Int[Tensor, "B 2"]:
-        """Upper left pixels of the digits at one place of the reading order."""
+        """Upper left pixels of the digits at one position of the reading order."""
         cell = self.cells[:, place]
         return torch.stack((cell // cells, cell % cells), 1) * SIDE
 
@@ -95,7 +95,7 @@ def captioned(texts: Sequence[str]) -> Captioned:
 
 
 def said_words(ids: Sequence[int]) -> list[str]:
-    """Words of what was said; special ids are none."""
+    """Words of some ids, without special ones."""
     return [WORDS[number] for number in ids if WORDS[number]]
 
 
@@ -107,7 +107,7 @@ def named(targets: Int[Tensor, "*B T"]) -> Bool[Tensor, "*B T"]:
 def gold_of_named(
     targets: Int[Tensor, "B T"], covers: Float[Tensor, "B N S"]
 ) -> Float[Tensor, "B T S"]:
-    """The places of the n-th digit for the n-th digit's word, nothing for other words."""
+    """The positions of the n-th digit for the n-th digit's word, nothing for other words."""
     digit = named(targets)
     which = (digit.cumsum(1) - 1).clamp(min=0)
     chosen = covers.gather(1, which.unsqueeze(-1).expand(-1, -1, covers.shape[2]))

@@ -1,9 +1,9 @@
-"""Inflection by rules of our own: suffixes, vowel harmony, umlaut and a circumfix.
+"""Inflection by invented rules: suffixes, vowel harmony, umlaut and a circumfix.
 
-What makes inflection hard for a network that only reads on from left to right, reduced to four
+What makes inflection hard for a network that only reads from left to right, reduced to four
 rules: a suffix whose vowel agrees with the last vowel of the stem, as in Finnish and Turkish; a
-change of that vowel, as in German plurals; something on both sides, as in German participles; and a
-last letter that falls. The data are those of no language, and every training word is new. The
+change of that vowel, as in German plurals; a prefix and a suffix, as in German participles; and a
+last letter that is dropped. The language is invented, and every training word is new. The
 setting is that of Cotterell et al., 2017, https://aclanthology.org/K17-2001.
 """
 
@@ -136,7 +136,7 @@ class RuleInflection(Inflection):
             )
 
     def baselines(self) -> dict[str, float]:
-        """Copying, and rules counted on as many words as a network sees."""
+        """Copying, and suffix rules counted on as many words as a network sees."""
         seen = self._drawn(shown_to_networks(type(self)), self.seeded(4))
         return dict(rule_baselines(seen, self.rows("test")))
 

@@ -8,7 +8,7 @@ https://arxiv.org/abs/1611.01487.
 
 Deviations: tags come before the letters of the lemma, a space inside a word is a letter of its own,
 and the presets smoke and quick evaluate on as many words as their options say, spread evenly over
-validation and test. Training pairs that stand in those parts are left out.
+validation and test. Training pairs that are also in those parts are left out.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from tasks.data.words import Vocabulary
 from tasks.inflection.word_forms import Inflected, Inflection, rule_baselines, spelled
 from tasks.metrics.scores import SEQUENCE_ACCURACY
 
-# our own choice of common words; the forms are those of any grammar
+# common words chosen by us; the forms are in any grammar
 SHOWN: dict[Language, tuple[Inflected, ...]] = {
     "english": (
         Inflected("wonder", ("V", "V.PTCP", "PRS"), "wondering"),
@@ -90,7 +90,7 @@ class RealInflection(Inflection):
                 text="Cotterell et al., 2017",
                 url="https://github.com/sigmorphon/conll2017",
                 where="baseline/baseline.py, run by us on the released test",
-                differs="No network; the same training pairs and all 1000 words of the test.",
+                differs="Non-neural; the same training pairs and all 1000 words of the test.",
                 about=f"inflection[language=german,size={size}]",
             )
             for size, value in (("high", 0.824), ("medium", 0.721))

@@ -1,4 +1,4 @@
-"""What tasks of inflection share: spelling, scores and the baselines of rules."""
+"""Inflection tasks: spelling, scores and rule baselines."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ from tasks.metrics.text_scores import EDITS, edit_distance, exact_match
 
 TRANSFORMER = "transformer_seq2seq[width=64,layers=1,heads=4]"
 SPACE = "␣"
-"""Stands for a space inside a word."""
+"""Replaces a space inside a word."""
 
 
 class Inflected(NamedTuple):
-    """A lemma, its tags in their order, and the form that they ask for."""
+    """A lemma, its tags in their order, and the inflected form."""
 
     lemma: str
     tags: tuple[str, ...]
@@ -27,7 +27,7 @@ class Inflected(NamedTuple):
 
 
 def spelled(row: Inflected) -> WordPair:
-    """Spell tags first, so that whoever reads from left to right knows them at the first letter.
+    """Spell tags first, so that a left-to-right encoder knows them at the first letter.
 
     >>> spelled(Inflected("go", ("V", "PST"), "went")).source
     ('+V', '+PST', 'g', 'o')
@@ -66,7 +66,7 @@ class Inflection(WordPairs):
         ]
 
     def inflected(self, rows: Sequence[Inflected]) -> Batch:
-        """A batch with lemma and tags in the place of names."""
+        """A batch with lemma and tags instead of names."""
         return self.show([spelled(row) for row in rows])
 
 
@@ -93,7 +93,7 @@ def suffix_rules(rows: Sequence[Inflected], context: int = 4) -> Rules:
 
     Args:
         rows: Of the training part.
-        context: Letters of the lemma before the change that a rule may ask for, at most.
+        context: Largest number of letters before the change that a rule may depend on.
     """
     found: dict[tuple[tuple[str, ...], str], Counter[str]] = defaultdict(Counter)
     for row in rows:

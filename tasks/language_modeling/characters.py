@@ -1,4 +1,4 @@
-"""What tasks of characters share: bits, and words that are rare and repeat."""
+"""Character-level language modeling: bits per character, and rare words that repeat."""
 
 import re
 from collections import Counter
@@ -14,8 +14,8 @@ WORD = re.compile(r"[^\W\d]\w*")
 class CharacterModelling(LanguageModelling):
     """Base: a subclass gives the texts of its parts.
 
-    A rare repeat is every character behind the first of a word that is not frequent in training
-    and stands whole in the window before: its first letter may tell which word it is.
+    A rare repeat is every character after the first of a word that is not frequent in training
+    and is whole earlier in the window: its first letter may identify it.
     """
 
     metrics = (BITS, RARE_BITS)

@@ -1,8 +1,8 @@
-"""What language modelling tasks share: windows of a text, likelihoods, counts of n-grams.
+"""Language modeling: windows of a text, likelihoods, and n-gram baselines.
 
-A text is cut into windows that follow each other without a gap; each begins with nothing before
-it but its first token, which is read and not predicted. Windows of the validation and of the test
-are the first ones of their part, so that every mechanism answers the same tokens.
+A text is cut into windows that follow each other without a gap; each begins with an empty memory
+and a first token, which is read and not predicted. Windows of the validation and of the test are
+the first ones of their part, so that every mechanism answers the same tokens.
 
 A rare repeat is a token that is not among the most frequent ones of the training part and has
 occurred before in its window: what attention to the past can copy and a short memory cannot.
@@ -69,8 +69,8 @@ COMPARISON = (
     Entry(variant="last_state", backbone=AN_LSTM),
     *(replace(copying, backbone=AN_LSTM) for copying in COPYING),
 )
-"""The roster, outputs that copy, and an LSTM: with attention to its past, with the mean of it,
-without, and copying."""
+"""Decoder-only variants, outputs that copy, and an LSTM: with attention to its past, with the
+mean of its past, without attention, and with copying."""
 Ids = npt.NDArray[np.int64]
 
 
@@ -97,13 +97,13 @@ class LanguageConfig(Config):
 
 
 class LanguageModelling(Task):
-    """Base: a subclass fills `parts` and says what a rare repeat is."""
+    """Base: a subclass fills `parts` and defines a rare repeat."""
 
     family = "language modelling"
     comparison = COMPARISON
     ranks_tokens = True
     writes: ClassVar[tuple[str, ...]]
-    """Texts of our own, for the report."""
+    """Texts written by us, for the report."""
     unit: ClassVar[str]
     """What joins the tokens of a text: nothing for characters."""
     parts: Mapping[Split, Ids]
@@ -182,7 +182,7 @@ class LanguageModelling(Task):
         return {name: self.value(model.nats(n, validation, test)) for name, n in orders.items()}
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
-        """First windows: what was read, what came next, what was thought most likely next."""
+        """First windows: input, next tokens, likeliest next tokens."""
         batch, predicted = answers[0].batch, answers[0].predicted
         assert predicted is not None, "teacher-forced predictions are needed"
         shown = (batch.inputs, batch.targets, predicted)
@@ -192,7 +192,7 @@ class LanguageModelling(Task):
         ]
 
     def showcase(self) -> Batch:
-        """Lines of our own that repeat rare words."""
+        """Lines written by us that repeat rare words."""
         rows = [self.encode(text)[: self.config.window + 1] for text in self.writes]
         width = max(len(row) for row in rows)
         padded = torch.tensor([row + [0] * (width - len(row)) for row in rows])
@@ -224,7 +224,7 @@ def _batch(rows: Int[Tensor, "B M"]) -> Batch:
 
 
 class Ngrams:
-    """Counts of one, two and three tokens, mixed with weights that the validation decides.
+    """Counts of one, two and three tokens, mixed with weights fitted on the validation part.
 
     p_1 is add-one smoothed; p_n(w | h) is the share of w after the n - 1 tokens of h, and that of
     a shorter history where h is unseen or lies before the window (Jelinek & Mercer, 1980,

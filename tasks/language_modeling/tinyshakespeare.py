@@ -2,7 +2,7 @@
 
 Karpathy, 2015, https://github.com/karpathy/char-rnn. The first 90 % are for training, 5 % for
 validation, 5 % for the test. Windows begin with an empty memory and only the first ones of a part
-are scored, so that numbers are a little above those of whole parts.
+are scored, so that numbers are slightly higher than on whole parts.
 """
 
 from pathlib import Path

@@ -4,12 +4,12 @@ Merity et al., 2017, "Pointer sentinel mixture models", https://arxiv.org/abs/16
 4.2. Large files are not part of the directory, so by default this is not WikiText-2: training uses
 the first nine tenths of its validation part (about 0.2 million words) and validation the last
 tenth; the test is the beginning of its test part. The vocabulary is counted in the training part
-and cut to its most frequent words; the others are `<unk>`, as are those that came so. Perplexities
-are therefore lower than with the whole vocabulary, and cannot stand beside published ones. The hub
-copy has the same validation and test, so that numbers of either are the same.
+and cut to its most frequent words; the others are `<unk>`, as in the data. Perplexities are
+therefore lower than with the whole vocabulary, and not comparable with published ones. The hub copy
+has the same validation and test, so that numbers of either are the same.
 
 `full=true` is WikiText-2 itself, in its own three parts (about 2 million words to train on), for
-which `python -m bench data fetch wikitext2` is needed. To stand beside published numbers it takes
+which `python -m bench data fetch wikitext2` is needed. A comparison with published numbers needs
 the whole vocabulary too (33278 words of the training part, `vocab=40000`) and the whole test; and
 windows begin with nothing before them here.
 """

@@ -71,9 +71,9 @@ def label_scores(answers: Sequence[Answer]) -> list[Scored]:
 def log_odds(answers: Sequence[Answer], positive: int) -> tuple[list[bool], list[float]]:
     """Whether each example has the positive label, and the log-odds that it was given (nats).
 
-    They are read off the likelihood of the true label, which is exact only where a network cannot
-    say anything else: a vocabulary of the two labels. A single-precision likelihood says no more
-    than `CERTAIN` of a label that is right, so no more is believed of one that is wrong.
+    They are read off the likelihood of the true label, which is exact only where the two labels are
+    the whole vocabulary. A single-precision likelihood of a right label cannot express more than
+    `CERTAIN`, so wrong labels are clipped there too.
     """
     true, odds = [], []
     for answer in answers:

@@ -21,7 +21,7 @@ def numbers(answers: Sequence[Answer]) -> tuple[list[float], list[float]]:
     said: list[float] = []
     for answer in answers:
         assert answer.values is not None, "numbers are predicted"
-        assert answer.batch.values is not None, "numbers are asked for"
+        assert answer.batch.values is not None, "targets are numbers"
         mask = answer.batch.mask
         true += answer.batch.values[mask].flatten().tolist()
         said += answer.values[mask].flatten().tolist()

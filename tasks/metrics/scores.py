@@ -54,7 +54,7 @@ ALIGNMENT_ENTROPY = Metric(
 )
 
 HEARD_BEFORE = (
-    "Delays count what attention has read. Only search=streaming says a word from nothing else; "
+    "Delays count what attention has read. Only search=streaming predicts words from that alone; "
     "under search=greedy the decoder starts from a summary of the whole source."
 )
 """Caveat of tasks that compare delays of both kinds of network."""
@@ -77,7 +77,7 @@ def scores_by_length(answers: Sequence[Answer], inside: int, *, curve: bool = Tr
     """Exact match and token accuracy.
 
     All tokens right under teacher forcing is the same event as greedy exact match, so no decoding
-    loop is needed; where there was one, exact match is that of what it said. An output without a
+    loop is needed; where there was one, exact match is that of its output. An output without a
     factor per token has decoded instead, and has no token accuracy.
 
     Args:
@@ -99,9 +99,9 @@ def scores_by_length(answers: Sequence[Answer], inside: int, *, curve: bool = Tr
 
 
 def best_word(vocab: int, lengths: Sequence[int]) -> float:
-    """Token accuracy of the best word for every place of strings that end in EOS.
+    """Token accuracy of the best word for every position of strings that end in EOS.
 
-    EOS is right once a string, and a symbol wherever it stands, which is 1 in `vocab` places.
+    EOS is right once per string, and a symbol at 1 in `vocab` positions.
 
     Args:
         vocab: Symbols, equally frequent.
@@ -129,7 +129,7 @@ def _right(answer: Answer) -> list[Right]:
 
 
 def _said_right(answer: Answer) -> list[bool]:
-    """Whether what was said is the target, whose last scored word is EOS."""
+    """Whether the decoded words are the target, whose last scored word is EOS."""
     batch = answer.batch
     return [
         list(said) == target[mask].tolist()[:-1]
@@ -183,8 +183,8 @@ def alignment_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:
 def strongest(weights: Float[Tensor, "*B S"]) -> tuple[Int[Tensor, "*B"], Bool[Tensor, "*B"]]:
     """The key of the largest weight, and whether there is one such key.
 
-    In a row of zeros, and in one whose largest weight stands at several keys, the first key is the
-    largest by its place alone.
+    In a row of zeros, and in one whose largest weight is at several keys, the first key is taken
+    only because of its position.
 
     >>> strongest(torch.tensor([[0.2, 0.8, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 0.0]]))[1]
     tensor([ True, False, False])

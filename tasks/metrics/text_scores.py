@@ -1,4 +1,4 @@
-"""Scores of texts that were said: by libraries where there is one.
+"""Scores of generated texts, by libraries where there is one.
 
 ROUGE is that of Google's `rouge-score`, without stemming: Lin, 2004, "ROUGE: a package for
 automatic evaluation of summaries", https://aclanthology.org/W04-1013. Edit distance is that of
@@ -88,7 +88,7 @@ Words = Sequence[str]
 
 
 def exact_match(said: Sequence[Words], references: Sequence[Words]) -> float:
-    """Share of rows that are said exactly."""
+    """Share of rows that are exactly right."""
     pairs = zip(said, references, strict=True)
     return sum(list(one) == list(other) for one, other in pairs) / len(references)
 
@@ -131,7 +131,7 @@ def subtoken_f1(said: Sequence[Words], references: Sequence[Words]) -> float:
 def unknown_said(
     said: Sequence[Words], references: Sequence[Words], known: Callable[[str], bool]
 ) -> list[Scored]:
-    """Share of the references' unknown words that are said anywhere; nothing if there are none."""
+    """Share of the references' unknown words that the output has; nothing if there are none."""
     good = total = 0
     for one, other in zip(said, references, strict=True):
         unknown = Counter(word for word in other if not known(word))
@@ -141,7 +141,7 @@ def unknown_said(
 
 
 def rouge(said: Sequence[Words], references: Sequence[Sequence[Words]]) -> dict[str, float]:
-    """ROUGE-1, -2 and -L as F1; of several references the one that fits best counts.
+    """ROUGE-1, -2 and -L as F1; the best of several references counts.
 
     >>> rouge([["the", "new", "plan"]], [[["a", "new", "plan"], ["plans"]]])["rouge2"]
     0.5
@@ -156,7 +156,7 @@ def rouge(said: Sequence[Words], references: Sequence[Sequence[Words]]) -> dict[
 
 
 def repeated(said: Sequence[Hashable], wanted: Sequence[Hashable] = ()) -> tuple[int, int]:
-    """Bigrams said more often than once and than in the reference, and all bigrams said.
+    """Bigrams generated more often than once and than in the reference, and all bigrams generated.
 
     >>> repeated([1, 2, 1, 2], [1, 2, 3])
     (1, 3)
@@ -168,7 +168,7 @@ def repeated(said: Sequence[Hashable], wanted: Sequence[Hashable] = ()) -> tuple
 
 
 def dropped(said: Sequence[Hashable], wanted: Sequence[Hashable]) -> tuple[int, int]:
-    """Reference words that were said too few times, and all reference words.
+    """Reference words that were generated too few times, and all reference words.
 
     >>> dropped([1, 1, 2], [1, 2, 2, 3])
     (2, 4)
@@ -177,7 +177,7 @@ def dropped(said: Sequence[Hashable], wanted: Sequence[Hashable]) -> tuple[int, 
 
 
 def bigram_scores(said: Sequence[Words], sources: Sequence[Words]) -> list[Scored]:
-    """Share of bigrams that were said before, and of those that their source has not."""
+    """Share of bigrams that were generated before, and of those that are not in the source."""
     again = novel = total = 0
     for one, source in zip(said, sources, strict=True):
         more, count = repeated(one)
@@ -203,7 +203,7 @@ def nearest(train: Sequence[Words], test: Sequence[Words]) -> list[int]:
 
 
 def most_frequent(targets: Sequence[Words]) -> tuple[str, ...]:
-    """The target that occurs most often, the first in the alphabet of several."""
+    """The target that occurs most often; ties by alphabet."""
     counted = Counter(tuple(words) for words in targets)
     return min(counted, key=lambda words: (-counted[words], words))
 

@@ -1,4 +1,4 @@
-"""Adversary: weights as different as can be that leave the prediction almost as it is.
+"""Adversary: weights that are as different as possible under almost the same prediction.
 
 Jain & Wallace, 2019, "Attention is not explanation", https://arxiv.org/abs/1902.10186, section
 4.2.2, equation 6. Counter-checks of Wiegreffe & Pinter, 2019, https://arxiv.org/abs/1908.04626:

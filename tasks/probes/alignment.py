@@ -1,4 +1,4 @@
-"""Alignment: how often the weights point at the source words that gold links say.
+"""Alignment: how often the largest weights are on the gold links.
 
 Koehn & Knowles, 2017, "Six challenges for neural machine translation",
 https://arxiv.org/abs/1706.03872, section 3.6: match and probability of links, and attention that is
@@ -6,7 +6,8 @@ off by one. Och & Ney, 2003, https://aclanthology.org/J03-1002, for the alignmen
 
 Deviations: a match counts the n largest weights of a target with n links, as in the paper, and a
 weight that is among them only by how ties are broken is no match. The error rate is that of tasks
-over word-aligned sentences: an EOS has no link, and links are sure where a task does not say.
+over word-aligned sentences: an EOS has no link, and all links are sure where a task does not
+distinguish them.
 """
 
 from typing import ClassVar
@@ -99,7 +100,7 @@ def _largest(seen: Observation, gold: Bool[Tensor, "B T S"]) -> Bool[Tensor, "B 
 def _shifted(
     gold: Bool[Tensor, "B T S"], mask: Bool[Tensor, "B T"], offset: int
 ) -> tuple[Bool[Tensor, "B T S"], Bool[Tensor, "B T"]]:
-    """Links of target t + offset in the place of t, and whether both targets exist."""
+    """Links of target t + offset at position t, and whether both targets exist."""
     there = torch.zeros_like(gold)
     length = gold.shape[1]
     low, high = max(0, -offset), min(length, length - offset)

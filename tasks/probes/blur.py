@@ -1,4 +1,4 @@
-"""Blur: how concentrated the weights of a trained model are, and how fine-grained.
+"""Blur: how concentrated the weights of a trained model are.
 
 Koehn & Knowles, 2017, "Six challenges for neural machine translation",
 https://arxiv.org/abs/1706.03872, section 3.6 (attention that is spread over several words).
@@ -78,7 +78,7 @@ def _variation(weights: Float[Tensor, "N S"], real: Bool[Tensor, "N S"]) -> Floa
 
 
 def _peaks(weights: Float[Tensor, "N S"], real: Bool[Tensor, "N S"]) -> Float[Tensor, " N"]:
-    """Keys above both neighbors; beyond the ends there is nothing to be above."""
+    """Keys above both neighbors; beyond the ends there are none."""
     low = torch.full_like(weights[:, :1], -1.0)
     inside = torch.where(real, weights, -1.0)
     left = torch.cat((low, inside[:, :-1]), -1)

@@ -1,4 +1,4 @@
-"""Coverage: is every source word attended to once, and does the output repeat or drop words.
+"""Coverage: total weight of each source word, and repeated or dropped words of the output.
 
 Tu et al., 2016, "Modeling coverage for neural machine translation",
 https://arxiv.org/abs/1601.04811, section 5 (over- and under-translation).

@@ -1,4 +1,4 @@
-"""Metrics of probes: diagnostics, which rank nothing."""
+"""Metrics of probes: diagnostics without a ranking."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Effective attention: the part of the weights that the output can tell from others.
+"""Effective attention: the part of the weights that affects the output.
 
 Brunner et al., 2020, "On identifiability in transformers", https://arxiv.org/abs/1908.04211,
 sections 3 and 4: what lies in the left null space of the projected values changes nothing.

@@ -1,4 +1,4 @@
-"""Erasure: take the largest weight away, renormalize, and see whether the decision changes.
+"""Erasure: remove the largest weight, renormalize, and test whether the decision changes.
 
 Serrano & Smith, 2019, "Is attention interpretable?", https://arxiv.org/abs/1906.03731, sections 4
 (single weights against random ones) and 5 (weights erased in an order until the decision flips).

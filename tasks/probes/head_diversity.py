@@ -1,9 +1,9 @@
-"""Head diversity: how different the heads of one slot look.
+"""Head diversity: how different the weights of the heads of one slot are.
 
 Li et al., 2018, "Multi-head attention with disagreement regularization",
 https://arxiv.org/abs/1810.10183, section 3.1 (disagreement on attended positions).
 
-Deviations: Jensen-Shannon divergence beside the paper's product of weights.
+Deviations: Jensen-Shannon divergence in addition to the paper's product of weights.
 """
 
 from itertools import combinations

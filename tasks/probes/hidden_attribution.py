@@ -1,11 +1,11 @@
-"""Hidden token attribution: how much of a state is due to the word in whose place it stands.
+"""Hidden token attribution: how much of a state is due to the word at its own position.
 
 Brunner et al., 2020, "On identifiability in transformers", https://arxiv.org/abs/1908.04211,
 section 5.2: the norm of the gradient of a state by each input word, as a share of their sum.
 
 Deviations: the norm is that of the whole Jacobian, all units of the state by all units of the
-word's embedding. One place of each example is drawn, not all of them. Recurrent and
-convolutional encoders are looked at as one layer.
+word's embedding. One position of each example is drawn, not all of them. Recurrent and
+convolutional encoders count as one layer.
 """
 
 from typing import Any, ClassVar, NamedTuple
@@ -95,7 +95,7 @@ def _of_batch(subject: Subject, batch: Batch, generator: torch.Generator) -> Sha
 
 
 def _real(batch: Batch) -> Bool[Tensor, "B S"]:
-    """Words that are there."""
+    """Words that are not padding."""
     if not batch.sources:
         return torch.ones_like(batch.inputs, dtype=torch.bool)
     text = batch.sources[0]
@@ -129,17 +129,17 @@ def _layers(network: nn.Module) -> list[nn.Module]:
     encoders = [module for module in network.modules() if isinstance(module, Encoder)]
     root = encoders[0] if encoders else network
     stacks = [m for m in root.modules() if isinstance(m, nn.ModuleList) and _reads_words(m)]
-    # of several sources, the first one is looked at
+    # of several sources, the first one is measured
     return list(stacks[0]) if stacks else list(encoders[:1])
 
 
 def _reads_words(stack: nn.ModuleList) -> bool:
-    """Whether these are blocks without a source to look at."""
+    """Whether these are blocks without a source."""
     return len(stack) > 0 and all(isinstance(m, Block) and m.cross is None for m in stack)
 
 
 def _run(subject: Subject, batch: Batch) -> tuple[Tensor, list[Tensor]]:
-    """Embedded words, and the states of every layer that hang on them."""
+    """Embedded words, and the states of every layer that depend on them."""
     tokens = batch.sources[0].tokens if batch.sources else batch.inputs
     embedded: list[Tensor] = []
     layers: list[Tensor] = []

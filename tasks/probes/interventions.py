@@ -40,7 +40,7 @@ class Intervention:
             return pick(probabilities(self.subject, seen), self.targets)
 
     def without(self, keys: Bool[Tensor, "B S"]) -> Float[Tensor, "B V"]:
-        """Prediction once these weights are gone."""
+        """Prediction without these weights."""
         return self.predict(erase(keys))
 
     def uniform(self) -> Float[Tensor, "B V"]:

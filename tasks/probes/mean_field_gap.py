@@ -4,7 +4,7 @@ Soft attention evaluates f(E v), hard attention E f(v), with v drawn by the weig
 2018, "Latent alignment and variational attention", https://arxiv.org/abs/1807.03756, section 2; to
 second order the gap is half the trace of the Hessian of f times the covariance of v.
 
-Deviations: f is the output layer alone, so the network must read the context there; one head.
+Deviations: f is the output layer alone, so the context must enter there; one head only.
 """
 
 from typing import ClassVar

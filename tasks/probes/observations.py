@@ -1,4 +1,4 @@
-"""Weights of a trained model and interventions on them, as several probes need them."""
+"""Weights of a trained model on test batches, and edits of them."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from bench.api.probe import Subject
 from bench.api.trace import Mode, Trace
 
 Change = Callable[[Float[Tensor, "B H S"]], Float[Tensor, "B H S"]]
-"""What happens to the weights of one target of each example."""
+"""A change of the weights of one target of each example."""
 
 
 class Observation(NamedTuple):
@@ -50,9 +50,9 @@ def observe(subject: Subject, batch: Batch, edit: Edit | None = None) -> Observa
     """Run one batch."""
     trace = subject.backbone(batch, Mode(edit=edit))
     if not trace.attended or trace.attended[0].weights is None:
-        raise Refused("this network has no attention weights to look at.")
+        raise Refused("this network has no attention weights.")
     if not subject.backbone.aligns(batch):
-        raise Refused("these weights are over a sequence's own places, not an alignment.")
+        raise Refused("these weights are over the sequence itself, not from target to source.")
     return Observation(batch, trace, trace.weights, _real(batch, trace.weights))
 
 
@@ -77,7 +77,7 @@ def probabilities(subject: Subject, seen: Observation) -> Float[Tensor, "B T V"]
 def one_target(batch: Batch, generator: torch.Generator) -> Int[Tensor, " B"]:
     """Draw a scored target of each example.
 
-    An intervention at one target a time is right in every decoder: no later state has seen it.
+    An intervention at one target at a time is valid in every decoder: no later state has seen it.
     """
     chances = batch.mask.double().cpu()
     empty = chances.sum(-1) == 0
@@ -99,7 +99,7 @@ def at(targets: Int[Tensor, " B"], change: Change) -> Edit:
 
 
 def erase(keys: Bool[Tensor, "B S"]) -> Change:
-    """Take weights away and let the others keep the sum."""
+    """Remove weights and rescale the others to the same sum."""
 
     def change(weights: Float[Tensor, "B H S"]) -> Float[Tensor, "B H S"]:
         kept = torch.where(keys[:, None, :], 0.0, weights)

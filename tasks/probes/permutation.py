@@ -1,4 +1,4 @@
-"""Permutation: shuffle the weights of a target, and see how far the prediction moves.
+"""Permutation: shuffle the weights of a target, and measure how far the prediction moves.
 
 Jain & Wallace, 2019, "Attention is not explanation", https://arxiv.org/abs/1902.10186, sections 4.1
 (correlation with gradients and leave-one-out) and 4.2.1 (permuted weights).

@@ -1,10 +1,10 @@
-"""Token identifiability: can a linear map find the input word of a value that attention mixes.
+"""Token identifiability: whether a linear map recovers the input word of a value.
 
 Brunner et al., 2020, "On identifiability in transformers", https://arxiv.org/abs/1908.04211,
 section 5.1: map states to embeddings, and take the nearest embedding.
 
 Deviations: the map is ridge regression, fitted on half of the examples and scored on the other;
-distance is the cosine, as for the paper's linear map; the values of all heads stand side by side.
+distance is the cosine, as for the paper's linear map; the values of all heads are concatenated.
 """
 
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ class TokenIdentifiability(Probe):
 def _half(counts: Sequence[Int[Tensor, " B"]], seed: int) -> Bool[Tensor, " N"]:
     """Which words belong to a random half of the examples.
 
-    Whole examples: states of one sentence know of one another.
+    Whole examples, because states of one sentence depend on one another.
 
     Args:
         counts: Words of each example, batch by batch.
@@ -83,7 +83,7 @@ def _words(seen: Observation) -> tuple[Float[Tensor, "N D"], Int[Tensor, " N"], 
     """States and ids of the words of a batch, and how many each example has."""
     memory = seen.trace.memories[0]
     if memory is None or not seen.batch.sources:
-        raise Refused("words are looked for where a source is attended to.")
+        raise Refused("token identifiability needs attention over a source.")
     text = seen.batch.sources[0]
     if memory.source.value.shape[2] != text.tokens.shape[1]:
         raise Refused("the encoder's states are not its words, one for one.")

@@ -3,12 +3,12 @@
 Weston et al., 2015, "Towards AI-complete question answering: a set of prerequisite toy tasks",
 https://arxiv.org/abs/1502.05698; the network is that of Sukhbaatar et al., 2015, "End-to-end memory
 networks", https://arxiv.org/abs/1503.08895, section 4. Answers of several words (tasks 8 and 19)
-are one label each, as there. a data directory may lack a training part; the hub copy has all
+are one label each, as there. A data directory may lack a training part; the hub copy has all
 twenty.
 
 The stories of some tasks are so short that the same story with the same question, word for word,
-stands in training and in the test. That is the published set, and so are the numbers beside it, so
-nothing is dropped: a note counts such questions, and the error on all others is a score of its own.
+is in training and in the test. The published set and its published results have them too, so
+nothing is dropped: a note counts such questions, and the error on all others is its own score.
 """
 
 from collections import Counter
@@ -92,10 +92,10 @@ class Babi(Reading):
 
     metrics = (*Reading.metrics, UNSEEN_ERROR)
     seen_in_training = (
-        "Some questions of the test stand in training with their story, word for word: at the "
+        "Some questions of the test are in training with their story, word for word: at the "
         "quick size 28 of 250 of task 4 and 30 of 250 of task 20, with all questions 714 of 1000 "
         "of task 4. Published numbers have them too, so they stay; the error on the others is "
-        "given beside."
+        "a further metric."
     )
     presets = {
         "smoke": TaskPreset(
@@ -119,7 +119,7 @@ class Babi(Reading):
     }
     comparison = (
         *readers("babi"),
-        # the recurrent network without attention that memory is held against since Weston et al.
+        # the recurrent network without attention, the usual baseline since Weston et al.
         Entry(
             variant="last_state",
             task="babi[joined=true]",
@@ -245,7 +245,7 @@ class Babi(Reading):
         return self._rows[split]
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
-        """As all readers, and the error on questions whose wording training does not have."""
+        """The common scores, and the error on questions whose wording is not in training."""
         right: dict[int, list[bool]] = {}
         for rows, answer in zip(self.in_batches(split), answers, strict=True):
             assert answer.predicted is not None, "answers are predicted under teacher forcing"
@@ -264,7 +264,7 @@ class Babi(Reading):
         return question_epochs(self.rows("train"), batch_size, generator, self.joined)
 
     def showcase(self) -> Batch:
-        """A story of our own, in the words of the first task."""
+        """A story written by us, in the words of the first task."""
         story = "mary went to the kitchen . john went to the garden . mary went to the office ."
         return self.written(
             (
@@ -295,5 +295,5 @@ class Babi(Reading):
 
 
 def _wording(row: Row) -> tuple[tuple[str, ...], str]:
-    """What a network reads of a question, as it is written."""
+    """Text that a network reads for a question."""
     return row["story"], row["question"]

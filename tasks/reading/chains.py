@@ -1,9 +1,9 @@
-"""Questions that take one, two or three facts: where a thing is, in what, and that in what.
+"""Questions that need one, two or three facts: where a thing is that is in another thing.
 
 After the tasks with supporting facts of Weston et al., 2015, "Towards AI-complete question
 answering: a set of prerequisite toy tasks", https://arxiv.org/abs/1502.05698, sections 3.1 and 4,
-with nothing else in a story than links of such chains. A memory read once can follow one link; it
-takes as many hops as facts, unless a link is known beforehand.
+in stories of nothing but links of such chains. A memory read once can follow one link; a
+question needs as many hops as facts.
 """
 
 import random
@@ -38,7 +38,7 @@ class ChainsConfig(Config):
     """Options of the chains of facts."""
 
     facts: Annotated[int, IntRange(1, 3)] = 3
-    """Most facts that an answer takes; questions take one to so many."""
+    """Largest number of facts of an answer; questions need one to this many."""
     chains: Annotated[int, IntRange(2, 8)] = 3
     """Chains of a story, all of the same length."""
     validate: int = 300

@@ -1,4 +1,4 @@
-"""What tasks share that ask a question about a story: batches, scores, baselines."""
+"""Questions about a story: batches, scores, baselines."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -61,9 +61,9 @@ class Asked(NamedTuple):
     question: list[int]
     answer: int
     supporting: tuple[int, ...]
-    """Places of sentences that the answer follows from."""
+    """Positions of sentences that the answer follows from."""
     number: int
-    """Of the task, or of the facts that the answer takes."""
+    """Number of the task, or of the facts that the answer needs."""
     seen: bool = False
     """Whether training has the same question about the same story, word for word."""
 
@@ -82,7 +82,7 @@ class Reading(Task):
     words: Vocabulary
     joined: bool
     axis: str
-    """What numbers of tasks are called."""
+    """Name of the axis of task numbers."""
 
     def rows(self, split: Split) -> Sequence[Asked]:
         """Questions of a split."""
@@ -153,7 +153,7 @@ class Reading(Task):
         return self.words.decode(ids)
 
     def written(self, stories: Sequence[tuple[str, str, str, tuple[int, ...]]]) -> Batch:
-        """Encode stories of our own: sentences with points, question, answer, facts."""
+        """Encode stories written by us: sentences with full stops, question, answer, facts."""
         rows = []
         for story, question, answer, supporting in stories:
             sentences = [f"{part.strip()} ." for part in story.split(".") if part.strip()]

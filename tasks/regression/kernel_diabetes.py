@@ -114,6 +114,6 @@ class KernelDiabetes(RegressionTask):
         return self.parts[split]
 
     def showcase(self) -> Batch:
-        """A patient of nobody: all measurements at the mean of the training part."""
+        """An invented patient: all measurements at the mean of the training part."""
         batch = self._asked(Points(self.center[None], self.mean[None]))
         return replace(batch, names=("a patient with the mean of every measurement",))

@@ -1,8 +1,8 @@
-"""What tasks of regression from training points share: queries, errors, width of the kernel.
+"""Regression from training points: queries, errors, width of the kernel.
 
-Every answer is read off the training points, which are the source of every example. In training
-the queries are training points too, each with its own key masked (leave one out), so that nothing
-is answered by itself; that mask works for every mechanism, in cross attention.
+Every answer is computed from the training points, which are the source of every example. In
+training the queries are training points too, each with its own key masked (leave one out), so that
+nothing is answered by itself; that mask works for every mechanism, in cross attention.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ class Points(NamedTuple):
 
 
 class RegressionTask(Task):
-    """Points in, a number out; a subclass says where points come from.
+    """A number for each point; a subclass provides the points.
 
     Inputs and outputs are standardized by the training points; errors are in units of the data.
     """
@@ -75,11 +75,11 @@ class RegressionTask(Task):
         self.sizes = Sizes((count + 1,), 1, count, source_frames=(width + 1,), input_frames=width)
 
     def held_out(self, split: Split) -> Points:
-        """Points that are asked for in validation and test."""
+        """Query points of validation and test."""
         raise NotImplementedError
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
-        """Random training points, each left out of what it may read."""
+        """Random training points, each masked in its own source."""
         count = len(self.points.y)
         while True:
             yield self._left_out(torch.randint(count, (batch_size,), generator=generator))
@@ -122,8 +122,8 @@ class RegressionTask(Task):
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """First points of the split, in units of the data."""
         batch, said = answers[0].batch, answers[0].values
-        assert batch.values is not None, "numbers are asked for"
-        assert batch.frames is not None, "points are asked with"
+        assert batch.values is not None, "targets are numbers"
+        assert batch.frames is not None, "queries are points"
         assert said is not None, "numbers are predicted"
         return [
             Sample(
@@ -155,7 +155,7 @@ class RegressionTask(Task):
         return (y - self.mean) / self.deviation
 
     def _asked(self, points: Points) -> Batch:
-        """One example that asks for all points, and reads all training points."""
+        """One example that queries all points and reads all training points."""
         every = torch.ones(1, len(self.points.y), dtype=torch.bool)
         return self._batch(every, self._x(points.x)[None], self._y(points.y)[None])
 

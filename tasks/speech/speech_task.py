@@ -1,4 +1,4 @@
-"""What tasks of spoken words share: strings of recordings, frames, errors, spectrograms."""
+"""Spoken words: strings of recordings, frames, word errors, spectrograms."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -90,9 +90,9 @@ class SpeechConfig(Config):
 
 
 class SpeechTask(Task):
-    """Frames of sound in, words out; a subclass says where recordings come from.
+    """Words from frames of sound; a subclass provides the recordings.
 
-    Gold says which frames a word was spoken in, evenly; the end of a string has no frames.
+    Gold is spread evenly over the frames of a word; the end of a string has no frames.
     """
 
     metrics = (WORD_ERROR_RATE, SEQUENCE_ACCURACY, ALIGNMENT_MATCH, ALIGNMENT_ENTROPY)
@@ -168,7 +168,7 @@ class SpeechTask(Task):
         return found + delay_scores(answers, self.sizes.max_length)
 
     def baselines(self) -> Mapping[str, float]:
-        """The most frequent word of the training part, once, whatever was spoken."""
+        """The most frequent word of the training part, once, for every string."""
         train = [one.word for one in self.recordings["train"]]
         most = self.words[max(sorted(set(train)), key=train.count)]
         references = [text for batch in self.evaluation("test") for text in batch.references]
@@ -192,7 +192,7 @@ class SpeechTask(Task):
         return self._batch(part, strings[:2])
 
     def picture(self, batch: Batch, row: int) -> Picture:
-        """The spectrogram, high bands above; a place is what a state of the encoder stands for."""
+        """The spectrogram, high bands above; one position per encoder state."""
         text = batch.sources[0]
         assert text.frames is not None, "sound comes in frames"
         real = text.frames[row] if text.mask is None else text.frames[row][text.mask[row]]
@@ -216,7 +216,7 @@ class SpeechTask(Task):
         return " ".join(self.tokens([number for number in ids if number >= FIRST], source=False))
 
     def _fixed(self, split: Split) -> list[Spoken]:
-        """As many strings as are asked for; each recording comes once before any comes again."""
+        """The strings of a split; each recording comes once before any comes again."""
         count = self.config.test if split == "test" else self.config.validate
         generator = self.seeded(split)
         found: list[Spoken] = []

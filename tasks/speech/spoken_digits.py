@@ -6,11 +6,11 @@ attend and spell", https://arxiv.org/abs/1508.01211, and Chorowski et al., 2015,
 models for speech recognition", https://arxiv.org/abs/1506.07503.
 
 Deviations: strings are composed of single recordings, with 30 to 120 ms of silence between them:
-strings of the test of recordings of the test alone, so that no recording is heard in training. At
-the quick size the monotonic family has not learned where to stop: with its encoder, which hears
-from left to right, `scaled_dot` makes few errors and even `uniform` made fewer than they, in the
-one seed that was tried before. `none_state` and `location_aware` have an encoder that hears both
-ways, so they are not to be held against the monotonic family.
+test strings consist of test recordings only, so that none of them is in training. At the quick size
+the monotonic variants have not learned where to stop: with their left-to-right encoder,
+`scaled_dot` makes few errors and even `uniform` made fewer than they, in the one seed that was
+tried before. `none_state` and `location_aware` have a bidirectional encoder, so they are not
+comparable with the monotonic variants.
 """
 
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ from tasks.data.fsdd import DIGITS, RATE, load_fsdd
 from tasks.speech.speech_task import Recording, SpeechConfig, SpeechTask
 
 ONLINE = "rnn_seq2seq[encoder=uni_rnn,hidden=96,embedding=48]"
-"""An encoder that hears from left to right, so that reading part of the sound means something."""
+"""A left-to-right encoder, so that a state depends only on the sound before it."""
 STREAMING = f"{ONLINE[:-1]},summaries=none,search=streaming]"
-"""The same, and a decoder that is told nothing of sound that it has not heard yet."""
+"""The same, and a decoder that gets no summary of the sound after its position."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class SpokenDigits(SpeechTask):
     comparison = (
         Entry(variant="location_aware"),
         Entry(variant="las"),
-        # what the encoder that hears from left to right costs, whatever attention does
+        # the cost of the left-to-right encoder, whatever the attention
         Entry(variant="scaled_dot", backbone=ONLINE),
         Entry(variant="uniform", backbone=ONLINE),
         Entry(variant="raffel_monotonic", backbone=ONLINE),
@@ -87,7 +87,7 @@ class SpokenDigits(SpeechTask):
     words = DIGITS
 
     def __init__(self, config: SpokenDigitsConfig, seed: int, data_dir: Path | None = None) -> None:
-        super().__init__(config, 0, data_dir)  # every seed of a cell hears the same strings
+        super().__init__(config, 0, data_dir)  # every seed of a cell has the same strings
         self.config = config
         table = load_fsdd(data_dir)
         self.notes["data"] = table.note

@@ -1,7 +1,7 @@
-"""Tone words: words made of tones and chirps, in strings like spoken ones, without any download.
+"""Tone words: synthetic words of tones and chirps, in strings like spoken ones; no download.
 
-Morse code and whistled languages are of this kind; the task stands for speech where there is none:
-Chan et al., 2016, "Listen, attend and spell", https://arxiv.org/abs/1508.01211.
+Morse code and whistled languages are of this kind; the task replaces speech where no recordings are
+available: Chan et al., 2016, "Listen, attend and spell", https://arxiv.org/abs/1508.01211.
 
 Deviations: everything is synthesized; voices differ in pitch and pace alone.
 """
@@ -36,7 +36,7 @@ VOICES = ("alto", "bass", "tenor")
 PITCH = {"alto": 1.15, "bass": 0.85, "tenor": 1.0}
 ONLINE = "rnn_seq2seq[encoder=uni_rnn,hidden=64,embedding=32]"
 STREAMING = f"{ONLINE[:-1]},summaries=none,search=streaming]"
-"""An online encoder, and a decoder that is told nothing of sound that it has not heard yet."""
+"""An online encoder, and a decoder that gets no summary of the sound after its position."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ class ToneWords(SpeechTask):
     comparison = (
         Entry(variant="location_aware"),
         Entry(variant="las"),
-        # what the encoder that hears from left to right costs, whatever attention does
+        # the cost of the left-to-right encoder, whatever the attention
         Entry(variant="scaled_dot", backbone=ONLINE),
         Entry(variant="uniform", backbone=ONLINE),
         Entry(variant="raffel_monotonic", backbone=ONLINE),

@@ -95,7 +95,7 @@ class Aeslc(Summaries):
             url="https://aclanthology.org/P19-1043",
             where="multi-stage model",
             differs=(
-                "Whole e-mails and all 14436 of training, in the place of first words and a "
+                "Whole e-mails and all 14436 of training, instead of first words and a "
                 "small vocabulary; another ROUGE program."
             ),
         ),
@@ -107,7 +107,7 @@ class Aeslc(Summaries):
             url="https://aclanthology.org/P19-1043",
             where="multi-stage model",
             differs=(
-                "Whole e-mails and all 14436 of training, in the place of first words and a "
+                "Whole e-mails and all 14436 of training, instead of first words and a "
                 "small vocabulary; another ROUGE program."
             ),
         ),
@@ -119,8 +119,8 @@ class Aeslc(Summaries):
             url="https://github.com/google-research/pegasus",
             where="README, results update, aeslc, C4",
             differs=(
-                "Pretrained on web pages; whole e-mails, subwords and other ROUGE settings, in the "
-                "place of first words and a small vocabulary."
+                "Pretrained on web pages; whole e-mails, subwords, other ROUGE settings, instead "
+                "of first words and a small vocabulary."
             ),
         ),
     )
@@ -173,7 +173,7 @@ class Aeslc(Summaries):
         self.settle(pairs, Vocabulary.count(sides, config.vocab))
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
-        """Those of all summaries, and ROUGE-1 against the best of several subjects."""
+        """The common scores, and ROUGE-1 against the best of several subjects."""
         said = [pair.source for pair in self.said(answers)]
         texts = [text for answer in answers for text in answer.batch.references]
         every = [[line.split() for line in text.split("\n")] for text in texts]
@@ -186,7 +186,7 @@ class Aeslc(Summaries):
         return {"first words": self.lead(train, test), **self.seen(train, test)}
 
     def showcase(self) -> Batch:
-        """Two e-mails of our own writing."""
+        """Two e-mails written by us."""
         return self.show(OWN)
 
     def _pair(self, row: Row) -> WordPair:

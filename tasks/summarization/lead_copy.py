@@ -1,10 +1,9 @@
-"""Documents whose first sentence tells it all: a summary is its weighty words, copied.
+"""Documents that their first sentence sums up: the summary is its content words, copied.
 
-What summaries of news and of mail have in common, reduced to symbols: a salutation that says
-nothing, a lead that the summary is taken from, and more sentences that it is not; some of the words
-to be copied are names that no vocabulary holds. The setting is that of See et al., 2017,
-"Get to the point: summarization with pointer-generator networks",
-https://arxiv.org/abs/1704.04368.
+What summaries of news and of mail have in common, reduced to symbols: a salutation without content,
+a lead that the summary is taken from, and further sentences; some of the words to copy are names
+outside the vocabulary. The setting is that of See et al., 2017, "Get to the point: summarization
+with pointer-generator networks", https://arxiv.org/abs/1704.04368.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +26,7 @@ from tasks.metrics.scores import ALIGNMENT_MATCH, alignment_scores
 from tasks.summarization.summary_pairs import Summaries
 
 PLAIN = ("the", "a", "of", "on", "in", "for", "with", "at", "by", "to")
-"""Words that no summary holds."""
+"""Words that are in no summary."""
 STOP, GREETING, COMMA = ".", "dear", ","
 NAMES = 1000
 
@@ -37,20 +36,20 @@ class LeadCopyConfig(Config):
     """Options of documents with a lead."""
 
     vocab: Annotated[int, IntRange(2, 1000)] = 40
-    """Weighty words that are known."""
+    """Content words in the vocabulary."""
     sentence: Annotated[int, IntRange(2, 30)] = 8
     """Words of a sentence."""
     weighty: Annotated[int, IntRange(1, 15)] = 4
-    """Weighty words of a sentence."""
+    """Content words of a sentence."""
     sentences: Annotated[int, IntRange(1, 20)] = 3
     """Sentences of a document, the lead included."""
     unknown: Annotated[float, FloatRange(0.0, 1.0)] = 0.3
-    """Share of weighty words that are names."""
+    """Share of content words that are names."""
     evaluate: int = 256
     """Documents of validation and of test."""
 
     def __post_init__(self) -> None:
-        """Check that a sentence holds its weighty words."""
+        """Check that a sentence holds its content words."""
         if not 1 <= self.weighty <= self.sentence or not 0 <= self.unknown <= 1:
             raise InvalidConfig(
                 "lead_copy: 1 <= weighty <= sentence and 0 <= unknown <= 1, "
@@ -70,7 +69,7 @@ class LeadCopyConfig(Config):
     citation=Citation(text="See et al., 2017", url="https://arxiv.org/abs/1704.04368"),
 )
 class LeadCopy(Summaries):
-    """The weighty words of the first sentence, in their order.
+    """The content words of the first sentence, in their order.
 
     >>> task = LeadCopy(LeadCopyConfig(evaluate=1), seed=0)
     >>> (pair,) = task.held("test")
@@ -107,7 +106,7 @@ class LeadCopy(Summaries):
         self.config = config
         self.weighty = [f"w{number}" for number in range(config.vocab)]
         words = Vocabulary([STOP, GREETING, COMMA, *PLAIN, *self.weighty])
-        # a salutation of three words, and a point behind every sentence
+        # a salutation of three words, and a full stop after every sentence
         self.settle({}, words, 3 + config.sentences * (config.sentence + 1))
 
     def held(self, split: Split) -> list[WordPair]:
@@ -120,7 +119,7 @@ class LeadCopy(Summaries):
             yield self.batch(self.encode(self._drawn(batch_size, generator)))
 
     def batch(self, rows: Sequence[EncodedPair], *, shown: bool = False) -> Batch:
-        """The batch, with the place that every word of the summary comes from."""
+        """The batch, with the position that every word of the summary comes from."""
         found = super().batch(rows, shown=shown)
         extended = found.extended
         assert extended is not None
@@ -131,7 +130,7 @@ class LeadCopy(Summaries):
         return replace(found, gold=gold)
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
-        """Those of all summaries, and whether attention looks where the word stands."""
+        """The common scores, and whether the largest weight is on the copied word."""
         match = alignment_scores(answers, self.sizes.max_length)
         return [
             *super().score(split, answers),
@@ -152,7 +151,7 @@ class LeadCopy(Summaries):
         return self.show(self.held("test")[:2])
 
     def _places(self, pair: WordPair) -> list[int]:
-        """Where the words of the summary stand, then the end of the document."""
+        """Positions of the words of the summary, then the end of the document."""
         start = 3 if pair.source[0] == GREETING else 0
         lead = range(start, start + self.config.sentence)
         places = [place for place in lead if pair.source[place] not in PLAIN]

@@ -1,4 +1,4 @@
-"""What tasks of summarization share: mechanisms, scores and the baselines without a network."""
+"""Summarization: mechanisms, scores and non-neural baselines."""
 
 from collections.abc import Sequence
 from typing import ClassVar

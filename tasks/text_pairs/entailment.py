@@ -1,4 +1,4 @@
-"""What tasks of two texts and a relation share: labels, batches, scores, baselines."""
+"""Two texts and their relation: labels, batches, scores, baselines of entailment tasks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -27,7 +27,7 @@ EVALUATION_ROWS = 256
 
 
 class Labeled(NamedTuple):
-    """Two texts as ids, and what the first says of the second."""
+    """Two texts as ids, and their relation."""
 
     premise: list[int]
     hypothesis: list[int]
@@ -71,7 +71,7 @@ class Inference(Task):
         return found
 
     def baselines(self) -> Mapping[str, float]:
-        """The most frequent label, and what a bag of the hypothesis' words gives away."""
+        """The most frequent label, and naive Bayes on the words of the hypothesis alone."""
         train, test = self.rows("train"), self.rows("test")
         return {
             "majority": majority([row.label for row in train], [row.label for row in test]),
@@ -96,7 +96,7 @@ class Inference(Task):
         return [RELATIONS[number] for number in ids]
 
     def written(self, examples: Sequence[tuple[str, str, str]]) -> Batch:
-        """Encode pairs of our own, as `(premise, hypothesis, relation)` with words apart."""
+        """Encode pairs written by us, as `(premise, hypothesis, relation)` with words apart."""
         rows = [
             Labeled(
                 self.words.encode(premise.split()),
@@ -135,7 +135,7 @@ def label_batch(
 
 
 def lengths(rows: Sequence[Labeled]) -> list[tuple[int, ...]]:
-    """What sorts pairs so that little is padded."""
+    """Sort keys of pairs, so that little is padded."""
     return [(len(row.premise), len(row.hypothesis)) for row in rows]
 
 

@@ -1,9 +1,9 @@
 """Natural language inference over generated scenes: labels are right, and minimal pairs are many.
 
-Premise and hypothesis tell who does what to which thing where, in words with synonyms, wider and
-narrower words, quantifiers and negation; the label follows from natural logic
-(`tasks/data/scenes.py`). Two colors that change places leave the bag of words as it is. What the
-minimal pairs are for: Kaushik et al., 2020, "Learning the difference that makes a difference with
+Premise and hypothesis describe a scene (agent, verb, thing, place) in words with synonyms, wider
+and narrower words, quantifiers and negation; the label follows from natural logic
+(`tasks/data/scenes.py`). Two colors that change places leave the bag of words as it is. For
+minimal pairs see Kaushik et al., 2020, "Learning the difference that makes a difference with
 counterfactually-augmented data", https://arxiv.org/abs/1909.12434.
 """
 
@@ -31,7 +31,7 @@ QUANTIFIERS = ("a", "a", "every", "no")
 LONGEST = 11
 """Words of a sentence with all its parts, and its point."""
 COUNTED = 20_000
-"""Training pairs that baselines are counted on at most; a pair takes several draws."""
+"""Largest number of training pairs for the non-neural baselines; a pair takes several draws."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +54,8 @@ class NliSynConfig(Config):
             )
 
 
-class Told(NamedTuple):
-    """Two scenes and how they stand."""
+class ScenePair(NamedTuple):
+    """Two scenes and their relation."""
 
     premise: Scene
     hypothesis: Scene
@@ -115,7 +115,7 @@ class NliSyn(Inference):
         ),
         Entry(variant="dot"),
         Entry(variant="additive"),
-        # two sentences that are read apart and meet in their means: no word looks for another
+        # two sentences that are encoded apart and compared by their means, without word attention
         *(
             Entry(variant=name, backbone="pair[embedding=64,hidden=64,encoder=birnn[cell=lstm]]")
             for name in ("decomposable", "uniform")
@@ -136,7 +136,7 @@ class NliSyn(Inference):
         """Fresh pairs."""
         while True:
             rng = drawing(generator)
-            yield label_batch([self._encode(self._told(rng)) for _ in range(batch_size)])
+            yield label_batch([self._encode(self._draw_pair(rng)) for _ in range(batch_size)])
 
     def rows(self, split: Split) -> Sequence[Labeled]:
         """Pairs of a split; of training, some that baselines are counted on."""
@@ -169,13 +169,13 @@ class NliSyn(Inference):
         count = {"validation": self.config.validate, "test": self.config.test}.get(split, seen)
         generator = self.seeded(split)
         rng = drawing(generator)
-        told = [self._told(rng) for _ in range(count)]
-        self._rows[split] = [self._encode(one) for one in told]
-        # nobody trains or counts on minimal pairs
-        pairs = (minimal_pair(one, rng) for one in told if split != "train")
+        drawn = [self._draw_pair(rng) for _ in range(count)]
+        self._rows[split] = [self._encode(one) for one in drawn]
+        # minimal pairs are neither trained nor counted on
+        pairs = (minimal_pair(one, rng) for one in drawn if split != "train")
         self._changed[split] = [self._encode(pair) for pair in pairs if pair is not None]
 
-    def _told(self, rng: random.Random) -> Told:
+    def _draw_pair(self, rng: random.Random) -> ScenePair:
         """A pair with a label drawn first, so that labels are even."""
         wanted = rng.choice(RELATIONS)
         while True:
@@ -185,25 +185,25 @@ class NliSyn(Inference):
                 for _ in range(rng.randint(1, self.config.changes)):
                     hypothesis = edit(hypothesis, rng)
                 if relation(premise, hypothesis) == wanted:
-                    return Told(premise, rephrased(hypothesis, rng), wanted)
+                    return ScenePair(premise, rephrased(hypothesis, rng), wanted)
 
-    def _encode(self, told: Told) -> Labeled:
+    def _encode(self, pair: ScenePair) -> Labeled:
         return Labeled(
-            self.words.encode(told.premise.words()),
-            self.words.encode(told.hypothesis.words()),
-            RELATIONS.index(told.label),
+            self.words.encode(pair.premise.words()),
+            self.words.encode(pair.hypothesis.words()),
+            RELATIONS.index(pair.label),
         )
 
 
-def minimal_pair(told: Told, rng: random.Random) -> Told | None:
+def minimal_pair(pair: ScenePair, rng: random.Random) -> ScenePair | None:
     """The same premise, and a hypothesis with one part changed so that the label is another.
 
     None where no change was found: two parts that differ may leave a pair neutral whatever one of
     them becomes.
     """
     for _ in range(40):
-        hypothesis = edit(told.hypothesis, rng, quantifier=0.1)
-        label = relation(told.premise, hypothesis)
-        if label != told.label:
-            return Told(told.premise, hypothesis, label)
+        hypothesis = edit(pair.hypothesis, rng, quantifier=0.1)
+        label = relation(pair.premise, hypothesis)
+        if label != pair.label:
+            return ScenePair(pair.premise, hypothesis, label)
     return None

@@ -1,8 +1,8 @@
-"""How much two generated sentences share of their meaning, from 0 to 5.
+"""Similarity of two generated sentences in meaning, from 0 to 5.
 
 Scores are graded as in Cer et al., 2017, "SemEval-2017 task 1: semantic textual similarity",
 https://aclanthology.org/S17-2001, 5 for the same meaning and 0 for nothing shared; here they are
-counted, not judged: agent, deed, thing, color of the thing and place give one point each where
+counted, not judged: agent, verb, thing, color of the thing and place give one point each where
 they mean the same, half a point where one is the class of the other or both are of one class.
 Sentences come in four orders of words, and words have synonyms but no inflection.
 """
@@ -57,7 +57,7 @@ class ParaphrasesConfig(Config):
     citation=Citation(text="Cer et al., 2017", url="https://aclanthology.org/S17-2001"),
 )
 class Paraphrases(Similarity):
-    """Pairs of scenes with zero to five parts changed, each said in an order of its own.
+    """Pairs of scenes with zero to five parts changed, each in its own word order.
 
     >>> scene = draw(random.Random(1), quantifiers=("a",))
     >>> graded(scene, scene), graded(scene, replace(scene, verb="drops"))

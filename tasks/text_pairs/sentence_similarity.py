@@ -1,4 +1,4 @@
-"""What tasks share that ask for a number of two texts: batches, correlations, baselines."""
+"""Similarity of two texts as a number: batches, correlations, baselines."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ SQUARED_ERROR = Metric(
     better="lower",
 )
 ALIGNERS = tuple(Entry(variant=name) for name in ("decomposable", "dot", "additive", "sparsemax"))
-"""What every task of the family compares; a pair encoder with a recurrent network stands beside."""
+"""Comparison of every similarity task; each adds a pair network with a recurrent encoder."""
 MOST = 5.0
 """Score of two texts that mean the same."""
 EVALUATION_ROWS = 256
@@ -82,7 +82,7 @@ class Similarity(Task):
         true, said = [], []
         for answer in answers:
             assert answer.values is not None, "numbers are predicted"
-            assert answer.batch.values is not None, "numbers are asked for"
+            assert answer.batch.values is not None, "targets are numbers"
             true += answer.batch.values.flatten().tolist()
             said += answer.values.flatten().tolist()
         missed = sum((a - b) ** 2 for a, b in zip(true, said, strict=True)) / len(true)
@@ -93,7 +93,7 @@ class Similarity(Task):
         ]
 
     def baselines(self) -> Mapping[str, float]:
-        """What needs no training but counts of words: Pearson's r of overlap and of TF-IDF."""
+        """Non-neural: Pearson's r of word overlap and of TF-IDF."""
         rows = self.rows("test")
         true = [row.score for row in rows]
         return {
@@ -105,7 +105,7 @@ class Similarity(Task):
         """First examples of the middle batch."""
         answer = answers[len(answers) // 2]
         assert answer.values is not None, "numbers are predicted"
-        assert answer.batch.values is not None, "numbers are asked for"
+        assert answer.batch.values is not None, "targets are numbers"
         found = []
         for row in range(min(count, len(answer.values))):
             texts = (self._read(text, row) for text in answer.batch.sources)
@@ -114,11 +114,11 @@ class Similarity(Task):
         return found
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
-        """Words; what is asked for is no word."""
+        """Words; the target is no word."""
         return self.words.decode(ids) if source else ["score" for _ in ids]
 
     def written(self, examples: Sequence[tuple[str, str, float]]) -> Batch:
-        """Encode pairs of our own, words apart."""
+        """Encode pairs written by us, words at spaces."""
         rows = [
             Graded(self.words.encode(one.split()), self.words.encode(two.split()), score)
             for one, two, score in examples

@@ -1,9 +1,9 @@
 """Natural language inference on real sentences: training pairs and the official test of SNLI.
 
 Bowman et al., 2015, "A large annotated corpus for learning natural language inference",
-https://aclanthology.org/D15-1075. Beside the test stand pairs that were revised by a few words so
+https://aclanthology.org/D15-1075. The test is followed by pairs that were revised by a few words so
 that their label changes (Kaushik et al., 2020, https://arxiv.org/abs/1909.12434); a network that
-knows hypotheses by their words alone fails there.
+only reads the words of the hypothesis fails there.
 
 Deviations: the data directory has 18000 of the 550152 training pairs. The hub copy has all of them
 and no revised pairs, so that their accuracy is missing there.
@@ -33,7 +33,7 @@ OWN = (
     ("two children are running in the park .", "two kids are outside .", "entailment"),
     ("a woman is cooking in a kitchen .", "a woman is cooking for her sister .", "neutral"),
 )
-"""Pairs of our own, words apart."""
+"""Pairs written by us, words at spaces."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +169,7 @@ class Snli(Inference):
         return epochs(self.rows("train"), batch_size, generator)
 
     def showcase(self) -> Batch:
-        """Three pairs of our own."""
+        """Three pairs written by us."""
         return self.written(OWN)
 
     def _encode(self, rows: Rows) -> list[Labeled]:

@@ -1,4 +1,4 @@
-"""How much two real sentences mean the same, from 0 to 5: the benchmark STS-B.
+"""Similarity of two real sentences in meaning, from 0 to 5: the benchmark STS-B.
 
 Cer et al., 2017, "SemEval-2017 task 1: semantic textual similarity multilingual and crosslingual
 focused evaluation", https://aclanthology.org/S17-2001. Sentences of news, captions and forums.
@@ -33,7 +33,7 @@ OWN = (
     ("a man is playing a guitar .", "a person plays an instrument .", 3.8),
     ("two dogs run in the snow .", "the market fell on monday .", 0.0),
 )
-"""Pairs of our own; those of the data have the terms of their sources."""
+"""Pairs written by us; those of the data have the terms of their sources."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +165,7 @@ class Stsb(Similarity):
         return graded_epochs(self.rows("train"), batch_size, generator)
 
     def showcase(self) -> Batch:
-        """Pairs of our own."""
+        """Pairs written by us."""
         return self.written(OWN)
 
     def _encode(self, rows: Rows) -> list[Graded]:

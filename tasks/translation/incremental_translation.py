@@ -1,19 +1,19 @@
-"""Incremental translation: say each word as soon as enough of the source has been read.
+"""Incremental translation: output each word as soon as enough of the source has been read.
 
 Gu et al., 2017, "Learning to translate in real-time with neural machine translation",
 https://arxiv.org/abs/1610.00388; quality against average lagging as in Ma et al., 2019, "STACL",
 https://arxiv.org/abs/1810.08398. The captions are those of Multi30k (Elliott et al., 2016,
 https://aclanthology.org/W16-3210), and the encoder is online, so that no state knows a word that
-has not come yet: bare embeddings with their places in the quick size, a forward network in the
-standard one. Delays are given where attention says how far it has read; attention to the whole
-sentence stands beside as what waiting for all of it is worth. Without a network, the monotone rules
-of `transduction` (`copy`, `dict`) show the same mechanisms on generated strings, `ssnt` among them,
-whose product of all places with the vocabulary is too slow for captions.
+has not come yet: bare embeddings with their positions in the quick size, a forward network in the
+standard one. Delays are given for monotonic attention; attention to the whole sentence is compared
+to show what waiting is worth. The monotone rules of `transduction` (`copy`, `dict`) show the same
+mechanisms on generated strings, `ssnt` among them, whose product of all positions with the
+vocabulary is too slow for captions.
 
 Deviations: the summary of the source, which starts the decoder, knows the whole sentence, for every
-mechanism alike, and delays count what attention reads. The two entries that stream have no
-summary: they say each word from what they have read by then, and from nothing else. Without
-attention (`none_state`) that summary is all there is.
+mechanism alike, and delays count what attention reads. The two entries that stream have no summary:
+they predict each word only from what they have read by then. Without attention (`none_state`) that
+summary is all there is.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from tasks.metrics.text_scores import BLEU
 from tasks.translation.multi30k_task import QUICK, SCALED, Captions, OneWayConfig
 
 STREAMING = f"rnn_seq2seq[{QUICK},summaries=none,search=streaming]"
-"""The network of the quick size, but its decoder is told nothing of what it has not read."""
+"""The network of the quick size, but its decoder gets no summary of what it has not read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class IncrementalTranslationConfig(OneWayConfig):
     citation=Citation(text="Ma et al., 2019", url="https://arxiv.org/abs/1810.08398"),
 )
 class IncrementalTranslation(Captions):
-    """Captions under an online encoder: BLEU, and how far each word had to wait."""
+    """Captions under an online encoder: BLEU, and the delay of each word."""
 
     family = "incremental translation"
     comparison = (
@@ -95,7 +95,7 @@ class IncrementalTranslation(Captions):
         self.notes["caveat"] = HEARD_BEFORE
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
-        """Scores of translation, and BLEU at the place of its average lagging."""
+        """Scores of translation, and BLEU at the position of its average lagging."""
         found = super().score(split, answers)
         plain = {scored.metric: scored.value for scored in found if not scored.axis}
         lagging = plain.get(AVERAGE_LAGGING.name)

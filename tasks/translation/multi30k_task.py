@@ -1,10 +1,10 @@
-"""What the translations of image captions share: subwords, batches, scores of text, baselines.
+"""Translation of image captions: subwords, batches, scores of text, baselines.
 
 Elliott et al., 2016, "Multi30K: multilingual English-German image descriptions",
-https://aclanthology.org/W16-3210. BLEU and chrF come from sacreBLEU with their signatures; words
-said twice and words left out are what Tu et al., 2016, "Modeling coverage for neural machine
-translation", https://arxiv.org/abs/1601.04811, call over- and under-translation, counted in the
-texts so that every mechanism is judged alike.
+https://aclanthology.org/W16-3210. BLEU and chrF come from sacreBLEU with their signatures; repeated
+and omitted words are what Tu et al., 2016, "Modeling coverage for neural machine translation",
+https://arxiv.org/abs/1601.04811, call over- and under-translation, counted in the texts so that
+every mechanism is judged alike.
 """
 
 import re
@@ -80,8 +80,9 @@ SCALED = "normalizer=softmax[temperature=11.3]"
 """Energies divided by the root of the width, as by `scaled_dot`.
 
 Embeddings begin with a variance of 1 in every unit. The bilinear score of such keys is so large at
-the first step that the softmax gives one word most of the weight, and it never lets go: with a
-temperature of 1 attention ends at an entropy of 0.02 nats, below what no attention reaches.
+the first step that the softmax gives one word most of the weight, and training does not recover:
+with a temperature of 1 attention ends at an entropy of 0.02 nats, and BLEU is below that of no
+attention.
 """
 
 LENGTHS = (1, 9, 12, 16)
@@ -109,7 +110,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
         "Žena čte na lavičce své kočce knihu.",
     ),
 }
-"""Captions of our own, in the way of the data, with our own translations."""
+"""Captions written by us, in the style of the data, with our own translations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,7 +260,7 @@ class Captions(Task):
         return rows[:: max(1, len(rows) // count)][:count]
 
     def showcase(self) -> Batch:
-        """Three captions of our own."""
+        """Three captions written by us."""
         return self._fixed(SHOWN, len(SHOWN[self.target]))[0]
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
@@ -303,7 +304,7 @@ def text_batch(
     references: tuple[str, ...] = (),
     names: tuple[str, ...] = (),
 ) -> Batch:
-    """Pad rows of sources and a target; decoder inputs are the targets, one place later."""
+    """Pad rows of sources and a target; decoder inputs are the targets, one position later."""
     *sources, said = zip(*rows, strict=True)
     targets, mask = pad_rows(said)
     inputs = torch.cat((torch.full((len(rows), 1), BOS), targets[:, :-1]), 1)
@@ -320,10 +321,10 @@ def text_batch(
 def text_scores(
     said: Sequence[str], references: Sequence[str], *, lowercase: bool
 ) -> tuple[list[Scored], dict[str, str]]:
-    """BLEU, chrF, what was said again or left out, and the signatures of sacreBLEU.
+    """BLEU, chrF, repeated and omitted words, and the signatures of sacreBLEU.
 
     Raises:
-        ValueError: There is not one translation a reference.
+        ValueError: The numbers of translations and references differ.
     """
     from sacrebleu.metrics import bleu, chrf  # noqa: PLC0415
 
@@ -361,7 +362,7 @@ def bleu_by_length(
 
 
 def repeats_and_omissions(said: Sequence[str], references: Sequence[str]) -> list[Scored]:
-    """Pairs of words said more often than once and than in the reference; reference words unsaid.
+    """Bigrams generated more often than once and than in the reference; reference words left out.
 
     >>> found = repeats_and_omissions(["a dog a dog"], ["a dog runs"])
     >>> [round(one.value, 3) for one in found]

@@ -2,10 +2,10 @@
 
 Zoph & Knight, 2016, "Multi-source neural translation", https://arxiv.org/abs/1601.00710; Libovický
 & Helcl, 2017, https://arxiv.org/abs/1704.06567; in transformers Libovický, Helcl & Mareček, 2018,
-https://arxiv.org/abs/1811.04716. Captions are those of Multi30k (Elliott et al.,
-2016, https://aclanthology.org/W16-3210). `read` leaves one source out, for the best single source;
+https://arxiv.org/abs/1811.04716. Captions are those of Multi30k (Elliott et al., 2016,
+https://aclanthology.org/W16-3210). `read` leaves one source out, for the best single source;
 `shuffle` gives every example the second source of another one, in training and test, which keeps
-the parameters of two sources and takes away what the second one knows.
+the parameters of two sources and removes the information of the second one.
 """
 
 from dataclasses import dataclass, replace
@@ -56,7 +56,7 @@ class MultiSourceTranslationConfig(Config):
             )
         if self.shuffle and self.read != "both":
             raise InvalidConfig(
-                "multi_source_translation: shuffle moves the second source beside the first one, "
+                "multi_source_translation: shuffle exchanges the second source, "
                 f"and read={self.read} leaves one out; use read=both."
             )
 
@@ -159,7 +159,7 @@ class MultiSourceTranslation(Captions):
 
 
 def derangement(count: int) -> list[int]:
-    """Another place for each place, the same one in every run; one place alone keeps its own.
+    """Another row for each row, the same one in every run; a single row keeps its own.
 
     >>> derangement(4)
     [1, 2, 3, 0]

@@ -1,17 +1,16 @@
-"""Translation of a German description of a scene, in which some words only the picture tells.
+"""Translation of a German description of a scene; some words need the picture.
 
 A sentence and an image are both attended to, as in Huang et al., 2016, "Attention-based multimodal
 neural machine translation", https://aclanthology.org/W16-2360: a vector of the whole image and one
-of each region stand beside the words. The scenes are those of `digit_scenes`; the German sentence
-says "Ziffer" (digit) in the place of some digits, of one at least, and the English caption names
-them all. `shuffle` gives every sentence the picture of another scene, which must hurt if, and only
-if, pictures are used (Elliott, 2018, "Adversarial evaluation of multimodal machine translation",
-https://aclanthology.org/D18-1329): in the test alone, or in training too.
+of each region are further source tokens. The scenes are those of `digit_scenes`; the German
+sentence says "Ziffer" (digit) instead of some digits, of one at least, and the English caption
+names them all. `shuffle` gives every sentence the picture of another scene, which must hurt if, and
+only if, pictures are used (Elliott, 2018, "Adversarial evaluation of multimodal machine
+translation", https://aclanthology.org/D18-1329): in the test alone, or in training too.
 
-Deviations: digits of scikit-learn, not photographs, and where they stand is given, not detected.
-The whole picture and the regions are scaled to one size, as detectors scale their regions, and
-their standardized pixels are the vectors, in the place of the 4096 units of a network that was
-trained on images before.
+Deviations: digits of scikit-learn, not photographs, and their regions are given, not detected. The
+whole picture and the regions are scaled to one size, as detectors scale their regions, and their
+standardized pixels are the vectors, instead of the 4096 units of a network pretrained on images.
 """
 
 from collections import Counter
@@ -96,7 +95,7 @@ class SceneTranslationConfig(Config):
     most: Annotated[int, IntRange(2, 4)] = 3
     """Largest number of digits in a scene; the smallest is two."""
     ambiguous: Annotated[float, FloatRange(0.0, 1.0)] = 0.5
-    """Share of digits that a sentence does not name, beside the one that it never does."""
+    """Share of digits that a sentence does not name, besides one that it never names."""
     side: Annotated[int, IntRange(4, 64, log=True)] = SIDE
     """Pixels on each side that pictures and regions are scaled to; a vector has their square."""
     shuffle: Literal["never", "test", "always"] = "never"
@@ -216,7 +215,7 @@ class SceneTranslation(Task):
         return self._evaluation[split]
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
-        """Ambiguous words, exact match and BLEU of what is said; where the weights point."""
+        """Ambiguous words, exact match and BLEU of the output; where the weights point."""
         found = [_ambiguous_accuracy(answers)]
         for answer in answers:
             count = float(named(answer.batch.targets[0]).sum())
@@ -306,7 +305,7 @@ class SceneTranslation(Task):
 
 
 def descriptions(scene: DigitScene, hidden: Bool[Tensor, "B N"], cells: int) -> list[str]:
-    """What `captions` says, in German, word by word; hidden digits are called a digit.
+    """The captions of `captions` in German, word by word; hidden digits are called Ziffer (digit).
 
     >>> scene = DigitScene(torch.tensor([[3, 8, 7]]), torch.tensor([[0, 2, 4]]))
     >>> descriptions(scene, torch.tensor([[False, True, False]]), 3)
@@ -358,7 +357,7 @@ def _gold(
 
 
 def _ambiguous_accuracy(answers: Sequence[Answer]) -> Scored:
-    """Share of ambiguous words whose digit is said: the n-th digit of the scene as the n-th."""
+    """Share of ambiguous words whose digit is right: the n-th digit of the scene as the n-th."""
     said, asked = [], []
     for answer in answers:
         rows = zip(

@@ -52,7 +52,7 @@ class TransductionConfig(Config):
     beyond: int = 16
     """Longest source in the length curve (symbols)."""
     pairs: int = 0
-    """Training pairs; 0 draws fresh ones for ever."""
+    """Training pairs; 0 draws fresh ones without end."""
     evaluate: int = 256
     """Pairs of the validation split, and of each length of the test split."""
     decode: bool = False
@@ -86,7 +86,7 @@ class Transduction(Task):
     """Random strings rewritten by a rule with a known alignment.
 
     There are few strings of the shortest length, so training has seen those of the test. Lengths
-    beyond the training range tell the rule from memory.
+    beyond the training range show whether the rule was learned.
 
     >>> task = Transduction(TransductionConfig(rule="reverse", evaluate=1), seed=0)
     >>> batch = task.evaluation("test")[-1]
@@ -113,7 +113,7 @@ class Transduction(Task):
         Entry(variant="luong_global"),
         Entry(variant="luong_local_p"),
         Entry(variant="none_state"),
-        # a monotone rule behind an online encoder: incremental translation without a network
+        # a monotone rule after an online encoder: incremental translation of strings
         *(
             Entry(
                 variant=name,
@@ -281,7 +281,7 @@ class Transduction(Task):
     def _alignment(
         self, symbols: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]
     ) -> tuple[Int[Tensor, "B T"], Int[Tensor, " B"]]:
-        """Source place of every target step (one step more than the longest), target lengths."""
+        """Source position of every target step (one step more than the longest), target lengths."""
         count = lengths[:, None]
         if self.config.rule == "fert":
             return self._fertile(symbols, lengths)

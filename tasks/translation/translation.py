@@ -1,11 +1,11 @@
 """Translation of image captions: Multi30k, real sentences at a size that a laptop can train.
 
 Elliott et al., 2016, "Multi30K: multilingual English-German image descriptions",
-https://aclanthology.org/W16-3210. What is said is scored by BLEU and chrF of sacreBLEU, with their
-signatures, and by what it says again and leaves out. The quick size decodes 250 of the 1000 test
-sentences, the standard size all of them. The quick size reads bare embeddings with learned places:
-attention finds the words of such states within seconds, where it needs minutes with recurrent ones,
-which stand beside as an entry. Without a network, `transduction` has generated strings.
+https://aclanthology.org/W16-3210. The scores are BLEU and chrF of sacreBLEU, with their signatures,
+and repeated and omitted words. The quick size decodes 250 of the 1000 test sentences, the standard
+size all of them. The quick size reads bare embeddings with learned positions: attention over such
+states is learned within seconds, over recurrent ones (an entry of the comparison) within minutes.
+For generated strings see `transduction`.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
-"""Two sources, of which each lacks half: only who reads both can say the whole.
+"""Two sources, each with half of a string: both are needed for the whole.
 
-A string of random symbols is shown twice; every place is hidden in one of the two, drawn anew for
-each string. It is the smallest case in which several sources (Zoph & Knight, 2016, "Multi-source
-neural translation", https://arxiv.org/abs/1601.00710) know more than the best single one, and what
-that one can reach is known: it sees half of the places and guesses the others.
+A string of random symbols is shown twice; every position is hidden in one of the two, drawn anew
+for each string. It is the smallest case in which several sources (Zoph & Knight, 2016,
+"Multi-source neural translation", https://arxiv.org/abs/1601.00710) know more than the best single
+one. The best score with one source is known: it has half of the positions and guesses the others.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -70,7 +70,7 @@ class TwoSourceConfig(Config):
             )
         if self.shuffle and self.read != "both":
             raise InvalidConfig(
-                "two_source: shuffle moves the second source beside the first one, and "
+                "two_source: shuffle exchanges the second source, and "
                 f"read={self.read} leaves one out; use read=both."
             )
 
@@ -82,7 +82,7 @@ class TwoSourceConfig(Config):
     citation=Citation(text="Zoph & Knight, 2016", url="https://arxiv.org/abs/1601.00710"),
 )
 class TwoSource(Task):
-    """Say the string of which each source hides half.
+    """Output the string of which each source hides half.
 
     >>> task = TwoSource(TwoSourceConfig(evaluate=1), seed=0)
     >>> batch = task.evaluation("validation")[0]
@@ -171,7 +171,7 @@ class TwoSource(Task):
         return found + alignment_scores(answers, self.config.max_length)
 
     def baselines(self) -> Mapping[str, float]:
-        """Token accuracy of who reads one source perfectly and guesses what it hides."""
+        """Token accuracy of reading one source perfectly and guessing what it hides."""
         shown = scored = 0
         for batch in self.evaluation("test"):
             if batch.targets.shape[1] <= self.config.max_length + 1:
@@ -234,7 +234,7 @@ class TwoSource(Task):
         hidden: Bool[Tensor, "B W"],
         lengths: Int[Tensor, " B"],
     ) -> Batch:
-        """Hide each place in the first source or in the second; all end in EOS."""
+        """Hide each position in the first source or in the second; all end in EOS."""
         steps = torch.arange(symbols.shape[1] + 1)
         real = steps <= lengths[:, None]
         ends = steps == lengths[:, None]

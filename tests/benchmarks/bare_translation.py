@@ -236,7 +236,7 @@ def main() -> None:
     trainer = Trainer(model, data, options.seed)
     for mark in sorted(options.cpu_seconds):
         trainer.train_until(mark)
-        capabilities = {
+        facts = {
             "model": options.model,
             "seed": options.seed,
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -247,8 +247,8 @@ def main() -> None:
             "bleu": round(trainer.bleu(), 2),
             "sentences": options.sentences,
         }
-        told = "  ".join(f"{name} {value}" for name, value in capabilities.items())
-        print(json.dumps(capabilities) if options.json else told, flush=True)
+        told = "  ".join(f"{name} {value}" for name, value in facts.items())
+        print(json.dumps(facts) if options.json else told, flush=True)
 
 
 if __name__ == "__main__":

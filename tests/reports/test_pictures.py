@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from synthetic_families import BETAS, write_families
 
-from bench.cli.shows import report
+from bench.cli.report import report
 from reports.folder import read_folder
 from reports.kernels import _line, kernel_figures
 from reports.pictures import write_figures

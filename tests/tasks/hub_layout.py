@@ -45,11 +45,11 @@ def babi(folder: Path) -> Splits:
             stories: list[dict[str, list[Any]]] = []
             for line in lines(path):
                 place, _, rest = line.partition(" ")
-                text, answer, capabilities = [*rest.split("\t"), "", ""][:3]
+                text, answer, facts = [*rest.split("\t"), "", ""][:3]
                 if place == "1":
                     names = ("id", "type", "text", "answer", "supporting_ids")
                     stories.append({name: [] for name in names})
-                told = (place, int(bool(answer)), text.strip(), answer, capabilities.split())
+                told = (place, int(bool(answer)), text.strip(), answer, facts.split())
                 for column, value in zip(stories[-1].values(), told, strict=True):
                     column.append(value)
             found[f"qa{number}_{part}"] = [{"story": story} for story in stories]

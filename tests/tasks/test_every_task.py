@@ -22,7 +22,8 @@ from bench.api.registry import BACKBONE_AXES, DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.trace import Mode
-from bench.running.catalog import COMMON_METRICS, describe_task, known_metrics
+from bench.running.catalog import describe_task, known_metrics
+from bench.running.common_metrics import COMMON_METRICS
 from bench.running.quality_cells import quality_cell
 from bench.running.request import Request
 from bench.training.assemble import assemble

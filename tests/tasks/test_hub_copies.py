@@ -19,7 +19,7 @@ from bench.api.errors import DataDamaged, DataUnavailable
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.cli import shows
+from bench.cli import data
 from bench.running.quality_cells import quality_cell
 from bench.running.request import Request
 from bench.training.assemble import assemble
@@ -193,14 +193,14 @@ def test_a_recording_beside_another_label_is_refused(directory, another):
     splits = LAYOUTS["fsdd"](directory / "fsdd")
     splits["test"][0] = {**splits["test"][0], "label": 9}
     another("fsdd", splits)
-    with pytest.raises(DataDamaged, match=r"test\.jsonl: line 1 has label 9 beside 0_ann_0\.wav"):
+    with pytest.raises(DataDamaged, match=r"test\.jsonl: line 1 has label 9 but name 0_ann_0\.wav"):
         load_fsdd()
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"supporting_ids": [[], ["7"]]}, "names a supporting fact that was not told"),
+        ({"supporting_ids": [[], ["7"]]}, "names a supporting fact that the story lacks"),
         ({"text": ["Ada left."]}, "is no story with"),
         ({"id": [], "type": [], "text": [], "answer": [], "supporting_ids": []}, "is no story"),
     ],
@@ -296,10 +296,10 @@ def test_ids_of_the_mini_set_are_those_from_before_it_could_be_full():
 
 
 def test_an_unpinned_copy_warns_and_a_pinned_one_does_not():
-    assert "Warning: no commit" in shows.fetch("babi")
-    assert f"revision {COMMIT} (unpinned)" in shows.fetch("babi")
-    assert "Warning" not in shows.fetch("imdb")
-    listed = shows.data_sets("")
+    assert "Warning: no commit" in data.fetch("babi")
+    assert f"revision {COMMIT} (unpinned)" in data.fetch("babi")
+    assert "Warning" not in data.fetch("imdb")
+    listed = data.data_sets("")
     for name, registered in hub.FETCHABLE.items():
         (line,) = [line for line in listed.splitlines() if line.split()[:1] == [name]]
         assert "fetched copy" in line

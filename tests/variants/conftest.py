@@ -7,9 +7,10 @@ import torch
 
 import variants
 from bench.api import registry
+from bench.api.build import build_variant
 from bench.api.call import Attended, Call, Dims, QueryShape
 from bench.api.noise import Noise
-from bench.api.resolve import build_variant, resolve
+from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.source import Memory, Source
 from bench.api.variant import Slot, Variant

@@ -36,5 +36,5 @@ def both_ways(there: LossInputs, back: LossInputs) -> BothWays:
 
 
 def words(batch: Batch) -> Bool[Tensor, "B T"]:
-    """Targets that are scored and stand for a word."""
+    """Targets that are scored and are words."""
     return batch.mask & (batch.targets > LAST_SPECIAL)

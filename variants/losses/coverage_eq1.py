@@ -1,8 +1,8 @@
 """Coverage of one: every source word should get total weight one over the whole target.
 
-The penalty of Xu et al., 2015, https://arxiv.org/abs/1502.03044, equation 14, as in the
-released code of Cohn et al., 2016, "Incorporating structural alignment biases into an attentional
-neural translation model", https://arxiv.org/abs/1601.01085: the ends of the source are left out.
+The penalty of Xu et al., 2015, https://arxiv.org/abs/1502.03044, equation 14, as in the released
+code of Cohn et al., 2016, "Incorporating structural alignment biases into an attentional neural
+translation model", https://arxiv.org/abs/1601.01085: the ends of the source are left out.
 
 Deviations: sources here end in EOS and have no BOS, so words that are special (ids up to 2) are
 left out rather than the first and the last; `leave_out=ends` is the released code's. The sum over

@@ -4,8 +4,8 @@ Xu et al., 2015, "Show, attend and tell: neural image caption generation with vi
 https://arxiv.org/abs/1502.03044, section 4.2.1, equation 14.
 
 Deviations: the sum over the batch is divided by the number of target tokens, as the negative log
-likelihood is; several heads are averaged. With `target=ratio` each key should get T/S
-instead of one, which T steps can give to S keys.
+likelihood is; several heads are averaged. With `target=ratio` each key should get T/S instead of
+one, which T steps can give to S keys.
 """
 
 from collections.abc import Mapping

@@ -81,7 +81,7 @@ class SupervisedLoss(Loss):
     def _fill(
         self, gold: Float[Tensor, "B T S"], real: Bool[Tensor, "B S"]
     ) -> Float[Tensor, "B T S"]:
-        """Give target words without a link the one that is asked for."""
+        """Give target words without a link the link of the option `unaligned`."""
         if self.config.unaligned == "ignore":
             return gold
         if self.config.unaligned == "null":

@@ -1,8 +1,8 @@
 """Last key: each query sees only the last key that it may see.
 
 Sutskever et al., 2014, "Sequence to sequence learning with neural networks",
-https://arxiv.org/abs/1409.3215, section 2: the last state of a recurrent network represents
-the whole sequence; here it is written as attention.
+https://arxiv.org/abs/1409.3215, section 2: the last state of a recurrent network represents the
+whole sequence; here it is written as attention.
 
 Deviations: none.
 """

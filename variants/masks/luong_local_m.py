@@ -75,7 +75,7 @@ class LocalMonotonicMask(Mask):
     def center(self, call: Call) -> Int[Tensor, "#B 1 L"]:
         """Center of each query's window."""
         center = (self.ratio * call.position.double() + 0.5).floor().long()[None, None]
-        if call.causal:  # the last key that there is stands at the query's own position
+        if call.causal:  # the last key is at the query's own position
             return torch.minimum(center, call.position)
         return torch.minimum(center, call.memory.source.length.view(-1, 1, 1) - 1)
 

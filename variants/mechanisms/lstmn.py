@@ -4,8 +4,8 @@ Cheng, Dong & Lapata, 2016, "Long short-term memory-networks for machine reading
 https://arxiv.org/abs/1601.06733, section 3.1.
 
 Deviations: several heads are several small networks side by side. The heads' projections give x_t
-twice, as the query and as the value that enters the gates; keys are not used. A step
-whose token is padding leaves nothing on the tape.
+twice, as the query and as the value that enters the gates; keys are not used. A step whose token is
+padding leaves nothing on the tape.
 """
 
 from collections.abc import Mapping
@@ -61,8 +61,8 @@ class LstmnConfig(Config):
 class Lstmn(Variant):
     """a_i = v . tanh(W h_i + U x_t + R r_{t-1}); [r; m] = sum softmax(a)_i [h_i; c_i]; LSTM gates.
 
-    r and m replace the last state and cell of the LSTM. Sequential in the steps; time
-    O(L^2 (width + Ev)) per head; W h_i is computed once, when h_i is written.
+    r and m replace the last state and cell of the LSTM. Sequential in the steps; time O(L^2 (width
+    + Ev)) per head; W h_i is computed once, when h_i is written.
     """
 
     gives = frozenset({"weights"})

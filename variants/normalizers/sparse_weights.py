@@ -28,7 +28,7 @@ def sparse_weights(
     """Normalize the allowed keys of each row; a row without any gives zeros.
 
     Args:
-        normalize: From energies to weights along the last dimension; its gradient is not asked for.
+        normalize: From energies to weights along the last dimension; its gradient is not used.
         energy: Energies.
         allowed: Keys that may be read; None for all.
         alpha: Which member of the family it is: 2 is sparsemax.

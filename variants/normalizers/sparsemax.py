@@ -1,7 +1,7 @@
 """Sparsemax: the point of the simplex nearest to the energies, which is zero at far keys.
 
-Martins & Astudillo, 2016, "From softmax to sparsemax", https://arxiv.org/abs/1602.02068,
-section 2, algorithm 1; computed by the authors' group's library `entmax`.
+Martins & Astudillo, 2016, "From softmax to sparsemax", https://arxiv.org/abs/1602.02068, section 2,
+algorithm 1; computed by the authors' group's library `entmax`.
 
 Deviations: the temperature is not in the paper.
 """

@@ -6,9 +6,9 @@ equation 9.
 
 Deviations: generate scores are the output layer's logits, which the paper computes from the decoder
 state alone; copy scores too use the state that the decoder gives to its output layer. The selective
-read is joined to the embedding of the last output word, wherever the decoder reads that; it is
-zero for the first word. Under projected heads, the source states are the values of all
-heads side by side. A target beyond the vocabulary that the source does not hold is trained as UNK.
+read is joined to the embedding of the last output word, wherever the decoder reads that; it is zero
+for the first word. Under projected heads, the source states are the values of all heads side by
+side. A target beyond the vocabulary that the source does not hold is trained as UNK.
 """
 
 from dataclasses import dataclass
@@ -97,7 +97,7 @@ class CopyNetOutput(Output):
         return scatter_rows(picked, total - torch.logaddexp(said, copied))
 
     def begin(self, batch: Batch, memories: tuple[Memory | None, ...]) -> Tree:
-        """What the selective read looks at, the same at every step."""
+        """The input of the selective read, the same at every step."""
         states, mask = source_states(memories, self.sizes, "copynet")
         ids = torch.where(mask, copy_ids(batch, "copynet"), -1)
         return {"key": torch.tanh(self.to_key(states)), "states": states, "ids": ids}

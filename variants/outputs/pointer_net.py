@@ -1,7 +1,7 @@
 """Pointer network: the output distribution is the attention itself.
 
-Vinyals, Fortunato & Jaitly, 2015, "Pointer networks", https://arxiv.org/abs/1506.03134,
-section 2.3, equation 3.
+Vinyals, Fortunato & Jaitly, 2015, "Pointer networks", https://arxiv.org/abs/1506.03134, section
+2.3, equation 3.
 
 Deviations: the output is the word at a position, so positions of the same word add up; the paper
 outputs the position itself. A word that the source does not hold has probability 1e-20 instead of

@@ -1,7 +1,7 @@
 """From a number for each distance to one for each key, and back.
 
-Queries have consecutive positions, so that the keys of one query, by distance, are those of
-the query before it shifted by one position. The way back is therefore a copy with other strides and
+Queries have consecutive positions, so that the keys of one query, by distance, are those of the
+query before it shifted by one position. The way back is therefore a copy with other strides and
 sums of neighbors, where adding to an index would go key by key. A distance beyond the clip counts
 as the clip.
 """

@@ -1,7 +1,7 @@
 """Concatenation of the heaviest values: the best k keys side by side, projected back.
 
-No paper: a weighted sum mixes the values of all keys, and this keeps the first k apart.
-The nearest is the concatenation of selected facts in memory networks (Weston et al., 2015,
+No paper: a weighted sum mixes the values of all keys, and this keeps the first k apart. The nearest
+is the concatenation of selected facts in memory networks (Weston et al., 2015,
 https://arxiv.org/abs/1410.3916, section 3.1, k = 2 supporting facts).
 
 Deviations: those networks choose one fact after the other; here all are chosen by one weight row.

@@ -4,8 +4,9 @@ No paper: the hard end of the weighted sum; the gradient is the straight-through
 Bengio, Leonard & Courville, 2013, "Estimating or propagating gradients through stochastic neurons
 for conditional computation", https://arxiv.org/abs/1308.3432.
 
-Deviations: the estimator stands for a choice that is not drawn. In training the answer is the same
-and its gradient is that of the weighted sum; `gradient=none` has none, so that scores never learn.
+Deviations: the estimator is applied to a choice that is not sampled. In training the answer is the
+same and its gradient is that of the weighted sum; `gradient=none` has none, so that scores never
+learn.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
 """Sum without normalization: the weighted sum times the number of keys.
 
-An average cannot tell one key from two that are alike, a sum can: Xu et al., 2019, "How powerful
-are graph neural networks?", https://arxiv.org/abs/1810.00826, section 5.2 (sum, mean and max).
+An average does not distinguish one key from two equal ones, a sum does: Xu et al., 2019, "How
+powerful are graph neural networks?", https://arxiv.org/abs/1810.00826, section 5.2 (sum, mean and
+max).
 
 Deviations: that section is about neighbors of a node without attention; under uniform weights this
 is its sum. Another reading, scores that are never normalized, is `normalizer=none`.

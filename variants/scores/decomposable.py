@@ -4,8 +4,8 @@ Parikh et al., 2016, "A decomposable attention model for natural language infere
 https://arxiv.org/abs/1606.01933, section 3.1, equation 1. Comparing and aggregating is the backbone
 `pair`; within a sentence, section 3.4, the position `distance_bias` is added.
 
-Deviations: the hidden width defaults to 64, not 200, and weights start at Xavier's scale,
-not N(0, 0.01); no dropout inside the perceptron.
+Deviations: the hidden width defaults to 64, not 200, and weights start at Xavier's scale, not N(0,
+0.01); no dropout inside the perceptron.
 """
 
 from dataclasses import dataclass

@@ -75,7 +75,7 @@ class LocationScore(Score):
         return (call.key_position < self.max_keys)[None, None, None]
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
-        """One dot product a position; zeros, which nobody reads, beyond the last."""
+        """One dot product a position; unused zeros beyond the last."""
         found = []
         for s in range(one.num_keys):
             total = one.query.new_zeros(())

@@ -1,9 +1,9 @@
-"""Contexts side by side: every source has attention of its own.
+"""Contexts side by side: every source has its own attention.
 
 Zoph & Knight, 2016, "Multi-source neural translation", https://arxiv.org/abs/1601.00710
 (multi-source attention); with one source it is ordinary attention.
 
-Deviations: none; what the decoder makes of the joined context is the decoder's business.
+Deviations: none; the decoder decides how the joined context is used.
 """
 
 from bench.api.combiner import Combiner

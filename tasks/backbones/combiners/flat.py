@@ -7,8 +7,8 @@ https://arxiv.org/abs/1811.04716, section 3, where residual connections hold all
 space, so that nothing is projected into a common one.
 
 Deviations: beneath a recurrent decoder each source is projected once, to the decoder's width, for
-keys and values alike; the score's own key map stands after it, so keys still have a matrix of
-their own a source.
+keys and values alike; the score's own key map follows, so keys still have their own matrix per
+source.
 """
 
 import torch

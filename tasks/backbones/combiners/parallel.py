@@ -40,6 +40,6 @@ class ParallelCombiner(Combiner):
         states: tuple[State, ...],
         call: dict[str, Any],
     ) -> Answers:
-        """Ask every slot and add the contexts."""
+        """Query every slot and add the contexts."""
         contexts, attended = self.ask(query, memories, states, call)
         return sum(contexts[1:], contexts[0]), attended

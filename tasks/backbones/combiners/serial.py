@@ -1,4 +1,4 @@
-"""One source after the other: what was read of the first asks the second.
+"""One source after the other: what was read from the first is part of the query of the second.
 
 Libovický, Helcl & Mareček, 2018, "Input combination strategies for multi-source Transformer
 decoder", https://arxiv.org/abs/1811.04716, section 3 (serial).
@@ -31,7 +31,7 @@ from bench.api.source import Memory, State
 class SerialCombiner(Combiner):
     """x <- x + A_k(x) for each source k in turn, each in a residual sublayer of its own.
 
-    The context that outputs see is the sum of what the sources gave.
+    The context that outputs see is the sum of the contexts of the sources.
     """
 
     needs = frozenset({"residual_sublayers"})
@@ -53,7 +53,7 @@ class SerialCombiner(Combiner):
         states: tuple[State, ...],
         call: dict[str, Any],
     ) -> tuple[Float[Tensor, "B L D"], Answers]:
-        """Ask one source, add what it said, and ask the next with the sum."""
+        """Query one source, add its context, and query the next with the sum."""
         contexts: list[Tensor] = []
         found: list[Attended] = []
         for slot, one, memory, state in zip(self.slots, around, memories, states, strict=True):

@@ -1,1 +1,1 @@
-"""Decoders: where attention stands in a recurrent decoder, one file each."""
+"""Recurrent decoders, by where attention enters them, one file each."""

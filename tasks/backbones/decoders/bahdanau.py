@@ -1,4 +1,4 @@
-"""Attention between decoder steps: the old state asks, the context goes into the next state.
+"""Attention between decoder steps: the old state is the query, the context enters the next state.
 
 Bahdanau, Cho & Bengio, 2015, "Neural machine translation by jointly learning to align and
 translate", https://arxiv.org/abs/1409.0473, section 3.1 and appendix A.2.2.
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from bench.api.combiner import AttachSlot
 from bench.api.config import Choices, Config, IntRange
-from bench.api.decoder import Decoder, DecoderSizes, Path, Steps
+from bench.api.decoder import Decoder, DecoderSizes, DecoderState, Steps
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, register
 from bench.api.source import Memory
@@ -30,7 +30,7 @@ class BahdanauConfig(Config):
     output_layer_state: Annotated[Literal["prev", "curr"], Choices(("prev", "curr"))] = "prev"
     """State that the output layer sees: before the step, as published, or after it."""
     start: Annotated[Literal["summary", "backward"], Choices(("summary", "backward"))] = "summary"
-    """What gives the first state: the whole summary, or its backward half, as published."""
+    """Source of the first state: the whole summary, or its backward half, as published."""
     maxout: Annotated[int, IntRange(0, 1024)] = 0
     """Maxout units of the output layer; 0 for as many as the state has."""
 
@@ -49,7 +49,7 @@ class BahdanauConfig(Config):
     ),
 )
 class BahdanauDecoder(Decoder):
-    """s_t = GRU([y; c_t], s_{t-1}) with c_t asked by s_{t-1}; maxout output; a loop over words."""
+    """s_t = GRU([y; c_t], s_{t-1}), c_t queried by s_{t-1}; maxout output; a loop over words."""
 
     gives = frozenset({"token_extras"})
 
@@ -69,21 +69,25 @@ class BahdanauDecoder(Decoder):
         self.of_word = nn.Linear(sizes.embedding, units, bias=False)
         self.of_context = nn.Linear(self.context_width, units, bias=False)
 
-    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
+    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> DecoderState:
         """Squash the summary into the first state."""
         if self.starts_from is not None:
             summary = summary[:, list(self.starts_from)]
         hidden = torch.tanh(self.start(summary))
-        return Path(hidden, self.start_slots(hidden, memories), {})
+        return DecoderState(hidden, self.start_slots(hidden, memories), {})
 
     def step(
-        self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B 1 De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
-        """Ask with the old state, then advance it with word and context."""
+        """Query with the old state, then advance it with word and context."""
         query = path.hidden.unsqueeze(1)
         context, attended = self.attend(query, memories, path.slots, mode, x)
         hidden = self.cell(torch.cat((x, context), -1).squeeze(1), path.hidden)
-        after = Path(hidden, tuple(answer.state for answer in attended), {})
+        after = DecoderState(hidden, tuple(answer.state for answer in attended), {})
         seen = query if self.reads_previous else hidden.unsqueeze(1)
         return Steps(seen, context, attended, after)
 

@@ -1,4 +1,4 @@
-"""Attention with a gate: the old state says how much of what it sees matters to the next word.
+"""Attention with a gate: the old state decides how much of the context enters the next word.
 
 Xu et al., 2015, "Show, attend and tell: neural image caption generation with visual attention",
 https://arxiv.org/abs/1502.03044, sections 3.1.2 and 4.2.1 (soft attention), equations 1 and 7.
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from bench.api.combiner import AttachSlot
 from bench.api.config import Config
-from bench.api.decoder import Decoder, DecoderSizes, Path, Steps
+from bench.api.decoder import Decoder, DecoderSizes, DecoderState, Steps
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, leaf
 from bench.api.trace import Mode
@@ -40,7 +40,7 @@ class GatedConfig(Config):
     ),
 )
 class GatedDecoder(Decoder):
-    """z_t = beta_t c_t asked by s_{t-1}; s_t = LSTM([y; z_t], s_{t-1}); y + L s_t + M z_t.
+    """z_t = beta_t c_t queried by s_{t-1}; s_t = LSTM([y; z_t], s_{t-1}); y + L s_t + M z_t.
 
     What is read out has the width of words; a loop over words.
     """
@@ -56,22 +56,26 @@ class GatedDecoder(Decoder):
         self.of_context = nn.Linear(self.context_width, sizes.embedding, bias=False)
         self.output_layer_width = sizes.embedding
 
-    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
+    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> DecoderState:
         """Squash the summary into state and cell."""
         hidden, cell = torch.tanh(self.start(summary)).chunk(2, -1)
-        return Path(hidden, self.start_slots(hidden, memories), {"cell": cell})
+        return DecoderState(hidden, self.start_slots(hidden, memories), {"cell": cell})
 
     def step(
-        self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B 1 De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
-        """Ask with the old state, weigh the answer, then advance."""
+        """Query with the old state, gate the context, then advance."""
         query = path.hidden.unsqueeze(1)
         context, attended = self.attend(query, memories, path.slots, mode, x)
         if self.gate is not None:
             context = torch.sigmoid(self.gate(query)) * context
         given = torch.cat((x, context), -1).squeeze(1)
         hidden, cell = self.cell(given, (path.hidden, leaf(path.extra, "cell")))
-        after = Path(hidden, tuple(answer.state for answer in attended), {"cell": cell})
+        after = DecoderState(hidden, tuple(answer.state for answer in attended), {"cell": cell})
         return Steps(hidden.unsqueeze(1), context, attended, after)
 
     def output_layer(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The speller: what was heard last enters the next state, which asks again and then spells.
+"""The speller: the last context enters the next state, which is the next query.
 
 Chan, Jaitly, Le & Vinyals, 2016, "Listen, attend and spell", https://arxiv.org/abs/1508.01211,
 section 3.2, equations 6 to 8; sampling in training after Bengio et al., 2015,
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from bench.api.combiner import AttachSlot
 from bench.api.config import FloatRange, IntRange
-from bench.api.decoder import Decoder, DecoderSizes, Path, Steps
+from bench.api.decoder import Decoder, DecoderSizes, DecoderState, Steps
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, leaf
@@ -32,7 +32,7 @@ class LasConfig(RecurrentConfig):
     cell: Cell = "lstm"
     """Long short-term memory as published, or gated recurrent unit."""
     layers: Annotated[int, IntRange(1, 4)] = 2
-    """Layers, one above the other; the highest one asks."""
+    """Layers, one above the other; the highest one is the query."""
     sampling: Annotated[float, FloatRange(0.0, 0.5)] = 0.1
     """Share of training inputs that are drawn from the network's own last prediction."""
 
@@ -54,7 +54,7 @@ class LasConfig(RecurrentConfig):
     ),
 )
 class LasDecoder(Decoder):
-    """s_t = RNN([y; c_{t-1}], s_{t-1}); c_t asked by s_t; tanh(W [c; s]); a loop over words."""
+    """s_t = RNN([y; c_{t-1}], s_{t-1}); c_t queried by s_t; tanh(W [c; s]); a loop over words."""
 
     gives = frozenset({"token_extras"})
 
@@ -68,22 +68,26 @@ class LasDecoder(Decoder):
         self.of_context = nn.Linear(self.context_width, sizes.hidden, bias=False)
         self.output_layer_width = sizes.hidden
 
-    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
-        """Squash the summary into every layer; nothing has been heard."""
+    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> DecoderState:
+        """Squash the summary into every layer; the first context is zero."""
         hidden = torch.tanh(self.start(summary))
         heard = hidden.new_zeros(len(hidden), 1, self.context_width)
         kept = {**begin(self.rnn, hidden), "heard": heard}
-        return Path(hidden, self.start_slots(hidden, memories), kept)
+        return DecoderState(hidden, self.start_slots(hidden, memories), kept)
 
     def step(
-        self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B 1 De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
-        """Advance with word and last context, then ask."""
+        """Advance with word and last context, then query."""
         given = torch.cat((x, leaf(path.extra, "heard")), -1)
         states, hidden, kept = advance(self.rnn, given, path.hidden, path.extra)
         context, attended = self.attend(states, memories, path.slots, mode, x)
         kept["heard"] = context
-        after = Path(hidden, tuple(answer.state for answer in attended), kept)
+        after = DecoderState(hidden, tuple(answer.state for answer in attended), kept)
         return Steps(states, context, attended, after)
 
     def output_layer(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:

@@ -4,8 +4,8 @@ Cheng, Dong & Lapata, 2016, "Long short-term memory-networks for machine reading
 https://arxiv.org/abs/1601.06733, section 3.1 (intra-attention) and 3.3 (shallow and deep fusion).
 
 Deviations: the first thing on the tape is the state that the source's summary gives, with an empty
-cell. The encoder may be of any kind; for deep fusion a linear map of what was attended to stands
-for the cell of an encoder that has a tape. Shallow fusion reads out as Luong et al. do.
+cell. The encoder may be of any kind; for deep fusion a linear map of what was attended to
+replaces the cell of an encoder that has a tape. Shallow fusion reads out as Luong et al. do.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from bench.api.capabilities import Capability
 from bench.api.combiner import AttachSlot
 from bench.api.config import Choices, Config, IntRange
-from bench.api.decoder import Decoder, DecoderSizes, Path, Steps
+from bench.api.decoder import Decoder, DecoderSizes, DecoderState, Steps
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, Tree, leaf
@@ -32,7 +32,7 @@ class LstmnDecoderConfig(Config):
     width: Annotated[int, IntRange(8, 1024, log=True)] = 64
     """Hidden units of the attention to the tape."""
     fusion: Annotated[Literal["shallow", "deep"], Choices(("shallow", "deep"))] = "shallow"
-    """Whether the new state asks the source, or what was asked enters the cell by a gate."""
+    """Whether the new state queries the source, or the context enters the cell by a gate."""
 
     def __post_init__(self) -> None:
         """Check the width."""
@@ -82,7 +82,7 @@ class LstmnDecoder(Decoder):
         """States are open-loop unless the context enters the cell."""
         return cls.gives if config.fusion == "deep" else cls.gives | {"open_loop"}
 
-    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
+    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> DecoderState:
         """A tape of one state, made from the summary."""
         hidden = torch.tanh(self.start(summary))
         first = hidden.unsqueeze(1)
@@ -94,10 +94,14 @@ class LstmnDecoder(Decoder):
         }
         if self.deep:
             extra["context"] = hidden.new_zeros(len(hidden), 1, self.context_width)
-        return Path(hidden, self.start_slots(hidden, memories), extra)
+        return DecoderState(hidden, self.start_slots(hidden, memories), extra)
 
     def step(
-        self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B 1 De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
         """One word."""
         if self.deep:
@@ -105,9 +109,13 @@ class LstmnDecoder(Decoder):
         return self.run(x, memories, path, mode)
 
     def run(
-        self, x: Float[Tensor, "B T De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B T De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
-        """Word by word; with shallow fusion the source is asked once for all of them."""
+        """Word by word; with shallow fusion the source is queried once for all of them."""
         if self.deep:
             return super().run(x, memories, path, mode)
         extra = path.extra
@@ -115,18 +123,22 @@ class LstmnDecoder(Decoder):
             extra = self._write(word, extra, None)
         states = leaf(extra, "hidden")[:, -x.shape[1] :]
         context, attended = self.attend(states, memories, path.slots, mode, x)
-        after = Path(states[:, -1], tuple(answer.state for answer in attended), extra)
+        after = DecoderState(states[:, -1], tuple(answer.state for answer in attended), extra)
         return Steps(states, context, attended, after)
 
     def _deep_step(
-        self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B 1 De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
         query = self.ask(torch.cat((x, leaf(path.extra, "context")), -1))
         context, attended = self.attend(query, memories, path.slots, mode, x)
         gate = torch.sigmoid(self.gate(torch.cat((context, x), -1)))
         extra = {**self._write(x, path.extra, gate * self.cell(context)), "context": context}
         state = leaf(extra, "hidden")[:, -1:]
-        after = Path(state[:, 0], tuple(answer.state for answer in attended), extra)
+        after = DecoderState(state[:, 0], tuple(answer.state for answer in attended), extra)
         return Steps(state, context, attended, after)
 
     def _write(

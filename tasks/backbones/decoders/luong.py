@@ -1,4 +1,4 @@
-"""Attention after the decoder step: the new state asks, the context goes to the output layer.
+"""Attention after the decoder step: the new state is the query, the context goes to the output.
 
 Luong, Pham & Manning, 2015, "Effective approaches to attention-based neural machine translation",
 https://arxiv.org/abs/1508.04025, section 3, equation 5; input feeding in section 3.3.
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from bench.api.capabilities import Capability
 from bench.api.combiner import AttachSlot
-from bench.api.decoder import Decoder, DecoderSizes, Path, Steps
+from bench.api.decoder import Decoder, DecoderSizes, DecoderState, Steps
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, leaf
 from bench.api.trace import Mode
@@ -60,32 +60,44 @@ class LuongDecoder(Decoder):
         """States are open-loop unless the context is fed back."""
         return cls.gives if config.input_feeding else cls.gives | {"open_loop"}
 
-    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
+    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> DecoderState:
         """Squash the summary into the first state."""
         hidden = torch.tanh(self.start(summary))
         kept = dict(begin(self.rnn, hidden))
         if self.input_feeding:
             kept["fed"] = torch.zeros_like(hidden)
-        return Path(hidden, self.start_slots(hidden, memories), kept)
+        return DecoderState(hidden, self.start_slots(hidden, memories), kept)
 
     def step(
-        self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B 1 De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
         """One word."""
         return self._advance(x, memories, path, mode)
 
     def run(
-        self, x: Float[Tensor, "B T De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B T De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
-        """Ask for all words at once where nothing is fed back."""
+        """Query for all words at once where nothing is fed back."""
         if self.input_feeding:
             return super().run(x, memories, path, mode)
         return self._advance(x, memories, path, mode)
 
     def _advance(
-        self, x: Float[Tensor, "B T De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B T De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
-        """Advance the state, ask with it, and remember h~ where it is fed back."""
+        """Advance the state, query with it, and keep h~ where it is fed back."""
         given = x
         if self.input_feeding:
             given = torch.cat((x, leaf(path.extra, "fed").unsqueeze(1)), -1)
@@ -93,7 +105,7 @@ class LuongDecoder(Decoder):
         context, attended = self.attend(states, memories, path.slots, mode, x)
         if self.input_feeding:
             extra["fed"] = self.output_layer(states, context, x).squeeze(1)
-        after = Path(last, tuple(answer.state for answer in attended), extra)
+        after = DecoderState(last, tuple(answer.state for answer in attended), extra)
         return Steps(states, context, attended, after)
 
     def output_layer(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:

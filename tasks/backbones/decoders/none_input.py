@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.combiner import AttachSlot
-from bench.api.decoder import Decoder, DecoderSizes, Path, Steps
+from bench.api.decoder import Decoder, DecoderSizes, DecoderState, Steps
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, leaf
 from bench.api.trace import Mode
@@ -40,26 +40,34 @@ class NoneInputDecoder(Decoder):
         self.output_layer_width = sizes.hidden
         self.context_width = sizes.summary
 
-    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
+    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> DecoderState:
         """Keep the summary on the path."""
         hidden = torch.tanh(self.start(summary))
-        return Path(hidden, (), {**begin(self.rnn, hidden), "summary": summary})
+        return DecoderState(hidden, (), {**begin(self.rnn, hidden), "summary": summary})
 
     def step(
-        self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B 1 De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
         """One word."""
         return self.run(x, memories, path, mode)
 
     def run(
-        self, x: Float[Tensor, "B T De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B T De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
         """All words at once; the context is the same summary everywhere."""
         summary = leaf(path.extra, "summary").unsqueeze(1).expand(-1, x.shape[1], -1)
         given = torch.cat((x, summary), -1)
         states, last, kept = advance(self.rnn, given, path.hidden, path.extra)
         kept["summary"] = leaf(path.extra, "summary")
-        return Steps(states, summary, (), Path(last, (), kept))
+        return Steps(states, summary, (), DecoderState(last, (), kept))
 
     def output_layer(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """One hidden layer over state and summary."""

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.combiner import AttachSlot
-from bench.api.decoder import Decoder, DecoderSizes, Path, Steps
+from bench.api.decoder import Decoder, DecoderSizes, DecoderState, Steps
 from bench.api.registry import Citation, register
 from bench.api.source import Memory
 from bench.api.trace import Mode
@@ -38,23 +38,31 @@ class NoneStateDecoder(Decoder):
         self.rnn = recurrent(config.cell, sizes.embedding, sizes.hidden, layers=config.layers)
         self.output_layer_width = sizes.hidden
 
-    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
+    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> DecoderState:
         """Squash the summary into the first state."""
         hidden = torch.tanh(self.start(summary))
-        return Path(hidden, (), begin(self.rnn, hidden))
+        return DecoderState(hidden, (), begin(self.rnn, hidden))
 
     def step(
-        self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B 1 De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
         """One word."""
         return self.run(x, memories, path, mode)
 
     def run(
-        self, x: Float[Tensor, "B T De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B T De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
         """All words at once; the context is empty."""
         states, last, kept = advance(self.rnn, x, path.hidden, path.extra)
-        return Steps(states, states[..., :0], (), Path(last, (), kept))
+        return Steps(states, states[..., :0], (), DecoderState(last, (), kept))
 
     def output_layer(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """The state itself: the vocabulary is read off it, as in the paper."""

@@ -1,4 +1,4 @@
-"""A decoder over the target alone: what it says of the source is the output's business.
+"""A decoder over the target alone: only the output reads the source.
 
 Yu, Buys & Blunsom, 2016, "Online segment to segment neural transduction",
 https://arxiv.org/abs/1609.08194, section 2: the decoder does not depend on the encoder, so that
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from bench.api.batch import Batch
 from bench.api.combiner import AttachSlot
 from bench.api.config import NoOptions
-from bench.api.decoder import Decoder, DecoderSizes, Path, Steps
+from bench.api.decoder import Decoder, DecoderSizes, DecoderState, Steps
 from bench.api.encoder import Encoded
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, Source
@@ -45,23 +45,31 @@ class TargetOnlyDecoder(Decoder):
         states = sources[0].states.unsqueeze(1)
         return (Memory(Source(states, states, sources[0].mask, batch.extended)),)
 
-    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> Path:
+    def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> DecoderState:
         """Zeros: even the first state knows nothing of the source."""
-        return Path(summary.new_zeros(summary.shape[0], self.hidden), (), {})
+        return DecoderState(summary.new_zeros(summary.shape[0], self.hidden), (), {})
 
     def step(
-        self, x: Float[Tensor, "B 1 De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B 1 De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
         """One word."""
         return self.run(x, memories, path, mode)
 
     def run(
-        self, x: Float[Tensor, "B T De"], memories: tuple[Memory, ...], path: Path, mode: Mode
+        self,
+        x: Float[Tensor, "B T De"],
+        memories: tuple[Memory, ...],
+        path: DecoderState,
+        mode: Mode,
     ) -> Steps:
-        """All words at once; the context is zero until the output says what is read."""
+        """All words at once; the context is zero until the output reads the source."""
         states, last = self.rnn(x, path.hidden.unsqueeze(0).contiguous())
         context = states.new_zeros(1, 1, 1).expand(*states.shape[:2], self.context_width)
-        return Steps(states, context, (), Path(last[0], (), {}))
+        return Steps(states, context, (), DecoderState(last[0], (), {}))
 
     def output_layer(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Context and state side by side."""

@@ -35,7 +35,7 @@ class CnnConfig(Config):
     unit: Annotated[Literal["glu", "tanh"], Choices(("glu", "tanh"))] = "glu"
     """Gated linear unit, or hyperbolic tangent."""
     positions: Kind = "learned"
-    """What tells the encoder the place of a token; convolutions alone know neighbors only."""
+    """Positions that are added to tokens; convolutions alone know only neighbors."""
 
     def __post_init__(self) -> None:
         """Check the sizes."""
@@ -75,7 +75,7 @@ class CnnEncoder(Encoder):
         )
 
     def forward(self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None) -> Encoded:
-        """Convolve; padded places are zero before every layer, as outside of the sentence."""
+        """Convolve; padded positions are zero before every layer, as outside of the sentence."""
         if self.positions is not None:
             x = self.positions.embed(x, 0)
         states = kept(self.enter(x), mask)

@@ -1,4 +1,4 @@
-"""Embeddings as they are: each state knows its own token, and its place if asked.
+"""Embeddings as they are: each state knows its own token, and its position if one is added.
 
 "Concatenation" in the sources; Kalchbrenner-style lookups without context.
 """
@@ -20,7 +20,7 @@ class EmbedConfig(Config):
     """Options of bare embeddings."""
 
     positions: Kind = "off"
-    """What tells a state its place."""
+    """Positions that are added to the states."""
 
 
 @register("encoder", "embed", config=EmbedConfig, title="embeddings without context")

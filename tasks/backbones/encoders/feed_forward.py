@@ -1,9 +1,9 @@
-"""Feed-forward encoder: each state is a perceptron of its own place, and of nothing else.
+"""Feed-forward encoder: each state is a perceptron of its own position, and of nothing else.
 
 Raffel & Ellis, 2015, "Feed-forward networks with attention can solve some long-term memory
 problems", https://arxiv.org/abs/1512.08756, section 3.2, h_t = LReLU(W x_t + b).
 
-Deviations: the paper has one layer; a linear map (the embedding) stands in front of it here.
+Deviations: the paper has one layer; a linear map (the embedding) comes before it here.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class FeedForwardConfig(Config):
     "encoder",
     "feed_forward",
     config=FeedForwardConfig,
-    title="perceptron of each place",
+    title="perceptron of each position",
     citation=Citation(
         text="Raffel and Ellis, 2015",
         url="https://arxiv.org/abs/1512.08756",
@@ -44,7 +44,7 @@ class FeedForwardConfig(Config):
     ),
 )
 class FeedForwardEncoder(Encoder):
-    """h_t = LReLU(W x_t + b); no state knows its neighbors or its place."""
+    """h_t = LReLU(W x_t + b); no state knows its neighbors or its position."""
 
     gives = frozenset({"online"})
 
@@ -58,6 +58,6 @@ class FeedForwardEncoder(Encoder):
         self.layers = nn.Sequential(*parts)
 
     def forward(self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None) -> Encoded:
-        """Map every place; the summary is the mean of the real ones."""
+        """Map every position; the summary is the mean of the real ones."""
         states = kept(self.layers(x), mask)
         return Encoded(states, mask, mean(states, mask))

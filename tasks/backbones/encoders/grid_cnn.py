@@ -1,4 +1,4 @@
-"""Convolutions over a grid of patches: each state knows its patch, its neighbors and its place.
+"""Convolutions over a grid of patches: each state knows its patch, its neighbors and its position.
 
 He et al., 2016, "Identity mappings in deep residual networks", https://arxiv.org/abs/1603.05027,
 section 2; coordinates as channels are those of Liu et al., 2018, "An intriguing failing of
@@ -6,7 +6,7 @@ convolutional neural networks and the CoordConv solution", https://arxiv.org/abs
 states are the annotation vectors of Xu et al., 2015, https://arxiv.org/abs/1502.03044, section
 3.1.1.
 
-Deviations: one convolution a block; layer normalization of the channels of a place in the place of
+Deviations: one convolution a block; layer normalization of the channels of a position instead of
 batch normalization; no stride, so that the grid is kept; coordinates enter once.
 """
 
@@ -32,9 +32,9 @@ class GridCnnConfig(Config):
     """Options of the convolutions over a grid."""
 
     layers: Annotated[int, IntRange(0, 8)] = 2
-    """Residual convolutions of 3 by 3 places."""
+    """Residual convolutions of 3 by 3 positions."""
     coordinates: bool = True
-    """Whether a place knows its row and column."""
+    """Whether a position knows its row and column."""
 
     def __post_init__(self) -> None:
         """Check the depth."""
@@ -68,8 +68,8 @@ class GridCnnEncoder(Encoder):
         self.blocks = GridBlocks(hidden, config.layers)
 
     def forward(self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None) -> Encoded:
-        """Refuse: places in a row say nothing of neighbors above and below."""
-        raise Refused("grid_cnn reads pictures, and these places come without rows and columns.")
+        """Refuse: a sequence of positions has no neighbors above and below."""
+        raise Refused("grid_cnn reads pictures, and these positions come without rows and columns.")
 
     def read(
         self,
@@ -78,7 +78,7 @@ class GridCnnEncoder(Encoder):
         batch: Batch,
         mode: Mode,
     ) -> Encoded:
-        """Convolve over the grid of the first source; padded places are zero before every layer."""
+        """Convolve over the grid of the first source; padding is zero before every layer."""
         grid = grid_of(batch.sources[0])
         if self.coordinates:
             x = torch.cat((x, coordinates(grid).to(x).expand(len(x), -1, -1)), -1)
@@ -87,7 +87,7 @@ class GridCnnEncoder(Encoder):
 
 
 class GridBlocks(nn.Module):
-    """Residual convolutions over places that stand row by row."""
+    """Residual convolutions over positions that come row by row."""
 
     def __init__(self, width: int, layers: int) -> None:
         super().__init__()
@@ -117,11 +117,11 @@ def grid_of(text: Text) -> tuple[int, int]:
             "grid_cnn reads pictures, and the source has no grid; choose another encoder."
         )
     if text.grid[0] * text.grid[1] != places:
-        raise Refused(f"a grid of {text.grid[0]} by {text.grid[1]} does not hold {places} places.")
+        raise Refused(f"a grid of {text.grid[0]} by {text.grid[1]} has no {places} positions.")
     return text.grid
 
 
 def coordinates(grid: tuple[int, int]) -> Float[Tensor, "S 2"]:
-    """Row and column of every place, from -1 to 1."""
+    """Row and column of every position, from -1 to 1."""
     down, across = (torch.linspace(-1, 1, size) if size > 1 else torch.zeros(1) for size in grid)
     return torch.cartesian_prod(down, across)

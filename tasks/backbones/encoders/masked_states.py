@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def kept(x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"] | None) -> Float[Tensor, "B S D"]:
-    """Real places as they are, padded ones zero."""
+    """Real positions as they are, padded ones zero."""
     return x if mask is None else torch.where(mask.unsqueeze(-1), x, 0.0)
 
 

@@ -1,11 +1,11 @@
-"""Features beside the words as further tokens, in front of the sentence or behind it.
+"""Features as further tokens, before or after the words of the sentence.
 
 Huang, Liu, Shiang, Oh & Dyer, 2016, "Attention-based multimodal neural machine translation",
 https://aclanthology.org/W16-2360: a vector of the whole image and vectors of its regions are
 projected to the width of words, and attention covers both alike.
 
-Deviations: all features share one projection. The variant with one recurrent network a region is
-not here.
+Deviations: all features share one projection. The paper's variant with one recurrent network per
+region is not implemented.
 """
 
 from dataclasses import dataclass, replace
@@ -35,10 +35,10 @@ class MultimodalConfig(Config):
     encoder: Selector = Selector("birnn")
     """What encodes features and words together."""
     place: Annotated[Literal["front", "behind"], Choices(("front", "behind"))] = "front"
-    """Where the features stand."""
+    """Features before or after the words."""
     width: Annotated[int, IntRange(1, 8192, log=True)] = PAPER_WIDTH
-    """Units of a feature vector; a task that says its own (`Sizes.features`) is asked instead of
-    the default."""
+    """Units of a feature vector; where a task gives its own (`Sizes.features`), that replaces the
+    default."""
 
     def __post_init__(self) -> None:
         """Check the width."""
@@ -74,7 +74,7 @@ class MultimodalEncoder(Encoder):
         self.stride = self.inner.stride
 
     def adapt(self, sizes: Sizes) -> None:
-        """Project vectors of the task's own width, unless another one was asked for."""
+        """Project vectors of the task's own width, unless the options give another one."""
         width = self.project.in_features
         if sizes.features in (0, width):
             return
@@ -94,7 +94,7 @@ class MultimodalEncoder(Encoder):
         batch: Batch,
         mode: Mode,
     ) -> Encoded:
-        """Put the features of the batch beside its words, then encode both."""
+        """Join the features of the batch to its words, then encode both."""
         pictured = self.project(_features(batch, self.project.in_features))
         count = pictured.shape[1]
         if mask is not None:
@@ -131,7 +131,7 @@ class MultimodalEncoder(Encoder):
 
 def _features(batch: Batch, width: int) -> Float[Tensor, "B R F"]:
     if batch.features is None:
-        raise Refused("multimodal needs features beside the words, and this batch has none.")
+        raise Refused("multimodal needs features, and this batch has none.")
     if batch.features.shape[2] != width:
         raise Refused(_mismatch(batch.features.shape[2], width))
     return batch.features
@@ -142,7 +142,7 @@ def _mismatch(given: int, width: int) -> str:
 
 
 def _behind(words: Tensor, length: int, count: int) -> Tensor:
-    """Which of [words, padding, features] comes to each place: features follow the last word."""
+    """Which of [words, padding, features] comes to each position: features follow the last word."""
     place = torch.arange(length + count, device=words.device).expand(len(words), -1)
     feature = length + place - words
     return torch.where(

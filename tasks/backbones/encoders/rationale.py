@@ -1,12 +1,12 @@
-"""Rationale encoder: a generator selects tokens, and the encoder inside reads nothing else.
+"""Rationale encoder: a generator selects tokens, and an inner encoder reads only those.
 
 Lei, Barzilay & Jaakkola, 2016, "Rationalizing neural predictions",
 https://arxiv.org/abs/1606.04155, sections 3 and 4.
 
 Deviations: selections are independent given the text (the paper's first generator; its second lets
-a selection see earlier ones). An unselected token is a zero vector in its place, not cut out, so
-that an encoder inside still sees how long a gap is; attention reads selected places only. A trained
-generator selects where the probability exceeds one half.
+a selection see earlier ones). An unselected token is a zero vector in its position, not cut out, so
+that an encoder inside still sees how long a gap is; attention reads selected positions only. A
+trained generator selects where the probability exceeds one half.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class RationaleConfig(Config):
     encoder: Selector = Selector("embed")
     """What reads the selected tokens."""
     generator: Annotated[Selector, OfAxis("encoder")] = Selector("birnn")
-    """What the probability of selecting a token is read off."""
+    """Encoder from whose states the probability of selecting a token is computed."""
 
 
 @register(
@@ -107,7 +107,7 @@ class RationaleEncoder(Encoder):
             selected = drawn < torch.sigmoid(logits)
         real = torch.ones_like(selected) if mask is None else mask
         selected = selected & real
-        # whatever stands at an unselected place, NaN included, is replaced
+        # the value of an unselected position, NaN included, is replaced
         encoded = inner(torch.where(selected.unsqueeze(-1), x, 0.0), mask)
         terms = {
             "selected": selected.to(x.dtype),

@@ -2,8 +2,8 @@
 
 Vaswani et al., 2017, "Attention is all you need", https://arxiv.org/abs/1706.03762, section 3.1.
 
-Deviations: pre-norm and GELU by default; a linear map first, because words may be
-narrower than the model. Its layers hold scaled dot-product attention, never the variant under test.
+Deviations: pre-norm and GELU by default; a linear map first, because words may be narrower than the
+model. Its layers hold scaled dot-product attention, never the variant under test.
 """
 
 from dataclasses import dataclass
@@ -12,11 +12,12 @@ from typing import Annotated, Literal
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from bench.api.build import SlotPlace, build_slot
 from bench.api.config import Choices, Config, IntRange
 from bench.api.encoder import Encoded, Encoder
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.resolve import SlotPlace, build_slot, resolve
+from bench.api.resolve import resolve
 from bench.api.trace import Mode
 from tasks.backbones.encoders.input_positions import Kind, positions
 from tasks.backbones.encoders.masked_states import kept, mean
@@ -34,11 +35,11 @@ class TransformerEncoderConfig(Config):
     heads: Annotated[int, IntRange(1, 16)] = 4
     """Heads of every block."""
     norm: Annotated[Literal["pre", "post", "off"], Choices(("pre", "post", "off"))] = "pre"
-    """Where layer normalization stands; the paper has `post`."""
+    """Layer normalization before or after each sublayer; the paper has `post`."""
     activation: Annotated[Literal["gelu", "relu"], Choices(("gelu", "relu"))] = "gelu"
     """Between the two maps of the feed-forward sublayer; the paper has `relu`."""
     positions: Kind = "sinusoid"
-    """What tells a token its place; without it the encoder reads a bag of words."""
+    """Positions that are added to tokens; without them the encoder reads a bag of words."""
 
 
 @register(

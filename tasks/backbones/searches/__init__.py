@@ -1,1 +1,1 @@
-"""Searches: how words are chosen from what a decoder thinks of them, one file each."""
+"""Searches: how words are chosen from a decoder's predictions, one file each."""

@@ -1,4 +1,4 @@
-"""Beam search: the best of several half-said sentences, with length and coverage in the score.
+"""Beam search: several partial sentences at once, with length and coverage in the score.
 
 Sutskever et al., 2014, "Sequence to sequence learning with neural networks",
 https://arxiv.org/abs/1409.3215, section 3.2; the score is that of Wu et al., 2016, "Google's neural
@@ -6,8 +6,8 @@ machine translation system", https://arxiv.org/abs/1609.08144, section 7, equati
 unknown words: Luong et al., 2015, https://arxiv.org/abs/1508.04025, section 4.
 
 Deviations: the beam does not shrink when a sentence ends; a row ends with as many sentences as its
-beam is wide, or when nothing half-said can still become better than the best. Length counts EOS. An
-unknown word is replaced by the source word itself, without a dictionary, and never by EOS.
+beam is wide, or when no partial sentence can still become better than the best. Length counts EOS.
+An unknown word is replaced by the source word itself, without a dictionary, and never by EOS.
 """
 
 from dataclasses import dataclass
@@ -38,9 +38,9 @@ class BeamConfig(Config):
     length_penalty: Annotated[float, FloatRange(0.0, 1.5)] = 0.6
     """alpha: log likelihoods are divided by ((5 + length) / 6)^alpha; 0 prefers short sentences."""
     coverage_penalty: Annotated[float, FloatRange(0.0, 1.0)] = 0.0
-    """beta, weight of the log of what each key was paid, where that is less than one (nats)."""
+    """beta, weight of the log of each key's total attention, where that is below one (nats)."""
     replace_unk: bool = False
-    """Whether a said UNK becomes the source word that got most attention."""
+    """Whether an output UNK becomes the source word that got most attention."""
 
     def __post_init__(self) -> None:
         """Check width and penalties."""
@@ -55,7 +55,7 @@ class Beam(NamedTuple):
     """Sentences of every row, with what their scores are made of."""
 
     likelihood: Float[Tensor, "B W"]
-    """Log likelihood so far; minus infinity where nothing stands."""
+    """Log likelihood so far; minus infinity where there is no sentence."""
     words: Int[Tensor, "B W T"]
     """As they are shown: unknown words replaced, EOS behind the end."""
     coverage: Float[Tensor, "B W S"] | None = None
@@ -92,7 +92,7 @@ class BeamSearch(Search):
 
     @classmethod
     def wanted(cls, config: BeamConfig) -> frozenset[Capability]:
-        """Penalty and copying look at weights, copying also at the source."""
+        """Penalty and copying need weights, copying also the source."""
         wanted: set[Capability] = {"weights"} if config.coverage_penalty else set()
         return frozenset(wanted | {"weights", "source_tokens"} if config.replace_unk else wanted)
 
@@ -118,14 +118,14 @@ class BeamSearch(Search):
                 break
             walk = found.walk.reorder((first + parent).flatten())
             word = said.view(-1, 1)
-        # a row in which nothing has ended says its best beginning
+        # a row in which nothing has ended returns its best partial sentence
         cut = torch.where(ended.scores[:, :1] == NEVER, score, NEVER)
         ended = ended.keep(cut, beam.words)
         best = cut_at_eos(ended.words[:, 0], self.sizes.eos)
         return Generated(best, place + 1, scores=tuple(ended.scores[:, 0].tolist()))
 
     def _begin(self, rows: int, max_length: int, device: torch.device) -> Beam:
-        """One empty sentence a row; the others come into being with the first words."""
+        """One empty sentence per row; the first words make the others."""
         width = self.config.width
         likelihood = torch.full((rows, width), NEVER, device=device)
         likelihood[:, 0] = 0
@@ -155,7 +155,7 @@ class BeamSearch(Search):
         return Beam(likelihood, words, coverage), parent, said
 
     def _score(self, beam: Beam, found: Said, length: int) -> Float[Tensor, "B W"]:
-        """What a sentence is worth if it ends here."""
+        """Score of a sentence that ends here."""
         score = beam.likelihood / length_penalty(length, self.config.length_penalty)
         if beam.coverage is None:
             return score
@@ -175,7 +175,7 @@ class BeamSearch(Search):
 
 
 def pick(x: Tensor, place: Int[Tensor, "B W"]) -> Tensor:
-    """x[b, place[b, w]] for every b and w."""
+    """x[b, position[b, w]] for every b and w."""
     return x.gather(1, place[:, :, None].expand(-1, -1, x.shape[2]))
 
 
@@ -188,6 +188,6 @@ def coverage_penalty(
     coverage: Float[Tensor, "B W S"], real: Bool[Tensor, "B W S"]
 ) -> Float[Tensor, "B W"]:
     """sum_s log min(coverage_s, 1) over real keys (nats)."""
-    # the smallest normal number keeps the logarithm of a key that was never looked at finite
+    # the smallest normal number keeps the logarithm of a key without any weight finite
     paid = coverage.clamp(torch.finfo(coverage.dtype).tiny, 1).log()
     return torch.where(real, paid, 0.0).sum(2)

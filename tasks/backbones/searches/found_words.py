@@ -1,4 +1,4 @@
-"""What every search does with the words it has found."""
+"""Words that a search has found: cut at EOS, and unknown words replaced."""
 
 import torch
 from jaxtyping import Float, Int
@@ -8,7 +8,7 @@ from bench.api.batch import Batch, Sizes
 from bench.api.errors import Refused
 
 LAST_SPECIAL = Sizes._field_defaults["eos"]
-"""Ids up to this one stand for no word."""
+"""Ids up to this one are special: padding, BOS, EOS."""
 
 
 def cut_at_eos(words: Int[Tensor, "B T"], eos: int) -> tuple[tuple[int, ...], ...]:
@@ -36,7 +36,7 @@ def looked_at(
 ) -> Int[Tensor, " B"]:
     """The source word that got most attention; UNK where the source has no words."""
     if weights.shape != words.shape:
-        raise Refused("replace_unk needs an encoder with one state a word.")
+        raise Refused("replace_unk needs an encoder with one state per word.")
     weights = torch.where(words > LAST_SPECIAL, weights, -1.0)
     most, place = weights.max(1, keepdim=True)
     return torch.where(most >= 0, words.gather(1, place), unk).squeeze(1)

@@ -27,7 +27,7 @@ class GreedyConfig(Config):
     """Options of greedy search."""
 
     replace_unk: bool = False
-    """Whether a said UNK becomes the source word that got most attention."""
+    """Whether an output UNK becomes the source word that got most attention."""
 
 
 @register(
@@ -40,7 +40,7 @@ class GreedyConfig(Config):
     ),
 )
 class GreedySearch(Search):
-    """argmax of every step, until every row has said EOS."""
+    """argmax of every step, until every row has reached EOS."""
 
     def __init__(self, config: GreedyConfig, sizes: Sizes) -> None:
         super().__init__(config, sizes)
@@ -48,11 +48,11 @@ class GreedySearch(Search):
 
     @classmethod
     def wanted(cls, config: GreedyConfig) -> frozenset[Capability]:
-        """Copying looks at weights and at the source."""
+        """Copying needs weights and the source."""
         return frozenset({"weights", "source_tokens"}) if config.replace_unk else NOTHING
 
     def decode(self, walk: Walk, batch: Batch, max_length: int) -> Generated:
-        """Step with all rows at once; a row that has ended says EOS on."""
+        """Step with all rows at once; a row that has ended repeats EOS."""
         eos, unk = self.sizes.eos, self.sizes.unk
         tokens = batch.sources[0].tokens
         word = torch.full((len(tokens), 1), self.sizes.bos, device=tokens.device)

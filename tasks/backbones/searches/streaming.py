@@ -5,8 +5,8 @@ https://arxiv.org/abs/1704.00784, section 2.2 (the hard walk); keys before a sto
 Chiu & Raffel, 2018, https://arxiv.org/abs/1712.05382, section 2.2. The delay of a word is g(t) in
 equation 9 of Ma et al., 2019, "STACL", https://arxiv.org/abs/1810.08398.
 
-Deviations: states of the encoder are computed ahead, all at once, which an online encoder cannot
-tell from reading; what a walk does not reach changes nothing. Rows are decoded together.
+Deviations: states of the encoder are computed ahead, all at once, which for an online encoder is
+the same as reading on; what a walk does not reach changes nothing. Rows are decoded together.
 """
 
 from typing import ClassVar
@@ -53,7 +53,7 @@ class StreamingSearch(Search):
     def decode(self, walk: Walk, batch: Batch, max_length: int) -> Generated:
         """Step with the rows that have not ended, and note what each had read before each word.
 
-        Of a sentence that is cut at `max_length`, EOS was never said and no delay of it is noted.
+        A sentence that is cut at `max_length` has no EOS, and no delay of one.
         """
         eos = self.sizes.eos
         tokens = batch.sources[0].tokens

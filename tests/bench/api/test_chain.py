@@ -3,9 +3,10 @@
 import pytest
 import torch
 
+from bench.api.build import build_variant
 from bench.api.call import Call, Dims, QueryShape
 from bench.api.errors import Refused, UnknownName
-from bench.api.resolve import build_variant, resolve
+from bench.api.resolve import resolve
 from bench.api.source import Memory, Source, leaf
 from bench.api.stream import stream_hard, take_keys
 from bench.api.variant import impl_of

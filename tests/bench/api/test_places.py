@@ -16,8 +16,8 @@ def test_no_timed_place_offers_what_no_place_could(regime):
     assert timed_place(regime) <= CAPABILITIES.keys()
 
 
-def test_an_output_without_a_reward_is_timed_for_outputs_are_not_run():
-    assert "cross" in speed_regimes(resolve("ssnt"))
+def test_an_output_that_refuses_a_reward_may_stand_where_outputs_are_not_run():
+    assert resolve("ssnt").refusal(timed_place("cross")) is None
 
 
 def test_what_is_planned_to_be_timed_is_not_refused_by_the_timed_place():

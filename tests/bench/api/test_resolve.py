@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.api import registry
+from bench.api.build import SlotPlace, build_slot, build_variant
 from bench.api.call import Dims
 from bench.api.errors import BenchError, InvalidConfig, Refused, UnknownName
 from bench.api.registry import (
@@ -16,14 +17,7 @@ from bench.api.registry import (
     VARIANT_AXES,
     load_package,
 )
-from bench.api.resolve import (
-    SlotPlace,
-    build_slot,
-    build_variant,
-    canonical_backbone,
-    find,
-    resolve,
-)
+from bench.api.resolve import canonical_backbone, find, resolve
 from bench.api.selector import Selector, parse
 
 load_package("variants")

@@ -43,6 +43,9 @@ OPTIONS = {
     "data list": "--data-dir",
     "data fetch": "name",
     "env": "--json",
+    "new variant": "name --axis --out",
+    "new task": "name --use --out",
+    "demo": "--seeds --training --jobs --out --inline --json",
 }
 """Every option that a script may rely on; add here, take nothing away."""
 
@@ -673,7 +676,7 @@ def test_a_plug_in_is_listed_planned_verified_and_run(call, window_plugin, tmp_p
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_run_goes_where_its_preset_says_unless_told(name):
-    from bench.cli.options import RunOptions
+    from bench.cli.run_options import RunOptions
 
     assert RunOptions(preset=name).folder == Path("runs") / name
     assert RunOptions(preset=name, out="x").folder == Path("x")

@@ -22,9 +22,9 @@ class Plant:
         )
         self.monkeypatch.setitem(registry._ENTRIES[axis], "planted", registered)
 
-    def normalizer(self, align, **capabilities):
+    def normalizer(self, normalize, **attributes):
         """Plant a softmax whose vectorized code is replaced, and its loops are not."""
-        planted = type("Planted", (SoftmaxNormalizer,), {"align": align, **capabilities})
+        planted = type("Planted", (SoftmaxNormalizer,), {"normalize": normalize, **attributes})
         self("normalizer", planted, SoftmaxConfig)
 
     def score(self, energy):

@@ -64,13 +64,13 @@ def _choices():
                         yield chosen if alone else f"additive[{axis}={chosen}]"
 
 
-def _contested():
+def _compared():
     """Variants of comparisons that have no name; red ones would go unranked in every report."""
     entries = (one for task in registrations("task").values() for one in task.target.comparison)
     return sorted({one.variant for one in entries} - set(NAMES))
 
 
-@pytest.mark.parametrize("selector", [*_choices(), *_contested()])
+@pytest.mark.parametrize("selector", [*_choices(), *_compared()])
 def test_choices_that_are_not_the_default_hold_too(selector):
     checks = ("runs_somewhere", "causality", "padding_invariance", "splits", "oracle", "gradients")
     found = certify(selector, checks=(*checks, "dead_rows", "weight_law"))

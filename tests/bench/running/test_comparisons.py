@@ -13,9 +13,10 @@ from bench.api import registry
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
+from bench.running.families import compared_tasks
 from bench.running.plan import plan
 from bench.running.presets import PRESETS
-from bench.running.quality_cells import compared_tasks, quality_cell, uniform_baselines
+from bench.running.quality_cells import quality_cell, uniform_baselines
 from bench.running.request import Request
 from bench.training.refusals import cell_refusal
 from reports.catalog import Catalog
@@ -28,7 +29,7 @@ NOTHING_ELSE = {
     "supervised attention": "without weights there are no links to score",
 }
 """Families in which the planner's `uniform` is all that makes sense."""
-CONTESTED = [task.name for group in compared_tasks() for task in group]
+COMPARED = [task.name for group in compared_tasks() for task in group]
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +42,10 @@ def comparison(name):
     return registry.find("task", name).target.comparison
 
 
-def test_every_contested_task_stands_in_the_plan_with_controls_and_baseline(families):
-    assert CONTESTED
+def test_every_compared_task_stands_in_the_plan_with_controls_and_baseline(families):
+    assert COMPARED
     beside = {resolve(name).canonical.show() for name in (*uniform_baselines(), "scaled_dot")}
-    for name in CONTESTED:
+    for name in COMPARED:
         found = {p.cell.variant for p in families.quality if parse(p.cell.task).name == name}
         assert beside <= found
         assert {resolve(e.variant).canonical.show() for e in comparison(name)} <= found
@@ -61,12 +62,12 @@ def test_each_group_of_members_has_all_its_seeds_before_the_next_begins(families
 def test_real_data_come_first_in_every_family():
     first = [registry.find("task", task.name).target for task in compared_tasks()[0]]
     ahead = {target.family for target in first if not target.is_generated()}
-    for name in CONTESTED:
+    for name in COMPARED:
         target = registry.find("task", name).target
         if not target.is_generated():
             assert target.family in ahead
     assert {target.family for target in first} == {
-        registry.find("task", name).target.family for name in CONTESTED
+        registry.find("task", name).target.family for name in COMPARED
     }
 
 
@@ -76,7 +77,7 @@ def test_nothing_is_timed_and_nothing_is_planned_twice(families):
     assert len(set(ids)) == len(ids)
 
 
-@pytest.mark.parametrize("name", CONTESTED)
+@pytest.mark.parametrize("name", COMPARED)
 def test_no_entry_of_a_comparison_is_refused(name):
     request = Request(preset="families")
     for entry in comparison(name):
@@ -90,7 +91,7 @@ def test_no_entry_of_a_comparison_is_refused(name):
         assert reason is None, f"{entry.variant} on {cell.task}: {reason}"
 
 
-@pytest.mark.parametrize("name", CONTESTED)
+@pytest.mark.parametrize("name", COMPARED)
 def test_a_comparison_names_each_entry_once_and_has_a_family(name):
     entries = comparison(name)
     assert len(set(entries)) == len(entries)
@@ -132,7 +133,7 @@ def test_a_family_has_the_networks_that_its_field_uses(families, name, variant, 
 
 def test_every_family_has_a_network_that_does_not_choose_where_to_look():
     found = defaultdict(set)
-    for name in CONTESTED:
+    for name in COMPARED:
         family = registry.find("task", name).target.family
         found[family] |= {parse(entry.variant).name for entry in comparison(name)}
     lacking = {family for family, names in found.items() if not names & WITHOUT_ATTENTION}
@@ -159,7 +160,7 @@ def test_mechanisms_that_are_compared_have_uniform_attention_beside_them(familie
 
 
 def test_asked_variants_alone_run_beside_controls_and_baseline():
-    name = CONTESTED[0]
+    name = COMPARED[0]
     asked = comparison(name)[0].variant
     made = plan(Request(preset="families", tasks=name, variants=asked, seeds=1))
     found = {planned.cell.variant for planned in made.quality}
@@ -169,7 +170,7 @@ def test_asked_variants_alone_run_beside_controls_and_baseline():
 
 
 def test_sizes_are_those_of_quick():
-    name = CONTESTED[0]
+    name = COMPARED[0]
     cell = plan(Request(preset="families", tasks=name, seeds=1)).quality[0].cell
     quick = quality_cell(
         Request(preset="quick"), resolve("uniform"), DefaultTask(task=name), 0

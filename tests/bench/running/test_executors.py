@@ -198,6 +198,6 @@ def test_the_display_is_readable_in_a_plain_log(monkeypatch):
     [(0.4, "0 s"), (59.6, "1 min 0 s"), (61, "1 min 1 s"), (7300, "2 h 1 min")],
 )
 def test_durations_are_spoken(seconds, words):
-    from bench.running.progress import spoken
+    from bench.running.durations import spoken
 
     assert spoken(seconds) == words

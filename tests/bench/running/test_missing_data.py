@@ -1,6 +1,7 @@
 """A run of everything leaves out what has no data here, says so on one line each, and succeeds."""
 
 import json
+import os
 from contextlib import suppress
 from dataclasses import replace
 
@@ -10,11 +11,11 @@ from bench.api import registry
 from bench.api.errors import DataUnavailable
 from bench.api.selector import Selector, parse
 from bench.running import missing_data as finder
-from bench.running import plan as planner
+from bench.running import quality_cells as planner
+from bench.running.families import compared_tasks
 from bench.running.left_out import LeftOut
 from bench.running.missing_data import missing_data
 from bench.running.plan import plan
-from bench.running.quality_cells import compared_tasks
 from bench.running.request import Request
 from tasks.data.hub import copy_folder
 from tasks.data.paths import path_of
@@ -45,7 +46,7 @@ def directory(tmp_path):
     return tmp_path / "directory"
 
 
-def test_without_a_mirror_every_task_that_reads_a_data_set_is_missing():
+def test_without_a_data_directory_every_task_that_reads_a_data_set_is_missing():
     missing = missing_data(EVERYTHING)
     assert {*missing} == {name for name, names in READERS.items() if names}
     for task, reason in missing.items():
@@ -60,7 +61,7 @@ def test_one_data_set_that_is_not_there_costs_its_task_alone(directory):
     assert {*missing_data(EVERYTHING, directory)} == {"stsb"}
 
 
-def test_a_fetched_copy_is_as_good_as_the_mirror(directory, tmp_path, monkeypatch):
+def test_a_fetched_copy_is_as_good_as_the_data_directory(directory, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
     (directory / "stsb").rmdir()
     assert path_of("stsb", directory) is None
@@ -83,7 +84,7 @@ def test_tasks_that_were_named_and_default_tasks_keep_their_cells(asked):
     assert missing_data(replace(EVERYTHING, **asked)) == {}
 
 
-def test_a_mirror_that_is_no_folder_is_one_error_and_not_many_tasks_left_out(tmp_path):
+def test_a_data_directory_that_is_no_folder_is_one_error_and_not_many_tasks_left_out(tmp_path):
     with pytest.raises(DataUnavailable, match="is not a folder; correct the path"):
         missing_data(EVERYTHING, tmp_path / "nowhere")
 
@@ -96,7 +97,7 @@ def test_the_plan_names_what_is_missing_and_the_command_that_runs_it(everything)
     assert made.left_out == [LeftOut("training on stsb", "it is not here.", command)]
 
 
-def test_the_command_of_what_was_left_out_asks_the_same_from_the_same_mirror():
+def test_the_command_of_what_was_left_out_asks_the_same_from_the_same_data_directory():
     asked = replace(EVERYTHING, variants="all", seeds=2, dtype="float64", data_dir="my data")
     (left,) = plan(asked, {"stsb": "it is not here."}).left_out
     command = "python -m bench run --preset families --tasks stsb --seeds 2 --dtype float64"
@@ -130,12 +131,14 @@ def test_a_run_without_the_data_says_so_and_succeeds(tmp_path, monkeypatch, caps
     (line,) = [line for line in said.err.splitlines() if line.startswith("left out: ")]
     assert line.startswith("left out: stsb: stsb is not on this machine")
     assert "cells: 1 ok\n" in said.out
-    capabilities = json.loads((tmp_path / "out" / "plan.json").read_text(encoding="utf-8"))
-    assert [left["label"] for left in capabilities["left_out"]] == ["training on stsb"]
+    written = json.loads((tmp_path / "out" / "plan.json").read_text(encoding="utf-8"))
+    assert [left["label"] for left in written["left_out"]] == ["training on stsb"]
     assert "training on stsb" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
 
 
-def test_a_plan_looks_into_the_mirror_that_is_named(tmp_path, monkeypatch, capsys, fresh_registry):
+def test_a_plan_looks_into_the_data_directory_that_is_named(
+    tmp_path, monkeypatch, capsys, fresh_registry
+):
     from bench.cli import main as cli
 
     few = [[Selector("stsb"), Selector("tinyshakespeare"), Selector("sorting")]]
@@ -176,3 +179,19 @@ def test_named_tasks_without_data_are_told_before_anything_runs(
         assert ".;" not in said.out
     else:
         assert "refused, 1 cell: stsb is not on this machine" in said.out
+
+
+def test_the_directory_reaches_a_loader_as_an_argument_and_never_through_the_environment(
+    tmp_path, monkeypatch, fresh_registry
+):
+    from bench.cli.options import RunOptions
+    from bench.cli.runs import make_session
+
+    from results.store import Store
+
+    monkeypatch.setenv("BENCH_DATA_DIR", "")
+    options = RunOptions(data_dir=str(tmp_path), inline=True)
+    session = make_session(options, Store.create(tmp_path / "run"))
+    session.store.close()
+    assert session.settings.data_dir == str(tmp_path)
+    assert not os.environ["BENCH_DATA_DIR"]

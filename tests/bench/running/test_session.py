@@ -13,11 +13,12 @@ import pytest
 
 from bench.api.registry import load_plugin
 from bench.api.resolve import resolve
-from bench.running import session as sessions
+from bench.running import machine_lock as locks
+from bench.running.certificate_cache import CertificateCache
 from bench.running.plan import plan
 from bench.running.request import Request
 from bench.running.runner import JobResult, Outcome
-from bench.running.session import CertificateCache, Session
+from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
 from bench.training.analysis import analysis_cells, asked_probes
@@ -298,7 +299,7 @@ def test_a_run_that_waits_for_the_machine_says_so(start, made, monkeypatch):
             raise BlockingIOError
         waits.append(kind)
 
-    monkeypatch.setattr(sessions.fcntl, "flock", flock)
+    monkeypatch.setattr(locks.fcntl, "flock", flock)
     session.measure(made.speed, made.baseline)
     assert waits == [fcntl.LOCK_EX]
     assert "waiting for another run on this machine" in session.stream.getvalue()

@@ -102,7 +102,7 @@ class Diary:
         self.now = 0.0
         self.calls = []
 
-    def timed_variant(self, name, cost_ms=1.0, workloads=("forward",), **capabilities):
+    def timed_variant(self, name, cost_ms=1.0, workloads=("forward",), **attributes):
         def work(workload):
             def call():
                 self.calls.append((name, workload))
@@ -110,7 +110,7 @@ class Diary:
 
             return call
 
-        return TimedVariant(name, {w: work(w) for w in workloads}, **capabilities)
+        return TimedVariant(name, {w: work(w) for w in workloads}, **attributes)
 
     def run(self, timed_variants, protocol, seed=0, **more):
         timer = CpuTimer(lambda: self.now)

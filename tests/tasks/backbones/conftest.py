@@ -10,8 +10,9 @@ import torch
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch, Sizes, Text
+from bench.api.build import build_slot
 from bench.api.registry import DefaultTask
-from bench.api.resolve import build_slot, canonical_backbone, resolve
+from bench.api.resolve import canonical_backbone, resolve
 from bench.api.task import Task
 from bench.api.trace import Trace
 from bench.running.quality_cells import quality_cell

@@ -11,8 +11,9 @@ import torch
 from bench.api import registry
 from bench.api.backbone import BackboneParts
 from bench.api.batch import Batch, Sizes, Text
+from bench.api.build import build_slot
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.resolve import build_slot, canonical_backbone, resolve
+from bench.api.resolve import canonical_backbone, resolve
 from bench.api.trace import Mode
 
 HIDDEN, EMBEDDING, VOCAB = 6, 4, 9

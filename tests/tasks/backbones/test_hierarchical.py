@@ -199,7 +199,7 @@ def test_tasks_that_ask_for_several_words_are_refused(placed):
     network = placed(SMALL, "additive", (VOCAB,), LABELS)
     batch = documents(*DOCUMENTS)
     several = Batch(batch.sources, batch.inputs, batch.targets.expand(-1, 2), batch.mask)
-    with pytest.raises(Refused, match="one answer a document"):
+    with pytest.raises(Refused, match="one answer per document"):
         network(several, Mode())
 
 

@@ -240,14 +240,14 @@ def test_impossible_networks_are_refused(placed):
         placed("memn2n", "dot", (VOCAB,), VOCAB)
     with pytest.raises(Refused, match="use tying=layer_wise"):
         placed("memn2n", "dot", (VOCAB, VOCAB), VOCAB + 1)
-    with pytest.raises(Refused, match="must answer as wide"):
+    with pytest.raises(Refused, match="must have the width"):
         placed("memn2n[width=16]", "scaled_dot[head=snail[value=4]]", (VOCAB, VOCAB), VOCAB)
     with pytest.raises(InvalidConfig, match="at least 1"):
         placed("memn2n[hops=0]", "dot", (VOCAB, VOCAB), VOCAB)
     network = placed("memn2n", "dot", (VOCAB, VOCAB), VOCAB)
     batch = examples()
     several = Batch(batch.sources, batch.inputs, batch.targets.expand(-1, 2), batch.mask)
-    with pytest.raises(Refused, match="one answer a question"):
+    with pytest.raises(Refused, match="one answer per question"):
         network(several, Mode())
 
 

@@ -233,7 +233,7 @@ def test_impossible_pairs_are_refused(placed):
     network = placed(f"pair[{SMALL}]", "decomposable", (VOCAB, VOCAB), LABELS)
     batch = examples()
     several = Batch(batch.sources, batch.inputs, batch.targets.expand(-1, 2), batch.mask)
-    with pytest.raises(Refused, match="one label a pair"):
+    with pytest.raises(Refused, match="one label per pair"):
         network(several, Mode())
 
 

@@ -28,7 +28,7 @@ def test_pooling_asks_once_and_classifies_the_context_alone(built, near):
 
 def test_pooling_refuses_tasks_that_ask_for_several_words(built):
     backbone, _, batch = built(task="transduction", backbone="pooling[embedding=8]")
-    with pytest.raises(Refused, match="one answer a sequence"):
+    with pytest.raises(Refused, match="one answer per sequence"):
         backbone(batch, Mode())
 
 

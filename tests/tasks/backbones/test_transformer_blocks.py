@@ -9,8 +9,9 @@ import torch
 from torch import nn
 
 from bench.api import registry
+from bench.api.build import SlotPlace, build_slot
 from bench.api.combiner import Combiner, CombinerSizes
-from bench.api.resolve import SlotPlace, build_slot, resolve
+from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.trace import Mode
 from bench.api.variant import Slot

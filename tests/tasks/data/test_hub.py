@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench.api.errors import DataDamaged, DataUnavailable, UnknownName
-from bench.cli import shows
+from bench.cli.data import fetch
 from tasks.data import hub
 
 ROWS = {"train": ["eins\u2028", "zwei"], "validation": ["drei"], "test": ["vier"]}
@@ -131,7 +131,7 @@ def test_an_unknown_name_is_answered_with_a_known_one():
 
 def test_fetching_what_is_not_pinned_warns_and_says_which_commit_came(monkeypatch):
     fetch_tiny()
-    told = shows.fetch("tiny")
+    told = fetch("tiny")
     assert "revision 0123abc (unpinned)" in told
     assert "Warning: no commit of this data set is pinned" in told
 
@@ -141,8 +141,8 @@ def test_a_pinned_commit_is_told_as_it_is(monkeypatch):
     entry = replace(hub.FETCHABLE["tiny"], revision=commit)
     monkeypatch.setitem(hub.FETCHABLE, "tiny", entry)
     hub.fetch("tiny", load=lambda entry, _: load(entry, "0123abc"), resolve=lambda *_: commit)
-    assert shows.fetch("tiny").startswith(f"tiny: revision {commit}, 3 files")
-    assert "Warning" not in shows.fetch("tiny")
+    assert fetch("tiny").startswith(f"tiny: revision {commit}, 3 files")
+    assert "Warning" not in fetch("tiny")
 
 
 def test_multi30k_is_pinned_and_not_open():

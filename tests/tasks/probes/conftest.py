@@ -8,7 +8,7 @@ import torch
 from bench.api.probe import Subject
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.cli.runs import load_everything
+from bench.cli.registered import load_registry
 from bench.running.quality_cells import quality_cell
 from bench.running.request import Request
 from bench.training.assemble import assemble
@@ -18,7 +18,7 @@ TASK = "transduction[rule=reverse,min_length=1,max_length=5,vocab=6]"
 
 @pytest.fixture(autouse=True, scope="session")
 def _everything_is_loaded():
-    load_everything(())
+    load_registry(())
 
 
 @pytest.fixture

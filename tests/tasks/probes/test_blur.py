@@ -66,7 +66,7 @@ def test_a_network_without_weights_is_refused_in_a_sentence(subject):
 
 def test_weights_of_the_source_itself_belong_to_no_target(subject):
     seen = subject("scaled_dot", backbone="transformer_seq2seq", slot="self")
-    with pytest.raises(Refused, match="not an alignment"):
+    with pytest.raises(Refused, match="not from target to source"):
         blur(seen)
 
 

@@ -2,9 +2,10 @@ import pytest
 import torch
 
 import variants
+from bench.api.build import SlotPlace, build_slot
 from bench.api.config import build_config
 from bench.api.errors import InvalidConfig
-from bench.api.resolve import SlotPlace, build_slot, resolve
+from bench.api.resolve import resolve
 from bench.api.selector import parse
 from tasks.backbones.transformer_blocks import Block, BlockConfig, LayerPath
 from variants.heads.sagan import SaganConfig

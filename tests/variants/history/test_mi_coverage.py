@@ -162,12 +162,12 @@ def test_a_source_without_keys_gives_zeros_with_finite_gradients(answer, beneath
 
 
 def test_what_is_missing_and_other_regimes_are_refused():
-    capabilities = {"dim": 8, "heads": 2, "regime": "cross"}
+    options = {"dim": 8, "heads": 2, "regime": "cross"}
     with pytest.raises(Refused, match="mi_coverage needs the token ids of the source"):
-        variants.build("mi_coverage", **capabilities, word_dim=3)
+        variants.build("mi_coverage", **options, word_dim=3)
     with pytest.raises(Refused, match="mi_coverage needs per-query token embeddings"):
-        variants.build("mi_coverage", **capabilities, source_vocab=9)
-    slot = variants.build("mi_coverage", **capabilities, source_vocab=9, word_dim=3)
+        variants.build("mi_coverage", **options, source_vocab=9)
+    slot = variants.build("mi_coverage", **options, source_vocab=9, word_dim=3)
     with pytest.raises(Refused, match="this source has none"):
         slot.prepare(torch.zeros(1, 2, 8))
     for regime, why in (
@@ -178,4 +178,4 @@ def test_what_is_missing_and_other_regimes_are_refused():
         with pytest.raises(Refused, match=why):
             variants.build("mi_coverage", dim=8, heads=2, regime=regime)
     with pytest.raises(InvalidConfig, match="width must be at least 1, got 0"):
-        variants.build("mi_coverage[width=0]", **capabilities, source_vocab=9, word_dim=3)
+        variants.build("mi_coverage[width=0]", **options, source_vocab=9, word_dim=3)

@@ -302,7 +302,7 @@ def test_options_without_a_meaning_are_refused(options, reason):
 
 def test_places_without_a_meaning_are_refused():
     for regime in ("cross", "pool"):
-        with pytest.raises(Refused, match=f"{regime} attention has not"):
+        with pytest.raises(Refused, match=f"in {regime} attention they are not"):
             variants.build("nadaraya_watson[leave_one_out=true]", dim=8, regime=regime)
     with pytest.raises(Refused, match="equal width"):
         variants.build("nadaraya_watson", dim=8, source_dim=6, regime="cross")

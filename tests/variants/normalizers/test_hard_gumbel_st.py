@@ -12,7 +12,7 @@ READS = ("train", "expected", "hard")
 
 @pytest.fixture
 def normalize(component, ask):
-    """`align(energy, allowed, selector, ...)` -> weights of one normalizer on given energies."""
+    """`normalize(energy, allowed, selector, ...)` -> weights of one normalizer on energies."""
 
     def make(energy, allowed=None, selector="hard_gumbel_st", **options):
         rows, heads, length, keys = energy.shape
@@ -42,55 +42,55 @@ def test_vectorized_code_equals_the_loops(equals_oracle, regime, read):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_training_reads_exactly_one_key(align, dtype):
-    weights = align(energies(4, 2, 5, 6, dtype=dtype), read="train", noise=NOISE)
+def test_training_reads_exactly_one_key(normalize, dtype):
+    weights = normalize(energies(4, 2, 5, 6, dtype=dtype), read="train", noise=NOISE)
     assert torch.equal(weights.sort(-1).values[..., :-1], torch.zeros_like(weights[..., :-1]))
     assert torch.equal(weights.max(-1).values, torch.ones_like(weights[..., 0]))
     assert weights.dtype == dtype
 
 
-def test_keys_are_drawn_as_often_as_the_softmax_says(align):
+def test_keys_are_drawn_as_often_as_the_softmax_says(normalize):
     energy = energies(1, 1, 1, 4).expand(1, 1, 20000, 4)
-    weights = align(energy, read="train", noise=NOISE)
+    weights = normalize(energy, read="train", noise=NOISE)
     alpha = torch.softmax(energy[0, 0, 0], -1)
     sigma = (alpha * (1 - alpha) / 20000).sqrt()
     assert ((weights.mean(2).flatten() - alpha).abs() < 3 * sigma).all()
 
 
 @pytest.mark.parametrize(("progress", "tau"), [(0.0, 1.0), (0.5, 0.5**0.5), (1.0, 0.5)])
-def test_the_gradient_is_that_of_the_tempered_softmax(align, progress, tau):
+def test_the_gradient_is_that_of_the_tempered_softmax(normalize, progress, tau):
     energy = energies(2, 2, 3, 4, grad=True)
     pull = energies(2, 2, 3, 4, seed=1)
-    (align(energy, read="train", noise=NOISE, progress=progress) * pull).sum().backward()
+    (normalize(energy, read="train", noise=NOISE, progress=progress) * pull).sum().backward()
     copy = energy.detach().clone().requires_grad_()
     (relaxed(copy, tau) * pull).sum().backward()
     torch.testing.assert_close(energy.grad, copy.grad)
     assert (energy.grad != 0).all()
 
 
-def gradient_size(align, tau):
+def gradient_size(normalize, tau):
     energy = energies(2, 2, 3, 4, grad=True)
     selector = f"hard_gumbel_st[tau_start={tau},tau_end={tau}]"
     pull = energies(2, 2, 3, 4, seed=1)
-    (align(energy, selector=selector, read="train", noise=NOISE) * pull).sum().backward()
+    (normalize(energy, selector=selector, read="train", noise=NOISE) * pull).sum().backward()
     return energy.grad.abs().max().item()
 
 
-def test_the_gradient_vanishes_as_the_temperature_goes_to_zero_and_to_infinity(align):
-    assert gradient_size(align, 1e-3) < 1e-8
-    assert gradient_size(align, 1.0) > 1e-2
-    assert gradient_size(align, 1e6) < 1e-5
+def test_the_gradient_vanishes_as_the_temperature_goes_to_zero_and_to_infinity(normalize):
+    assert gradient_size(normalize, 1e-3) < 1e-8
+    assert gradient_size(normalize, 1.0) > 1e-2
+    assert gradient_size(normalize, 1e6) < 1e-5
     assert relaxed(energies(1, 1, 1, 4), 1e6).sub(0.25).abs().max() < 1e-5
     hard = relaxed(energies(1, 1, 1, 4), 1e-3).max().item()
     assert hard > 1 - 1e-9
 
 
 @pytest.mark.parametrize("read", READS)
-def test_a_row_without_keys_gives_zeros_and_finite_gradients(align, read):
+def test_a_row_without_keys_gives_zeros_and_finite_gradients(normalize, read):
     energy = energies(2, 2, 3, 4, grad=True)
     allowed = torch.ones(2, 1, 3, 4, dtype=torch.bool)
     allowed[:, :, 1] = False
-    weights = align(energy, allowed, read=read, noise=NOISE)
+    weights = normalize(energy, allowed, read=read, noise=NOISE)
     assert not weights[:, :, 1].any()
     if weights.requires_grad:
         weights.square().sum().backward()
@@ -98,17 +98,17 @@ def test_a_row_without_keys_gives_zeros_and_finite_gradients(align, read):
         assert not energy.grad[:, :, 1].any()
 
 
-def test_a_masked_key_is_never_drawn_however_high_its_energy(align):
+def test_a_masked_key_is_never_drawn_however_high_its_energy(normalize):
     energy = energies(3, 1, 50, 4).clone()
     energy[..., 2] = 1e4
     allowed = (torch.arange(4) != 2).view(1, 1, 1, 4)
     for read in READS:
-        assert not align(energy, allowed, read=read, noise=NOISE)[..., 2].any()
+        assert not normalize(energy, allowed, read=read, noise=NOISE)[..., 2].any()
 
 
-def test_one_key_gets_all_weight_in_every_read_mode(align):
+def test_one_key_gets_all_weight_in_every_read_mode(normalize):
     for read in READS:
-        weights = align(energies(2, 1, 3, 1), read=read, noise=NOISE)
+        weights = normalize(energies(2, 1, 3, 1), read=read, noise=NOISE)
         assert torch.equal(weights, torch.ones_like(weights))
 
 

@@ -14,7 +14,7 @@ READS = ("train", "expected", "hard", "sample")
 
 @pytest.fixture
 def normalize(component, ask):
-    """`align(energy, allowed, selector, ...)` -> `Aligned` of one normalizer on given energies."""
+    """`normalize(energy, allowed, selector, ...)` -> `Normalized` of given energies."""
 
     def make(energy, allowed=None, selector="hard_reinforce", **options):
         rows, heads, length, keys = energy.shape
@@ -38,9 +38,9 @@ def test_vectorized_code_equals_the_loops(equals_oracle, read, sampling):
     equals_oracle(selector, read=read, noise=NOISE, rows=4)
 
 
-def test_a_sampling_example_reads_one_key_a_query_and_the_others_read_the_expectation(align):
+def test_a_sampling_example_reads_one_key_a_query_and_the_others_read_the_expectation(normalize):
     energy = energies(12, 2, 5, 6)
-    weights = align(energy, read="train", noise=NOISE).weights
+    weights = normalize(energy, read="train", noise=NOISE).weights
     one_hot = (weights == 1).sum(-1).eq(1) & (weights == 0).sum(-1).eq(5)
     by_example = one_hot.flatten(1)
     samples = by_example.all(1)
@@ -49,9 +49,9 @@ def test_a_sampling_example_reads_one_key_a_query_and_the_others_read_the_expect
     torch.testing.assert_close(weights[~samples], torch.softmax(energy[~samples], -1))
 
 
-def test_log_prob_is_that_of_the_drawn_keys_summed_over_heads(align):
+def test_log_prob_is_that_of_the_drawn_keys_summed_over_heads(normalize):
     energy = energies(12, 2, 5, 6)
-    aligned = align(energy, read="train", noise=NOISE)
+    aligned = normalize(energy, read="train", noise=NOISE)
     samples = (aligned.weights == 1).flatten(1).any(1)
     drawn = aligned.weights.argmax(-1, keepdim=True)
     expected = torch.log_softmax(energy, -1).gather(-1, drawn).squeeze(-1).sum(1)
@@ -60,22 +60,22 @@ def test_log_prob_is_that_of_the_drawn_keys_summed_over_heads(align):
     assert (aligned.terms["log_prob"][samples] < 0).all()
 
 
-def test_entropy_is_that_of_the_softmax_summed_over_heads(align):
+def test_entropy_is_that_of_the_softmax_summed_over_heads(normalize):
     energy = energies(3, 2, 4, 5)
     expected = torch.distributions.Categorical(logits=energy).entropy().sum(1)
     for read in READS:
-        aligned = align(energy, read=read, noise=NOISE)
+        aligned = normalize(energy, read=read, noise=NOISE)
         torch.testing.assert_close(aligned.terms["entropy"], expected)
 
 
-def test_nothing_is_rewarded_where_nothing_was_drawn(align):
+def test_nothing_is_rewarded_where_nothing_was_drawn(normalize):
     for read in ("expected", "hard"):
-        assert not align(energies(3, 2, 4, 5), read=read).terms["log_prob"].any()
+        assert not normalize(energies(3, 2, 4, 5), read=read).terms["log_prob"].any()
 
 
-def test_keys_are_drawn_as_often_as_the_softmax_says(align):
+def test_keys_are_drawn_as_often_as_the_softmax_says(normalize):
     energy = energies(1, 1, 1, 4).expand(1, 1, 20000, 4)
-    weights = align(
+    weights = normalize(
         energy, selector="hard_reinforce[sampling=1]", read="train", noise=NOISE
     ).weights
     alpha = torch.softmax(energy[0, 0, 0], -1)
@@ -83,9 +83,9 @@ def test_keys_are_drawn_as_often_as_the_softmax_says(align):
     assert ((weights.mean(2).flatten() - alpha).abs() < 3 * sigma).all()
 
 
-def test_sampled_inference_draws_one_key_in_every_example_and_says_how_likely(align):
+def test_sampled_inference_draws_one_key_in_every_example_and_says_how_likely(normalize):
     energy = energies(1, 1, 1, 4).expand(1, 1, 20000, 4)
-    aligned = align(energy, read="sample", noise=NOISE)
+    aligned = normalize(energy, read="sample", noise=NOISE)
     alpha = torch.softmax(energy[0, 0, 0], -1)
     sigma = (alpha * (1 - alpha) / 20000).sqrt()
     assert ((aligned.weights.mean(2).flatten() - alpha).abs() < 3 * sigma).all()
@@ -127,36 +127,36 @@ def test_what_is_read_is_exactly_the_value_of_one_key(draw, beneath, read):
     assert (same.sum(-1) == 1).all()
 
 
-def test_with_one_key_every_way_of_reading_is_soft_attention(align):
+def test_with_one_key_every_way_of_reading_is_soft_attention(normalize):
     energy = energies(6, 2, 3, 1)
     for read in READS:
-        aligned = align(energy, read=read, noise=NOISE)
+        aligned = normalize(energy, read=read, noise=NOISE)
         assert torch.equal(aligned.weights, torch.ones_like(energy))
         assert not aligned.terms["log_prob"].any()
         assert not aligned.terms["entropy"].any()
 
 
-def test_half_of_the_examples_sample_by_default(align):
-    weights = align(energies(4000, 1, 1, 3), read="train", noise=NOISE).weights
+def test_half_of_the_examples_sample_by_default(normalize):
+    weights = normalize(energies(4000, 1, 1, 3), read="train", noise=NOISE).weights
     share = (weights == 1).any(-1).double().mean().item()
     assert abs(share - 0.5) < 3 * (0.25 / 4000) ** 0.5
 
 
-def test_terms_do_not_depend_on_how_many_queries_come_at_once(align):
+def test_terms_do_not_depend_on_how_many_queries_come_at_once(normalize):
     energy = energies(4, 2, 5, 6)
-    together = align(energy, read="train", noise=NOISE).terms
+    together = normalize(energy, read="train", noise=NOISE).terms
     for index in range(5):
-        alone = align(energy[:, :, [index]], read="train", noise=NOISE, offset=index).terms
+        alone = normalize(energy[:, :, [index]], read="train", noise=NOISE, offset=index).terms
         for name, value in alone.items():
             torch.testing.assert_close(value[:, 0], together[name][:, index])
 
 
-def test_padding_changes_neither_draws_nor_terms(align):
+def test_padding_changes_neither_draws_nor_terms(normalize):
     energy = energies(4, 2, 5, 6)
     wide = torch.cat((energy, 50 + energies(4, 2, 5, 3)), -1)
     allowed = (torch.arange(9) < 6).view(1, 1, 1, 9)
     narrow, padded = (
-        align(e, m, read="train", noise=NOISE) for e, m in ((energy, None), (wide, allowed))
+        normalize(e, m, read="train", noise=NOISE) for e, m in ((energy, None), (wide, allowed))
     )
     torch.testing.assert_close(padded.weights[..., :6], narrow.weights)
     assert not padded.weights[..., 6:].any()
@@ -165,11 +165,11 @@ def test_padding_changes_neither_draws_nor_terms(align):
 
 
 @pytest.mark.parametrize("read", READS)
-def test_a_row_without_keys_gives_zeros_and_finite_gradients(align, read):
+def test_a_row_without_keys_gives_zeros_and_finite_gradients(normalize, read):
     energy = energies(6, 2, 3, 4, grad=True)
     allowed = torch.ones(6, 1, 3, 4, dtype=torch.bool)
     allowed[:, :, 1] = False
-    aligned = align(energy, allowed, read=read, noise=NOISE)
+    aligned = normalize(energy, allowed, read=read, noise=NOISE)
     assert not aligned.weights[:, :, 1].any()
     assert all(not term[:, 1].any() for term in aligned.terms.values())
     total = aligned.weights.square().sum() + sum(term.sum() for term in aligned.terms.values())
@@ -178,10 +178,10 @@ def test_a_row_without_keys_gives_zeros_and_finite_gradients(align, read):
     assert not energy.grad[:, :, 1].any()
 
 
-def test_a_drawn_read_has_no_gradient_but_through_its_terms(align):
+def test_a_drawn_read_has_no_gradient_but_through_its_terms(normalize):
     energy = energies(2, 1, 3, 4, grad=True)
     selector = "hard_reinforce[sampling=1]"
-    aligned = align(energy, selector=selector, read="train", noise=NOISE)
+    aligned = normalize(energy, selector=selector, read="train", noise=NOISE)
     aligned.weights.square().sum().backward(retain_graph=True)
     assert not energy.grad.any()
     aligned.terms["log_prob"].sum().backward()

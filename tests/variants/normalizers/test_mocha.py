@@ -177,7 +177,7 @@ def test_what_the_second_score_needs_is_asked_for_and_what_it_gives_is_not():
 
 
 def test_a_chunk_whose_keys_cannot_be_scored_alone_is_refused():
-    with pytest.raises(Refused, match="conv_attention does not look at one key at a time"):
+    with pytest.raises(Refused, match="conv_attention does not score one key at a time"):
         variants.build("mocha[chunk=conv_attention]", dim=8, regime="cross")
 
 

@@ -44,7 +44,7 @@ def enumerate_walks(stop):
 
 @pytest.fixture
 def normalize(component, ask):
-    """`align(energy, mask, selector, ...)` -> `Aligned`; r is zero, so p is sigmoid(energy)."""
+    """`normalize(energy, mask, selector, ...)` -> `Normalized`; r is zero, p = sigmoid(energy)."""
 
     def make(energy, mask=None, selector="raffel_monotonic[offset=0]", state=None, **options):
         rows, heads, length, keys = energy.shape
@@ -130,27 +130,27 @@ def test_every_computation_equals_the_loops_with_noise(equals_oracle, computatio
     equals_oracle(selector, read="train", noise=NOISE)
 
 
-def test_a_query_never_has_more_mass_than_the_one_before(align):
+def test_a_query_never_has_more_mass_than_the_one_before(normalize):
     for read in READS:
-        weights = align(energies(3, 2, 8, 5), read=read, noise=NOISE).weights
+        weights = normalize(energies(3, 2, 8, 5), read=read, noise=NOISE).weights
         mass = weights.sum(-1)
         assert (mass[:, :, 0] <= 1 + 1e-12).all()
         assert (mass[:, :, 1:] <= mass[:, :, :-1] + 1e-12).all()
         assert (weights >= 0).all()
 
 
-def test_certain_stops_make_the_expected_alignment_the_hard_walk(align):
+def test_certain_stops_make_the_expected_alignment_the_hard_walk(normalize):
     energy = torch.where(energies(4, 2, 6, 7) > 0.8, 800.0, -800.0).double()
-    expected = align(energy, read="expected").weights
-    hard = align(energy, read="hard").weights
+    expected = normalize(energy, read="expected").weights
+    hard = normalize(energy, read="hard").weights
     assert torch.equal(expected, hard)
     found = hard.sum(-1)
     assert found.any()
     assert not found.all()
 
 
-def test_hard_places_never_decrease_and_a_lost_walk_stays_lost(align):
-    weights = align(energies(6, 2, 8, 9) - 1, read="hard").weights
+def test_hard_places_never_decrease_and_a_lost_walk_stays_lost(normalize):
+    weights = normalize(energies(6, 2, 8, 9) - 1, read="hard").weights
     place = torch.where(weights.any(-1), weights.argmax(-1), 9)
     assert (place[:, :, 1:] >= place[:, :, :-1]).all()
     lost = place == 9
@@ -165,17 +165,17 @@ def test_the_hard_walk_starts_again_where_it_stopped():
     assert walked[0, 0].tolist() == [[0, 1, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]]
 
 
-def test_noise_is_added_in_training_only(align):
+def test_noise_is_added_in_training_only(normalize):
     energy = energies(2, 1, 4, 5)
-    quiet = align(energy, read="expected").weights
-    assert (align(energy, read="train", noise=NOISE).weights - quiet).abs().max() > 1e-3
-    silent = align(energy, selector="raffel_monotonic[offset=0,noise=0]", read="train").weights
+    quiet = normalize(energy, read="expected").weights
+    assert (normalize(energy, read="train", noise=NOISE).weights - quiet).abs().max() > 1e-3
+    silent = normalize(energy, selector="raffel_monotonic[offset=0,noise=0]", read="train").weights
     assert torch.equal(silent, quiet)
 
 
-def test_a_lower_offset_reads_further(align):
+def test_a_lower_offset_reads_further(normalize):
     delays = [
-        align(energies(3, 2, 4, 12), selector=f"raffel_monotonic[offset={r}]", read="expected")
+        normalize(energies(3, 2, 4, 12), selector=f"raffel_monotonic[offset={r}]", read="expected")
         .terms["expected_delay"]
         .mean()
         .item()
@@ -186,10 +186,10 @@ def test_a_lower_offset_reads_further(align):
 
 
 @pytest.mark.parametrize("read", READS)
-def test_a_source_without_keys_gives_zeros_and_finite_gradients(align, read):
+def test_a_source_without_keys_gives_zeros_and_finite_gradients(normalize, read):
     energy = energies(2, 2, 6, 4, grad=True)
     mask = torch.tensor([[True] * 3 + [False], [False] * 4])
-    aligned = align(energy, mask, read=read, noise=NOISE)
+    aligned = normalize(energy, mask, read=read, noise=NOISE)
     assert not aligned.weights[1].any()
     assert not aligned.weights[..., 3].any()
     assert aligned.terms["expected_delay"][1].tolist() == [0.0] * 6
@@ -200,22 +200,22 @@ def test_a_source_without_keys_gives_zeros_and_finite_gradients(align, read):
         assert energy.grad[0].any()
 
 
-def test_the_delay_counts_the_keys_read_and_all_of_them_when_lost(align):
+def test_the_delay_counts_the_keys_read_and_all_of_them_when_lost(normalize):
     energy = torch.tensor([[-1.0, 1.0, -1.0, 5.0], [-1.0, -1.0, 1.0, 5.0], [-1.0] * 3 + [5.0]])
     mask = torch.tensor([[True, True, True, False]])
-    aligned = align(energy[None, None].double(), mask, read="hard")
+    aligned = normalize(energy[None, None].double(), mask, read="hard")
     assert aligned.terms["expected_delay"][0].tolist() == [2.0, 3.0, 3.0]
 
 
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("masked", [False, True])
-def test_a_walk_that_runs_off_the_end_may_read_the_last_real_key(align, read, masked):
+def test_a_walk_that_runs_off_the_end_may_read_the_last_real_key(normalize, read, masked):
     energy = energies(3, 2, 5, 6) - 1
     mask = torch.arange(6) < torch.tensor([6, 4, 0])[:, None] if masked else None
     last = [5, 3, None] if masked else [5, 5, 5]
     options = {"read": read, "noise": NOISE}
-    plain = align(energy, mask, **options)
-    kept = align(energy, mask, selector="raffel_monotonic[offset=0,end=last]", **options)
+    plain = normalize(energy, mask, **options)
+    kept = normalize(energy, mask, selector="raffel_monotonic[offset=0,end=last]", **options)
     lost = 1 - plain.weights.sum(-1)
     assert lost.max() > 0.5
     for row, place in enumerate(last):

@@ -53,6 +53,6 @@ def test_options_and_places_without_a_meaning_are_refused():
     asked = parse("distance_bias[clip=-1]")
     with pytest.raises(InvalidConfig, match="clip must be at least 0"):
         build_config(DistanceBiasConfig, asked.options, asked.name)
-    for regime, reason in (("cross", "two"), ("pool", "no place")):
+    for regime, reason in (("cross", "two"), ("pool", "is not in it")):
         with pytest.raises(Refused, match=reason):
             variants.build("distance_bias", dim=8, heads=2, regime=regime)

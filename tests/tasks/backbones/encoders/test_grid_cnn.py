@@ -107,7 +107,7 @@ def test_sources_without_rows_and_columns_are_refused(build):
     encoder, x = build(), embedded()
     with pytest.raises(Refused, match="no grid"):
         encoder.read(x, None, picture(grid=None), Mode())
-    with pytest.raises(Refused, match="4 by 6 does not hold 30 places"):
+    with pytest.raises(Refused, match="4 by 6 has no 30 positions"):
         encoder.read(x, None, picture(grid=(4, 6)), Mode())
     with pytest.raises(Refused, match="rows and columns"):
         encoder(x, None)

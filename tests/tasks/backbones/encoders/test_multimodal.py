@@ -8,9 +8,10 @@ import torch
 from bench.api import registry
 from bench.api.backbone import BackboneParts
 from bench.api.batch import Batch, Sizes, Text
+from bench.api.build import build_slot
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import DefaultTask
-from bench.api.resolve import build_slot, canonical_backbone, resolve
+from bench.api.resolve import canonical_backbone, resolve
 from bench.api.selector import parse
 from bench.api.trace import Mode
 from bench.running.quality_cells import quality_cell

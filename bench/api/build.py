@@ -1,0 +1,80 @@
+"""From a resolved variant to modules: the attention beneath its heads, and a slot of a backbone."""
+
+from dataclasses import dataclass
+
+from bench.api import registry
+from bench.api.call import Dims, Regime
+from bench.api.capabilities import Capability
+from bench.api.chain import Chain
+from bench.api.component import HEADS, HISTORIES, MASKS, NORMALIZERS, POSITIONS, READOUTS, SCORES
+from bench.api.errors import Refused
+from bench.api.resolve import VariantSpec
+from bench.api.selector import parse
+from bench.api.variant import MECHANISMS, Impl, Slot, Variant
+
+
+def build_variant(
+    spec: VariantSpec,
+    dims: Dims,
+    *,
+    impl: Impl = "auto",
+    given: frozenset[Capability] = frozenset(),
+) -> Variant:
+    """Build the attention of a spec beneath its heads.
+
+    Raises:
+        Refused: The combination has no meaning in this regime; the message is the reason.
+    """
+    reason = spec.refusal(given | {dims.regime})
+    if reason is not None:
+        raise Refused(reason)
+    if spec.mechanism is not None:
+        return registry.make(MECHANISMS, spec.mechanism, dims, impl)
+    positions = tuple(registry.make(POSITIONS, s, dims) for s in spec.axes["position"])
+    histories = tuple(registry.make(HISTORIES, s, dims) for s in spec.axes["history"])
+    features = (*(part.num_features for part in positions), *(p.num_features for p in histories))
+    dims = dims._replace(num_features=sum(features))
+    return Chain(
+        dims,
+        positions=positions,
+        score=registry.make(SCORES, spec.axes["score"][0], dims),
+        mask=registry.make(MASKS, spec.axes["mask"][0], dims),
+        normalizer=registry.make(NORMALIZERS, spec.axes["normalizer"][0], dims),
+        readout=registry.make(READOUTS, spec.axes["readout"][0], dims),
+        histories=histories,
+        impl=impl,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlotPlace:
+    """The place of a backbone that will hold a variant."""
+
+    regime: Regime
+    query_width: int
+    source_width: int
+    head: str
+    """Heads that `head=auto` means here."""
+    source_vocab: int = 0
+    word_width: int = 0
+    """Width of the embedded word that comes with a query; 0 where none does."""
+    given: frozenset[Capability] = frozenset()
+    """Capabilities of the task and the backbone."""
+
+
+def build_slot(spec: VariantSpec, place: SlotPlace, *, impl: Impl = "auto") -> Slot:
+    """Build heads and variant for a place.
+
+    Raises:
+        Refused: The variant cannot stand there; the message is the reason.
+    """
+    chosen = spec.axes["head"][0]
+    selector = parse(place.head) if chosen.name == "auto" else chosen
+    heads = registry.make(HEADS, selector, place.query_width, place.source_width, place.regime)
+    dims = heads.dims._replace(source_vocab=place.source_vocab, word_width=place.word_width)
+    capabilities = set(place.given)
+    if dims.query_width == dims.key_width:
+        capabilities.add("equal_width")
+    if dims.heads == dims.kv_heads:
+        capabilities.add("equal_heads")
+    return Slot(heads, build_variant(spec, dims, impl=impl, given=frozenset(capabilities)))

@@ -1,0 +1,57 @@
+"""`bench ablate`: change one axis of a base at a time."""
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bench.cli import option_groups as options
+from bench.cli.light_start import light_start, need_real_packages
+
+if TYPE_CHECKING:
+    from bench.cli.run_options import RunOptions
+
+
+@click.command("ablate")
+@click.option("--base", default="", help="Variant to change, as a selector.")
+@click.option("--axis", default="", help="Axis to change: score, position, normalizer ...")
+@options.selection
+@options.probes
+@options.running
+@light_start
+def command(base: str, axis: str, **given: Any) -> None:
+    """Change one axis of a variant at a time; report the paired difference to it."""
+    from bench.cli.run_options import RunOptions
+
+    sys.exit(ablate(base, axis, RunOptions(**given)))
+
+
+def ablate(base: str, axis: str, options: "RunOptions") -> int:
+    """Run an ablation; returns the exit code.
+
+    Raises:
+        InvalidConfig: Nothing says what to change.
+    """
+    from bench import ablate as ablations
+    from bench.api.errors import InvalidConfig
+    from bench.api.resolve import resolve
+    from bench.cli.registered import load_registry
+    from bench.cli.spec_file import read_spec, refuse_beside_spec
+
+    options, asked_before = read_spec(options, "ablate")
+    if asked_before:
+        refuse_beside_spec(name for name, typed in (("base", base), ("axis", axis)) if typed)
+        base, axis = asked_before.get("base", ""), asked_before.get("axis", "")
+    if not (base and axis):
+        raise InvalidConfig("ablate: give --base and --axis, or --spec.")
+    load_registry(options.plugin)
+    asked = ablations.ablation(base, axis)
+    folder = options.out or f"runs/ablate-{resolve(base).name}-{axis}"
+    options = replace(options, out=folder, speed=False, baseline=base)
+    made = ablations.plan_ablation(options.request, asked, base)
+    need_real_packages()
+    from bench.cli.execution import execute
+
+    spec = {"command": "ablate", "base": base, "axis": axis}
+    return execute(options, made, ablations.changed_axes(asked), spec)

@@ -1,0 +1,72 @@
+"""`bench analyze`: run probes on the models that a run saved."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bench.cli import option_groups as options
+from bench.cli.light_start import light_start, need_real_packages
+
+if TYPE_CHECKING:
+    from bench.cli.run_options import RunOptions
+
+
+@click.command("analyze")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--probes", default="all", show_default=True, help="Probes to run, or 'all'.")
+@click.option("--examples", default=256, show_default=True, help="Test examples for each model.")
+@options.jobs
+@options.data_directory
+@options.plugins
+@options.inline
+@light_start
+def command(folder: Path, probes: str, examples: int, **given: Any) -> None:
+    """Run probes on the models that a run saved (--keep-models); rows go into its folder."""
+    from bench.cli.run_options import RunOptions
+
+    sys.exit(analyze(folder, probes, examples, RunOptions(**given)))
+
+
+def analyze(folder: Path, probes: str, examples: int, options: "RunOptions") -> int:
+    """Run probes on every model that a run saved; returns the exit code.
+
+    Raises:
+        NotARunFolder: The folder has no ledger.
+        InvalidConfig: The run saved no models.
+    """
+    from bench.cli.registered import load_registry
+    from bench.training.analysis import asked_probes
+
+    load_registry(options.plugin)
+    _ = options.data_directory  # one that is not there is refused before anything runs
+    chosen = asked_probes(probes)
+    need_real_packages()
+    from bench.api.cell import cell_from_dict
+    from bench.api.errors import InvalidConfig
+    from bench.cli.execution import guarded, make_session
+    from bench.cli.run_end import probe_parts
+    from bench.cli.written_catalog import add_to_catalog
+    from bench.running.devices import refuse_missing_device
+    from bench.training.analysis import analysis_cells, model_path
+    from results.store import Store
+
+    store = Store(folder)
+    finished = [record for record in store.ledger().newest().values() if record.status == "ok"]
+    cells = [cell_from_dict(dict(record.cell)) for record in finished]
+    models = folder / "models"
+    trained = [c for c in cells if c.kind == "quality" and model_path(models, c).is_file()]
+    if not trained:
+        raise InvalidConfig(
+            f"{folder} has no models; run with --keep-models into another --out, "
+            "because finished cells are not trained again."
+        )
+    for cell in trained:
+        refuse_missing_device(cell.device)
+    options = replace(options, out=str(folder))
+    session = make_session(options, store)
+    add_to_catalog(options, store)
+    wanted = analysis_cells(trained, chosen, examples)
+    return guarded(options, session, lambda: session.analyze(wanted), probe_parts)

@@ -1,0 +1,143 @@
+"""Do a plan: into its run folder, in a session, with a report at the end."""
+
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import click
+
+from bench.api.errors import InvalidConfig, UnknownName
+from bench.cli.plan import lacking_lines
+from bench.cli.run_end import Shown, print_end, run_parts
+from bench.cli.run_options import RunOptions
+from bench.cli.spec_file import spec_of
+from bench.cli.written_catalog import command_line, write_catalog
+from bench.running.devices import refuse_missing_device
+from bench.running.durations import spoken
+from bench.running.missing_data import lacking_data
+from bench.running.plan import Plan
+from bench.running.session import Session
+from bench.running.worker import WorkerSettings
+from bench.training.analysis import analysis_cells, asked_probes
+from results.catalog import ChangedAxis
+from results.row import STATUSES
+from results.store import Store
+
+
+def execute(
+    options: RunOptions,
+    made: Plan,
+    changed: Mapping[str, ChangedAxis] | None = None,
+    spec: dict[str, Any] | None = None,
+    shown: Shown = run_parts,
+) -> int:
+    """Do a plan and report it.
+
+    Args:
+        options: Of the command.
+        made: The plan.
+        changed: The axis that each variant of an ablation changes, for the catalog.
+        spec: For the spec file.
+        shown: Gives the texts to print of the finished run.
+    """
+    for cell in made.cells:
+        refuse_missing_device(cell.device)
+    if options.probes:
+        trained = [planned.cell for planned in made.quality]
+        made.analysis += analysis_cells(trained, asked_probes(options.probes))
+    store = open_store(options)
+    kept = options.keep_models or bool(made.analysis)
+    session = make_session(replace(options, keep_models=kept), store)
+    tasks = {p.cell.task: p.shown_task for p in made.quality}
+    write_catalog(options, store, made.names, tasks, changed=changed or {})
+    store.write_json("plan.json", _plan_facts(options, made))
+    store.write_json("spec.json", {**spec_of(options), **(spec or {"command": "run"})})
+    for line in lacking_lines(made, lacking_data(made.quality, options.data_directory)):
+        click.echo(line, err=True)
+    _announce(options, made, session)
+
+    def work() -> None:
+        if options.verify:
+            session.certify([cell.variant for cell in made.cells], options.impl)
+        session.train(made.quality)
+        session.analyze(made.analysis)
+        session.measure(made.speed, made.baseline)
+
+    return guarded(options, session, work, shown)
+
+
+def open_store(options: RunOptions) -> Store:
+    """Open or make the run folder.
+
+    Raises:
+        InvalidConfig: Nothing can be written there.
+    """
+    try:
+        return Store.create(options.folder)
+    except OSError as error:
+        raise InvalidConfig(
+            f"cannot write to {options.folder} ({error.strerror}); give another --out."
+        ) from error
+
+
+def make_session(options: RunOptions, store: Store) -> Session:
+    """A session with the options of the command line.
+
+    Raises:
+        UnknownName: `--retry` names no status.
+    """
+    for status in options.retry:
+        if status not in STATUSES:
+            raise UnknownName.among("status", status, STATUSES)
+    settings = WorkerSettings(data_dir=options.data_dir, plugins=options.plugin)
+    return Session(
+        store,
+        settings,
+        jobs=options.jobs_at_once,
+        inline=options.inline,
+        retry=frozenset(status for status in STATUSES if status in options.retry),
+        keep_models=options.keep_models,
+    )
+
+
+def guarded(
+    options: RunOptions, session: Session, work: Callable[[], None], shown: Shown = run_parts
+) -> int:
+    """Run work and report; on an interrupt, say what is saved and how to go on."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        work()
+    except KeyboardInterrupt:
+        saved = len(session.store.finished())
+        click.echo(
+            f"\nstopped. {saved} finished cells are saved in {options.folder}; "
+            f"go on with: {command_line()}",
+            err=True,
+        )
+        return 130
+    finally:
+        session.store.close()
+    return print_end(options, session, shown)
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def _plan_facts(options: RunOptions, made: Plan) -> dict[str, Any]:
+    return {
+        "asked": spec_of(options),
+        "cells": [cell.label for cell in made.cells],
+        "left_out": [asdict(left) for left in made.left_out],
+        "expected_s": round(made.seconds, 1),
+    }
+
+
+def _announce(options: RunOptions, made: Plan, session: Session) -> None:
+    click.echo(
+        f"{len(made.quality)} training cells and {len(made.speed)} speed cells into "
+        f"{options.folder}, about {spoken(made.seconds)} on {session.jobs} processes; "
+        f"{len(made.left_out)} left out.",
+        err=True,
+    )

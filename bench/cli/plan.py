@@ -1,0 +1,116 @@
+"""`bench plan`: show what a run would do, without doing it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bench.cli import option_groups as options
+from bench.cli.light_start import light_start
+
+if TYPE_CHECKING:
+    from bench.cli.run_options import RunOptions
+    from bench.running.plan import Plan
+    from bench.running.quality_cells import PlannedCell
+
+
+@click.command("plan")
+@click.option("--variants", default="all", show_default=True, help=options.VARIANTS)
+@options.selection
+@options.quality
+@options.speed
+@options.data_directory
+@options.json_output
+@light_start
+def command(**given: Any) -> None:
+    """Show what a run would do, without doing it."""
+    from bench.cli.run_options import RunOptions
+
+    click.echo(plan_text(RunOptions(**given)))
+
+
+def plan_text(options: "RunOptions") -> str:
+    """What a run with these options would do."""
+    from bench.cli.registered import load_registry
+    from bench.running.devices import refuse_missing_device
+    from bench.running.missing_data import lacking_data, missing_data
+    from bench.running.plan import plan
+
+    load_registry(options.plugin)
+    made = plan(options.request, missing_data(options.request, options.data_directory))
+    for cell in made.cells:
+        refuse_missing_device(cell.device)
+    lacking = lacking_data(made.quality, options.data_directory)
+    return _as_json(made, lacking) if options.as_json else _as_lines(made, lacking)
+
+
+def _as_json(made: "Plan", lacking: Mapping[str, str]) -> str:
+    return json.dumps(
+        {
+            "cells": [{"id": c.id, "label": c.label} for c in made.cells],
+            "left_out": [asdict(left) for left in made.left_out],
+            "no_data": lacking,
+            "expected_s": round(made.seconds, 1),
+        },
+        indent=1,
+    )
+
+
+def _as_lines(made: "Plan", lacking: Mapping[str, str]) -> str:
+    from bench.running.durations import spoken
+
+    lines = [_by_task(made)] if made.cells else []
+    lines += [
+        f"left out: {left.label}: {left.reason.rstrip('.')}; {left.command}"
+        for left in made.left_out
+    ]
+    lines += lacking_lines(made, lacking)
+    refused = sum(planned.cell.task in lacking for planned in made.quality)
+    without = f" ({refused} of them without data)" if refused else ""
+    lines.append(
+        f"{len(made.quality)} training{without} and {len(made.speed)} speed cells, "
+        f"about {spoken(made.seconds)} with {made.request.jobs} jobs; "
+        f"{len(made.left_out)} left out."
+    )
+    return "\n".join(lines)
+
+
+def _by_task(made: "Plan") -> str:
+    """A line for each task and for each regime that is timed: how much, and for how long."""
+    from tabulate import tabulate
+
+    from bench.running.durations import spoken
+
+    groups: dict[str, list[PlannedCell]] = {}
+    for planned in made.quality:
+        groups.setdefault(_task_name(planned), []).append(planned)
+    for planned in made.speed:
+        groups.setdefault(f"speed, {planned.cell.slot}", []).append(planned)
+    rows = [
+        [
+            name,
+            len({planned.cell.variant for planned in group}),
+            len({planned.cell.seed for planned in group}),
+            len(group),
+            spoken(sum(planned.seconds for planned in group)),
+        ]
+        for name, group in groups.items()
+    ]
+    heads = ["task", "variants", "seeds", "cells", "CPU time"]
+    table = tabulate(rows, heads, tablefmt="simple", colalign=["left", *["right"] * 4])
+    return f"{table}\n"
+
+
+def _task_name(planned: "PlannedCell") -> str:
+    return planned.shown_task or planned.task
+
+
+def lacking_lines(made: "Plan", lacking: Mapping[str, str]) -> list[str]:
+    """A sentence for each task that was named and has no data here."""
+    names = {planned.cell.task: _task_name(planned) for planned in made.quality}
+    return [
+        f"no data: {names[task]}: {reason.rstrip('.')}; its cells will be refused"
+        for task, reason in lacking.items()
+    ]

@@ -1,0 +1,98 @@
+"""`bench run`: run variants on tasks, time them, and write a report."""
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bench.cli import option_groups as options
+from bench.cli.light_start import light_start, need_real_packages
+
+if TYPE_CHECKING:
+    from bench.cli.run_options import RunOptions
+    from bench.running.plan import Plan
+
+
+@click.command("run")
+@click.option("--variants", default="all", show_default=True, help=options.VARIANTS)
+@options.selection
+@options.quality
+@options.speed
+@click.option(
+    "--verify/--no-verify",
+    default=True,
+    help="Check every variant with the conformance suite first. Default: on.",
+)
+@click.option(
+    "--cell", "cells", multiple=True, metavar="LABEL", help="Run this cell alone, by its label."
+)
+@options.probes
+@options.running
+@light_start
+def command(**given: Any) -> None:
+    """Run variants on tasks, time them, and write a report."""
+    from bench.cli.run_options import RunOptions
+
+    sys.exit(run(RunOptions(**given)))
+
+
+def run(options: "RunOptions") -> int:
+    """Plan, certify, train, time, report; returns the exit code."""
+    from bench.cli.registered import load_registry
+    from bench.cli.spec_file import read_spec
+    from bench.running.missing_data import missing_data
+    from bench.running.plan import plan
+
+    options, _ = read_spec(options, "run")
+    load_registry(options.plugin)
+    if options.cells:
+        # beside a finished run and not in it, so that a cell of it is run again
+        options = replace(options, out=options.out or "runs/cells")
+        made = cell_plan(options)
+    else:
+        missing = missing_data(options.request, options.data_directory)
+        made = plan(options.request, missing)
+    need_real_packages()
+    if not options.cells:
+        for task, reason in missing.items():
+            click.echo(f"left out: {task}: {reason}", err=True)
+    from bench.cli.execution import execute
+
+    return execute(options, made)
+
+
+def cell_plan(options: "RunOptions") -> "Plan":
+    """A plan of the cells whose labels were given.
+
+    Raises:
+        InvalidConfig: A label is of an older or newer revision of the code.
+    """
+    from bench.api.cell import parse_label
+    from bench.api.errors import InvalidConfig
+    from bench.api.resolve import resolve
+    from bench.api.selector import parse
+    from bench.running.plan import Plan
+    from bench.running.quality_cells import PlannedCell
+    from bench.running.revisions import revisions_of
+    from bench.training.analysis import trained_cell
+
+    cells = [parse_label(label) for label in options.cells]
+    made = Plan(options.request)
+    baseline = resolve(options.baseline).canonical.show()
+    made.baseline = baseline
+    made.names = {cell.variant: parse(cell.variant).name for cell in cells}
+    made.names.setdefault(baseline, options.baseline)
+    for cell in cells:
+        now = revisions_of(cell)
+        if now != cell.revisions:
+            raise InvalidConfig(
+                f"this label is of another revision of the code ({cell.revisions}), and this is "
+                f"{now}; copy a label that this version prints."
+            )
+        if cell.kind == "analysis":
+            made.analysis.append(cell)
+        ran = trained_cell(cell) if cell.kind == "analysis" else cell
+        planned = PlannedCell(ran, 60.0, parse(ran.task).name)
+        (made.speed if ran.kind == "speed" else made.quality).append(planned)
+    return made

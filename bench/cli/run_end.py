@@ -1,0 +1,118 @@
+"""What a run prints at its end: tables, what has no value and why, and where the report is."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from bench.cli.run_options import RunOptions
+from bench.running.session import Session, Tally
+
+if TYPE_CHECKING:
+    from reports.folder import RunFolder
+    from reports.render import RenderedReport
+
+Shown = Callable[["RunFolder"], Sequence[str]]
+"""Gives the texts that a command prints of a finished run."""
+
+MOST_REASONS = 20
+"""Why cells have no value: so many sentences at the end of a run, and all of them in the report."""
+
+
+def print_end(options: RunOptions, session: Session, shown: Shown) -> int:
+    """Write the report, print what the run found, and return the exit code.
+
+    Args:
+        options: Of the command.
+        session: What ran.
+        shown: Gives the texts to print of the finished run.
+    """
+    from reports.folder import read_folder
+    from reports.render import write_report
+
+    folder = read_folder(options.folder)
+    written = write_report(folder)
+    if options.as_json:
+        click.echo(_as_json(options, session.tally, folder, written))
+    else:
+        warnings = [f"warning: {warning}" for warning in _warnings(folder)]
+        for part in (*shown(folder), *warnings):
+            click.echo(f"{part}\n")
+        for line in _tally_lines(session.tally):
+            click.echo(line)
+        click.echo(f"report: {written.html} (Markdown twin {written.markdown})")
+    return 1 if session.tally.failed else 0
+
+
+def comparison_text(folder: "RunFolder") -> str:
+    """How the variants compare, for a terminal: the only place that decides what a run shows."""
+    from reports.ranked_table.terminal import as_text
+
+    return as_text(folder.ranked_lines, ranks=folder.catalog.ranks)
+
+
+def run_parts(folder: "RunFolder") -> list[str]:
+    """What a run shows: the comparison, and the probes if there were any."""
+    return [comparison_text(folder), *probe_parts(folder)]
+
+
+def probe_parts(folder: "RunFolder") -> list[str]:
+    """What the probes found; nothing where none ran."""
+    from reports.sections.probes import probes_text
+
+    return [text] if (text := probes_text(folder)) else []
+
+
+def _warnings(folder: "RunFolder") -> list[str]:
+    from reports.sections.data_sources import mixed_data, short_data
+
+    return [*mixed_data(folder).values(), *short_data(folder)]
+
+
+def _as_json(
+    options: RunOptions, tally: Tally, folder: "RunFolder", written: "RenderedReport"
+) -> str:
+    reasons = [
+        {"status": status, "reason": reason, "cells": count}
+        for (status, reason), count in sorted(tally.reasons.items())
+    ]
+    return json.dumps(
+        {
+            "folder": str(options.folder),
+            "report": str(written.html),
+            "counts": tally.counts,
+            "already_finished": tally.already,
+            "reasons": reasons,
+            "warnings": _warnings(folder),
+            "table": json.loads(folder.ranked_lines.to_json(orient="records")),
+        },
+        indent=1,
+    )
+
+
+def _tally_lines(tally: Tally) -> list[str]:
+    """What has no value and why, and how many cells ended how."""
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(tally.counts.items()))
+    ended = f"cells: {counts or 'none new'}{_finished_before(tally)}"
+    return [*_why_without(tally), ended]
+
+
+def _why_without(tally: Tally) -> list[str]:
+    """Each reason once, the one of most cells first."""
+    every = sorted(tally.reasons.items(), key=lambda item: (-item[1], item[0]))
+    lines = [
+        f"{status.replace('_', ' ')}, {count} {'cell' if count == 1 else 'cells'}: {reason}"
+        for (status, reason), count in every[:MOST_REASONS]
+    ]
+    if len(every) > MOST_REASONS:
+        lines.append(f"{len(every) - MOST_REASONS} more reasons are in the report.")
+    return lines
+
+
+def _finished_before(tally: Tally) -> str:
+    if not tally.already:
+        return ""
+    refused = tally.before["refused"]
+    again = f"; {refused} refused before; --retry refused asks them again" if refused else ""
+    return f", {tally.already} were finished before{again}"

@@ -1,0 +1,149 @@
+"""`bench show`: everything known about one name."""
+
+import json
+import sys
+from dataclasses import fields
+from pathlib import Path
+from textwrap import indent
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import click
+
+from bench.cli import option_groups as options
+from bench.cli.light_start import light_start, need_real_packages
+
+if TYPE_CHECKING:
+    from bench.api.config import Config
+    from bench.api.registry import Registration
+    from bench.api.selector import Selector
+
+
+@click.command("show")
+@click.argument("name")
+@options.plugins
+@options.json_output
+@click.option("--markdown", is_flag=True, help="With the name 'tasks': all tasks as one page.")
+@options.data_directory
+@light_start
+def command(
+    name: str, plugin: tuple[str, ...], as_json: bool, markdown: bool, data_dir: str
+) -> None:
+    """Show the variant, task or component NAME: paper, options, ranges, default task."""
+    if markdown:
+        if name != "tasks" or as_json:
+            raise click.UsageError("--markdown is for `show tasks`, without --json.")
+        click.echo(tasks_page(plugin, data_dir), nl=False)
+        return
+    click.echo(showing(name, plugin, as_json))
+
+
+def tasks_page(plugins: tuple[str, ...], data_dir: str) -> str:
+    """Every task as one Markdown page; it makes examples, so it needs the real packages."""
+    need_real_packages()
+    from bench.cli.registered import load_registry
+    from bench.cli.task_pages import tasks_page as page
+
+    load_registry(plugins)
+    return page(Path(data_dir) if data_dir else None)
+
+
+def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
+    """Everything known about one name; options behind it are checked and written out.
+
+    Raises:
+        UnknownName: No registry has it.
+        InvalidConfig: An option has a wrong name or value.
+    """
+    from bench.api import registry
+    from bench.api.errors import UnknownName
+    from bench.api.registry import AXES
+    from bench.api.selector import parse
+    from bench.cli.registered import load_registry
+
+    load_registry(plugins)
+    asked = parse(name)
+    found = [
+        registry.find(axis, asked.name)
+        for axis in AXES
+        if asked.name in registry.registrations(axis)
+    ]
+    if not found:
+        known = [n for axis in AXES for n in registry.registrations(axis)]
+        raise UnknownName.among("variant, task or component", asked.name, known, see="bench list")
+    facts = [_facts(registered) for registered in found]
+    if asked.options:
+        for one, registered in zip(facts, found, strict=True):
+            one["selector"] = _written_out(registered, asked)
+    if as_json:
+        return json.dumps(facts, indent=1)
+    seen: set[str] = set()
+    for one in facts:
+        page, one["about"] = one["about"], "" if one["about"] in seen else one["about"]
+        seen.add(page)
+    return "\n\n".join(_as_lines(one) for one in facts)
+
+
+def _written_out(registered: "Registration[object]", asked: "Selector") -> str:
+    """The canonical selector of a name with options; a wrong option is an error that names it."""
+    from bench.api import registry
+    from bench.api.resolve import resolve
+
+    if registered.axis == "recipe" or registered.default_task:
+        return resolve(asked).canonical.show()
+    return registry.canonical(registered.axis, asked).show()
+
+
+def _facts(registered: "Registration[object]") -> dict[str, Any]:
+    from bench.api.registry import Recipe
+    from bench.api.resolve import resolve
+
+    cited = registered.citation
+    facts: dict[str, Any] = {
+        "name": registered.name,
+        "axis": registered.axis,
+        "what": registered.title,
+        "paper": f"{cited.text}, {cited.url}, {cited.where}".rstrip(", ") if cited else "",
+        "about": registered.title_page(),
+        "deviations": registered.deviations,
+        "default_task": registered.default_task.task if registered.default_task else "",
+        "file": sys.modules[registered.module].__file__ or "",
+        "options": _options(registered.config),
+    }
+    if isinstance(registered.target, Recipe):
+        facts["axes"] = {**registered.target.axes, **registered.target.fixes}
+    if registered.axis in ("recipe", "mechanism") or registered.default_task:
+        facts["selector"] = resolve(registered.name).canonical.show()
+    return facts
+
+
+def _options(config: "type[Config]") -> list[dict[str, str]]:
+    from bench.api.config import search_ranges
+
+    ranges = search_ranges(config)
+    hints = get_type_hints(config)
+    return [
+        {
+            "option": field.name,
+            "default": str(field.default),
+            "type": getattr(hints[field.name], "__name__", str(hints[field.name])),
+            "range": str(ranges.get(field.name, "")),
+        }
+        for field in fields(config)
+    ]
+
+
+def _as_lines(facts: dict[str, Any]) -> str:
+    lines = []
+    for key, value in facts.items():
+        if key == "options":
+            lines += [
+                f"option    {o['option']} = {o['default']} ({o['type']}) {o['range']}".rstrip()
+                for o in value
+            ]
+        elif key == "axes":
+            lines += [f"axis      {axis} = {choice}" for axis, choice in value.items()]
+        elif key == "about" and value:
+            lines.append(indent(f"\n{value}\n", " " * 10))
+        elif value:
+            lines.append(f"{key:<9} {value}")
+    return "\n".join(lines)

@@ -1,0 +1,74 @@
+"""The catalog of a run folder: what a report must know about names, written beside the rows."""
+
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, TypedDict
+
+from bench.api.resolve import resolve
+from bench.cli.run_options import RunOptions
+from bench.running.catalog import catalog_of, known_metrics
+from bench.running.presets import find_preset
+from results.catalog import CATALOG, ChangedAxis, RunCatalog
+from results.store import Store
+from tasks.data.files import DATA_VARIABLE, data_folder
+
+
+def write_catalog(
+    options: RunOptions,
+    store: Store,
+    names: dict[str, str],
+    tasks: dict[str, str],
+    *,
+    changed: Mapping[str, ChangedAxis] = MappingProxyType({}),
+    study: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    trials: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Write what a report must know of names, beside what earlier runs wrote."""
+    found = catalog_of(
+        names,
+        tasks,
+        baseline=resolve(options.baseline).canonical.show(),
+        command=command_line(),
+        preset=options.preset,
+        ranks=find_preset(options.preset).ranks,
+        plugins=options.plugin,
+        **_places(options),
+    )
+    ablated = {
+        variant: replace(found.variants[variant], ablation=change)
+        for variant, change in changed.items()
+        if variant in found.variants
+    }
+    found = replace(
+        found, variants={**found.variants, **ablated}, study=dict(study), trials=dict(trials)
+    )
+    before = RunCatalog.from_json(store.read_json(CATALOG))
+    store.write_json(CATALOG, before.merged(found).to_json())
+
+
+def add_to_catalog(options: RunOptions, store: Store) -> None:
+    """Add a command that ran probes on the models of a finished run."""
+    catalog = RunCatalog.from_json(store.read_json(CATALOG))
+    added = replace(
+        catalog, metrics=known_metrics([]), commands=(command_line(),), **_places(options)
+    )
+    store.write_json(CATALOG, catalog.merged(added).to_json())
+
+
+class _Places(TypedDict):
+    data_dir: str
+    data_variable: str
+
+
+def _places(options: RunOptions) -> _Places:
+    """Who named the data directory: the command line, or the environment."""
+    by_variable = not options.data_dir and data_folder() is not None
+    return {"data_dir": options.data_dir, "data_variable": DATA_VARIABLE if by_variable else ""}
+
+
+def command_line() -> str:
+    """The command as typed, for reports and for resuming."""
+    return "python -m bench " + shlex.join(sys.argv[1:])

@@ -1,0 +1,38 @@
+"""Certificates that were computed before, kept for as long as the code stays as it is."""
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from tasks.data.cache import cache_folder, write_atomically
+
+
+class CertificateCache:
+    """Certificates by variant and by the code that decides them; a change of code misses."""
+
+    def __init__(self, plugins: Sequence[str]) -> None:
+        root = Path(__file__).parents[2]
+        digest = sha256(version("torch").encode())
+        paths = [*root.glob("variants/**/*.py"), *root.glob("bench/api/*.py")]
+        paths += [*root.glob("bench/conformance/*.py"), *(Path(plugin) for plugin in plugins)]
+        for path in sorted(paths):
+            digest.update(path.read_bytes())
+        self.folder = cache_folder() / "certificates" / digest.hexdigest()[:16]
+
+    def read(self, variant: str, impl: str) -> dict[str, Any] | None:
+        """The stored certificate, or None."""
+        try:
+            found: dict[str, Any] = json.loads(self._path(variant, impl).read_text())
+        except (OSError, ValueError):
+            return None
+        return found
+
+    def write(self, variant: str, impl: str, certificate: dict[str, Any]) -> None:
+        """Store a certificate."""
+        write_atomically(self._path(variant, impl), json.dumps(certificate).encode())
+
+    def _path(self, variant: str, impl: str) -> Path:
+        return self.folder / f"{sha256(f'{variant} {impl}'.encode()).hexdigest()[:16]}.json"

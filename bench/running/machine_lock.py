@@ -1,0 +1,22 @@
+"""A lock of the whole machine, so that what is timed is alone on it."""
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def machine_lock(*, exclusive: bool, say: Callable[[str], None]) -> Iterator[None]:
+    """Keep timed cells alone on the machine: training shares the lock, timing owns it."""
+    path = Path(tempfile.gettempdir()) / f"attention-bench-{os.getuid()}.lock"
+    kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another run on this machine ({path}), so that timing stays alone ...")
+            fcntl.flock(file, kind)
+        yield

@@ -1,0 +1,42 @@
+"""What a study is asked: checked without Optuna, so that a wrong request is refused at once."""
+
+from dataclasses import dataclass
+
+from bench.api.errors import InvalidConfig, UnknownName
+from bench.api.selector import parse_list
+from bench.running.request import Request
+
+SAMPLERS = ("random", "qmc", "tpe")
+"""Random and quasi-random trials are exchangeable, which best-of-n curves assume; TPE's are not."""
+FRESH_SEED = 1000
+"""First seed of the winner's reruns; no trial ever uses it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyRequest:
+    """What is tuned, and how much each variant may spend."""
+
+    request: Request
+    trials: int = 8
+    """Trials of every variant."""
+    trial_seconds: float = 0.0
+    """CPU seconds of one trial; 0 for the task's own number of steps."""
+    sampler: str = "random"
+    storage: str = ""
+    """Optuna storage; empty for a database in the run folder."""
+    final_seeds: int = 3
+    """Fresh seeds on which the winner is rerun."""
+
+    def __post_init__(self) -> None:
+        """Check the choices."""
+        if self.sampler not in SAMPLERS:
+            raise UnknownName.among("sampler", self.sampler, SAMPLERS)
+        if self.trials < 1 or self.final_seeds < 1:
+            raise InvalidConfig("study: trials and final seeds must be at least 1.")
+        if not self.request.tasks or len(parse_list(self.request.tasks)) != 1:
+            raise InvalidConfig("study: name exactly one task with --tasks.")
+        if self.request.first_seed >= FRESH_SEED:
+            raise InvalidConfig(
+                f"study: seeds from {FRESH_SEED} on are kept for the winners; "
+                "give a smaller --first-seed."
+            )
