@@ -1,6 +1,7 @@
 """Figures of a run: what is drawn from which rows."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -9,7 +10,7 @@ import pandas as pd
 from reports.blocks import Block, Figure, Paragraph, Section
 from reports.catalog import uncapitalized
 from reports.figures import Curve, Legend, Panel, Point, panels
-from reports.figures.style import MOST_LINES, looks
+from reports.figures.style import looks
 from reports.folder import RunFolder
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.costs import timed
@@ -30,26 +31,27 @@ DRAWN = ("forward_time_ms", "forward_backward_time_ms", "decode_step_time_ms", "
 
 
 def legend_of(folder: RunFolder) -> Legend:
-    """One look per variant for the whole report: the baseline, then the best over all tasks."""
-    places: dict[str, list[int]] = {}
+    """One look per variant for the whole report.
+
+    Those with a color are chosen by what they mean: the baseline, uniform attention, then what is
+    significantly better than the baseline most often, and what is tied with the best most often.
+    """
+    catalog = folder.catalog
+    better, tied = Counter[str](), Counter[str]()
     for comparison in folder.comparisons:
-        for line in comparison.compared.values():
-            places.setdefault(line.variant, []).append(line.rank)
+        better.update(line.variant for line in comparison.ranking if line.better_than_baseline)
+        tied.update(line.variant for line in comparison.leading)
     fair = {name for comparison in folder.comparisons for name in comparison.variants}
     fair |= {outcome.cell.variant for outcome in folder.outcomes}
     fair -= {name for comparison in folder.comparisons for name in comparison.red}
-    catalog = folder.catalog
 
-    def order(name: str) -> tuple[bool, bool, float, str]:
-        found = places.get(name, [])
-        mean = sum(found) / len(found) if found else math.inf
-        return name != catalog.baseline, not found, mean, name
+    def order(name: str) -> tuple[bool, bool, bool, int, int, str]:
+        uniform = catalog.flag(name, "uniform_baseline")
+        control = catalog.flag(name, "control")
+        is_baseline = name == catalog.baseline
+        return not is_baseline, not uniform, control, -better[name], -tied[name], name
 
     names = sorted(fair, key=order)
-    controls = [name for name in names if catalog.flag(name, "control")][:1]
-    if controls and controls[0] not in names[:MOST_LINES]:
-        names.remove(controls[0])
-        names.insert(MOST_LINES - 1, controls[0])
     return Legend(looks(names), catalog.labels([*names]))
 
 

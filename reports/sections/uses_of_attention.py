@@ -10,12 +10,11 @@ from reports.sections.reference_scores import level_text, without_levels
 
 NO_FAMILY = "Further tasks"
 HOW_TO_READ = (
-    "One line a comparison. The best mean is that of the contenders with several seeds, where "
-    "there are some; of equal means the baseline is first, then what has fewer parameters. The "
-    "verdict says from which of uniform attention and the baseline the statistics of its task's "
-    "table tell it. Scores are means over the seeds of the column, with 95% t intervals where "
-    "seeds differ, or least–greatest seed where such an interval leaves the range of the "
-    "metric; a score from fewer is marked. Scores of different tasks are not comparable."
+    "One line a comparison. The best mean is that of the variants with several seeds; of equal "
+    "means the baseline is first, then what has fewer parameters. The verdict says whether it is "
+    "significantly better than uniform attention and than the baseline. Scores are means over "
+    "seeds with 95% t intervals; where such an interval leaves the range of the metric, the least "
+    "and the greatest seed are printed. Scores of different tasks are not comparable."
 )
 ALONE = (
     "Each of these ran alone in a network of its own. The score is that of the network, and says "

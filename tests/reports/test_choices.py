@@ -38,7 +38,7 @@ def written(
 ) -> RunFolder:
     """A run with a level for each task and variant; seeds differ by a little, each its own way."""
     known = {**catalog(), **changes}
-    known["variants"][UNIFORM]["control"] = "uniform"  # type: ignore[index]  # a plain dictionary
+    known["variants"][UNIFORM]["control"] = "uniform_baseline"  # type: ignore[index]  # a plain dictionary
     one = next(iter(known["tasks"].values()))  # type: ignore[union-attr]  # a plain dictionary
     known["tasks"] = {
         name: {**one, "short": name, "primary": METRIC, "family": f"use of {name}"}
