@@ -38,6 +38,13 @@ def lists(rendered: RenderedReport) -> str:
     return (rendered.html.parent / LISTS).read_text(encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def markdown(rendered: RenderedReport) -> str:
+    """Both Markdown files, as one reads them one after the other."""
+    files = (rendered.markdown, rendered.details)
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
 def read(text: str) -> Structure:
     found = Structure()
     found.feed(text)
