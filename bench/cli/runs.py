@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
+from shutil import get_terminal_size
 from types import MappingProxyType
 from typing import Any, TypedDict
 
@@ -349,10 +350,10 @@ def finish(options: RunOptions, session: Session, *, ranking: bool = True) -> in
         ranking: Whether to print who is ahead; not where models were only looked at.
     """
     from reports.folder import read_folder
-    from reports.ranked_table.terminal import as_text
     from reports.render import write_report
     from reports.sections.data_sources import mixed_data, short_data
     from reports.sections.probes import probes_text
+    from reports.terminal import result_text
 
     tally = session.tally
     folder = read_folder(options.folder)
@@ -378,7 +379,8 @@ def finish(options: RunOptions, session: Session, *, ranking: bool = True) -> in
             )
         )
     else:
-        parts = [as_text(table, ranks=folder.catalog.ranks)] if ranking else []
+        width = get_terminal_size().columns
+        parts = [result_text(folder, width)] if ranking else []
         parts += [text] if (text := probes_text(folder)) else []
         for part in (*parts, *(f"warning: {warning}" for warning in warnings)):
             click.echo(f"{part}\n")

@@ -37,8 +37,8 @@ def score_grid_section(folder: RunFolder) -> Section | None:
             0,
             Paragraph(
                 "Scores that are tied with the best of their column are set off. Where a t "
-                "interval leaves the range of the metric, the least and the greatest seed are printed. "
-                "Lines are in the order of the mean rank, which is no test."
+                "interval leaves the range of the metric, the least and the greatest seed are "
+                "printed. Lines are in the order of the mean rank, which is no test."
             ),
         )
     return Section(key="overview", title="Scores of all variants", blocks=tuple(blocks))

@@ -1,4 +1,4 @@
-"""What is told from what is said in one way by table, marks, summary and glance."""
+"""Ties and significant differences are the same in table, marks, sentences and overview."""
 
 from pathlib import Path
 
@@ -12,15 +12,15 @@ from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.marks import legend_of_marks, marks
 from reports.ranked_table.rows import interval_text
 from reports.sections.findings import _overall, _task
-from reports.sections.ranking import ranked_sections
-from reports.sections.uses_of_attention import best_contender, families_section, verdict
+from reports.sections.ranking import use_sections
+from reports.sections.uses_of_attention import best_contender, uses_section, verdict
 from results.row import Row
 
 TASK = next(iter(TASKS))
 FLOOR = "no_attention"
 
 NOISY = {
-    # told apart: the baseline and the uniform baseline from the best; the noisy one is last by its
+    # baseline and uniform baseline differ from the best; the noisy one is last by its
     # mean
     "shaw_rpr[clip=16]": (0.900, 0.902, 0.901),
     BASE: (0.700, 0.701, 0.703),
@@ -73,7 +73,7 @@ def test_a_lost_and_noisy_line_is_neither_first_nor_set_off_nor_called_equal(tmp
     assert not comparison.compared["luong_general"].differs_from_best
     assert "n.s. against the best" in marks(comparison, "luong_general", {})
     assert [line.variant for line in comparison.leading] == ["shaw_rpr[clip=16]"]
-    (table,) = [b for s in ranked_sections(folder) for b in s.blocks if getattr(b, "rows", None)]
+    (table,) = [b for s in use_sections(folder) for b in s.blocks if getattr(b, "rows", None)]
     assert [row[2].best for row in table.rows] == [True, False, False, False]
     told = _task(comparison)
     assert told.startswith("Choose shaw_rpr, 0.9010 ± 0.0025 fraction, ahead of all 2 others that")
@@ -163,7 +163,7 @@ def test_no_interval_leaves_the_range_of_its_metric(tmp_path: Path):
     assert comparison.score_text(FLOOR) == "0.410 ± 0.025"
     line = folder.ranked_lines.set_index("selector").loc[BASE].to_dict()
     assert interval_text(line, "score") == comparison.score_text(BASE)
-    glance = families_section(folder)
+    glance = uses_section(folder)
     assert glance is not None
     for text in ("0.28 (0.05 to 0.70 of 3 seeds)", "0.9950 (0.9900 to 1.0000 of 3 seeds)"):
         assert text in "\n".join(
@@ -206,7 +206,7 @@ def test_marks_are_explained_once_and_only_those_that_stand_there(tmp_path: Path
 
 
 def test_a_preset_that_ranks_nothing_names_no_best_variant(tmp_path: Path):
-    glance = families_section(written(tmp_path / "run", NOISY, ranks=False))
+    glance = uses_section(written(tmp_path / "run", NOISY, ranks=False))
     assert glance is not None
     table = glance.blocks[1]
     assert table.title == "Best mean of each task, not ranked"

@@ -1,0 +1,188 @@
+"""The sentence and the choice table say what the statistics say, and no more."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from synthetic import BASE, VARIANTS, catalog, quality_cell, record
+from synthetic_run import write_run
+
+from reports.choices import MOST_ROWS, choices_table, every_need, headline
+from reports.folder import RunFolder, read_folder
+from reports.markdown import MOST_LINES
+from reports.needs import needs
+from reports.quality_cost import quality_cost
+from reports.render import render
+from reports.sections.all_tasks import all_tasks_section
+from reports.terminal import choices_text, result_text
+from results.row import Row
+
+UNIFORM = "no_attention"
+OTHER = "scaled_dot"
+NEW = "shaw_rpr[clip=16]"
+METRIC = "token_accuracy"
+SEEDS = (0.0, 0.001, 0.003)
+
+Levels = Mapping[str, float]
+TIED: Levels = {BASE: 0.90, OTHER: 0.9005, UNIFORM: 0.30}
+DECIDED: Levels = {BASE: 0.50, NEW: 0.90, UNIFORM: 0.30}
+NOTHING: Levels = {BASE: 0.300, OTHER: 0.3005, UNIFORM: 0.3002}
+
+
+def written(
+    path: Path,
+    tasks: Mapping[str, Levels],
+    *,
+    steps: Mapping[str, float] | None = None,
+    by_length: Mapping[str, Mapping[int, float]] | None = None,
+    **changes: object,
+) -> RunFolder:
+    """A run with a level for each task and variant; seeds differ by a little, each its own way."""
+    known = {**catalog(), **changes}
+    known["variants"][UNIFORM]["control"] = "uniform"  # type: ignore[index]  # a plain dictionary
+    one = next(iter(known["tasks"].values()))  # type: ignore[union-attr]  # a plain dictionary
+    known["tasks"] = {
+        name: {**one, "short": name, "primary": METRIC, "family": f"use of {name}"}
+        for name in tasks
+    }
+    records = []
+    for task, levels in tasks.items():
+        for at, (variant, level) in enumerate(levels.items()):
+            for seed in range(3):
+                value = level + SEEDS[(seed + at) % 3]
+                step = (steps or {}).get(variant, 10.0)
+                rows = [
+                    Row(metric=METRIC, value=value, split="validation"),
+                    Row(metric=METRIC, value=value, split="test"),
+                    Row(metric="train_step_time_ms", value=step + 0.01 * seed),
+                ]
+                rows += [
+                    Row(metric=METRIC, value=far + SEEDS[(seed + at) % 3] / 9, split="test",
+                        axis="length", x=float(length))
+                    for length, far in (by_length or {}).get(variant, {}).items()
+                ]  # fmt: skip
+                records.append(record(quality_cell(task, variant, seed), "ok", rows))
+    return read_folder(write_run(path, records=records, catalog_data=known, tasks=[*tasks]))
+
+
+def texts(folder: RunFolder) -> list[list[str]]:
+    table = choices_table(folder)
+    assert table is not None
+    return [[cell.text for cell in row] for row in table.rows]
+
+
+def test_a_significantly_better_variant_is_chosen_with_its_evidence_and_cost(tmp_path: Path):
+    folder = written(tmp_path / "run", {"copying": DECIDED}, steps={NEW: 12.0})
+    (row,) = texts(folder)
+    assert row[:2] == ["Use of copying", "shaw_rpr"]
+    assert "0.901" in row[2]
+    assert "against 0.501" in row[2]
+    assert "of bahdanau, 3 seeds, p" in row[2]
+    assert row[3] == "1.2× training step"
+    assert headline(folder) == "Significantly better than bahdanau: shaw_rpr for use of copying."
+
+
+def test_of_tied_variants_the_cheaper_one_is_chosen_and_the_sentence_says_why(tmp_path: Path):
+    tasks = {"copying": DECIDED, "sorting": TIED, "recall": TIED}
+    folder = written(tmp_path / "run", tasks, steps={OTHER: 5.0})
+    assert [row[1] for row in texts(folder)] == ["shaw_rpr", "scaled_dot", "scaled_dot"]
+    assert headline(folder).endswith(
+        "In the other 2 uses at this size scaled_dot and bahdanau are tied with the best, and "
+        "scaled_dot is the cheaper."
+    )
+
+
+def test_where_nothing_beats_uniform_attention_the_evidence_says_so(tmp_path: Path):
+    folder = written(tmp_path / "run", {"copying": NOTHING})
+    (row,) = texts(folder)
+    assert "n.s. against" in row[2]
+    assert "of no_attention" in row[2]
+    assert headline(folder).startswith("No variant is significantly better than bahdanau.")
+
+
+def test_one_seed_chooses_nothing(tmp_path: Path):
+    run = written(tmp_path / "run", {"copying": DECIDED})
+    records = [one.record for one in run.outcomes if one.cell.seed == 0]
+    folder = read_folder(write_run(tmp_path / "one", records=records, tasks=["copying"]))
+    assert choices_table(folder) is None
+    assert "One seed each" in headline(folder)
+
+
+def test_a_preset_that_ranks_nothing_chooses_nothing(tmp_path: Path):
+    folder = written(tmp_path / "run", {"copying": DECIDED}, ranks=False)
+    assert choices_table(folder) is None
+    assert quality_cost(folder) is None
+    assert "too small to choose" in headline(folder)
+
+
+def test_many_uses_fill_eight_rows_at_most_and_none_is_lost(tmp_path: Path):
+    tasks = {f"d{at}": DECIDED for at in range(9)} | {f"t{at}": TIED for at in range(4)}
+    folder = written(tmp_path / "run", tasks | {"n0": NOTHING, "n1": NOTHING})
+    table, every = choices_table(folder), every_need(folder)
+    assert table is not None
+    assert every is not None
+    assert len(table.rows) == MOST_ROWS
+    assert len(every.rows) == len(tasks) + 2
+    assert table.rows[-2][0].text == "4 other uses"
+    assert table.rows[-1][0].text == "2 other uses"
+    assert "use of d8" in " ".join(table.notes)
+
+
+def test_where_the_whole_test_is_solved_its_harder_part_decides(tmp_path: Path):
+    far = {BASE: {16: 0.99, 64: 0.40}, NEW: {16: 0.99, 64: 0.80}, UNIFORM: {16: 0.3, 64: 0.2}}
+    solved = {BASE: 0.996, NEW: 0.996, UNIFORM: 0.30}
+    folder = written(tmp_path / "run", {"copying": solved}, by_length=far)
+    (need,) = needs(folder)
+    assert need.evidence.part == "length 64"
+    assert need.beats_baseline
+    table = choices_table(folder)
+    assert table is not None
+    assert "length 64" in table.rows[0][0].marks
+    (whole,) = folder.comparisons
+    assert whole.part == ""
+    assert whole.means[NEW].estimate > 0.99
+
+
+def test_points_stay_in_the_range_of_the_metric_and_the_front_is_marked(tmp_path: Path):
+    levels = {BASE: 0.90, OTHER: 0.9985, NEW: 0.95, UNIFORM: 0.30}
+    folder = written(tmp_path / "run", {"copying": levels}, steps={OTHER: 9.0, UNIFORM: 1.0})
+    data = quality_cost(folder)
+    assert data is not None
+    assert all(0 <= point.low <= point.quality <= point.high or point.quality > 1
+               for point in data.points)  # fmt: skip
+    front = {point.name for point in data.points if point.on_front}
+    assert front == {"scaled_dot", "no_attention"}
+    kinds = {point.name: point.kind for point in data.points}
+    assert (kinds["bahdanau"], kinds["no_attention"]) == ("baseline", "uniform")
+
+
+def test_the_summary_counts_significant_wins_and_tests_the_signs_of_means(tmp_path: Path):
+    tasks = {f"d{at}": DECIDED for at in range(4)}
+    section = all_tasks_section(written(tmp_path / "run", tasks))
+    assert section is not None
+    (table,) = section.blocks[1:]
+    rows = {row[0].text: [cell.text for cell in row] for row in table.rows}  # type: ignore[union-attr]  # the table
+    assert rows["shaw_rpr"][1:5] == ["4", "1.0 of 3.0", "4–0–0", "4 of 4, 0.12"]
+    assert rows["no_attention"][3] == "0–0–4"
+
+
+def test_the_short_markdown_of_a_large_run_has_at_most_200_lines(tmp_path: Path):
+    every = dict.fromkeys((name for name in VARIANTS if not VARIANTS[name].red), 0.5)
+    tasks = {f"task{at}": {**every, NEW: 0.9, UNIFORM: 0.3} for at in range(45)}
+    folder = written(
+        tmp_path / "run", tasks, commands=[f"python -m bench run {at}" for at in range(60)]
+    )
+    report = render(folder.path)
+    short = report.markdown.read_text(encoding="utf-8").splitlines()
+    assert len(short) <= MOST_LINES
+    assert "details.md" in "\n".join(short)
+    assert "### task44" in report.details.read_text(encoding="utf-8")
+
+
+def test_the_choice_table_stays_within_the_width_of_the_terminal(tmp_path: Path):
+    tasks = {"copying_of_" + "long" * 12: DECIDED, "sorting": TIED}
+    folder = written(tmp_path / "run", tasks)
+    table = choices_table(folder)
+    assert table is not None
+    for width in (40, 60, 80, 120):
+        assert max(map(len, choices_text(table, width).splitlines())) <= width
+    assert "shaw_rpr" in result_text(folder, 80)

@@ -1,0 +1,31 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from results.statistics import probability_of_improvement, sign_test
+
+
+def test_a_sign_test_is_that_of_a_fair_coin():
+    assert sign_test(9, 1) == pytest.approx(stats.binomtest(9, 10).pvalue)
+    assert sign_test(1, 9) == sign_test(9, 1)
+
+
+def test_a_run_that_always_wins_is_better_with_certainty_whichever_side_is_better():
+    tasks = [([0.9, 0.8], [0.1, 0.2], "higher"), ([1.0, 2.0], [5.0, 6.0], "lower")]
+    found = probability_of_improvement(tasks, np.random.default_rng(0))
+    assert (found.estimate, found.low, found.high, found.count) == (1.0, 1.0, 1.0, 2)
+
+
+def test_equal_runs_count_as_half():
+    found = probability_of_improvement([([1.0, 1.0], [1.0], "higher")], np.random.default_rng(0))
+    assert found.estimate == 0.5
+
+
+def test_each_task_weighs_the_same_however_many_seeds_it_has():
+    tasks = [([1.0] * 9, [0.0], "higher"), ([0.0], [1.0], "higher")]
+    assert probability_of_improvement(tasks, np.random.default_rng(0)).estimate == 0.5
+
+
+def test_a_task_without_scores_of_both_is_an_error():
+    with pytest.raises(ValueError, match="needs scores of both"):
+        probability_of_improvement([([1.0], [], "higher")], np.random.default_rng(0))
