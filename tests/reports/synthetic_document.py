@@ -106,6 +106,7 @@ def with_first_screen(document: Document) -> Document:
         "dot-product attention are tied, and scaled dot product is the cheaper.",
         choices=choices(),
         overview=overview(),
+        overview_figure=None,
         sections=tuple(
             replace(section, folded=True, synopsis="12 variants; 3 better than the baseline")
             for section in document.sections

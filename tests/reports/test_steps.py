@@ -108,7 +108,7 @@ def test_runs_without_showcases_have_no_section(demo: Path, markdown: str) -> No
 
 
 def test_the_markdown_twin_has_the_still_figure(families_report: RenderedReport) -> None:
-    text = families_report.markdown.read_text(encoding="utf-8")
+    text = families_report.details.read_text(encoding="utf-8")
     assert "(figures/showcase-digits-1.svg)" in text
     assert (families_report.markdown.parent / "figures" / "showcase-digits-1.svg").is_file()
 
