@@ -45,15 +45,13 @@ browser-test: setup
 	command -v npm >/dev/null && npm ci --silent --prefix tests/reports/browser || true
 	$(BIN)/python -m pytest -q -m browser tests/reports
 
-# make publish RUN=quick: the rows and the Markdown of runs/quick become reference results. Artifacts
-# stay behind: they may hold sentences of data sets without an open license.
+# make publish RUN=quick: runs/quick becomes a reference result, its rows as one pack and its report as
+# Markdown. Artifacts stay behind: they may hold sentences of data sets without an open license.
 publish: setup
 	test -d runs/$(RUN)/ledger
-	rm -rf results/published/$(RUN) reports/published/$(RUN)
-	mkdir -p results/published/$(RUN)/ledger reports/published
-	cp runs/$(RUN)/ledger/*.jsonl results/published/$(RUN)/ledger/
-	cp -r runs/$(RUN)/environments runs/$(RUN)/*.json results/published/$(RUN)/
-	$(BIN)/python -m bench report runs/$(RUN) --publish --out reports/published/$(RUN)
+	rm -rf results/published/$(RUN).parquet reports/published/$(RUN)
+	$(BIN)/python -m bench report runs/$(RUN) --publish --out reports/published/$(RUN) \
+		--pack results/published/$(RUN).parquet
 	rm -f reports/published/$(RUN)/report.html
 
 # make handbook RUN=quick: docs/mechanisms.md and its pictures from the artifacts of runs/quick.

@@ -295,7 +295,7 @@ def trial_cell(
         protocol.update(parse(asked.request.protocol).options)
     if asked.trial_seconds > 0:
         protocol["cpu_seconds"] = asked.trial_seconds
-    variant = spec.canonical
+    variant = spec.complete
     for knob in knobs:
         value = parameters[knob.name]
         if knob.axis == "protocol":

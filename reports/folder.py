@@ -19,7 +19,8 @@ from reports.ranked_table.costs import Costs, costs_at_one_length
 from reports.ranked_table.grouping import comparisons
 from reports.ranked_table.rows import ranked_table
 from reports.speed_rows import speed_table
-from results.frame import load, speed_summary
+from results.frame import rows_of, speed_summary
+from results.pack import SUFFIX, Pack, open_run
 from results.row import Record
 from results.store import Store
 
@@ -79,7 +80,7 @@ class RunFolder:
     environments: Mapping[str, Mapping[str, Any]]
     damage: tuple[str, ...]
     """One sentence for each kind of damage in the ledger."""
-    store: Store
+    store: Store | Pack
     published: bool = False
     """Whether what is read here leaves this machine, so that no folder of its data is named."""
     tasks: tuple[str, ...] = ()
@@ -88,7 +89,7 @@ class RunFolder:
     @property
     def name(self) -> str:
         """Name of the run."""
-        return self.path.resolve().name
+        return self.path.resolve().name.removesuffix(SUFFIX)
 
     def command(self, label: str) -> str:
         """The command that runs one cell of this run again."""
@@ -112,8 +113,9 @@ class RunFolder:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """Every row of the run, as `results.frame.load` gives it."""
-        whole = load(self.path)
+        """Every row of the run, as `results.frame.rows_of` gives it."""
+        source = self.store
+        whole = source.frame if isinstance(source, Pack) else rows_of([source])
         kept = {outcome.record.id for outcome in self.outcomes}
         return whole[whole["cell"].isin(kept)] if self.tasks else whole
 
@@ -195,17 +197,17 @@ class RunFolder:
 
 
 def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:
-    """Read a run folder.
+    """Read a run folder or a pack.
 
     Args:
-        path: The folder.
+        path: The folder or the file.
         tasks: Names of the tasks whose cells are read, without plan and timings; none for all.
 
     Raises:
-        NotARunFolder: The folder has no ledger.
+        NotARunFolder: The path is neither.
         UnknownName: No cell of the run is of such a task.
     """
-    store = Store(path)
+    store = open_run(path)
     ledger = store.ledger()
     outcomes = [StoredOutcome(cell_from_dict(dict(r.cell)), r) for r in ledger.newest().values()]
     if tasks:

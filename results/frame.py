@@ -1,8 +1,7 @@
 """Rows of run folders as one tidy pandas frame, and the tables that reports make of it."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,6 @@ from results.ledger import newest_by_id
 from results.row import Record
 from results.speed import SETTING, growth_exponents, speed_summary
 from results.statistics import t_interval
-from results.store import Store
 
 __all__ = [
     "COLUMNS",
@@ -20,8 +18,8 @@ __all__ = [
     "curve",
     "final_values",
     "growth_exponents",
-    "load",
     "missing",
+    "rows_of",
     "scores",
     "speed_summary",
 ]
@@ -44,9 +42,11 @@ COLUMNS = {
     "metric": "name ending in its unit; empty in the one line of a cell without a result",
     "value": "float in that unit; NaN in the one line of a cell without a result",
     "repeat": "timing round, or 0",
-    "axis": "what x counts: step, cpu_s, length, `baseline NAME` for no network, or empty",
+    "axis": "what x counts: step, cpu_s, length, or empty",
     "x": "position on the axis, NaN without one",
     "split": "train, validation, test, or empty",
+    "baseline": "whose value it is, empty for the variant's own: reference or aa_control of the "
+    "same timing round, or a non-neural baseline",
     "status": "ok, or why the cell has no result",
     "detail": "one sentence, empty for ok",
     "environment": "id of the machine record",
@@ -55,9 +55,9 @@ COLUMNS = {
     "seconds": "wall time of the cell (s)",
     "finished": "when the cell ended (UTC), empty if unknown",
 }
-"""Every column of `load`, with its meaning; numbers as numbers, all else as `str`."""
+"""Every column of `rows_of`, with its meaning; numbers as numbers, all else as `str`."""
 
-_NUMBERS = {
+NUMBERS = {
     "seed": "int64",
     "value": "float64",
     "repeat": "int64",
@@ -68,29 +68,34 @@ _NUMBERS = {
 _EMPTY = {"metric": "", "value": np.nan, "repeat": 0, "axis": "", "x": np.nan, "split": ""}
 
 
-def load(folders: Path | str | Iterable[Path | str]) -> pd.DataFrame:
-    """Read run folders into one line per row, with the columns of `COLUMNS`.
+class Source(Protocol):
+    """A run folder or a pack, as far as rows are made of it."""
 
-    The newest attempt of a cell wins over all folders. A cell that did not end `ok` has one line
+    def records(self) -> list[Record]:
+        """The record of every cell."""
+
+    def environments(self) -> dict[str, dict[str, Any]]:
+        """Facts of every machine by environment id."""
+
+    def read_json(self, name: str) -> Any | None:
+        """What the run says beside its rows."""
+
+
+def rows_of(sources: Sequence[Source]) -> pd.DataFrame:
+    """One line per row of all runs, with the columns of `COLUMNS`.
+
+    The newest attempt of a cell wins over all runs. A cell that did not end `ok` has one line
     with metric "" and value NaN, after the rows it produced before (a diverged learning curve).
-
-    Args:
-        folders: One run folder or several.
-
-    Raises:
-        NotARunFolder: A folder does not exist or has no ledger.
     """
-    paths = [folders] if isinstance(folders, Path | str) else list(folders)
-    stores = [Store(path) for path in paths]
-    names = _short_names(stores)
-    records = newest_by_id(record for store in stores for record in store.records())
-    machines = {name: facts for store in stores for name, facts in store.environments().items()}
+    names = _short_names(sources)
+    records = newest_by_id(record for source in sources for record in source.records())
+    machines = {name: facts for one in sources for name, facts in one.environments().items()}
     lines = [line for record in records.values() for line in _lines(record, names, machines)]
-    kinds = {name: _NUMBERS.get(name, "str") for name in COLUMNS}
+    kinds = {name: NUMBERS.get(name, "str") for name in COLUMNS}
     return pd.DataFrame(lines, columns=list(COLUMNS)).astype(kinds)
 
 
-def _short_names(stores: Iterable[Store]) -> dict[str, str]:
+def _short_names(stores: Iterable[Source]) -> dict[str, str]:
     """Map selectors to the short names of the catalogs, the first folder first."""
     found: dict[str, str] = {}
     for store in stores:
@@ -122,7 +127,7 @@ def _lines(
     for row in record.rows:
         yield {**common, **vars(row)}
     if record.status != "ok" or not record.rows:
-        yield {**common, **_EMPTY}
+        yield {**common, **_EMPTY, "baseline": ""}
 
 
 def final_values(
@@ -131,7 +136,7 @@ def final_values(
     """Pick one value per cell that ended `ok`: the row of the metric without an axis.
 
     Args:
-        frame: From `load`.
+        frame: From `rows_of`.
         metric: Name of the metric.
         split: `test`, `validation`, or "" for metrics that score no data (`parameters_count`).
         kind: Kind of cell; studies (`trial`) never mix with results.
@@ -174,7 +179,7 @@ def curve(frame: pd.DataFrame, metric: str, axis: str) -> pd.DataFrame:
     would be one of the failures.
 
     Args:
-        frame: From `load`.
+        frame: From `rows_of`.
         metric: Name of the metric.
         axis: `step`, `cpu_s` or `length`.
 
@@ -236,4 +241,4 @@ def missing(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _ok(frame: pd.DataFrame, metric: str, axis: str) -> pd.DataFrame:
     picked = (frame["status"] == "ok") & (frame["metric"] == metric) & (frame["axis"] == axis)
-    return frame[picked]
+    return frame[picked & (frame["baseline"] == "")]

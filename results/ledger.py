@@ -14,8 +14,8 @@ from bench.api.errors import BenchError
 from results.row import RECORD_SCHEMA, Record, record_from_json
 
 
-class NewerSchema(BenchError):
-    """A ledger line written by a newer version of the bench."""
+class OtherSchema(BenchError):
+    """A ledger line written by a version of the bench with other rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +140,7 @@ class LedgerReader:
         """Read what is on disk now.
 
         Raises:
-            NewerSchema: A line was written by a newer version of the bench.
+            OtherSchema: A line was written by a version of the bench with other rows.
         """
         paths = sorted(self._folder.glob("*.jsonl"))
         for path in paths:
@@ -172,10 +172,11 @@ def _parse(line: bytes, place: str) -> Record:
     data = json.loads(line)
     if not isinstance(data, dict):
         raise ValueError("not a JSON object")
-    schema = data.get("schema", 1)
-    if schema > RECORD_SCHEMA:
-        raise NewerSchema(
-            f"{place}: written with record schema {schema}, this bench reads up to "
-            f"{RECORD_SCHEMA}; update attention-bench to read this run folder."
+    schema = data.get("schema", RECORD_SCHEMA)
+    if schema != RECORD_SCHEMA:
+        advice = "update attention-bench" if schema > RECORD_SCHEMA else "run into a new folder"
+        raise OtherSchema(
+            f"{place}: written with record schema {schema}, this bench reads "
+            f"{RECORD_SCHEMA}; {advice}."
         )
     return record_from_json(data)

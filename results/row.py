@@ -14,11 +14,11 @@ STATUSES: tuple[Status, ...] = (
     "failed",
 )
 
-RECORD_SCHEMA = 1
+RECORD_SCHEMA = 2
+"""Raised by hand when the meaning of a field of a row or a record changes."""
 
-
-BASELINE_AXIS = "baseline "
-"""Begins the axis of rows that say what is reached without a network; the name follows."""
+REFERENCE, AA_CONTROL = "reference", "aa_control"
+"""Baselines of a timing: the run's baseline in the same round, and the same code timed again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +37,9 @@ class Row:
     """Position on `axis`."""
     split: str = ""
     """`train`, `validation`, `test`, or empty where no data was scored."""
+    baseline: str = ""
+    """Whose value it is where it is not the variant's own: `reference` or `aa_control` of the same
+    timing round, or the name of a non-neural baseline of the task."""
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.value):

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from bench.api.errors import InvalidSelector
 from bench.api.selector import Selector, parse
+from results.row import AA_CONTROL, REFERENCE
 from results.statistics import exp_interval, log_log_slope, speed_verdict, t_interval
 
 SETTING = [
@@ -26,8 +27,6 @@ SETTING = [
 ]
 """Columns that agree between the seeds of one setting."""
 
-REFERENCE, AA_CONTROL = "reference_", "aa_control_"
-
 _GROUP = [*SETTING, "shape", "length", "metric"]
 _SUMMARY = ["median", "q10", "q90", "rounds", "processes"]
 _RATIO = ["ratio", "ratio_low", "ratio_high", "aa_half_width", "verdict"]
@@ -41,7 +40,7 @@ def speed_summary(frame: pd.DataFrame) -> pd.DataFrame:
     the round otherwise; raw samples of one round never count as independent.
 
     Args:
-        frame: From `results.frame.load`.
+        frame: From `results.frame.rows_of`.
 
     Returns:
         One line per setting, length and metric, with `SETTING`, `shape` (the task without its
@@ -55,7 +54,8 @@ def speed_summary(frame: pd.DataFrame) -> pd.DataFrame:
         `verdict`: FAST, SLOW, SAME or AMBIGUOUS for times; empty for all else.
     """
     rows = frame[(frame["kind"] == "speed") & (frame["status"] == "ok") & (frame["metric"] != "")]
-    joined = _beside(_beside(_own(rows), rows, REFERENCE), rows, AA_CONTROL)
+    own = rows[rows["baseline"] == ""]
+    joined = _beside(_beside(own, rows, REFERENCE), rows, AA_CONTROL)
     joined = joined.assign(shape=joined["task"].map(shape_of)).rename(columns={"x": "length"})
     lines = [
         {**dict(zip(_GROUP, key, strict=True)), **_summarize(group)}
@@ -104,15 +104,10 @@ def shape_of(task: str) -> str:
     return Selector(selector.name, kept).show()
 
 
-def _own(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[~rows["metric"].str.startswith((REFERENCE, AA_CONTROL))]
-
-
-def _beside(own: pd.DataFrame, rows: pd.DataFrame, prefix: str) -> pd.DataFrame:
-    """Put the value of the prefixed metric of the same cell, round and length in a new column."""
-    other = rows[rows["metric"].str.startswith(prefix)]
-    other = other.assign(metric=other["metric"].str.removeprefix(prefix))
-    other = other[[*_ROUND, "value"]].rename(columns={"value": prefix})
+def _beside(own: pd.DataFrame, rows: pd.DataFrame, baseline: str) -> pd.DataFrame:
+    """Put the baseline's value of the same cell, metric, round and length in a column."""
+    other = rows[rows["baseline"] == baseline]
+    other = other[[*_ROUND, "value"]].rename(columns={"value": baseline})
     return own.merge(other, on=_ROUND, how="left", validate="many_to_one")
 
 

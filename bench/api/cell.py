@@ -2,24 +2,29 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from typing import Literal, get_args
 
 from bench.api.errors import InvalidSelector
+from bench.api.identity import first_text
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised by hand when the meaning of a field changes; part of every id."""
 
 Kind = Literal["quality", "speed", "trial", "analysis"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+SELECTORS = ("task", "backbone", "variant")
+"""Fields that name registered things."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """Task @ backbone @ variant with every setting written out.
+    """Task @ backbone @ variant with every setting that is not the default (ADR 10).
 
-    All selectors are canonical text with defaults filled in, so changing a default changes the id.
+    All selectors are canonical text: what has its default is left out, so a new option or a new
+    axis changes no id. Where a default has changed since it was added, the text says the value,
+    and the id leaves out the one that was the default first.
     """
 
     kind: Kind
@@ -44,62 +49,64 @@ class Cell:
     seed: int = 0
     """Draws initialization, data order, dropout and generated data."""
     revisions: str = ""
-    """`name:number` of the task, backbone and variant code, joined by spaces."""
+    """`name:number` of all code of the task, backbone and variant that is no longer in its first
+    revision, joined by spaces."""
 
     @cached_property
     def id(self) -> str:
-        """Twelve hex digits of the SHA-256 of the canonical JSON of every field."""
+        """Twelve hex digits of the SHA-256 of the canonical JSON of what is not the default."""
+        asked = {
+            field.name: first_text(field.name, str(value)) if field.name in SELECTORS else value
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default
+        }
         canonical = json.dumps(
-            {"schema": SCHEMA, **asdict(self)},
-            sort_keys=True,
-            separators=(",", ":"),
-            allow_nan=False,
+            {"schema": SCHEMA, **asked}, sort_keys=True, separators=(",", ":"), allow_nan=False
         )
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
     @property
     def label(self) -> str:
-        """One line for people that `parse_label` reads back."""
-        return " / ".join(
-            (
-                f"{self.kind} {self.task} @ {self.backbone} @ {self.variant}",
-                self.slot,
-                self.protocol,
-                f"{self.impl} {self.dtype} {self.device}",
-                f"seed {self.seed}",
-                self.revisions,
-            )
+        """One line for people that `parse_label` reads back: what is not the default.
+
+        >>> Cell(kind="quality", task="recall[pairs=8]", backbone="rnn_seq2seq", variant="dot",
+        ...      slot="cross", protocol="adam[steps=9]", seed=3, revisions="dot:2").label
+        'quality recall[pairs=8] @ rnn_seq2seq @ dot / cross / adam[steps=9] / seed=3 / \
+revisions=dot:2'
+        """
+        further = (
+            f"{field.name}={value}"
+            for field in fields(self)
+            if field.default is not MISSING
+            and (value := getattr(self, field.name)) != field.default
         )
+        what = f"{self.kind} {self.task} @ {self.backbone} @ {self.variant}"
+        return " / ".join((what, self.slot, self.protocol, *further))
 
 
 def parse_label(label: str) -> Cell:
     """Rebuild the cell that printed this label; ids agree."""
     try:
-        what, slot, protocol, how, seed, revisions = label.split(" / ")
+        what, slot, protocol, *further = label.split(" / ")
         kind, _, place = what.partition(" ")
         task, backbone, variant = place.split(" @ ")
-        impl, dtype, device = how.split(" ")
-        number = int(seed.removeprefix("seed "))
+        given = dict(one.split("=", 1) for one in further)
+        number = int(given.pop("seed", "0"))
     except ValueError as error:
-        raise InvalidSelector(
-            f"cannot read the cell label {label!r}; copy a whole label as `bench plan` prints it."
-        ) from error
-    for known in KINDS:
-        if kind == known:
-            return Cell(
-                kind=known,
-                task=task,
-                backbone=backbone,
-                variant=variant,
-                slot=slot,
-                protocol=protocol,
-                impl=impl,
-                dtype=dtype,
-                device=device,
-                seed=number,
-                revisions=revisions,
-            )
-    raise InvalidSelector(f"no cell kind {kind!r} in {label!r}; known: {', '.join(KINDS)}.")
+        raise _unreadable(label) from error
+    optional = {field.name for field in fields(Cell) if field.default is not MISSING}
+    if not set(given) <= optional:
+        raise _unreadable(label)
+    if kind not in KINDS:
+        raise InvalidSelector(f"no cell kind {kind!r} in {label!r}; known: {', '.join(KINDS)}.")
+    asked = {"task": task, "backbone": backbone, "variant": variant, "slot": slot}
+    return cell_from_dict({"kind": kind, **asked, "protocol": protocol, "seed": number, **given})
+
+
+def _unreadable(label: str) -> InvalidSelector:
+    return InvalidSelector(
+        f"cannot read the cell label {label!r}; copy a whole label as `bench plan` prints it."
+    )
 
 
 def cell_from_dict(data: dict[str, object]) -> Cell:

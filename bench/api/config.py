@@ -7,7 +7,7 @@ from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from bench.api.errors import InvalidConfig, UnknownName
-from bench.api.selector import Selector, Value
+from bench.api.selector import Selector, Value, parse
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,16 @@ class OfAxis:
 
 
 @dataclass(frozen=True)
-class AddedLater:
-    """An option that came after results were published; it is written out only where it is set.
+class FirstDefault:
+    """The default that an option had when it was added; for an option that has another one today.
 
-    Ids hash what is written out, so cells from before it keep theirs. Its default is what was
-    there before and must stay so; another default would be another option.
+    Ids leave out an option that has its first default, so cells from before the change keep
+    theirs. Selectors always write such an option out, so their text means the same before and
+    after (ADR 10).
     """
+
+    value: bool | int | float | str
+    """As it is typed in a selector."""
 
 
 Range = IntRange | FloatRange | Choices
@@ -73,7 +77,7 @@ def build_config(cls: type[ConfigT], options: Mapping[str, Value], owner: str) -
     Raises:
         InvalidConfig: Names the owner, the key, the value and what is legal.
     """
-    hints = get_type_hints(cls, include_extras=True)
+    hints = _hints(cls)
     names = [field.name for field in fields(cls)]
     values: dict[str, Any] = {}
     for key, value in options.items():
@@ -85,29 +89,36 @@ def build_config(cls: type[ConfigT], options: Mapping[str, Value], owner: str) -
 
 
 def config_options(config: Config) -> dict[str, Value]:
-    """Write fields out as selector options, defaults too; those `AddedLater` only where set."""
-    found: dict[str, Value] = {}
-    # mypy takes the hash of instances for that of the class
-    later = _added_later(type(config))  # type: ignore[arg-type]
-    for field in fields(config):
-        value = getattr(config, field.name)
-        if field.name in later and value == field.default:
-            continue
-        if value is None:
-            found[field.name] = (Selector("none"),)
-        elif isinstance(value, str):
-            found[field.name] = (Selector(value),)
-        elif isinstance(value, Selector):
-            found[field.name] = (value,)
-        else:
-            found[field.name] = value
-    return found
+    """Write every field out as selector options, defaults too."""
+    return {field.name: _shown(getattr(config, field.name)) for field in fields(config)}
+
+
+def changed_options(config: Config) -> dict[str, Value]:
+    """Write those fields out that differ from their default, or whose default has changed."""
+    always = first_defaults(type(config))
+    return {
+        field.name: _shown(getattr(config, field.name))
+        for field in fields(config)
+        if field.name in always or getattr(config, field.name) != field.default
+    }
+
+
+def _shown(value: Any) -> Value:
+    """One field as an option of a selector."""
+    if value is None:
+        return (Selector("none"),)
+    if isinstance(value, str):
+        return (Selector(value),)
+    if isinstance(value, Selector):
+        return (value,)
+    shown: Value = value
+    return shown
 
 
 def search_ranges(cls: type[Config]) -> dict[str, Range]:
     """Ranges that the fields declare, by field name."""
     found: dict[str, Range] = {}
-    for name, hint in get_type_hints(cls, include_extras=True).items():
+    for name, hint in _hints(cls).items():
         for extra in getattr(hint, "__metadata__", ()):
             if isinstance(extra, IntRange | FloatRange | Choices):
                 found[name] = extra
@@ -117,21 +128,40 @@ def search_ranges(cls: type[Config]) -> dict[str, Range]:
 def declared_axes(cls: type[Config]) -> dict[str, str]:
     """Axes that fields declare with `OfAxis`, by field name."""
     found: dict[str, str] = {}
-    for name, hint in get_type_hints(cls, include_extras=True).items():
+    for name, hint in _hints(cls).items():
         for extra in getattr(hint, "__metadata__", ()):
             if isinstance(extra, OfAxis):
                 found[name] = extra.axis
     return found
 
 
+def first_defaults(cls: type[Config]) -> Mapping[str, Value]:
+    """First defaults of the options whose default has changed since, by field name."""
+    # mypy takes the hash of instances for that of the class
+    return _first_defaults(cls)  # type: ignore[arg-type]
+
+
 @cache
-def _added_later(cls: type[Config]) -> frozenset[str]:
-    hints = get_type_hints(cls, include_extras=True)
-    return frozenset(
-        name
-        for name, hint in hints.items()
-        if any(isinstance(extra, AddedLater) for extra in getattr(hint, "__metadata__", ()))
-    )
+def _first_defaults(cls: type[Config]) -> Mapping[str, Value]:
+    return {
+        name: config_options(build_config(cls, {name: _typed(extra.value)}, name))[name]
+        for name, hint in _hints(cls).items()
+        for extra in getattr(hint, "__metadata__", ())
+        if isinstance(extra, FirstDefault)
+    }
+
+
+def _hints(cls: type[Config]) -> Mapping[str, Any]:
+    return _read_hints(cls)  # type: ignore[arg-type]  # as above
+
+
+@cache
+def _read_hints(cls: type[Config]) -> Mapping[str, Any]:
+    return get_type_hints(cls, include_extras=True)
+
+
+def _typed(value: bool | int | float | str) -> Value:
+    return parse(f"x[y={value}]").options["y"] if isinstance(value, str) else value
 
 
 def default_of(cls: type[Config], name: str) -> Any:

@@ -9,13 +9,20 @@ import importlib.util
 import inspect
 import pkgutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
-from bench.api.config import Config, NoOptions, build_config, config_options, declared_axes
+from bench.api.config import (
+    Config,
+    NoOptions,
+    build_config,
+    config_options,
+    declared_axes,
+    first_defaults,
+)
 from bench.api.errors import BenchError, InvalidConfig, UnknownName
 from bench.api.selector import Selector, Value, parse, parse_names, show_value
 
@@ -189,6 +196,8 @@ class Declared(TypedDict, total=False):
 
 _ENTRIES: dict[str, dict[str, Registration[Any]]] = {axis: {} for axis in AXES}
 _LOADED: set[str] = set()
+_CHANGED: set[tuple[str, str]] = set()
+"""What has an option whose default has changed since it was added."""
 
 
 def register(axis: str, name: str, **declared: Unpack[Declared]) -> Callable[[type[T]], type[T]]:
@@ -226,6 +235,8 @@ def add_registration(new: Registration[object]) -> None:
             "choose another name."
         )
     _ENTRIES[new.axis][new.name] = new
+    if first_defaults(new.config):
+        _CHANGED.add((new.axis, new.name))
 
 
 def _origin(item: Registration[object]) -> tuple[str, str]:
@@ -304,25 +315,82 @@ def load_plugin(path: Path) -> None:
         raise BenchError(f"plug-in {path} failed to import: {error!r}; mend the file.") from error
 
 
-def canonical(axis: str, selector: Selector) -> Selector:
-    """Write the defaults of a component's options out, and those of components inside them."""
+def complete(axis: str, selector: Selector) -> Selector:
+    """Write every option of a component out, and those of components inside it."""
     found = find(axis, selector.name)
     written = config_options(build_config(found.config, selector.options, selector.name))
-    for key, inside in _inner_axes(found.config, written).items():
-        written[key] = tuple(canonical(inside, inner) for inner in options_of(written[key]))
+    for key, inside in inner_axes(found.config, written).items():
+        written[key] = tuple(complete(inside, one) for one in options_of(written[key]))
     return Selector(selector.name, written)
 
 
+def canonical(axis: str, selector: Selector) -> Selector:
+    """Leave the defaults of a component's options out; equal components print alike.
+
+    An option whose default has changed (`FirstDefault`) is always written.
+    """
+    found = find(axis, selector.name)
+    written = config_options(build_config(found.config, selector.options, selector.name))
+    usual = config_options(found.config())
+    always = first_defaults(found.config)
+    axes = inner_axes(found.config, written)
+    kept: dict[str, Value] = {}
+    for key, value in written.items():
+        mine, theirs = (_canonical_value(axes.get(key), one) for one in (value, usual[key]))
+        if mine != theirs or key in always or _default_moved(axes.get(key), value):
+            kept[key] = mine
+    return Selector(selector.name, kept)
+
+
+def _canonical_value(axis: str | None, value: Value) -> Value:
+    if axis is None or not isinstance(value, tuple):
+        return value
+    return tuple(canonical(axis, one) for one in value)
+
+
+def _default_moved(axis: str | None, value: Value) -> bool:
+    return axis is not None and any(default_moved(axis, one) for one in options_of(value))
+
+
+def default_moved(axis: str, selector: Selector) -> bool:
+    """Whether a component, or one inside it, has an option whose default has changed."""
+    found = find(axis, selector.name)
+    written = config_options(build_config(found.config, selector.options, selector.name))
+    axes = inner_axes(found.config, written)
+    return bool(first_defaults(found.config)) or any(
+        _default_moved(inside, written[key]) for key, inside in axes.items()
+    )
+
+
+def known(axis: str, name: str) -> bool:
+    """Whether a name is registered on an axis."""
+    return name in _ENTRIES[axis]
+
+
+def any_default_changed() -> bool:
+    """Whether a registered option has another default today than when it was added."""
+    return bool(_CHANGED)
+
+
+def show_revisions(used: Iterable[tuple[str, int]]) -> str:
+    """`name:number` of everything that is no longer in its first revision.
+
+    >>> show_revisions([("softmax", 1), ("pooling", 3), ("birnn", 2), ("pooling", 3)])
+    'birnn:2 pooling:3'
+    """
+    return " ".join(f"{name}:{number}" for name, number in sorted(set(used)) if number > 1)
+
+
 def inner(axis: str, selector: Selector) -> list[tuple[str, Selector]]:
-    """Axis and selector of every component that a canonical selector names inside itself."""
+    """Axis and selector of every component that a complete selector names inside itself."""
     found: list[tuple[str, Selector]] = []
-    for key, inside in _inner_axes(find(axis, selector.name).config, selector.options).items():
+    for key, inside in inner_axes(find(axis, selector.name).config, selector.options).items():
         for named in options_of(selector.options[key]):
             found += [(inside, named), *inner(inside, named)]
     return found
 
 
-def _inner_axes(config: type[Config], options: Mapping[str, Value]) -> dict[str, str]:
+def inner_axes(config: type[Config], options: Mapping[str, Value]) -> dict[str, str]:
     """Axis of every option that names a component: the declared one, or that of its own name."""
     declared = declared_axes(config)
     axes = {key: declared.get(key, key) for key in options if isinstance(options[key], tuple)}

@@ -1,7 +1,8 @@
-"""From a variant selector to components: defaults written out, refusals computed, modules built."""
+"""From a variant selector to components: defaults filled in, refusals computed, modules built."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 from bench.api import registry
 from bench.api.backbone import BACKBONES
@@ -41,27 +42,51 @@ class VariantSpec:
     fixes: Mapping[str, Selector]
     """Backbone axes that the variant fixes."""
 
-    @property
+    @cached_property
+    def complete(self) -> Selector:
+        """The selector with every axis and every option written out."""
+        options = {axis: chosen or (Selector(ABSENT[axis]),) for axis, chosen in self._places()}
+        own = {} if self.mechanism is None else self.mechanism.options
+        return Selector(self.name, {**options, **own})
+
+    @cached_property
     def canonical(self) -> Selector:
-        """The selector with defaults written out; equal variants print alike."""
+        """The selector without what its name alone means; equal variants print alike."""
+        usual = dict(resolve(Selector(self.name))._places())
         options: dict[str, Value] = {}
-        for axis, chosen in self.axes.items():
-            options[axis] = chosen or (Selector(ABSENT[axis]),)
-        for axis, fixed in self.fixes.items():
-            options[axis] = (fixed,)
+        for axis, chosen in self._places():
+            if chosen != usual.get(axis) or any(_default_moved(axis, one) for one in chosen):
+                shown = tuple(_canonical(axis, one) for one in chosen)
+                options.update(self._short(axis, shown or (Selector(ABSENT[axis]),)))
         if self.mechanism is not None:
-            options.update(self.mechanism.options)
+            options.update(registry.canonical("mechanism", self.mechanism).options)
         return Selector(self.name, options)
+
+    def _places(self) -> Iterator[tuple[str, tuple[Selector, ...]]]:
+        """What stands on each axis of the variant and of the backbone."""
+        yield from self.axes.items()
+        yield from ((axis, (fixed,)) for axis, fixed in self.fixes.items())
+
+    def _short(self, axis: str, chosen: tuple[Selector, ...]) -> dict[str, Value]:
+        """`width=8` for `additive[score=additive[width=8]]`; else the axis and what stands there.
+
+        An option that is named like an axis can only be written inside its component.
+        """
+        (first, *others) = chosen
+        itself = axis == self.registered.axis and first.name == self.name and not others
+        if itself and not {*first.options} & {*VARIANT_AXES, *BACKBONE_AXES}:
+            return dict(first.options)
+        return {axis: chosen}
 
     @property
     def revision(self) -> str:
-        """`name:number` of everything whose code decides the numbers."""
+        """`name:number` of everything whose code decides the numbers, where it is above 1."""
         used = [(self.registered.name, self.registered.revision)]
         for axis, chosen in self.axes.items():
             for selector in (s for s in chosen if s.name != "auto"):
                 named = [(axis, selector), *registry.inner(axis, selector)]
                 used += [(s.name, registry.find(a, s.name).revision) for a, s in named]
-        return " ".join(f"{name}:{number}" for name, number in sorted(set(used)))
+        return registry.show_revisions(used)
 
     def capabilities(self) -> list[tuple[str, type[Capabilities]]]:
         """Names and classes of all parts, for `refusal`."""
@@ -112,7 +137,7 @@ def resolve(selector: Selector | str, *, beneath: bool = False) -> VariantSpec:
     if found.axis != "recipe":
         axes[found.axis] = (Selector(found.name),)
     fixed = {} if beneath else recipe.fixed
-    fixes = {axis: registry.canonical(axis, selector) for axis, selector in fixed.items()}
+    fixes = {axis: registry.complete(axis, selector) for axis, selector in fixed.items()}
     for axis, value in given.items():
         if axis in BACKBONE_AXES:
             fixes[axis] = _fixed(axis, value)
@@ -159,7 +184,7 @@ def _axis(axis: str, chosen: tuple[Selector, ...]) -> tuple[Selector, ...]:
 
 def _fixed(axis: str, value: Value) -> Selector:
     (chosen,) = _axis(axis, registry.options_of(value, axis))
-    return registry.canonical(axis, chosen)
+    return registry.complete(axis, chosen)
 
 
 def _give_own(
@@ -179,7 +204,7 @@ def _give_own(
             raise _unknown_option(found.name, key, known)
     changed = target.with_options(**own)
     if main in fixes:
-        return axes, {**fixes, main: registry.canonical(main, changed)}
+        return axes, {**fixes, main: registry.complete(main, changed)}
     return {**axes, main: (changed, *axes[main][1:])}, fixes
 
 
@@ -205,7 +230,7 @@ def _resolve_mechanism(
     for key in own:
         if key not in known:
             raise _unknown_option(found.name, key, known)
-    mechanism = registry.canonical("mechanism", Selector(found.name, own))
+    mechanism = registry.complete("mechanism", Selector(found.name, own))
     fixes = {axis: _fixed(axis, value) for axis, value in given.items() if axis in BACKBONE_AXES}
     return VariantSpec(found.name, found, axes, mechanism, fixes)
 
@@ -215,20 +240,27 @@ def _written(axis: str, selector: Selector) -> Selector:
         if selector.options:
             raise InvalidConfig("head=auto takes no options; name the heads, head=multi[heads=4].")
         return selector
-    return registry.canonical(axis, selector)
+    return registry.complete(axis, selector)
+
+
+def _canonical(axis: str, selector: Selector) -> Selector:
+    return selector if selector.name == "auto" else registry.canonical(axis, selector)
+
+
+def _default_moved(axis: str, selector: Selector) -> bool:
+    return selector.name != "auto" and registry.default_moved(axis, selector)
 
 
 def canonical_backbone(selector: Selector | str, fixes: Mapping[str, Selector]) -> Selector:
-    """Write a backbone's options out, with the axes that a variant fixes put in.
+    """A backbone without its defaults, with the axes that a variant fixes put in.
 
     Raises:
         Refused: The variant fixes an axis that this backbone does not have.
     """
     asked = parse(selector) if isinstance(selector, str) else selector
-    written = registry.canonical("backbone", asked)
     known = {field.name for field in fields(registry.find(BACKBONES, asked.name).config)}
     for axis, fixed in fixes.items():
         if axis not in known:
             raise Refused(f"the variant fixes {axis}={fixed}, and {asked.name} has no such axis.")
-        written = registry.canonical("backbone", written.with_options(**{axis: (fixed,)}))
-    return written
+        asked = asked.with_options(**{axis: (fixed,)})
+    return registry.canonical(BACKBONES, asked)

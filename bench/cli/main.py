@@ -227,6 +227,7 @@ def verify(
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="Where to write; default FOLDER.")
 @click.option("--publish", is_flag=True, help="Leave out sentences without an open licence.")
+@click.option("--pack", type=click.Path(path_type=Path), help="Write the rows to this file too.")
 @click.option("--export", is_flag=True, help="Write CSV and LaTeX tables too.")
 @click.option(
     "--handbook", type=click.Path(path_type=Path), help="Write mechanisms.md into this folder too."
@@ -241,18 +242,20 @@ def report(
     out: Path | None,
     tasks: str,
     publish: bool,
+    pack: Path | None,
     export: bool,
     handbook: Path | None,
     figures: Path | None,
     merge: tuple[Path, ...],
 ) -> None:
-    """Write report.html and report.md of a run folder."""
+    """Write report.html and report.md of a run folder or a published pack."""
     from bench.cli import shows
 
     written = shows.report(
         folder,
         out,
         publish=publish,
+        pack=pack,
         export=export,
         handbook=handbook,
         figures=figures,

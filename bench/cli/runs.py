@@ -28,7 +28,7 @@ from bench.running.presets import find_preset
 from bench.running.progress import spoken
 from bench.running.quality_cells import PlannedCell, sized_task
 from bench.running.request import asked_variants
-from bench.running.revisions import revisions_of
+from bench.running.revisions import canonical_cell, revisions_of
 from bench.running.runner import NO_CUDA
 from bench.running.session import Session, Tally
 from bench.running.worker import WorkerSettings, load_plugins
@@ -413,7 +413,7 @@ def cell_plan(options: RunOptions) -> Plan:
     Raises:
         InvalidConfig: A label is of an older or newer revision of the code.
     """
-    cells = [parse_label(label) for label in options.cells]
+    cells = [canonical_cell(parse_label(label)) for label in options.cells]
     made = Plan(options.request)
     baseline = resolve(options.baseline).canonical.show()
     made.baseline = baseline

@@ -237,32 +237,39 @@ def report(
     out: Path | None,
     *,
     publish: bool,
+    pack: Path | None,
     export: bool,
     handbook: Path | None,
     figures: Path | None,
     merge: tuple[Path, ...],
     tasks: str,
 ) -> str:
-    """Write the report of a run folder, after adding other runs to it if asked.
+    """Write the report of a run folder or a pack, after adding other runs to it if asked.
 
     Raises:
-        InvalidConfig: A report of some tasks would overwrite that of the whole run.
+        InvalidConfig: A report of some tasks would overwrite that of the whole run, or a pack was
+            given and no folder to write to.
     """
     from reports.export import export_tables
     from reports.handbook import write_handbook
     from reports.pictures import write_figures
     from reports.render import render
     from results import store
+    from results.pack import open_run, write_pack
 
     alone = [one.name for one in parse_list(tasks)] if tasks else []
     if alone and out is None:
         raise InvalidConfig(
             "report: --tasks would overwrite the report of the whole run; give --out."
         )
+    if folder.is_file() and out is None:
+        raise InvalidConfig(f"report: {folder} is a pack, which holds no report; give --out.")
     if merge:
         store.merge(folder, merge)
     written = render(folder, publish=publish, out=out, tasks=alone)
     lines = [f"report: {written.html}", f"Markdown: {written.markdown}"]
+    if pack is not None:
+        lines.append(f"pack: {write_pack(open_run(folder), pack)}")
     if export:
         tables = export_tables(folder, (out or folder) / "tables", publish=publish)
         lines += [f"table: {path}" for path in tables]

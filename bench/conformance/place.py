@@ -108,7 +108,7 @@ def stands_nowhere(spec: VariantSpec) -> bool:
 
 def smallest(spec: VariantSpec) -> VariantSpec:
     """The same variant with whole-number options at the small end of their search ranges."""
-    options = dict(spec.canonical.options)
+    options = dict(spec.complete.options)
     for axis in CHAIN_AXES:
         if spec.axes.get(axis):
             options[axis] = tuple(_small(axis, chosen) for chosen in spec.axes[axis])

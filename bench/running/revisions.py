@@ -1,23 +1,46 @@
 """Revisions of the code that decides the numbers of a cell."""
 
+from dataclasses import replace
+
 from bench.api import registry
+from bench.api.backbone import BACKBONES
 from bench.api.cell import Cell
 from bench.api.registry import BACKBONE_AXES
-from bench.api.resolve import VariantSpec, resolve
+from bench.api.resolve import VariantSpec, canonical_backbone, resolve
 from bench.api.selector import Selector, parse
+from bench.api.task import TASKS
+from bench.timing.shape import parse_rounds, parse_shape
 from bench.training.analysis import revisions_of_look, trained_cell
+from bench.training.protocol import canonical_protocol
 
 
 def revisions(spec: VariantSpec, task: str, backbone: Selector) -> str:
-    """`name:number` of everything whose code decides the numbers of a cell."""
+    """`name:number` of everything whose code decides the numbers of a cell, where it is above 1."""
     used = [("task", task), ("backbone", backbone.name)]
+    backbone = registry.complete(BACKBONES, backbone)
     for axis in BACKBONE_AXES:
         for chosen in registry.options_of(backbone.options.get(axis, ())):
             used.append((axis, chosen.name))
             if "joint" in chosen.options:
                 used.append(("joint", registry.options_of(chosen.options["joint"])[0].name))
-    own = [f"{name}:{registry.find(axis, name).revision}" for axis, name in used]
-    return " ".join(sorted({*own, *spec.revision.split()}))
+    own = registry.show_revisions((name, registry.find(axis, name).revision) for axis, name in used)
+    return " ".join(sorted({*own.split(), *spec.revision.split()}))
+
+
+def canonical_cell(cell: Cell) -> Cell:
+    """The cell as it is planned today: a label may say a default, or one that has changed since."""
+    if cell.kind == "analysis":
+        return cell
+    cell = replace(cell, variant=resolve(cell.variant).canonical.show())
+    if cell.kind == "speed":
+        task, protocol = parse_shape(cell.task).show(), parse_rounds(cell.protocol).show()
+        return replace(cell, task=task, protocol=protocol)
+    return replace(
+        cell,
+        task=registry.canonical(TASKS, parse(cell.task)).show(),
+        backbone=canonical_backbone(cell.backbone, {}).show(),
+        protocol=canonical_protocol(cell.protocol).show(),
+    )
 
 
 def revisions_of(cell: Cell) -> str:

@@ -13,9 +13,8 @@ from bench.timing.shape import parse_rounds, parse_shape
 from bench.timing.timed_variant import Entered, Setting, count, enter_all
 from bench.timing.timer import Clock, timer_for
 from bench.timing.workloads import draw_inputs
-from results.row import Row
+from results.row import AA_CONTROL, REFERENCE, Row
 
-REFERENCE, AA_CONTROL = "reference", "aa_control"
 """Names of the baseline and of its twin: the same module, timed a second time (A/A)."""
 
 Outcome = list[Row] | Reason
@@ -71,7 +70,7 @@ def _compete(
     clock: Clock | None,
     progress: Progress,
 ) -> dict[str, TimedVariant]:
-    """Time and count everything; return what stands beside each row, by prefix."""
+    """Time and count everything; return what stands beside each row, by baseline."""
     timer = timer_for(setting.device, setting.protocol.clock, clock)
     baseline.compared = True
     aa_control = TimedVariant(AA_CONTROL, baseline.works, failed=baseline.failed, compared=True)
@@ -130,21 +129,24 @@ def _time_rows(
     for workload, visits in timed_variant.visits.items():
         for number, value in visits.items():
             rows.append(_row(f"{workload}_time_ms", value, length, number))
-            for prefix, other in beside.items():
+            for baseline, other in beside.items():
                 twin = other.visits.get(workload, {}).get(number)
                 if twin is not None:
-                    rows.append(_row(f"{prefix}_{workload}_time_ms", twin, length, number))
+                    rows.append(_row(f"{workload}_time_ms", twin, length, number, baseline))
     return rows
 
 
 def _count_rows(own: Mapping[str, int], reference: Mapping[str, int], length: int) -> list[Row]:
     rows = [_row(metric, value, length) for metric, value in own.items()]
     return rows + [
-        _row(f"{REFERENCE}_{metric}", reference[metric], length)
+        _row(metric, reference[metric], length, baseline=REFERENCE)
         for metric in own
         if metric in reference
     ]
 
 
-def _row(metric: str, value: float, length: int, repeat: int = 0) -> Row:
-    return Row(metric=metric, value=float(value), repeat=repeat, axis="length", x=float(length))
+def _row(metric: str, value: float, length: int, repeat: int = 0, baseline: str = "") -> Row:
+    x = float(length)
+    return Row(
+        metric=metric, value=float(value), repeat=repeat, axis="length", x=x, baseline=baseline
+    )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from bench.api.call import Dims, Regime
-from bench.api.config import Config, build_config, config_options
+from bench.api.config import Config, build_config, changed_options
 from bench.api.errors import InvalidConfig
 from bench.api.selector import Selector, parse
 
@@ -58,8 +58,8 @@ class AttendShape(Config):
         )
 
     def show(self) -> str:
-        """Print the canonical selector, defaults written out."""
-        return Selector("attend", config_options(self)).show()
+        """Print the canonical selector, defaults left out."""
+        return Selector("attend", changed_options(self)).show()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +109,8 @@ class Rounds(Config):
         return tuple(workload for workload in WORKLOADS if workload in names)
 
     def show(self) -> str:
-        """Print the canonical selector, defaults written out."""
-        return Selector("rounds", config_options(self)).show()
+        """Print the canonical selector, defaults left out."""
+        return Selector("rounds", changed_options(self)).show()
 
 
 ConfigT = TypeVar("ConfigT", bound=Config)

@@ -10,7 +10,7 @@ from bench.api import registry
 from bench.api.batch import Batch
 from bench.api.capabilities import refusal
 from bench.api.cell import Cell
-from bench.api.config import Config, config_options
+from bench.api.config import Config, build_config, changed_options
 from bench.api.errors import DataUnavailable, InvalidConfig, Refused
 from bench.api.places import trained_place
 from bench.api.probe import PROBES, Subject
@@ -46,7 +46,7 @@ def analysis_cell(trained: Cell, probe: Selector, examples: int) -> Cell:
     written = registry.canonical("probe", probe)
     asked = Analysis(probe=written, trained=parse(trained.protocol), examples=examples)
     looking = replace(
-        trained, kind="analysis", protocol=Selector("analysis", config_options(asked)).show()
+        trained, kind="analysis", protocol=Selector("analysis", changed_options(asked)).show()
     )
     return replace(looking, revisions=revisions_of_look(looking, trained.revisions))
 
@@ -54,7 +54,7 @@ def analysis_cell(trained: Cell, probe: Selector, examples: int) -> Cell:
 def revisions_of_look(cell: Cell, trained: str) -> str:
     """Revisions of the trained cell and of the probe, which stands last."""
     registered = registry.find(PROBES, _read(cell).probe.name)
-    return f"{trained} {registered.name}:{registered.revision}"
+    return f"{trained} {registry.show_revisions([(registered.name, registered.revision)])}".strip()
 
 
 def analysis_cells(
@@ -83,8 +83,9 @@ def asked_probes(text: str) -> list[Selector]:
 def trained_cell(cell: Cell) -> Cell:
     """The quality cell whose model an analysis cell looks at."""
     asked = _read(cell)
-    *before, _ = cell.revisions.split(" ")
-    return replace(cell, kind="quality", protocol=asked.trained.show(), revisions=" ".join(before))
+    before, _, last = cell.revisions.rpartition(" ")
+    kept = before if last.partition(":")[0] == asked.probe.name else cell.revisions
+    return replace(cell, kind="quality", protocol=asked.trained.show(), revisions=kept)
 
 
 def look_label(cell: Cell) -> str:
@@ -107,12 +108,7 @@ def look_label(cell: Cell) -> str:
 
 
 def _read(cell: Cell) -> Analysis:
-    options = parse(cell.protocol).options
-    (probe,) = registry.options_of(options["probe"])
-    (trained,) = registry.options_of(options["trained"])
-    examples = options["examples"]
-    assert isinstance(examples, int), "written by analysis_cell"
-    return Analysis(probe=probe, trained=trained, examples=examples)
+    return build_config(Analysis, parse(cell.protocol).options, "analysis")
 
 
 def model_path(models: Path, cell: Cell) -> Path:

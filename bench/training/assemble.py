@@ -42,7 +42,8 @@ def assemble(cell: Cell, data_dir: Path | None) -> Assembled:
         DataUnavailable: The data are not on this machine.
     """
     spec = resolve(cell.variant)
-    chosen, backbone = parse(cell.task), parse(cell.backbone)
+    chosen = parse(cell.task)
+    backbone = registry.complete(BACKBONES, parse(cell.backbone))
     registered = registry.find(TASKS, chosen.name)
     reason = cell_refusal(spec, registered.target, backbone, regime_of(cell.slot))
     if reason is not None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from bench.api.config import Config, FloatRange, build_config, config_options
+from bench.api.config import Config, FloatRange, build_config, changed_options
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.selector import Selector, parse
 
@@ -48,5 +48,5 @@ def read_protocol(selector: Selector | str) -> AdamProtocol:
 
 
 def canonical_protocol(selector: Selector | str) -> Selector:
-    """Write the defaults out."""
-    return Selector("adam", config_options(read_protocol(selector)))
+    """Leave the defaults out."""
+    return Selector("adam", changed_options(read_protocol(selector)))

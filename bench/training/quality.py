@@ -30,7 +30,7 @@ from bench.training.evaluate import (
 from bench.training.fit import fit_outputs
 from bench.training.protocol import AdamProtocol, read_protocol
 from bench.training.system import Carry, System
-from results.row import BASELINE_AXIS, Row
+from results.row import Row
 
 Progress = Callable[[float], None]
 """Called with the share of the cell that is done."""
@@ -206,7 +206,7 @@ def _baseline_rows(task: Task) -> list[Row]:
     """The ranking metric of what needs no network, to read the others by."""
     primary = task.metrics[0].name
     return [
-        Row(metric=primary, value=value, axis=f"{BASELINE_AXIS}{name}", x=0.0, split="test")
+        Row(metric=primary, value=value, split="test", baseline=name)
         for name, value in task.baselines().items()
     ]
 

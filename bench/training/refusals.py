@@ -26,6 +26,7 @@ def cell_refusal(
     spec: VariantSpec, task: type[Task], backbone: Selector, slot: Regime
 ) -> str | None:
     """Say why this variant cannot be trained there, or None; needs no data and no device."""
+    backbone = registry.complete(BACKBONES, backbone)
     reason = _fixes_refusal(spec, backbone)
     if reason is not None:
         return reason
@@ -58,7 +59,7 @@ def _fixes_refusal(spec: VariantSpec, backbone: Selector) -> str | None:
         if axis not in has:
             return f"{spec.name} is {axis}={fixed}, and {backbone.name} has no such axis."
     for axis, fixed in spec.fixes.items():
-        found = registry.canonical(axis, has[axis])
+        found = registry.complete(axis, has[axis])
         if found.show() != fixed.show():
             return f"{spec.name} is {axis}={fixed}, and this backbone has {axis}={found}."
     return None

@@ -14,7 +14,6 @@ from reports.blocks import clean
 from reports.catalog import Catalog
 from reports.numbers import Seen, with_interval
 from results.frame import final_values, scores
-from results.row import BASELINE_AXIS
 from results.statistics import Interval, Ranked, adjusted_pairs, rank, t_interval
 
 CLOCKED = ("_ms", "_per_s", "_cpu_s")
@@ -197,9 +196,8 @@ class Comparison:
         """
         rows = self.aside[self.aside["metric"] == self.metric]
         found: dict[str, dict[int, float]] = {}
-        for (axis, seed), values in rows.groupby(["axis", "seed"])["value"]:
-            name = clean(str(axis).removeprefix(BASELINE_AXIS))
-            found.setdefault(name, {})[int(str(seed))] = float(values.iloc[-1])
+        for (name, seed), values in rows.groupby(["baseline", "seed"])["value"]:
+            found.setdefault(clean(str(name)), {})[int(str(seed))] = float(values.iloc[-1])
         side = 1.0 if self.better == "lower" else -1.0
         return dict(sorted(found.items(), key=lambda item: side * fmean(item[1].values())))
 

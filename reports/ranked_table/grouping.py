@@ -8,7 +8,6 @@ import pandas as pd
 from bench.api.selector import Selector, parse
 from reports.catalog import Catalog, red_reasons
 from reports.ranked_table.comparison import Comparison
-from results.row import BASELINE_AXIS
 
 SAME = ["task", "slot", "dtype", "device"]
 """Cells that differ here are never compared."""
@@ -24,10 +23,11 @@ def comparisons(
     certificates: Mapping[str, Any] | None = None,
 ) -> list[Comparison]:
     """Group the quality cells of a run."""
-    cells = frame[frame["kind"] == "quality"]
+    every = frame[frame["kind"] == "quality"]
+    cells = every[every["baseline"] == ""]
     red = {str(name): red_reasons(certificates, str(name)) for name in cells["variant"].unique()}
     groups = list(_groups(cells))
-    aside = cells[cells["axis"].str.startswith(BASELINE_AXIS) & (cells["split"] == "test")]
+    aside = every[(every["baseline"] != "") & (every["split"] == "test")]
     aside = aside[aside["status"] == "ok"].sort_values("finished", kind="stable")
     shared = [column for column in (*SAME[1:], *SPLITS) if cells[column].nunique() > 1]
     tasks = [str(group["task"].iloc[0]) for group in groups]

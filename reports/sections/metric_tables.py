@@ -12,7 +12,6 @@ from reports.folder import RunFolder
 from reports.numbers import Seen, with_interval
 from reports.ranked_table.comparison import Comparison
 from results.frame import final_values, scores
-from results.row import BASELINE_AXIS
 from results.statistics import t_interval
 
 PARTS = {
@@ -67,7 +66,7 @@ def parts(comparison: Comparison) -> list[tuple[str, str]]:
     """Pairs of metric and axis: the ranking metric where it is divided so, else all that are."""
     frame = comparison.frame
     rows = frame[(frame["split"] == "test") & (frame["axis"] != "") & (frame["status"] == "ok")]
-    rows = rows[~rows["axis"].str.startswith(BASELINE_AXIS) & (rows["axis"] != DELAY)]
+    rows = rows[rows["axis"] != DELAY]
     found: list[tuple[str, str]] = []
     for axis, group in rows.groupby("axis", sort=True):
         names = [str(name) for name in group["metric"].unique()]

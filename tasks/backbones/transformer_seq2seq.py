@@ -10,7 +10,7 @@ and layers; the others hold scaled dot-product attention with sinusoidal positio
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Int
@@ -22,7 +22,6 @@ from bench.api.batch import Batch, Sizes
 from bench.api.build import SlotPlace
 from bench.api.call import Attended, Regime
 from bench.api.combiner import COMBINERS, Combiner, CombinerSizes, States
-from bench.api.config import AddedLater
 from bench.api.errors import Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
@@ -51,7 +50,7 @@ class TransformerSeq2SeqConfig(BlockConfig):
 
     search: Selector = Selector("greedy")
     """How words are chosen when decoding."""
-    combiner: Annotated[Selector, AddedLater()] = Selector("concat")
+    combiner: Selector = Selector("concat")
     """How several sources are read; with one source all do the same."""
 
 

@@ -23,7 +23,7 @@ from typing import Annotated
 import numpy as np
 
 from bench.api.comparison import PublishedResult
-from bench.api.config import AddedLater, IntRange
+from bench.api.config import IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.license import License
 from bench.api.registry import Citation, register
@@ -52,7 +52,7 @@ class WikiTextConfig(LanguageConfig):
 
     vocab: Annotated[int, IntRange(100, 16000, log=True)] = 4000
     """Most frequent words of the training part, special ones included."""
-    full: Annotated[bool, AddedLater()] = False
+    full: bool = False
     """Whether to train on the whole training part of WikiText-2, as fetched from the hub."""
 
     def __post_init__(self) -> None:

@@ -1,6 +1,5 @@
 """A place of its own for every run: caches, the machine lock, the registry, plug-in files."""
 
-import json
 import os
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.api import registry
+from results.ledger import LedgerReader
 
 ROOT = Path(__file__).parents[2]
 
@@ -174,13 +174,10 @@ def cells_of():
 
     def read(folder):
         found = {}
-        for path in sorted((Path(folder) / "ledger").glob("*.jsonl")):
-            for line in path.read_text().splitlines():
-                record = json.loads(line)
-                name = record["cell"]["variant"].partition("[")[0]
-                found.setdefault(record["id"], []).append(
-                    (record["status"], name, record["detail"])
-                )
+        # the store's own reader leaves out a line that is being appended
+        for record in LedgerReader(Path(folder) / "ledger").read().records:
+            name = record.cell["variant"].partition("[")[0]
+            found.setdefault(record.id, []).append((record.status, name, record.detail))
         return found
 
     return read

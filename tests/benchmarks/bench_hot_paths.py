@@ -14,7 +14,7 @@ from bench.api import registry
 from bench.api.cell import Cell
 from bench.running.plan import plan
 from bench.running.request import Request
-from results.frame import load
+from results import load
 from results.row import Record, Row
 from results.store import Store
 

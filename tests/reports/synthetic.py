@@ -192,12 +192,13 @@ def speed_rows(shape: Shape, length: int) -> Iterable[Row]:
             load = draw.gauss(1, 0.05)
             level = base * load
             named = {
-                metric: level * shape.speed * grow,
-                f"reference_{metric}": level * (length / 64) ** 2,
-                f"aa_control_{metric}": level * (length / 64) ** 2 * draw.gauss(1, 0.02),
+                "": level * shape.speed * grow,
+                "reference": level * (length / 64) ** 2,
+                "aa_control": level * (length / 64) ** 2 * draw.gauss(1, 0.02),
             }
-            for name, value in named.items():
-                yield Row(metric=name, value=value * draw.gauss(1, 0.01), repeat=repeat, **at)
+            for whose, value in named.items():
+                noisy = value * draw.gauss(1, 0.01)
+                yield Row(metric=metric, value=noisy, repeat=repeat, baseline=whose, **at)
     yield Row(metric="peak_memory_bytes", value=2e5 * grow * shape.speed, **at)
     yield Row(metric="forward_flops_analytic_count", value=1e6 * grow, **at)
 

@@ -10,7 +10,7 @@ from typing import Any
 from synthetic import VARIANTS, catalog, quality_cell, record, score
 from synthetic_run import write_json, write_run
 
-from results.row import BASELINE_AXIS, Record, Row
+from results.row import Record, Row
 
 REVERSAL, RECALL = "reversal[length=24]", "recall[pairs=8]"
 TRANSLATION, DIGITS, KERNEL = "translation[pair=de-en]", "digits[cells=9]", "kernel_line"
@@ -77,8 +77,7 @@ def _scored(task: str, name: str, seed: int) -> Record:
     metric = {RECALL: "loss_nats", TRANSLATION: "bleu"}.get(task, "token_accuracy")
     rows = [Row(metric=metric, value=score(metric, level), split=s) for s in ("validation", "test")]
     for other, value in WITHOUT.get(task, {}).items():
-        axis = f"{BASELINE_AXIS}{other}"
-        rows.append(Row(metric=metric, value=value, axis=axis, x=0.0, split="test"))
+        rows.append(Row(metric=metric, value=value, split="test", baseline=other))
     for metric, value in (("train_tokens_per_s", 900.0), ("train_step_time_ms", 12.0)):
         rows.append(Row(metric=metric, value=value * draw.gauss(1, 0.02)))
     rows.append(Row(metric="parameters_count", value=float(VARIANTS[name].parameters)))

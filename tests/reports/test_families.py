@@ -19,7 +19,7 @@ from reports.render import RenderedReport, render
 from reports.sections.agreement import AgreementLine, _answer
 from reports.sections.uses_of_attention import verdict
 from results.frame import curve
-from results.row import BASELINE_AXIS, Row
+from results.row import Row
 from results.statistics import Agreement
 
 
@@ -35,8 +35,8 @@ def text(families_report: RenderedReport) -> str:
 
 def test_values_without_a_network_change_no_score_and_no_curve(folder: RunFolder) -> None:
     frame = folder.frame
-    assert frame["axis"].str.startswith(BASELINE_AXIS).any()
-    plain = frame[~frame["axis"].str.startswith(BASELINE_AXIS)]
+    assert (frame["baseline"] != "").any()
+    plain = frame[frame["baseline"] == ""]
     for comparison in folder.comparisons:
         rows = plain[(plain["task"] == comparison.task) & (plain["split"] == "test")]
         mine = rows[(rows["variant"] == BASE) & (rows["metric"] == comparison.metric)]
@@ -55,8 +55,7 @@ def test_one_bad_seed_is_enough_not_to_be_better_in_every_seed(tmp_path: Path) -
     records = []
     for seed, value in enumerate((0.9, 0.1)):
         rows = [Row(metric="token_accuracy", value=value, split="test")]
-        axis = f"{BASELINE_AXIS}majority"
-        rows.append(Row(metric="token_accuracy", value=0.5, axis=axis, x=0.0, split="test"))
+        rows.append(Row(metric="token_accuracy", value=0.5, split="test", baseline="majority"))
         records.append(record(quality_cell(REVERSAL, BASE, seed), "ok", rows))
     run = read_folder(write_run(tmp_path / "run", records=records, tasks=[REVERSAL]))
     assert run.comparisons[0].beats_the_rest == []

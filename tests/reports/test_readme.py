@@ -25,7 +25,7 @@ TIMED = "forward_time_ms"
 
 
 def published(name: str) -> RunFolder:
-    return read_folder(ROOT / "results" / "published" / name)
+    return read_folder(ROOT / "results" / "published" / f"{name}.parquet")
 
 
 def lines_of(heads: tuple[str, ...], rows: list[tuple[str, ...]], *, left: int) -> str:

@@ -19,7 +19,7 @@ from reports.ranked_table.rows import ranked_table
 from reports.ranked_table.terminal import as_text
 from reports.render import render
 from reports.speed_rows import speed_table
-from results.frame import load
+from results import load
 from results.row import Row
 
 TASK = "reversal[length=24]"
@@ -52,7 +52,7 @@ def test_a_preset_that_ranks_nothing_ranks_nothing(tmp_path: Path) -> None:
     assert "The preset “smoke” ranks nothing" in text
     for claim in ("FAST |", "SLOW |", "Choose shaw", "\n| 1 |", "1=", "**0."):
         assert claim not in text
-    table = ranked_table(load(folder), names, certificates())
+    table = ranked_table(load(folder).rows, names, certificates())
     assert table["rank"].isna().all()
     assert table["p_adjusted"].isna().all()
     assert "Nothing is ranked" in as_text(table)
@@ -63,7 +63,7 @@ def test_a_table_without_ranks_says_which_cause_it_has(tmp_path: Path) -> None:
         at = tmp_path / str(len(list(tmp_path.iterdir())))
         names = catalog(ranks=ranks)
         write_run(at, records=records, catalog_data=names, tasks=[TASK])
-        return as_text(ranked_table(load(at), names, certificates()), ranks=ranks)
+        return as_text(ranked_table(load(at).rows, names, certificates()), ranks=ranks)
 
     several = some(TASK, 2)
     assert "Nothing is ranked" not in said(several)
@@ -123,7 +123,7 @@ def test_one_token_in_each_seed_is_no_claim_and_says_so(tmp_path: Path) -> None:
     assert text.partition("## Ablations")[0].count("that of the sign test (0.25 for three") == 1
     (other,) = [line for line in text.splitlines() if "| shaw_rpr" in line and "±" in line]
     assert "<sup>" not in other.partition("±")[0]
-    table = ranked_table(load(folder), catalog(), {}).set_index("selector")
+    table = ranked_table(load(folder).rows, catalog(), {}).set_index("selector")
     assert math.isinf(table.loc["scaled_dot", "difference_high"])
     (csv,) = [path for path in export_tables(folder, tmp_path / "out") if path.name == "ranked.csv"]
     line = pd.read_csv(csv).set_index("selector").loc["scaled_dot"]
@@ -161,13 +161,15 @@ def test_a_single_seed_beside_several_has_a_mark_and_no_rank(tmp_path: Path) -> 
     assert "*(1 of 5 seeds)*" in row
     assert "**" not in row
     # the best of one seed opens no rank that the others would join
-    assert ranked_table(load(folder), catalog(), {}).set_index("selector").loc[BASE, "rank"] == 3
+    assert (
+        ranked_table(load(folder).rows, catalog(), {}).set_index("selector").loc[BASE, "rank"] == 3
+    )
     assert "Choose shaw_rpr" in text
 
 
 def test_times_of_two_processors_are_never_averaged(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", records=some(TASK, 3), tasks=[TASK])
-    frame = load(folder)
+    frame = load(folder).rows
     frame["processor"] = "EPYC"
     moved = (frame["variant"] == BASE) & (frame["seed"] == 0)
     frame.loc[moved, "processor"] = "Xeon"
@@ -234,7 +236,7 @@ def test_an_expected_check_that_did_not_run_is_red() -> None:
 
 
 def test_a_red_certificate_takes_speed_away_in_every_table(demo: Path, tmp_path: Path) -> None:
-    frame, names = load(demo), catalog()
+    frame, names = load(demo).rows, catalog()
     assert "mocha" not in set(speed_table(frame, names, certificates())["name"])
     assert "mocha" in set(speed_table(frame, names, {})["name"])
     export_tables(demo, tmp_path)
@@ -250,7 +252,7 @@ def test_settings_are_compared_only_where_they_agree(tmp_path: Path) -> None:
     records += [scored(BASE, seed, 0.6) for seed in range(2)]
     records += [scored("scaled_dot", seed, 0.7) for seed in range(2)]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
-    found = comparisons(load(folder), Catalog(catalog()), {})
+    found = comparisons(load(folder).rows, Catalog(catalog()), {})
     assert [comparison.title for comparison in found] == [
         "reversal (big)",
         "reversal (seq2seq)",
@@ -262,7 +264,7 @@ def test_another_backbone_in_one_comparison_is_marked(tmp_path: Path) -> None:
     records = [scored(BASE, seed, 0.5) for seed in range(2)]
     records += [scored("scaled_dot", seed, 0.6, backbone="big") for seed in range(2)]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
-    table = ranked_table(load(folder), catalog(), {}).set_index("variant")
+    table = ranked_table(load(folder).rows, catalog(), {}).set_index("variant")
     assert table.loc["scaled_dot", "marks"] == "other backbone"
 
 

@@ -18,6 +18,10 @@ CATALOG = {
 }
 
 
+def read(*folders: Path) -> pd.DataFrame:
+    return frames.rows_of([Store(folder) for folder in folders])
+
+
 def record(
     variant: str, seed: int, rows: Iterable[Row] = (), status: Status = "ok", **changed: object
 ) -> Record:
@@ -69,7 +73,7 @@ def run(tmp_path):
 
 
 def test_the_columns_are_as_documented_with_typed_values(run):
-    frame = frames.load(run)
+    frame = read(run)
     assert list(frame.columns) == list(frames.COLUMNS)
     numbers = frame.select_dtypes("number").columns
     assert list(numbers) == ["seed", "value", "repeat", "x", "attempt", "seconds"]
@@ -77,9 +81,9 @@ def test_the_columns_are_as_documented_with_typed_values(run):
 
 
 def test_an_empty_run_has_the_same_columns_and_types(run, tmp_path):
-    empty = frames.load(write(tmp_path / "empty", []))
+    empty = read(write(tmp_path / "empty", []))
     assert empty.empty
-    assert empty.dtypes.equals(frames.load(run).dtypes)
+    assert empty.dtypes.equals(read(run).dtypes)
     assert frames.final_values(empty, "accuracy").empty
     assert frames.curve(empty, "accuracy", "step").empty
     assert frames.speed_summary(empty).empty
@@ -88,14 +92,14 @@ def test_an_empty_run_has_the_same_columns_and_types(run, tmp_path):
 
 
 def test_names_come_from_the_catalog_or_are_the_selector(run):
-    frame = frames.load(run)
+    frame = read(run)
     names = dict(zip(frame["variant"], frame["variant_name"], strict=True))
     assert names == {"bahdanau[width=64]": "bahdanau", "dot": "dot", "linear": "linear"}
     assert set(frame["task_name"]) == {"copying"}
 
 
 def test_a_cell_without_a_result_has_one_line_that_says_why(run):
-    frame = frames.load(run)
+    frame = read(run)
     refused = frame[frame["status"] == "refused"]
     assert len(refused) == 1
     assert refused["value"].isna().all()
@@ -105,7 +109,7 @@ def test_a_cell_without_a_result_has_one_line_that_says_why(run):
 
 
 def test_an_ok_cell_without_rows_still_has_a_line(tmp_path):
-    frame = frames.load(write(tmp_path / "run", [record("dot", 0)]))
+    frame = read(write(tmp_path / "run", [record("dot", 0)]))
     assert frame["status"].tolist() == ["ok"]
     assert frame["value"].isna().all()
 
@@ -113,14 +117,14 @@ def test_an_ok_cell_without_rows_still_has_a_line(tmp_path):
 def test_the_newest_attempt_wins_over_several_folders(run, tmp_path):
     again = record("dot", 1, scored(0.5), attempt=2)
     other = write(tmp_path / "other", [again, record("dot", 2, scored(0.4))])
-    frame = frames.load([run, other])
+    frame = read(run, other)
     finals = frames.final_values(frame, "accuracy")
     assert frames.scores(finals)["dot"] == {0: 0.3, 1: 0.5, 2: 0.4}
     assert "diverged" not in set(frame["status"])
 
 
 def test_one_final_value_per_cell_that_ended_well(run):
-    frame = frames.load(run)
+    frame = read(run)
     finals = frames.final_values(frame, "accuracy")
     assert finals["value"].tolist() == [0.9, 0.6, 0.3]
     assert list(finals.columns) == ["cell", *frames.SETTING, "seed", "value"]
@@ -131,25 +135,25 @@ def test_one_final_value_per_cell_that_ended_well(run):
 def test_trials_of_a_study_never_mix_with_results(tmp_path):
     trial = record("dot", 0, scored(0.9))
     trial = record("dot", 0, scored(0.9), cell=trial.cell | {"kind": "trial"}, id="0" * 12)
-    frame = frames.load(write(tmp_path / "run", [trial]))
+    frame = read(write(tmp_path / "run", [trial]))
     assert frames.final_values(frame, "accuracy").empty
     assert len(frames.final_values(frame, "accuracy", kind="trial")) == 1
 
 
 def test_scores_go_straight_into_the_ranking(run):
-    finals = frames.final_values(frames.load(run), "accuracy")
+    finals = frames.final_values(read(run), "accuracy")
     table = rank(frames.scores(finals, by="variant_name"), "higher", baseline="bahdanau")
     assert [line.variant for line in table] == ["bahdanau", "dot"]
 
 
 def test_scores_of_mixed_settings_are_refused(run):
-    finals = frames.final_values(frames.load(run), "accuracy")
+    finals = frames.final_values(read(run), "accuracy")
     with pytest.raises(ValueError, match="dot has two values for seed 0"):
         frames.scores(pd.concat([finals, finals.tail(1)]))
 
 
 def test_a_curve_averages_seeds_at_the_same_step(run):
-    curve = frames.curve(frames.load(run), "accuracy", "step")
+    curve = frames.curve(read(run), "accuracy", "step")
     bahdanau = curve[curve["variant_name"] == "bahdanau"]
     assert bahdanau["x"].tolist() == [10, 20, 30]
     assert bahdanau["mean"].tolist() == pytest.approx([0.25, 0.5, 0.75])
@@ -158,7 +162,7 @@ def test_a_curve_averages_seeds_at_the_same_step(run):
 
 
 def test_a_curve_over_cpu_time_averages_the_nth_points(run):
-    curve = frames.curve(frames.load(run), "accuracy", "cpu_s")
+    curve = frames.curve(read(run), "accuracy", "cpu_s")
     bahdanau = curve[curve["variant_name"] == "bahdanau"]
     assert bahdanau["x"].tolist() == pytest.approx([2, 4, 6])
     assert bahdanau["mean"].tolist() == pytest.approx([0.25, 0.5, 0.75])
@@ -180,7 +184,7 @@ def validated(values: Iterable[float], pace: float = 1.0, last: float | None = N
 @pytest.fixture
 def stopped(tmp_path):
     """One seed reaches the threshold at once, one later, and one never learns."""
-    return frames.load(
+    return read(
         write(
             tmp_path / "stopped",
             [
@@ -212,7 +216,7 @@ def test_a_seed_that_the_clock_ended_between_two_points_is_no_point_of_its_own(t
         record("dot", 0, validated([0.1, 0.3], last=15.0)),
         record("dot", 1, validated([0.5, 0.7, 0.9])),
     ]
-    curve = frames.curve(frames.load(write(tmp_path / "ended", runs)), "accuracy", "step")
+    curve = frames.curve(read(write(tmp_path / "ended", runs)), "accuracy", "step")
     assert curve["x"].tolist() == [10, 15, 20, 30]
     assert curve["mean"].tolist() == pytest.approx([0.3, 0.45, 0.5, 0.6])
     assert curve["seeds"].tolist() == [2, 2, 2, 2]
@@ -227,26 +231,26 @@ def test_a_part_of_the_test_that_a_seed_did_not_see_is_not_made_up(tmp_path, axi
         ]
 
     runs = [record("dot", 0, by_part([0.9, 0.8])), record("dot", 1, by_part([0.7]))]
-    curve = frames.curve(frames.load(write(tmp_path / "parts", runs)), "accuracy", axis)
+    curve = frames.curve(read(write(tmp_path / "parts", runs)), "accuracy", axis)
     assert curve["seeds"].tolist() == [2, 1]
     assert curve["mean"].tolist() == pytest.approx([0.8, 0.8])
 
 
 def test_one_seed_has_a_curve_with_an_infinite_interval(run):
-    curve = frames.curve(frames.load(run), "accuracy", "length")
+    curve = frames.curve(read(run), "accuracy", "length")
     dot = curve[curve["variant"] == "dot"]
     assert dot["mean"].tolist() == [0.1]
     assert dot["high"].tolist() == [math.inf]
 
 
 def test_missing_lists_each_cell_once_with_its_reason(run):
-    holes = frames.missing(frames.load(run))
+    holes = frames.missing(read(run))
     assert holes["status"].tolist() == ["diverged", "refused"]
     assert holes["detail"].tolist() == ["dot has no cross form.", "linear has no cross form."]
 
 
 def test_the_frame_survives_a_damaged_ledger(run):
-    whole = frames.load(run)
+    whole = read(run)
     [path] = (run / "ledger").glob("*.jsonl")
     path.write_bytes(b"garbage\n" + path.read_bytes() + b'{"id": "torn"')
-    pd.testing.assert_frame_equal(frames.load(run), whole)
+    pd.testing.assert_frame_equal(read(run), whole)

@@ -13,7 +13,7 @@ import pytest
 from bench.api.cell import Cell
 from bench.api.errors import DataDamaged
 from results.environment import collect
-from results.ledger import LedgerWriter, NewerSchema
+from results.ledger import LedgerWriter, OtherSchema
 from results.row import Record, Row, record_from_json
 from results.store import NotARunFolder, Store, merge
 
@@ -128,7 +128,7 @@ def test_a_newer_schema_is_an_error_with_file_and_line(store):
     store.append(record(1))
     with the_file(store).open("ab") as file:
         file.write(json.dumps(record(2).to_json() | {"schema": 99}).encode() + b"\n")
-    with pytest.raises(NewerSchema, match=r"jsonl:2: .*schema 99.*update"):
+    with pytest.raises(OtherSchema, match=r"jsonl:2: .*schema 99.*update"):
         store.records()
 
 

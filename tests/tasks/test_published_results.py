@@ -75,7 +75,7 @@ def test_an_published_result_is_about_options_that_its_task_has(
     assert asked.name == name
     assert asked.show() == published_result.about, "in canonical form"
     assert asked.options.keys() <= {field.name for field in fields(entry.config)}
-    chosen = registry.canonical("task", asked)  # unknown options and values raise
+    chosen = registry.complete("task", asked)  # unknown options and values raise
     build_config(entry.config, chosen.options, name)
     assert published_result.holds_for(chosen)
 
@@ -123,7 +123,7 @@ def test_no_published_result_is_given_twice() -> None:
     ],
 )
 def test_numbers_of_other_options_do_not_stand_beside_a_run(asked: str, begins: str | None) -> None:
-    chosen = registry.canonical("task", parse(asked))
+    chosen = registry.complete("task", parse(asked))
     shown = describe_task(chosen.show(), asked).published_results
     assert {published_result.about for published_result in shown} == ({begins} if begins else set())
 

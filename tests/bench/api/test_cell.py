@@ -13,22 +13,30 @@ CELL = Cell(
     slot="cross",
     protocol="adam[lr=0.003,steps=400]",
     impl="reference",
-    dtype="float32",
-    device="cpu",
     seed=3,
-    revisions="copying:1 seq2seq:1 bahdanau:1",
+    revisions="bahdanau:2 copying:4",
+)
+PLAIN = Cell(
+    kind="quality",
+    task="copying",
+    backbone="seq2seq",
+    variant="bahdanau",
+    slot="cross",
+    protocol="adam",
 )
 
 
 def test_the_id_of_a_cell_never_changes_between_versions():
     """If this fails, old results no longer match new plans: raise SCHEMA only on purpose."""
-    assert CELL.id == "533d1f343179"
+    assert CELL.id == "66c5307d94fc"
+    assert PLAIN.id == "304ce1506f8c"
 
 
 @pytest.mark.parametrize("name", [registered.name for registered in fields(Cell)])
 def test_every_field_of_a_cell_matters(name):
     other = {"kind": "speed", "seed": 4}.get(name, "other")
     assert replace(CELL, **{name: other}).id != CELL.id
+    assert replace(PLAIN, **{name: other}).id != PLAIN.id
 
 
 def test_the_id_has_twelve_hex_digits_and_survives_storage():
@@ -37,12 +45,33 @@ def test_the_id_has_twelve_hex_digits_and_survives_storage():
     assert cell_from_dict(asdict(CELL)).id == CELL.id
 
 
-@pytest.mark.parametrize("cell", [CELL, replace(CELL, kind="speed", revisions="")])
+@pytest.mark.parametrize(
+    "cell",
+    [CELL, PLAIN, replace(CELL, kind="speed", revisions="")]
+    + [replace(PLAIN, **{name: "x[y=1]"}) for name in ("impl", "dtype", "device", "revisions")],
+)
 def test_a_printed_label_reads_back_as_the_same_cell(cell):
     assert parse_label(cell.label) == cell
+    assert parse_label(cell.label).id == cell.id
 
 
-@pytest.mark.parametrize("label", ["", "quality copying", CELL.label.replace("quality", "taste")])
+def test_a_label_prints_only_what_differs_from_the_defaults():
+    assert PLAIN.label == "quality copying @ seq2seq @ bahdanau / cross / adam"
+    assert replace(PLAIN, seed=2, dtype="float64").label.endswith("/ adam / dtype=float64 / seed=2")
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "",
+        "quality copying",
+        CELL.label.replace("quality", "taste"),
+        f"{PLAIN.label} / float32",
+        f"{PLAIN.label} / color=red",
+        f"{PLAIN.label} / kind=speed",
+        f"{PLAIN.label} / seed=one",
+    ],
+)
 def test_a_damaged_label_is_refused_with_advice(label):
     with pytest.raises(InvalidSelector, match=r"bench plan|known: quality"):
         parse_label(label)

@@ -7,15 +7,17 @@ import pytest
 
 from bench.api import registry
 from bench.api.config import (
-    AddedLater,
     Choices,
     Config,
+    FirstDefault,
     FloatRange,
     IntRange,
     NoOptions,
     build_config,
+    changed_options,
     config_options,
     default_of,
+    first_defaults,
     search_ranges,
 )
 from bench.api.errors import InvalidConfig
@@ -57,18 +59,18 @@ def test_every_kind_of_value_is_read():
 @dataclass(frozen=True, kw_only=True)
 class Grown(Config):
     old: int = 1
-    new: Annotated[int, AddedLater(), IntRange(1, 9)] = 2
-    part: Annotated[Selector, AddedLater()] = Selector("inner")
+    wide: Annotated[int, FirstDefault(8), IntRange(1, 99)] = 64
+    part: Annotated[Selector, FirstDefault("inner[x=1]")] = Selector("other")
 
 
-def test_options_added_later_are_written_only_where_they_are_set():
-    assert config_options(Grown()) == {"old": 1}
-    assert config_options(Grown(new=2, part=Selector("inner"))) == {"old": 1}
-    assert config_options(Grown(new=3, old=1)) == {"old": 1, "new": 3}
-    changed = Grown(part=Selector("inner", {"width": 2}))
-    assert config_options(changed)["part"] == (Selector("inner", {"width": 2}),)
-    assert build_config(Grown, config_options(changed), "thing") == changed
-    assert search_ranges(Grown)["new"] == IntRange(1, 9)
+def test_options_with_their_default_are_left_out_unless_it_has_changed():
+    assert changed_options(Everything()) == {}
+    assert changed_options(Everything(whole=3, word="other")) == {"word": (Selector("other"),)}
+    assert first_defaults(Grown) == {"wide": 8, "part": (Selector("inner", {"x": 1}),)}
+    always = {"wide": 64, "part": (Selector("other"),)}
+    assert changed_options(Grown()) == always
+    assert changed_options(Grown(old=2, wide=8)) == {**always, "old": 2, "wide": 8}
+    assert search_ranges(Grown)["wide"] == IntRange(1, 99)
 
 
 def test_nothing_given_is_the_defaults_and_none_is_none():

@@ -1,5 +1,7 @@
 """From a selector to components: written out, round trips, and refusals in words."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -76,7 +78,7 @@ def test_any_combination_of_axes_means_itself_once_written_out(name, chosen):
     assert resolve(spec.canonical).canonical == spec.canonical
     assert resolve(asked.show()).canonical == spec.canonical
     for axis, value in chosen.items():
-        shown = spec.canonical.options[axis]
+        shown = spec.complete.options[axis]
         assert [s.name for s in shown] == [s.name for s in value]
     for regime in ("cross", "causal", "pool"):
         reason = spec.refusal(frozenset({regime, "padding", "stepwise"}))
@@ -90,13 +92,13 @@ def test_options_without_an_axis_go_to_what_the_name_is_about():
         ("luong_global[input_feeding=true]", "decoder", "input_feeding", True),
         ("mha[heads=2]", "head", "heads", 2),
     ):
-        (owner,) = resolve(asked).canonical.options[axis]
+        (owner,) = resolve(asked).complete.options[axis]
         assert owner.options[option] == value
 
 
 def test_a_nested_selector_sets_options_two_levels_down():
     inner = "score=additive[width=8],history=tu_coverage,direction=both[joint=agreement_trace]"
-    shown = resolve(f"bahdanau[{inner}]").canonical.show()
+    shown = resolve(f"bahdanau[{inner}]").complete.show()
     assert "score=additive[width=8]" in shown
     assert "joint=agreement_trace" in shown
     assert "history=tu_coverage[" in shown or "history=tu_coverage," in shown
@@ -157,20 +159,20 @@ def test_the_backbone_axes_of_a_recipe_are_left_out_beneath_a_users_own_model():
 
 def test_a_fixed_axis_replaces_the_backbones_own():
     fixes = resolve("bahdanau").fixes
-    assert canonical_backbone("rnn_seq2seq", fixes).options["decoder"] == (fixes["decoder"],)
+    (decoder,) = canonical_backbone("rnn_seq2seq", fixes).options["decoder"]
+    assert registry.complete("decoder", decoder) == fixes["decoder"]
     with pytest.raises(Refused, match=r"fixes decoder=.*pooling has no such axis"):
         canonical_backbone("pooling", fixes)
 
 
-def test_the_revision_names_every_part():
-    assert resolve("bahdanau").revision.split() == [
-        "additive:1",
-        "bahdanau:1",
-        "full:1",
-        "softmax:1",
-        "weighted_sum:1",
-    ]
-    assert resolve("linear_attention").revision.split() == ["linear_attention:1", "softmax:1"]
+def test_the_revision_names_every_part_that_is_no_longer_in_its_first(monkeypatch):
+    entries = {axis: dict(found) for axis, found in registry._ENTRIES.items()}
+    monkeypatch.setattr(registry, "_ENTRIES", entries)
+    assert resolve("bahdanau").revision == ""
+    for axis, name in (("score", "additive"), ("normalizer", "softmax"), ("recipe", "bahdanau")):
+        entries[axis][name] = replace(entries[axis][name], revision=3)
+    assert resolve("bahdanau").revision == "additive:3 bahdanau:3 softmax:3"
+    assert resolve("linear_attention").revision == ""
 
 
 @pytest.mark.parametrize("name", sorted(LISTED))

@@ -1,6 +1,5 @@
 """The preset `families`: every task's own comparison, planned seed by seed and refused nowhere."""
 
-import json
 from collections import defaultdict
 from dataclasses import asdict
 from itertools import groupby
@@ -21,8 +20,9 @@ from bench.running.request import Request
 from bench.training.refusals import cell_refusal
 from reports.catalog import Catalog
 from reports.ranked_table.grouping import comparisons
+from results import load
 
-PUBLISHED = Path(__file__).parents[3] / "results" / "published" / "families" / "ledger"
+PUBLISHED = Path(__file__).parents[3] / "results" / "published" / "families.parquet"
 WITHOUT_ATTENTION = {"uniform", "mean_pooling", "last_state", "none_state", "none_input"}
 NOTHING_ELSE = {
     "kernel regression": "what is left is the mean of training, which stands there as a baseline",
@@ -187,10 +187,6 @@ def test_the_families_fit_their_budget(families):
 def test_every_published_cell_is_one_that_this_code_would_run(families):
     """If this fails, what was published came from other settings: run those cells again."""
     planned = {cell.id for cell in families.cells}
-    published = {
-        json.loads(line)["id"]
-        for file in sorted(PUBLISHED.glob("*.jsonl"))
-        for line in file.read_text(encoding="utf-8").splitlines()
-    }
+    published = set(load(PUBLISHED).rows["cell"])
     assert published
     assert not published - planned

@@ -1,0 +1,181 @@
+"""A pack: a published run as one Parquet file, with what a report must know inside (ADR 11)."""
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from results.frame import COLUMNS, NUMBERS, rows_of
+from results.ledger import Ledger, OtherSchema
+from results.row import RECORD_SCHEMA, Record, Row
+from results.store import NotARunFolder, Store
+
+SUFFIX = ".parquet"
+FILES = ("catalog.json", "certificates.json", "plan.json", "spec.json")
+"""Files of a run folder that go into a pack."""
+
+_PREFIX = "attention_bench:"
+_SCHEMA = f"{_PREFIX}record_schema"
+_ENVIRONMENTS = f"{_PREFIX}environments"
+_CELL = (
+    "kind",
+    "task",
+    "backbone",
+    "variant",
+    "slot",
+    "protocol",
+    "impl",
+    "dtype",
+    "device",
+    "seed",
+    "revisions",
+)
+_ROW = ("metric", "value", "repeat", "axis", "x", "split", "baseline")
+
+
+class Pack:
+    """A published run; reads like a `Store`, has no artifacts, and is never written to again."""
+
+    def __init__(self, path: Path | str) -> None:
+        """Open a pack.
+
+        Raises:
+            NotARunFolder: The file is no pack.
+            OtherSchema: It was written by a version of the bench with other rows.
+        """
+        self.folder = Path(path)
+        try:
+            stored = pq.read_metadata(self.folder).metadata or {}
+        except (OSError, pa.ArrowInvalid) as error:
+            raise NotARunFolder(
+                f"no pack at {self.folder} ({error}); give a file that `bench report --pack` wrote."
+            ) from error
+        self._stored = {key.decode(): value for key, value in stored.items()}
+        if _SCHEMA not in self._stored:
+            raise NotARunFolder(
+                f"{self.folder} is a Parquet file, but no pack of a run; "
+                "give a file that `bench report --pack` wrote."
+            )
+        if int(self._stored[_SCHEMA]) != RECORD_SCHEMA:
+            raise OtherSchema(
+                f"{self.folder}: written with record schema {int(self._stored[_SCHEMA])}, this "
+                f"bench reads {RECORD_SCHEMA}; take the pack of this version."
+            )
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """One line per row, with the columns of `results.frame.COLUMNS`."""
+        return pq.read_table(self.folder).to_pandas().astype(_dtypes())
+
+    def ledger(self) -> Ledger:
+        """Every cell of the run, as a run folder gives it."""
+        return Ledger(records=tuple(self.records()))
+
+    def records(self) -> list[Record]:
+        """The record of every cell."""
+        lines = {name: self.frame[name].tolist() for name in COLUMNS}
+        return [_record(lines, start, stop) for start, stop in _spans(lines["cell"])]
+
+    def environments(self) -> dict[str, dict[str, Any]]:
+        """Facts of every machine by environment id."""
+        found: dict[str, dict[str, Any]] = json.loads(self._stored[_ENVIRONMENTS])
+        return found
+
+    def read_json(self, name: str) -> Any | None:
+        """One of `FILES`, or None where the run had no such file."""
+        text = self._stored.get(_PREFIX + name)
+        return None if text is None else json.loads(text)
+
+    def read_artifact(self, cell_id: str) -> None:
+        """Nothing: attention maps and samples stay behind."""
+
+
+def open_run(path: Path | str) -> Store | Pack:
+    """Open a run folder or a pack.
+
+    Raises:
+        NotARunFolder: The path is neither.
+    """
+    return Pack(path) if Path(path).suffix == SUFFIX else Store(path)
+
+
+def write_pack(source: Store | Pack, path: Path) -> Path:
+    """Write the newest record of every cell, in the order of their settings, into one file.
+
+    Args:
+        source: The run.
+        path: The file, ending in `.parquet`; replaced if it is there.
+    """
+    if path.suffix != SUFFIX:
+        raise NotARunFolder(f"a pack ends in {SUFFIX}, and {path} does not; name it so.")
+    frame = rows_of([source])
+    order = frame.drop_duplicates("cell").sort_values(["kind", "task", "variant", "seed", "cell"])
+    places = {cell: place for place, cell in enumerate(order["cell"])}
+    frame = frame.sort_values("cell", key=lambda cells: cells.map(places), kind="stable")
+    stored = {_SCHEMA: str(RECORD_SCHEMA), _ENVIRONMENTS: _json(source.environments())}
+    for name in FILES:
+        data = source.read_json(name)
+        if data is not None:
+            stored[_PREFIX + name] = _json(data)
+    table = pa.Table.from_pandas(frame, schema=_arrow_schema(), preserve_index=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # without the copy of the schema, which would hold the metadata a second time
+    how = {"compression": "zstd", "compression_level": 19, "store_schema": False}
+    with pq.ParquetWriter(path, table.schema, **how) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata(stored)
+    return path
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _dtypes() -> Mapping[str, str]:
+    return {name: NUMBERS.get(name, "str") for name in COLUMNS}
+
+
+def _arrow_schema() -> pa.Schema:
+    kinds = {"int64": pa.int64(), "float64": pa.float64(), "str": pa.string()}
+    return pa.schema([(name, kinds[kind]) for name, kind in _dtypes().items()])
+
+
+def _spans(cells: list[str]) -> Iterator[tuple[int, int]]:
+    """First line, and the one after the last, of each cell."""
+    start = 0
+    for at in range(1, len(cells) + 1):
+        if at == len(cells) or cells[at] != cells[start]:
+            yield start, at
+            start = at
+
+
+def _record(lines: Mapping[str, list[Any]], start: int, stop: int) -> Record:
+    def first(name: str) -> Any:
+        return lines[name][start]
+
+    rows = tuple(
+        Row(**{name: _value(lines[name][at]) for name in _ROW})
+        for at in range(start, stop)
+        if lines["metric"][at]
+    )
+    return Record(
+        cell={name: first(name) for name in _CELL},
+        id=first("cell"),
+        status=first("status"),
+        detail=first("detail"),
+        environment=first("environment"),
+        attempt=first("attempt"),
+        seconds=first("seconds"),
+        finished=first("finished"),
+        rows=rows,
+    )
+
+
+def _value(value: Any) -> Any:
+    """NaN stands for a position that a row does not have."""
+    return None if value != value else value  # noqa: PLR0124  only NaN differs from itself

@@ -1,0 +1,109 @@
+"""A published run as one file: nothing of its rows changes, and what is no pack is refused."""
+
+from dataclasses import asdict
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import results
+from bench.api.cell import Cell
+from results import pack as packs
+from results.frame import COLUMNS
+from results.ledger import OtherSchema
+from results.pack import Pack, open_run, write_pack
+from results.row import RECORD_SCHEMA, Record, Row
+from results.store import NotARunFolder, Store
+
+PLAN = {"cells": ["quality x @ y @ z / cross / adam"], "left_out": []}
+MACHINE = {"id": "abc", "cpu": "Some CPU", "threads": 1}
+
+
+def record(variant, seed, rows=(), **more):
+    cell = Cell(
+        kind="quality",
+        task="copying[length=8]",
+        backbone="none",
+        variant=variant,
+        slot="cross",
+        protocol="adam",
+        seed=seed,
+    )
+    facts = {"status": "ok", "environment": "abc", "attempt": 2, "seconds": 0.1 + seed, **more}
+    return Record(cell=asdict(cell), id=cell.id, rows=tuple(rows), **facts)
+
+
+@pytest.fixture
+def store(tmp_path):
+    curve = [
+        Row(metric="loss_nats", value=0.1 + step / 3, axis="step", x=step, split="validation")
+        for step in (1.0, 2.0)
+    ]
+    final = Row(metric="accuracy", value=1 / 3, split="test")
+    other = Row(metric="accuracy", value=0.25, split="test", baseline="naive Bayes, counted")
+    with Store.create(tmp_path / "run") as store:
+        store.append(record("dot", 1, [*curve, final, other]))
+        store.append(record("dot", 0, [final], finished="2026-01-01T00:00:00+00:00"))
+        store.append(record("additive", 0, curve, status="diverged", detail="loss is not finite"))
+        store.append(record("mocha", 0, status="refused", detail="it looks ahead"))
+        store.append(record("dot", 1, [final], attempt=1))
+    store.write_json("plan.json", PLAN)
+    store.write_json("catalog.json", {"variants": {"dot": {"short": "dot product"}}})
+    store.write_json("environments/abc.json", MACHINE)
+    return store
+
+
+def test_a_pack_holds_the_newest_record_of_every_cell_unchanged(store, tmp_path):
+    pack = Pack(write_pack(store, tmp_path / "packs" / "run.parquet"))
+    assert pack.ledger().newest() == store.ledger().newest()
+    assert pack.environments() == {"abc": MACHINE}
+    assert pack.read_json("plan.json") == PLAN
+    assert pack.read_json("spec.json") is None
+    assert pack.read_artifact(pack.records()[0].id) is None
+
+
+def test_a_folder_and_its_pack_load_as_the_same_typed_table(store, tmp_path):
+    path = write_pack(store, tmp_path / "run.parquet")
+    from_folder, from_pack = results.load(store.folder), results.load(path)
+    assert (from_folder.name, from_pack.name) == ("run", "run")
+    assert list(from_pack.rows) == list(COLUMNS)
+
+    def sorted_rows(run):
+        return run.rows.sort_values("cell", kind="stable", ignore_index=True)
+
+    pd.testing.assert_frame_equal(sorted_rows(from_folder), sorted_rows(from_pack))
+    assert from_pack.rows["variant_name"].isin(["dot product", "additive", "mocha"]).all()
+    assert from_pack.rows["processor"].unique().tolist() == ["Some CPU"]
+    assert from_pack.plan == PLAN
+    assert len(from_pack.cells) == from_pack.cells["cell"].nunique() == 4
+    assert "value" not in from_pack.cells
+
+
+def test_pandas_alone_reads_the_rows(store, tmp_path):
+    path = write_pack(store, tmp_path / "run.parquet")
+    alone = pd.read_parquet(path)
+    assert list(alone) == list(COLUMNS)
+    assert alone["value"].dtype == "float64"
+    assert alone["seed"].dtype == "int64"
+    assert alone["baseline"].tolist().count("naive Bayes, counted") == 1
+
+
+def test_a_run_is_packed_to_the_same_bytes_again_and_from_its_pack(store, tmp_path):
+    one = write_pack(store, tmp_path / "one.parquet")
+    two = write_pack(open_run(one), tmp_path / "two.parquet")
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_what_is_no_pack_is_refused_with_advice(store, tmp_path, monkeypatch):
+    with pytest.raises(NotARunFolder, match=r"no pack at .*gone\.parquet"):
+        open_run(tmp_path / "gone.parquet")
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "other.parquet")
+    with pytest.raises(NotARunFolder, match="no pack of a run; give a file"):
+        open_run(tmp_path / "other.parquet")
+    with pytest.raises(NotARunFolder, match=r"ends in \.parquet"):
+        write_pack(store, tmp_path / "run.csv")
+    path = write_pack(store, tmp_path / "run.parquet")
+    monkeypatch.setattr(packs, "RECORD_SCHEMA", RECORD_SCHEMA + 1)
+    with pytest.raises(OtherSchema, match="written with record schema 2"):
+        open_run(path)

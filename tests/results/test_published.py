@@ -1,0 +1,67 @@
+"""The published packs are of this code: their cells are read, resolved and planned as today."""
+
+from pathlib import Path
+
+import pytest
+
+import results
+from bench.api.cell import parse_label
+from bench.api.registry import load_package
+from bench.running.plan import Request, canonical_cell, plan, revisions_of
+from reports.folder import read_folder
+
+PACKS = sorted((Path(__file__).parents[2] / "results" / "published").glob("*.parquet"))
+NAMES = [path.stem for path in PACKS]
+MOST_BYTES = 5_000_000
+NOT_RUN = {
+    "quick": (
+        {"two_source", "scene_translation"},
+        "20 minutes were too few for all third seeds",
+    ),
+    "families": ({"stsb"}, "its data were not on the machine"),
+}
+"""Tasks of the plan with cells that were not run, and why."""
+
+load_package("variants")
+load_package("tasks")
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return {path.stem: read_folder(path) for path in PACKS}
+
+
+def test_packs_are_small():
+    assert NAMES == ["erasure", "families", "multi30k", "quick"]
+    assert sum(path.stat().st_size for path in PACKS) < MOST_BYTES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_published_cell_has_the_id_and_the_text_that_it_would_have_today(runs, name):
+    for outcome in runs[name].outcomes:
+        cell = outcome.cell
+        assert cell.id == outcome.record.id, cell.label
+        assert parse_label(cell.label) == cell
+        assert canonical_cell(cell) == cell, cell.label
+        assert revisions_of(cell) == cell.revisions, cell.label
+
+
+@pytest.mark.parametrize("name", sorted(NOT_RUN))
+def test_a_planned_cell_is_published_or_its_task_is_named_with_a_reason(runs, name):
+    published = {outcome.record.id for outcome in runs[name].outcomes}
+    planned = {cell.id: cell for cell in plan(Request(preset=name, jobs=2)).cells}
+    missing = {cell.task.partition("[")[0] for id_, cell in planned.items() if id_ not in published}
+    tasks, reason = NOT_RUN[name]
+    assert missing == tasks, reason
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_pack_says_beside_its_rows_is_about_its_cells(runs, name):
+    folder, run = runs[name], results.load(PACKS[NAMES.index(name)])
+    assert set(run.rows["environment"]) <= set(run.environments)
+    assert set(run.rows["metric"]) <= {"", *run.catalog["metrics"]}
+    trained = run.cells[run.cells["kind"] != "speed"]
+    assert set(trained["task"]) <= set(run.catalog["tasks"])
+    assert {*run.cells["variant"], run.catalog["baseline"]} <= set(run.catalog["variants"])
+    assert set(run.certificates) <= set(run.catalog["variants"])
+    assert not folder.damage
