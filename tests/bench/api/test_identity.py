@@ -12,7 +12,7 @@ from bench.api.config import Config, FirstDefault
 from bench.api.registry import Registration, load_package
 from bench.api.resolve import canonical_backbone, resolve
 from bench.api.selector import Selector, parse
-from bench.running.plan import revisions
+from bench.running.revisions import revisions
 from bench.training.protocol import canonical_protocol
 
 load_package("variants")
