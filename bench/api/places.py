@@ -53,7 +53,7 @@ def timed_place(regime: Regime) -> frozenset[Capability]:
 
 def trained_place(task: type[Task], backbone: Selector) -> frozenset[Capability]:
     """What a backbone on a task offers, from data alone: nothing is built and nothing is read."""
-    backbone = registry.complete("backbone", backbone)
+    backbone = registry.complete(BACKBONES, backbone)
     removed = [part.removes for _, part in backbone_parts(backbone)]
     return offered(task, backbone).difference(*removed)
 

@@ -52,7 +52,7 @@ class VariantSpec:
     @cached_property
     def canonical(self) -> Selector:
         """The selector without what its name alone means; equal variants print alike."""
-        usual = dict(resolve(self.name)._places())
+        usual = dict(resolve(Selector(self.name))._places())
         options: dict[str, Value] = {}
         for axis, chosen in self._places():
             if chosen != usual.get(axis) or any(_default_moved(axis, one) for one in chosen):
@@ -263,4 +263,4 @@ def canonical_backbone(selector: Selector | str, fixes: Mapping[str, Selector]) 
         if axis not in known:
             raise Refused(f"the variant fixes {axis}={fixed}, and {asked.name} has no such axis.")
         asked = asked.with_options(**{axis: (fixed,)})
-    return registry.canonical("backbone", asked)
+    return registry.canonical(BACKBONES, asked)

@@ -78,7 +78,7 @@ def describe_variant(spec: VariantSpec, asked: str) -> CatalogVariant:
 
 def describe_task(canonical: str, asked: str) -> CatalogTask:
     """Title, paper, ranking metric, license and published numbers of a task with its options."""
-    chosen = registry.complete("task", parse(canonical))
+    chosen = registry.complete(TASKS, parse(canonical))
     registered = registry.find(TASKS, chosen.name)
     target = registered.target
     cited = registered.citation

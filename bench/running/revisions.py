@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 from bench.api import registry
+from bench.api.backbone import BACKBONES
 from bench.api.cell import Cell
 from bench.api.registry import BACKBONE_AXES
 from bench.api.resolve import VariantSpec, canonical_backbone, resolve
 from bench.api.selector import Selector, parse
+from bench.api.task import TASKS
 from bench.timing.shape import parse_rounds, parse_shape
 from bench.training.analysis import revisions_of_look, trained_cell
 from bench.training.protocol import canonical_protocol
@@ -15,7 +17,7 @@ from bench.training.protocol import canonical_protocol
 def revisions(spec: VariantSpec, task: str, backbone: Selector) -> str:
     """`name:number` of everything whose code decides the numbers of a cell, where it is above 1."""
     used = [("task", task), ("backbone", backbone.name)]
-    backbone = registry.complete("backbone", backbone)
+    backbone = registry.complete(BACKBONES, backbone)
     for axis in BACKBONE_AXES:
         for chosen in registry.options_of(backbone.options.get(axis, ())):
             used.append((axis, chosen.name))
@@ -35,7 +37,7 @@ def canonical_cell(cell: Cell) -> Cell:
         return replace(cell, task=task, protocol=protocol)
     return replace(
         cell,
-        task=registry.canonical("task", parse(cell.task)).show(),
+        task=registry.canonical(TASKS, parse(cell.task)).show(),
         backbone=canonical_backbone(cell.backbone, {}).show(),
         protocol=canonical_protocol(cell.protocol).show(),
     )

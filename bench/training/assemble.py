@@ -43,7 +43,7 @@ def assemble(cell: Cell, data_dir: Path | None) -> Assembled:
     """
     spec = resolve(cell.variant)
     chosen = parse(cell.task)
-    backbone = registry.complete("backbone", parse(cell.backbone))
+    backbone = registry.complete(BACKBONES, parse(cell.backbone))
     registered = registry.find(TASKS, chosen.name)
     reason = cell_refusal(spec, registered.target, backbone, regime_of(cell.slot))
     if reason is not None:

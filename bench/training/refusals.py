@@ -26,7 +26,7 @@ def cell_refusal(
     spec: VariantSpec, task: type[Task], backbone: Selector, slot: Regime
 ) -> str | None:
     """Say why this variant cannot be trained there, or None; needs no data and no device."""
-    backbone = registry.complete("backbone", backbone)
+    backbone = registry.complete(BACKBONES, backbone)
     reason = _fixes_refusal(spec, backbone)
     if reason is not None:
         return reason

@@ -131,7 +131,8 @@ class Mimic3Demo(ReadRows):
     }
     needs_download = True
     data_sets = ("mimic3_demo",)
-    data_license = License("Open Database License 1.0 (MIMIC-III demo)", redistributable=True)
+    # the terms would allow it; records of patients are not passed on all the same
+    data_license = License("Open Database License 1.0 (MIMIC-III demo)", redistributable=False)
     chance = 0.5
     labels = ("survived", "died")
 

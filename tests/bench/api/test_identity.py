@@ -11,7 +11,7 @@ from bench.api.component import Score
 from bench.api.config import Config, FirstDefault
 from bench.api.registry import Registration, load_package
 from bench.api.resolve import canonical_backbone, resolve
-from bench.api.selector import Selector, parse
+from bench.api.selector import Selector, parse, parse_names
 from bench.running.revisions import revisions
 from bench.training.protocol import canonical_protocol
 
@@ -102,10 +102,8 @@ def test_a_new_axis_changes_no_old_id_and_matters_where_it_is_set(changed, monke
     changed("gate", "half", registry.NoOptions)
     for module in (registry, resolving, identity):
         monkeypatch.setattr(module, "VARIANT_AXES", (*registry.VARIANT_AXES, "gate"))
-    for module in (registry, identity):
         monkeypatch.setattr(module, "DEFAULTS", {**registry.DEFAULTS, "gate": "open"})
-    usual = {**resolving.USUAL, "gate": (Selector("open"),)}
-    monkeypatch.setattr(resolving, "USUAL", usual)
+    monkeypatch.setattr(resolving, "USUAL", {**resolving.USUAL, "gate": parse_names("open")})
     assert ids() == FROZEN
     (asked, old), *_ = FROZEN.items()
     assert cell(*asked[:2], "scaled_dot[gate=half]").id != old

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from bench.api import registry
-from bench.api.registry import DefaultTask
+from bench.api.registry import DefaultTask, complete
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.running.families import compared_tasks
@@ -125,7 +125,7 @@ def test_a_family_has_the_networks_that_its_field_uses(families, name, variant, 
     cells = [p.cell for p in families.quality if parse(p.cell.task).name == name]
     assert any(
         parse(cell.variant).name == parse(resolve(variant).canonical.show()).name
-        and all(part in cell.backbone for part in backbone)
+        and all(part in complete("backbone", parse(cell.backbone)).show() for part in backbone)
         and (not slot or cell.slot == slot)
         for cell in cells
     )
@@ -142,7 +142,14 @@ def test_every_family_has_a_network_that_does_not_choose_where_to_look():
 
 def test_mechanisms_that_are_compared_have_uniform_attention_beside_them(families):
     """In the same comparison of the report, or a score says what the network does."""
-    unscored = {"metric": "", "axis": "", "split": "", "status": "ok", "finished": ""}
+    unscored = {
+        "metric": "",
+        "axis": "",
+        "split": "",
+        "status": "ok",
+        "finished": "",
+        "baseline": "",
+    }
     first = [planned.cell for planned in families.quality if planned.cell.seed == 0]
     cells = [{**asdict(cell), "cell": cell.id, **unscored} for cell in first]
     for found in comparisons(pd.DataFrame(cells), Catalog({})):
