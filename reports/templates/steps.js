@@ -180,6 +180,7 @@
       if (!data.variants[places[0]] || !data.examples[places[1]]) return false;
       [variant.value, example.value] = places;
       show(places[2]);
+      for (let at = root; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
       root.scrollIntoView({ block: "nearest" });
       return true;
     }
