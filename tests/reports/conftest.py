@@ -11,7 +11,7 @@ if str(HERE) not in sys.path:
     sys.path.insert(0, str(HERE))  # the tests of a folder are no package, see STYLE.md rule 8
 
 from synthetic_families import write_families  # noqa: E402
-from synthetic_run import write_run  # noqa: E402
+from synthetic_run import markdown_of, write_run  # noqa: E402
 
 from reports.render import RenderedReport, render  # noqa: E402
 
@@ -44,7 +44,7 @@ def page(rendered: RenderedReport) -> str:
 
 @pytest.fixture(scope="session")
 def markdown(rendered: RenderedReport) -> str:
-    return rendered.markdown.read_text(encoding="utf-8")
+    return markdown_of(rendered)
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ from synthetic import (
 )
 
 from bench.api.cell import Cell
+from reports.render import RenderedReport
 from results.row import Record, Row
 
 
@@ -125,3 +126,9 @@ def write_run(
     machine |= {"threads": 1, "git": {"revision": "22f845b", "dirty": False}}
     write_json(folder / "environments" / f"{ENVIRONMENT}.json", machine)
     return folder
+
+
+def markdown_of(report: RenderedReport) -> str:
+    """The short file and the details as one text."""
+    files = (report.markdown, report.details)
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from synthetic import BASE, VARIANTS, quality_cell, quality_rows, record
-from synthetic_run import write_json, write_run
+from synthetic_run import markdown_of, write_json, write_run
 
 from reports.folder import read_folder
 from reports.render import render
@@ -28,7 +28,7 @@ def run_with_notes(folder: Path, data: dict[str, str]) -> str:
     for one in records:
         notes = {"data": data[str(one.cell["variant"])], "bleu": SIGNATURE}
         write_json(folder / "artifacts" / f"{one.id}.json", {"notes": notes})
-    return render(folder).markdown.read_text(encoding="utf-8")
+    return markdown_of(render(folder))
 
 
 def test_a_report_names_data_and_signatures(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_fewer_rows_than_were_asked_for_are_a_warning(tmp_path: Path) -> None:
         write_json(path, {"notes": {"data": DATA_DIR, FEWER: "5 of 200 in train"}})
     (told,) = short_data(read_folder(tmp_path / "run"))
     assert "fewer rows than were asked for (5 of 200 in train)" in told
-    assert told in render(tmp_path / "run").markdown.read_text(encoding="utf-8")
+    assert told in markdown_of(render(tmp_path / "run"))
 
 
 def test_cells_of_two_sources_are_warned_of_where_they_are_ranked(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_cells_of_two_sources_are_warned_of_where_they_are_ranked(tmp_path: Path
 
 def test_a_run_without_notes_has_no_section_of_data(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", tasks=[TASK])
-    assert "Data and signatures" not in render(folder).markdown.read_text(encoding="utf-8")
+    assert "Data and signatures" not in markdown_of(render(folder))
 
 
 def test_examples_are_of_the_network_that_most_cells_share(tmp_path: Path) -> None:
@@ -75,5 +75,5 @@ def test_a_caveat_of_a_task_stands_beneath_its_table(tmp_path: Path) -> None:
     one = record(quality_cell(TASK, BASE, 0), "ok", quality_rows(TASK, VARIANTS[BASE], 0))
     folder = write_run(tmp_path / "run", records=[one], tasks=[TASK])
     write_json(folder / "artifacts" / f"{one.id}.json", {"notes": {"caveat": "The end is known."}})
-    text = render(folder).markdown.read_text(encoding="utf-8")
+    text = markdown_of(render(folder))
     assert "\nThe end is known.\n" in text.split("| Rank", 1)[1].split("\n#", 1)[0]

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from synthetic import BASE, catalog, quality_cell, record
 from synthetic_families import DIGITS, REVERSAL, TRANSLATION, write_families
-from synthetic_run import write_run
+from synthetic_run import markdown_of, write_run
 
 from reports.export import export_tables
 from reports.folder import RunFolder, read_folder
@@ -30,7 +30,7 @@ def folder(families: Path) -> RunFolder:
 
 @pytest.fixture(scope="module")
 def text(families_report: RenderedReport) -> str:
-    return families_report.markdown.read_text(encoding="utf-8")
+    return markdown_of(families_report)
 
 
 def test_values_without_a_network_change_no_score_and_no_curve(folder: RunFolder) -> None:
@@ -59,7 +59,7 @@ def test_one_bad_seed_is_enough_not_to_be_better_in_every_seed(tmp_path: Path) -
         records.append(record(quality_cell(REVERSAL, BASE, seed), "ok", rows))
     run = read_folder(write_run(tmp_path / "run", records=records, tasks=[REVERSAL]))
     assert run.comparisons[0].beats_the_rest == []
-    assert "0 of 1 contender." in render(run.path).markdown.read_text(encoding="utf-8")
+    assert "0 of 1 contender." in markdown_of(render(run.path))
 
 
 def test_published_numbers_have_their_source_and_no_rank(text: str) -> None:
@@ -83,7 +83,7 @@ def test_a_published_number_says_which_options_it_is_about(text: str, tmp_path: 
     (published_result,) = names["tasks"][TRANSLATION]["published_results"]
     del published_result["about"]
     catalog.write_text(json.dumps(names), encoding="utf-8")
-    text = render(folder).markdown.read_text(encoding="utf-8")
+    text = markdown_of(render(folder))
     assert "How it differs" in text
     assert "Options that it is about" not in text
 

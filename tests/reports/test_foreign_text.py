@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from synthetic import BASE, VARIANTS, catalog, quality_cell, quality_rows, record
-from synthetic_run import write_json, write_run
+from synthetic_run import markdown_of, write_json, write_run
 
 from bench.api.cell import Cell
 from reports.blocks import clean, safe_url
@@ -95,7 +95,7 @@ def test_drawings_stay_well_formed(hostile: RenderedReport) -> None:
 
 
 def test_markdown_keeps_its_shape(hostile: RenderedReport) -> None:
-    text = hostile.markdown.read_text(encoding="utf-8")
+    text = markdown_of(hostile)
     outside = re.sub(r"`[^`\n]*`|``.*?``", "", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
     assert not re.search(r"<(?!/?(details|summary|br|sup)\b)", outside)
     assert "\x1b" not in text

@@ -1,7 +1,7 @@
 """A stochastic variant that fails in one seed of three is said to, and not averaged away."""
 
 from synthetic import BASE, TASKS, catalog, quality_cell, record
-from synthetic_run import write_run
+from synthetic_run import markdown_of, write_run
 
 from reports.folder import read_folder
 from reports.ranked_table.marks import marks
@@ -46,6 +46,6 @@ def test_lost_seeds_are_counted_and_marked(tmp_path):
 
 
 def test_the_summary_says_who_failed_and_who_failed_sometimes(tmp_path):
-    text = render(written(tmp_path / "run")).markdown.read_text(encoding="utf-8")
+    text = markdown_of(render(written(tmp_path / "run")))
     assert "Failed to learn, with no seed above no_attention on validation: luong_general." in text
     assert "Some seeds are not above no_attention on validation: scaled_dot (1 of 3)." in text

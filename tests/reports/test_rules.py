@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from synthetic import BASE, TASKS, VARIANTS, catalog, quality_cell, quality_rows, record
-from synthetic_run import certificates, speed_records, write_json, write_run
+from synthetic_run import certificates, markdown_of, speed_records, write_json, write_run
 
 from reports.catalog import Catalog, red_reasons
 from reports.export import export_tables
@@ -47,7 +47,7 @@ def test_a_preset_that_ranks_nothing_ranks_nothing(tmp_path: Path) -> None:
     timed = [entry for entry in speed_records() if entry.cell["variant"] == "scaled_dot"]
     records = [*some(TASK, 2), *timed]
     folder = write_run(tmp_path / "run", records=records, catalog_data=names, tasks=[TASK])
-    text = render(folder).markdown.read_text(encoding="utf-8")
+    text = markdown_of(render(folder))
     assert "Choose nothing from this run" in text
     assert "The preset “smoke” ranks nothing" in text
     for claim in ("FAST |", "SLOW |", "Choose shaw", "\n| 1 |", "1=", "**0."):
@@ -88,7 +88,7 @@ def test_published_reports_hold_no_sentence_of_closed_data(tmp_path: Path) -> No
             assert "Katze" not in text, path
             assert "sitting" not in text, path
     assert "tokens are replaced by their positions" in public.html.read_text(encoding="utf-8")
-    assert "non-commercial" in public.markdown.read_text(encoding="utf-8")
+    assert "non-commercial" in markdown_of(public)
 
 
 def test_published_reports_keep_sentences_of_open_data(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_published_reports_keep_sentences_of_open_data(tmp_path: Path) -> None:
 def test_ties_share_a_rank_and_one_seed_has_no_interval(tmp_path: Path) -> None:
     records = [scored(BASE, 0, 0.5), scored("scaled_dot", 0, 0.6)]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
-    text = render(folder).markdown.read_text(encoding="utf-8")
+    text = markdown_of(render(folder))
     assert "| 1= |" not in text
     assert "**0." not in text
     assert "### reversal: token accuracy, one seed" in text
@@ -115,7 +115,7 @@ def test_one_token_in_each_seed_is_no_claim_and_says_so(tmp_path: Path) -> None:
         for seed in range(3)
     ]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
-    text = render(folder).markdown.read_text(encoding="utf-8")
+    text = markdown_of(render(folder))
     assert "On the test, nothing is shown to be better than bahdanau." in text
     assert "Worse: shaw_rpr." in text
     (row,) = [line for line in text.splitlines() if line.startswith("| 1= | [scaled_dot]")]
@@ -139,7 +139,7 @@ def test_a_change_that_does_the_same_in_each_seed_has_a_note_in_the_ablation(
         for seed in range(3)
     ]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
-    text = render(folder).markdown.read_text(encoding="utf-8")
+    text = markdown_of(render(folder))
     part = text.partition("## Ablations")[2].partition("\n## ")[0]
     assert "| -0.250 <sup>1</sup> | 0.25 |" in part
     assert "that of the sign test" in part
@@ -156,7 +156,7 @@ def test_a_single_seed_beside_several_has_a_mark_and_no_rank(tmp_path: Path) -> 
     ]
     records.append(scored("lstmn", 0, 0.99))
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
-    text = render(folder).markdown.read_text(encoding="utf-8")
+    text = markdown_of(render(folder))
     (row,) = [line for line in text.splitlines() if line.startswith("| — |") and "lstmn" in line]
     assert "*(1 of 5 seeds)*" in row
     assert "**" not in row
@@ -196,14 +196,14 @@ def test_a_table_says_whose_times_it_shows(tmp_path: Path) -> None:
     ledger.write_text(first.replace(known, "other") + "".join(rest), encoding="utf-8")
     for name, cpu in ((known, "EPYC"), ("other", "Xeon")):
         write_json(folder / "environments" / f"{name}.json", {"id": name, "cpu": cpu})
-    text = render(folder).markdown.read_text(encoding="utf-8")
+    text = markdown_of(render(folder))
     assert "of the cells that ran on EPYC; others ran on Xeon. Scores are of all." in text
 
 
 def test_a_variant_alone_is_not_chosen(tmp_path: Path) -> None:
     records = [scored(BASE, seed, 0.5 + 0.01 * seed) for seed in range(3)]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
-    text = render(folder).markdown.read_text(encoding="utf-8")
+    text = markdown_of(render(folder))
     assert "there is nothing to compare it with." in text
 
 
@@ -213,7 +213,7 @@ def test_a_clear_winner_is_chosen(tmp_path: Path) -> None:
         scored("scaled_dot", seed, 0.8 + 0.001 * seed + 1e-4 * seed**2) for seed in range(5)
     ]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
-    text = render(folder).markdown.read_text(encoding="utf-8")
+    text = markdown_of(render(folder))
     assert "Choose scaled_dot: no other variant is among the best" in text
     assert "On the test, better than bahdanau: scaled_dot." in text
 
@@ -222,7 +222,7 @@ def test_a_leading_control_is_called_out(tmp_path: Path) -> None:
     names = (BASE, "no_attention")
     records = [scored(name, seed, 0.5 + 0.01 * seed) for name in names for seed in range(3)]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
-    text = render(folder).markdown.read_text(encoding="utf-8")
+    text = markdown_of(render(folder))
     assert "The control no_attention is among the best" in text
 
 
@@ -276,8 +276,8 @@ def test_runs_without_results_still_render(tmp_path: Path, records: list[Any] | 
     refused = record(quality_cell(TASK, BASE, 0), "refused", detail="no causal form.")
     chosen = [refused] if records is None else records
     folder = write_run(tmp_path / "run", records=chosen, tasks=[TASK])
-    text = render(folder).markdown.read_text(encoding="utf-8")
-    assert "There is no score to choose by." in text
+    text = markdown_of(render(folder))
+    assert "There is no score to choose a variant by." in text
     export_tables(folder, tmp_path / "tables")
 
 
@@ -285,7 +285,7 @@ def test_planned_cells_that_have_not_run_are_listed(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", records=[scored(BASE, 0, 0.5)], tasks=[TASK])
     waiting = quality_cell(TASK, "lstmn", 7).label
     write_json(folder / "plan.json", {"asked": {}, "cells": [waiting, "not a label"]})
-    text = render(folder).markdown.read_text(encoding="utf-8")
+    text = markdown_of(render(folder))
     assert "2 not run yet" in text
     assert f"--cell '{waiting}'" in text
 
@@ -294,7 +294,7 @@ def test_a_damaged_ledger_is_admitted(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", records=[scored(BASE, 0, 0.5)], tasks=[TASK])
     with (folder / "ledger" / "host-1-0000.jsonl").open("a", encoding="utf-8") as ledger:
         ledger.write('{"broken": 1}\n{"torn')
-    text = render(folder).markdown.read_text(encoding="utf-8")
+    text = markdown_of(render(folder))
     assert "1 ledger lines cannot be read" in text
     assert "1 unfinished last lines" in text
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from synthetic_families import DIGITS, TRANSLATION, families_catalog, families_records
-from synthetic_run import write_json, write_run
+from synthetic_run import markdown_of, write_json, write_run
 
 from reports.folder import RunFolder, read_folder
 from reports.render import RenderedReport
@@ -108,7 +108,7 @@ def test_runs_without_showcases_have_no_section(demo: Path, markdown: str) -> No
 
 
 def test_the_markdown_twin_has_the_still_figure(families_report: RenderedReport) -> None:
-    text = families_report.details.read_text(encoding="utf-8")
+    text = markdown_of(families_report)
     assert "(figures/showcase-digits-1.svg)" in text
     assert (families_report.markdown.parent / "figures" / "showcase-digits-1.svg").is_file()
 
