@@ -127,7 +127,7 @@ class Catalog:
         return clean(self.task(task).family)
 
     def whole(self, task: str) -> str:
-        """The same task with nothing ablated, empty where its options withhold nothing."""
+        """The same task with nothing ablated, empty where its options remove no input."""
         return self.task(task).whole
 
     def published_results(self, task: str) -> list[PublishedResult]:

@@ -18,7 +18,7 @@ from reports.figures.style import COLORS, REST, looks
 from reports.folder import RunFolder
 from reports.ranked_table.comparison import Comparison
 from reports.sections.examples import artifacts_of_one_seed
-from reports.showcases import Shown, read_shown, slug
+from reports.task_examples import Shown, read_shown, slug
 from results.frame import final_values, scores
 from results.statistics import Interval, t_interval
 
@@ -151,11 +151,11 @@ def _line(name: str, points: Sweep, means: dict[str, Interval]) -> Curve:
 
 def _kernels(folder: RunFolder, comparison: Comparison, swept: dict[str, Sweep]) -> Figure | None:
     """Weights over points in order, and what is read off them; None without stored weights."""
-    stored = artifacts_of_one_seed(folder, key="showcase").get(comparison.task, {})
+    stored = artifacts_of_one_seed(folder, key="examples").get(comparison.task, {})
     points = next(iter(swept.values()))
     found: list[tuple[str, Shown]] = []
     for bandwidth, variant in reversed(points):
-        entries = stored[variant][1].get("showcase") if variant in stored else None
+        entries = stored[variant][1].get("examples") if variant in stored else None
         one = read_shown(variant, entries[0], 1) if entries else None
         if one is not None and len(one.weights) > 1 and _numbers(one.query):
             found.append((f"bandwidth {bandwidth:.3g}", one))

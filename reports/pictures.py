@@ -1,4 +1,4 @@
-"""Figures for documents: showcases of a run, and kernels against their bandwidth."""
+"""Figures for documents: examples of a run, and kernels against their bandwidth."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,8 +7,8 @@ from reports.blocks import Document, Section
 from reports.folder import RunFolder, read_folder
 from reports.html import page
 from reports.kernels import kernel_figures
-from reports.showcases import showcase_figures, showcases, slug
 from reports.steps import step_blocks
+from reports.task_examples import example_figures, slug, task_examples
 
 HOW_TO_STEP = (
     "Ground is shaded by the square root of the weight; gold links have a dashed frame. Step with "
@@ -17,7 +17,7 @@ HOW_TO_STEP = (
 
 
 def write_figures(path: Path, out: Path, tasks: Sequence[str] = ()) -> list[Path]:
-    """Draw the showcases of a run, and its kernels against their bandwidth.
+    """Draw the examples of a run, and its kernels against their bandwidth.
 
     Args:
         path: A run folder.
@@ -25,7 +25,7 @@ def write_figures(path: Path, out: Path, tasks: Sequence[str] = ()) -> list[Path
         tasks: Names of the tasks to draw; none for all.
 
     Returns:
-        The files written: `showcase-<task>-<number>.svg` for each example, of the lowest seed, and
+        The files written: `example-<task>-<number>.svg` for each example, of the lowest seed, and
         `band-<task>.svg` and `kernels-<task>.svg` where a kernel ran with several bandwidths, and
         `steps-<task>.html`, the view that steps through a task's weights, as a page of its own.
 
@@ -34,7 +34,7 @@ def write_figures(path: Path, out: Path, tasks: Sequence[str] = ()) -> list[Path
         UnknownName: The run has no such task.
     """
     folder = read_folder(path, tasks)
-    figures = [one for found in showcase_figures(folder).values() for one in found]
+    figures = [one for found in example_figures(folder).values() for one in found]
     figures += kernel_figures(folder)
     out.mkdir(parents=True, exist_ok=True)
     written = []
@@ -48,12 +48,12 @@ def write_figures(path: Path, out: Path, tasks: Sequence[str] = ()) -> list[Path
 
 
 def step_pages(folder: RunFolder) -> dict[str, Document]:
-    """A page for each task with showcases; `#step=steps-1:2:1:4` opens one of its outputs."""
+    """A page for each task with examples; `#step=steps-1:2:1:4` opens one of its outputs."""
     pages = {}
-    for task, showcase in showcases(folder).items():
+    for task, examples in task_examples(folder).items():
         title = folder.catalog.task_label(task)
         section = Section(
-            key="steps", title="Step through the weights", blocks=step_blocks(1, title, showcase)
+            key="steps", title="Step through the weights", blocks=step_blocks(1, title, examples)
         )
         pages[f"steps-{slug(title)}"] = Document(
             title=f"Attention bench: {title}",

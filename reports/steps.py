@@ -1,4 +1,4 @@
-"""The view that a reader steps through: data of the showcases, small enough to stand in a page.
+"""The view that a reader steps through: data of the examples, small enough to stand in a page.
 
 `data` of a block: `variants` (names with scores), `sources` (lists of words), and `examples`, each
 with `title`, `reference`, `picture` (or null) and `runs`, one a variant (or null): `said`,
@@ -14,7 +14,14 @@ from typing import Any
 
 from reports.blocks import Block, Paragraph, Section, StepsBlock
 from reports.folder import RunFolder
-from reports.showcases import MapPicture, Showcase, Shown, showcase_figures, showcases, titles
+from reports.task_examples import (
+    MapPicture,
+    Shown,
+    TaskExamples,
+    example_figures,
+    task_examples,
+    titles,
+)
 
 HOW_TO_READ = (
     "Examples that each task brings along, answered by trained networks of one seed, whose score "
@@ -26,32 +33,32 @@ HOW_TO_READ = (
 
 
 def steps_section(folder: RunFolder) -> Section | None:
-    """One view a task, with a still figure of its first example; None without showcases."""
-    found = showcases(folder)
+    """One view a task, with a still figure of its first example; None without examples."""
+    found = task_examples(folder)
     if not found:
         return None
-    figures = showcase_figures(folder, examples=1)
+    figures = example_figures(folder, most=1)
     blocks: list[Block] = [Paragraph(HOW_TO_READ)]
-    for at, (task, showcase) in enumerate(found.items(), start=1):
+    for at, (task, examples) in enumerate(found.items(), start=1):
         title = folder.catalog.task_label(task)
-        blocks += step_blocks(at, title, showcase)
+        blocks += step_blocks(at, title, examples)
         blocks += [replace(figure, still=f"steps-{at}") for figure in figures[task]]
     return Section(key="steps", title="Step through the weights", blocks=tuple(blocks))
 
 
-def step_blocks(at: int, title: str, showcase: Showcase) -> tuple[Block, ...]:
+def step_blocks(at: int, title: str, examples: TaskExamples) -> tuple[Block, ...]:
     """The view of one task."""
-    return (StepsBlock(key=f"steps-{at}", title=title, data=steps_data(showcase)),)
+    return (StepsBlock(key=f"steps-{at}", title=title, data=steps_data(examples)),)
 
 
-def steps_data(showcase: Showcase) -> dict[str, Any]:
+def steps_data(examples: TaskExamples) -> dict[str, Any]:
     """What the script reads; words of sources that variants share are there once."""
     sources: dict[tuple[str, ...], int] = {}
-    examples = []
-    for title in titles(showcase):
-        runs = [next((r for r in shown if r.title == title), None) for shown in showcase.values()]
+    shown_examples = []
+    for title in titles(examples):
+        runs = [next((r for r in shown if r.title == title), None) for shown in examples.values()]
         known = [run for run in runs if run is not None]
-        examples.append(
+        shown_examples.append(
             {
                 "title": title,
                 "reference": known[0].reference,
@@ -59,8 +66,12 @@ def steps_data(showcase: Showcase) -> dict[str, Any]:
                 "runs": [None if run is None else _run(run, sources) for run in runs],
             }
         )
-    names = [shown[0].name for shown in showcase.values()]
-    return {"variants": names, "examples": examples, "sources": [list(words) for words in sources]}
+    names = [shown[0].name for shown in examples.values()]
+    return {
+        "variants": names,
+        "examples": shown_examples,
+        "sources": [list(words) for words in sources],
+    }
 
 
 def _run(run: Shown, sources: dict[tuple[str, ...], int]) -> dict[str, Any]:

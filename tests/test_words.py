@@ -65,6 +65,8 @@ ALLOWED = (
     Allowed(r"tasks/speech/.*|tasks/data/sound\.py", r"floor", "the lowest energy of a sound"),
     Allowed(r"(tests/)?variants/.*", r"floor", "the least probability that a logarithm gets"),
     Allowed(r"results/statistics/.*", r"FLOOR", "the least relative difference that is claimed"),
+    Allowed(r"(tests/)?tasks/backbones/(test_)?pair\.py", r"aggregate", "a step of the paper"),
+    Allowed(r"tasks/(data/scenes|text_pairs/stsb)\.py", r"instrument", "a word of the sentences"),
     Allowed(r"tests/.*", r"retold from", "told again"),
     Allowed(
         r"reports/(accounts|folder|ranked|speed|blocks|tables|html|markdown|details|page)\.py"

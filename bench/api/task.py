@@ -94,7 +94,7 @@ class Task:
     """What of its test training has seen too, and what tells learning from memory all the same;
     a sentence for the page of tasks and the report, empty where there is nothing to say."""
     written_example: ClassVar[tuple[str, str]] = ("", "")
-    """Source and target of the first example of `showcase`, for pages that are made where the data
+    """Source and target of the first example of `examples`, for pages that are made where the data
     are not; empty where the data are in every data directory."""
     needs_download: ClassVar[bool] = False
     """Whether the data do not ship with the bench or a library."""
@@ -180,7 +180,7 @@ class Task:
         """Some examples to show."""
         return []
 
-    def showcase(self) -> Batch | None:
+    def examples(self) -> Batch | None:
         """Some examples of our own, which may be shown whatever the license of the data is.
 
         A trained network answers them, and the report walks through its weights.

@@ -139,7 +139,7 @@ def _made(registered: Registration[type[Task]], data_dir: Path | None) -> list[s
 
 def _example(task: Task) -> str:
     """One example that may be shown: of the task's own, or one that was generated."""
-    batch = task.showcase()
+    batch = task.examples()
     if batch is None and task.is_generated():
         batch = task.evaluation("test")[0]
     if batch is None:

@@ -124,9 +124,9 @@ def score_rows(scores: Sequence[Scored], split: Split) -> list[Row]:
     return [Row(metric=s.metric, value=s.value, axis=s.axis, x=s.x, split=split) for s in scores]
 
 
-def showcase_maps(task: Task, backbone: Backbone, device: torch.device) -> list[dict[str, object]]:
+def example_maps(task: Task, backbone: Backbone, device: torch.device) -> list[dict[str, object]]:
     """Weights over the task's own examples: of what the network says, where it says something."""
-    batch = task.showcase()
+    batch = task.examples()
     if batch is None:
         return []
     training = backbone.training

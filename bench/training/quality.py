@@ -24,8 +24,8 @@ from bench.training.evaluate import (
     Evaluated,
     attention_maps,
     evaluate,
+    example_maps,
     score_rows,
-    showcase_maps,
 )
 from bench.training.fit import fit_outputs
 from bench.training.protocol import AdamProtocol, read_protocol
@@ -195,7 +195,7 @@ def _train_cell(
     result.rows += _baseline_rows(built.task)
     result.artifact = {
         "attention": attention_maps(built.task, tested.answers, 3),
-        "showcase": showcase_maps(built.task, system.there, device),
+        "examples": example_maps(built.task, system.there, device),
         "samples": [s._asdict() for s in built.task.samples(tested.answers, 5)],
         "notes": dict(built.task.notes),
     }
@@ -203,7 +203,7 @@ def _train_cell(
 
 
 def _baseline_rows(task: Task) -> list[Row]:
-    """The ranking metric of what needs no network, to read the others by."""
+    """The ranking metric of non-neural baselines, to read the others by."""
     primary = task.metrics[0].name
     return [
         Row(metric=primary, value=value, split="test", baseline=name)

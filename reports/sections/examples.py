@@ -10,7 +10,7 @@ from reports.figures.maps import Map, attention_maps
 from reports.folder import RunFolder, StoredOutcome
 
 MAPS_PER_TASK = 2
-MAPS_BESIDE_A_SHOWCASE = 1
+MAPS_BESIDE_EXAMPLES = 1
 """Of a task whose own examples are drawn and stepped through anyway."""
 MAPS_PER_FIGURE = 8
 SAMPLES_PER_TASK = 3
@@ -59,8 +59,8 @@ def attention_section(folder: RunFolder, legend: Legend, *, publish: bool) -> Se
         hidden = publish and not folder.catalog.is_open(task)
         if hidden:
             blocks.append(_ablated(folder, task, "tokens are replaced by their positions"))
-        own = any(data.get("showcase") for _, data in found.values())
-        most = MAPS_BESIDE_A_SHOWCASE if own else MAPS_PER_TASK
+        own = any(data.get("examples") for _, data in found.values())
+        most = MAPS_BESIDE_EXAMPLES if own else MAPS_PER_TASK
         for at, title in enumerate(_titles(found)[:most], start=1):
             maps = _maps(folder, found, title, legend, hidden=hidden)
             name = f"{folder.catalog.task_label(task)}, example {at}" if hidden else title

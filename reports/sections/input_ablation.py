@@ -112,7 +112,7 @@ def _row(line: AblatedLine, reference: AblatedLine | None) -> tuple[TableCell, .
 
 
 def _given(comparison: Comparison) -> str:
-    """Options that withhold something, `everything` where none does."""
+    """Options that remove an input, `everything` where none does."""
     here = parse(comparison.task).options
     there = parse(comparison.catalog.whole(comparison.task)).options
     changed = [f"{key}={_text(value)}" for key, value in here.items() if there.get(key) != value]

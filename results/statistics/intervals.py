@@ -66,7 +66,7 @@ def t_interval(
         values: One value per independent unit (a seed), in any unit; finite.
         level: Share of intervals that contain the true mean, 0 to 1.
         scale: Size of the largest number that the values were computed from, by which rounding
-            is told from spread: 1 for logarithms of ratios; that of the values if not given.
+            is separated from spread: 1 for logarithms of ratios; that of the values if not given.
 
     Returns:
         Same unit; (-inf, inf) for values that are equal but for rounding.

@@ -129,7 +129,7 @@ class SupervisedAlignment(AlignedText):
             self.notes[name] = str(scorer.get_signature())
         return found + likelihood(answers)
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """Sentences written by us."""
         return self.own(SHOWN)
 

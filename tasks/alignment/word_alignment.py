@@ -209,6 +209,6 @@ class WordAlignment(AlignedText):
         found = self.link_scores(split, answers) + likelihood(answers)
         return found + [scored for scored in entropy if scored.metric == ALIGNMENT_ENTROPY.name]
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """Sentences written by us."""
         return self.own(SHOWN[self.config.pair])

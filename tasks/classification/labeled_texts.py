@@ -324,7 +324,7 @@ class ReadTextTask(ReadRows):
             self.parts["train"], self.parts["test"], self.sizes.source_vocabs[0]
         )
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """Texts written by us."""
         rows = []
         for text, label in self.own:
@@ -408,7 +408,7 @@ class DrawnTextTask(TextTask):
         train = self.draw(count, torch.Generator().manual_seed(self.seed))
         return train, self._fixed("test"), self.sizes.source_vocabs[0]
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """The first texts of the test."""
         return label_batch(self._fixed("test")[:3], self.labels)
 

@@ -172,7 +172,7 @@ class Mimic3Demo(ReadRows):
         """One answer for all, and naive Bayes over bags of events."""
         return area_baselines(self.parts["train"], self.parts["test"], len(self.vocabulary))
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """Invented stays."""
         rows = [self._stay(events, label) for events, label in zip(OWN, (1, 0), strict=True)]
         return label_batch(rows, self.labels)

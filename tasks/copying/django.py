@@ -224,7 +224,7 @@ class Django(WordPairs):
         test = self.pairs["test"]
         return baseline_scores(self.pairs["train"], test, [pair.source for pair in test], score)
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """Three lines written by us."""
         return self.show(OWN)
 

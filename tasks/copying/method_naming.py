@@ -159,7 +159,7 @@ class MethodNaming(WordPairs):
         copied = [_frequent(pair.source) for pair in test]
         return baseline_scores(train, test, copied, subtoken_f1)
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """Three functions written by us."""
         return self.show(OWN)
 

@@ -349,7 +349,7 @@ def find_data_set(name: str) -> HubDataset:
 
 
 def _ask_hub(dataset: str, revision: str) -> str:
-    """Ask for the commit of `revision`: without a network this fails in seconds, not in retries."""
+    """Ask for the commit of `revision`: offline this fails in seconds, not in retries."""
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
     quoted = urllib.parse.quote(revision, safe="")
     url = f"{endpoint}/api/datasets/{dataset}/revision/{quoted}"

@@ -119,7 +119,7 @@ class Diagnostic(Task):
             found.append(Sample(*(" ".join(self.tokens(x.tolist(), source=True)) for x in shown)))
         return found
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """The first examples of the test at the hardest level of training."""
         rows = torch.arange(min(2, self.evaluate))
         return self.evaluation("test")[self.tested.index(self.inside)].select(rows)

@@ -146,6 +146,6 @@ class DigitsTask(LabelledPictures):
         near = nearest_neighbors((train.images.flatten(1), given), (test.images.flatten(1), asked))
         return {"majority": majority(given, asked), "3 nearest neighbors": near}
 
-    def showcase(self) -> Batch | None:
+    def examples(self) -> Batch | None:
         """Three images of the test."""
         return self.shown(self.composed("test", torch.tensor([0, 1, 2]), torch.Generator()))

@@ -155,7 +155,7 @@ class DigitsCluttered(LabelledPictures):
             "3 nearest neighbors": nearest_neighbors(train, test),
         }
 
-    def showcase(self) -> Batch | None:
+    def examples(self) -> Batch | None:
         """Three images of the test, the same for every seed."""
         generator = torch.Generator().manual_seed(SHOWN)
         return self.shown(self.composed("test", torch.tensor([0, 1, 2]), generator))

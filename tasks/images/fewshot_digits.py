@@ -193,7 +193,7 @@ class FewshotDigits(Task):
             found.append(Sample(*(" ".join(self.tokens(x.tolist(), source=True)) for x in shown)))
         return found
 
-    def showcase(self) -> Batch | None:
+    def examples(self) -> Batch | None:
         """An episode of one shot, the same for every seed."""
         batch = self._batch("test", 1, 1, torch.Generator().manual_seed(SHOWN))
         words = " ".join(self.tokens(batch.targets[0][batch.mask[0]].tolist(), source=False))

@@ -140,7 +140,7 @@ class RuleInflection(Inflection):
         seen = self._drawn(shown_to_networks(type(self)), self.seeded(4))
         return dict(rule_baselines(seen, self.rows("test")))
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """The first words of the test."""
         return self.inflected(self.rows("test")[:3])
 

@@ -168,7 +168,7 @@ class RealInflection(Inflection):
         """Copying, and rules counted in the training part."""
         return dict(rule_baselines(self.rows["train"], self.rows["test"]))
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """Two words of the language."""
         return self.inflected(SHOWN[self.config.language])
 

@@ -191,7 +191,7 @@ class LanguageModelling(Task):
             for row in range(min(count, len(predicted)))
         ]
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """Lines written by us that repeat rare words."""
         rows = [self.encode(text)[: self.config.window + 1] for text in self.writes]
         width = max(len(row) for row in rows)

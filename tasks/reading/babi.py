@@ -263,7 +263,7 @@ class Babi(Reading):
         """Epochs of questions of all tasks, stories of similar length together."""
         return question_epochs(self.rows("train"), batch_size, generator, self.joined)
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """A story written by us, in the words of the first task."""
         story = "mary went to the kitchen . john went to the garden . mary went to the office ."
         return self.written(

@@ -129,7 +129,7 @@ class Chains(Reading):
         rng = drawing(self.seeded(split))
         return [self._asked(1 + at % self.config.facts, rng) for at in range(count)]
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """Two facts of four."""
         story = "the cup is in the jar . the key is in the box . the box is in the attic ."
         return self.written(

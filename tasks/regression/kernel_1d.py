@@ -108,7 +108,7 @@ class Kernel1d(RegressionTask):
         generator = self.seeded(split)
         return self._draw(self.config.evaluate, generator)
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """The whole curve, as one example with a point every tenth of a unit."""
         x = torch.linspace(0, RANGE, SHOWN)
         batch = self._asked(Points(x.unsqueeze(-1), function(x)))
@@ -119,7 +119,7 @@ class Kernel1d(RegressionTask):
         return replace(batch, targets=targets, names=(title,), references=(truth,))
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
-        """The input of training points, and of the points of the showcase."""
+        """The input of training points, and of the points of the examples."""
         if source or not any(ids):
             return super().tokens(ids, source=source)
         return [f"{RANGE * (number - 1) / (SHOWN - 1):.2f}" for number in ids]

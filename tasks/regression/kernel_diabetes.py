@@ -113,7 +113,7 @@ class KernelDiabetes(RegressionTask):
         """Patients of a part."""
         return self.parts[split]
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """An invented patient: all measurements at the mean of the training part."""
         batch = self._asked(Points(self.center[None], self.mean[None]))
         return replace(batch, names=("a patient with the mean of every measurement",))

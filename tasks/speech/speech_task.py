@@ -185,7 +185,7 @@ class SpeechTask(Task):
         ]
         return rows[:: max(1, len(rows) // count)][:count]
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """Two of the strings of the test with the most words."""
         part = self.recordings["test"]
         strings = sorted(self._fixed("test"), key=lambda spoken: -len(spoken.parts))

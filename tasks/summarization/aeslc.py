@@ -185,7 +185,7 @@ class Aeslc(Summaries):
         train, test = self.pairs["train"], self.pairs["test"]
         return {"first words": self.lead(train, test), **self.seen(train, test)}
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """Two e-mails written by us."""
         return self.show(OWN)
 

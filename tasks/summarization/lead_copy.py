@@ -146,7 +146,7 @@ class LeadCopy(Summaries):
         ]
         return {"first words": self.lead(test, test), "words of the lead": self.lead(test, leads)}
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """The first documents of the test."""
         return self.show(self.held("test")[:2])
 

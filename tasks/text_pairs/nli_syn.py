@@ -150,7 +150,7 @@ class NliSyn(Inference):
             self._make(split)
         return self._changed[split]
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """Pairs of the grammar: a wider word, quantifiers, and colors that change places."""
         return self.written(
             (

@@ -109,7 +109,7 @@ class Paraphrases(Similarity):
         rng = drawing(self.seeded(split))
         return [self._pair(rng) for _ in range(count)]
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """The same in other words, half of it, and nothing of it."""
         said = "a dog hides a red violin in the street ."
         return self.written(

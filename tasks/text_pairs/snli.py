@@ -168,7 +168,7 @@ class Snli(Inference):
         """Epochs of length-bucketed batches."""
         return epochs(self.rows("train"), batch_size, generator)
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """Three pairs written by us."""
         return self.written(OWN)
 

@@ -164,7 +164,7 @@ class Stsb(Similarity):
         """Epochs of length-bucketed batches."""
         return graded_epochs(self.rows("train"), batch_size, generator)
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """Pairs written by us."""
         return self.written(OWN)
 

@@ -259,7 +259,7 @@ class Captions(Task):
         ]
         return rows[:: max(1, len(rows) // count)][:count]
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """Three captions written by us."""
         return self._fixed(SHOWN, len(SHOWN[self.target]))[0]
 

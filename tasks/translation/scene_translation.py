@@ -258,7 +258,7 @@ class SceneTranslation(Task):
         ]
         return rows[:: max(1, len(rows) // count)][:count]
 
-    def showcase(self) -> Batch | None:
+    def examples(self) -> Batch | None:
         """Three scenes of test digits with their own pictures, the same for every seed."""
         generator = torch.Generator().manual_seed(SHOWN)
         return self._batch("test", 3, self.config.most, generator)

@@ -205,7 +205,7 @@ class Transduction(Task):
             train, [batch for batch in self.evaluation("test") if self._is_inside(batch)]
         )
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """First strings of the longest length inside the training range."""
         place = self.test_lengths().index(self.config.max_length)
         return self.evaluation("test")[place].select(torch.arange(min(2, self.config.evaluate)))

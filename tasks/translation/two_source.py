@@ -195,7 +195,7 @@ class TwoSource(Task):
             for row in range(min(count, len(batch.targets)))
         ]
 
-    def showcase(self) -> Batch:
+    def examples(self) -> Batch:
         """First strings of the test."""
         return self.evaluation("test")[0].select(torch.arange(2))
 

@@ -49,7 +49,7 @@ def markdown(rendered: RenderedReport) -> str:
 
 @pytest.fixture(scope="session")
 def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of comparisons: five families, baselines, published results, showcases."""
+    """A run of comparisons: five families, baselines, published results, examples."""
     return write_families(tmp_path_factory.mktemp("runs") / "families")
 
 

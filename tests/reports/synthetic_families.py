@@ -1,5 +1,5 @@
 """A run of comparisons by family: real and diagnostic tasks, baselines, published results,
-showcases."""
+examples."""
 
 import copy
 import math
@@ -92,7 +92,7 @@ def _banded(beta: int, seed: int) -> Record:
     return record(cell, "ok", rows)
 
 
-def showcase(task: str, name: str) -> list[dict[str, Any]]:
+def examples(task: str, name: str) -> list[dict[str, Any]]:
     """Our own examples: two sentences, or a picture of three by three places."""
     quality = VARIANTS[name].quality
     if task == DIGITS:
@@ -151,17 +151,17 @@ def _curve(beta: int) -> dict[str, Any]:
 
 
 def write_families(folder: Path, *, seeds: int = 3) -> Path:
-    """Write the run folder with the showcases of two seeds, which differ."""
+    """Write the run folder with the examples of two seeds, which differ."""
     records = families_records(seeds)
     write_run(folder, records=records, catalog_data=families_catalog(), tasks=[REVERSAL])
     for finished in records:
         name, task = str(finished.cell["variant"]), str(finished.cell["task"])
         beta = next((beta for beta in BETAS if name == f"nadaraya_watson[beta={beta}]"), None)
         if beta and finished.cell["seed"] == 0:
-            write_json(folder / "artifacts" / f"{finished.id}.json", {"showcase": [_curve(beta)]})
+            write_json(folder / "artifacts" / f"{finished.id}.json", {"examples": [_curve(beta)]})
         if name in VARIANTS and finished.cell["seed"] in (0, 1):
-            shown = showcase(task, name)
+            shown = examples(task, name)
             if finished.cell["seed"] == 1:
                 shown = [{**one, "output": "of the second seed"} for one in shown]
-            write_json(folder / "artifacts" / f"{finished.id}.json", {"showcase": shown})
+            write_json(folder / "artifacts" / f"{finished.id}.json", {"examples": shown})
     return folder

@@ -46,7 +46,7 @@ def test_one_command_is_called_one_and_none_is_not_claimed(tmp_path: Path) -> No
     assert "below" not in document(folder_with(tmp_path / "none", {"commands": []})).lead
 
 
-def test_cells_that_read_data_name_the_mirror_and_published_ones_name_no_folder(
+def test_cells_that_read_data_name_the_directory_and_published_ones_name_no_folder(
     tmp_path: Path,
 ) -> None:
     facts = {"commands": [RUN, LOOK], "data_dir": "/home/me/my data"}
@@ -60,7 +60,7 @@ def test_cells_that_read_data_name_the_mirror_and_published_ones_name_no_folder(
         assert "--data-dir DATA_DIR" in text
 
 
-def test_a_mirror_of_the_environment_is_told_once_above_the_commands(tmp_path: Path) -> None:
+def test_a_directory_of_the_environment_is_told_once_above_the_commands(tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "run", {"data_variable": "BENCH_DATA_DIR"})
     text = render(folder.path).markdown.read_text()
     _, _, below = text.partition("## Commands that reproduce each cell")

@@ -33,7 +33,7 @@ def text(families_report: RenderedReport) -> str:
     return markdown_of(families_report)
 
 
-def test_values_without_a_network_change_no_score_and_no_curve(folder: RunFolder) -> None:
+def test_values_of_non_neural_baselines_change_no_score_and_no_curve(folder: RunFolder) -> None:
     frame = folder.frame
     assert (frame["baseline"] != "").any()
     plain = frame[frame["baseline"] == ""]
@@ -45,7 +45,7 @@ def test_values_without_a_network_change_no_score_and_no_curve(folder: RunFolder
             assert curve(frame, comparison.metric, axis).empty
 
 
-def test_values_without_a_network_stand_below_the_table(text: str) -> None:
+def test_values_of_non_neural_baselines_stand_below_the_table(text: str) -> None:
     assert "Non-neural baseline: copy the source 0.400, majority 0.250 (fraction)." in text
     # 6 contenders: the red one and the control are none
     assert "Better than copy the source in every seed: 6 of 6 contenders." in text
@@ -123,7 +123,7 @@ def test_a_run_without_families_has_none(markdown: str) -> None:
     assert "## Ranking\n" in markdown
 
 
-def test_tables_of_values_without_a_network_are_exported(families: Path, tmp_path: Path) -> None:
+def test_tables_of_non_neural_baselines_are_exported(families: Path, tmp_path: Path) -> None:
     written = {path.name for path in export_tables(families, tmp_path)}
     assert {
         "baselines.csv",

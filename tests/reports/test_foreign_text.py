@@ -54,7 +54,7 @@ def write_hostile(folder: Path) -> RenderedReport:
     sample = {"source": TRICKS, "reference": TRICKS, "output": TRICKS}
     shown = {**entry, "title": f"</script>{TRICKS}", "reference": TRICKS, "output": TRICKS}
     shown |= {"said": [f"</script><!--{TRICKS}", "_b"], "picture": None}
-    data = {"attention": [entry], "samples": [sample], "showcase": [shown]}
+    data = {"attention": [entry], "samples": [sample], "examples": [shown]}
     for finished in records:
         write_json(folder / "artifacts" / f"{finished.id}.json", data)
     certificate = {"passed": [], "skipped": {EVIL: EVIL}, "failed": {}, "expected": []}

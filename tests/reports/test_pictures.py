@@ -17,14 +17,14 @@ from results.store import NotARunFolder
 SENTENCES = ("reversal", "recall", "translation")
 
 
-def test_every_example_of_every_showcase_is_drawn(families: Path, tmp_path: Path) -> None:
+def test_every_example_of_every_examples_is_drawn(families: Path, tmp_path: Path) -> None:
     written = {path.name for path in write_figures(families, tmp_path / "new")}
     assert written == {
-        "showcase-digits-1.svg",
-        "showcase-kernel_line-1.svg",
+        "example-digits-1.svg",
+        "example-kernel_line-1.svg",
         "band-kernel_line.svg",
         "kernels-kernel_line.svg",
-        *(f"showcase-{task}-{at}.svg" for task in SENTENCES for at in (1, 2)),
+        *(f"example-{task}-{at}.svg" for task in SENTENCES for at in (1, 2)),
         *(f"steps-{task}.html" for task in ("digits", "kernel_line", *SENTENCES)),
     }
     assert {path.name for path in (tmp_path / "new").iterdir()} == written
@@ -62,7 +62,7 @@ def test_kernels_of_a_red_certificate_are_not_drawn(tmp_path: Path) -> None:
     assert kernel_figures(read_folder(run)) == []
 
 
-def test_runs_without_showcases_have_no_figures(demo: Path, tmp_path: Path) -> None:
+def test_runs_without_examples_have_no_figures(demo: Path, tmp_path: Path) -> None:
     assert write_figures(demo, tmp_path / "none") == []
 
 
@@ -81,4 +81,4 @@ def test_the_command_says_what_it_drew(families: Path, tmp_path: Path) -> None:
         merge=(),
         tasks="",
     )
-    assert f"figure: {tmp_path / 'figures' / 'showcase-digits-1.svg'}" in told
+    assert f"figure: {tmp_path / 'figures' / 'example-digits-1.svg'}" in told

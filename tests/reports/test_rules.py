@@ -306,7 +306,7 @@ def test_the_terminal_table_has_one_block_per_task(demo: Path) -> None:
     assert "mocha (red certificate)" in text
 
 
-def test_comparisons_of_one_task_are_told_apart_by_what_differs():
+def test_comparisons_of_one_task_are_significantly_different_by_what_differs():
     birnn = "pool[encoder=birnn[cell=gru],width=8]"
     others = {"pool[encoder=embed,width=8]", "pool[encoder=birnn[cell=gru],width=16]"}
     assert _differing(birnn, {"pool[encoder=embed,width=8]"}) == "encoder=birnn"

@@ -12,18 +12,18 @@ from synthetic_run import markdown_of, write_json, write_run
 
 from reports.folder import RunFolder, read_folder
 from reports.render import RenderedReport
-from reports.showcases import (
+from reports.steps import steps_data, steps_section
+from reports.task_examples import (
     MOST_EXAMPLES,
     MOST_VARIANTS,
     MapPicture,
     Shown,
     _lines,
-    showcase_figure,
-    showcases,
+    example_figure,
     slug,
+    task_examples,
     two_kinds,
 )
-from reports.steps import steps_data, steps_section
 
 PICTURE = MapPicture(gray=((0.0, 1.0), (0.5, 0.25)), grid=(2, 2))
 
@@ -50,7 +50,7 @@ def shown(**changes: Any) -> Shown:
 
 
 def test_weights_have_three_digits_and_sources_are_stored_once(folder: RunFolder) -> None:
-    data = steps_data(showcases(folder)[TRANSLATION])
+    data = steps_data(task_examples(folder)[TRANSLATION])
     assert data["sources"] == [["die", "Katze", "sitzt", "."], ["ein", "Hund"]]
     for example in data["examples"]:
         for run in example["runs"]:
@@ -61,7 +61,7 @@ def test_weights_have_three_digits_and_sources_are_stored_once(folder: RunFolder
 
 
 def test_the_best_variant_comes_first_and_the_uniform_baseline_is_there(folder: RunFolder) -> None:
-    names = steps_data(showcases(folder)[TRANSLATION])["variants"]
+    names = steps_data(task_examples(folder)[TRANSLATION])["variants"]
     assert names[0].startswith("shaw_rpr, BLEU ")
     assert names[-1].startswith("no_attention, BLEU ")
     assert len(names) <= MOST_VARIANTS
@@ -72,7 +72,7 @@ def test_the_lowest_seed_is_shown(families_report: RenderedReport) -> None:
 
 
 def test_a_picture_is_one_byte_a_pixel(folder: RunFolder) -> None:
-    data = steps_data(showcases(folder)[DIGITS])
+    data = steps_data(task_examples(folder)[DIGITS])
     picture = data["examples"][0]["picture"]
     pixels = base64.b64decode(picture["gray"])
     assert len(pixels) == picture["rows"] * picture["columns"] == 144
@@ -84,10 +84,12 @@ def test_no_more_examples_than_a_page_can_carry(tmp_path: Path) -> None:
     records = [one for one in families_records(1) if one.cell["task"] == TRANSLATION]
     run = write_run(tmp_path / "run", records=records, catalog_data=families_catalog(), tasks=["t"])
     entry = {"query": ["a"], "source": ["b"], "weights": [[1.0]]}
-    data = {"showcase": [{**entry, "title": f"{at}"} for at in range(9)]}
+    data = {"examples": [{**entry, "title": f"{at}"} for at in range(9)]}
     for finished in records:
         write_json(run / "artifacts" / f"{finished.id}.json", data)
-    assert len(steps_data(showcases(read_folder(run))[TRANSLATION])["examples"]) == MOST_EXAMPLES
+    assert (
+        len(steps_data(task_examples(read_folder(run))[TRANSLATION])["examples"]) == MOST_EXAMPLES
+    )
 
 
 def test_places_that_are_no_places_of_the_picture_are_shown_as_words(tmp_path: Path) -> None:
@@ -96,21 +98,21 @@ def test_places_that_are_no_places_of_the_picture_are_shown_as_words(tmp_path: P
     picture = {"gray": [[0.0, 1.0]], "grid": [2, 2]}
     entry = {"title": "t", "query": ["a"], "source": ["b"], "weights": [[1.0]], "picture": picture}
     for finished in records:
-        write_json(run / "artifacts" / f"{finished.id}.json", {"showcase": [entry]})
-    data = steps_data(showcases(read_folder(run))[DIGITS])
+        write_json(run / "artifacts" / f"{finished.id}.json", {"examples": [entry]})
+    data = steps_data(task_examples(read_folder(run))[DIGITS])
     assert data["examples"][0]["picture"] is None
     assert data["examples"][0]["runs"][0]["grid"] is None
 
 
-def test_runs_without_showcases_have_no_section(demo: Path, markdown: str) -> None:
+def test_runs_without_examples_have_no_section(demo: Path, markdown: str) -> None:
     assert steps_section(read_folder(demo)) is None
     assert "Step through" not in markdown
 
 
 def test_the_markdown_twin_has_the_still_figure(families_report: RenderedReport) -> None:
     text = markdown_of(families_report)
-    assert "(figures/showcase-digits-1.svg)" in text
-    assert (families_report.markdown.parent / "figures" / "showcase-digits-1.svg").is_file()
+    assert "(figures/example-digits-1.svg)" in text
+    assert (families_report.markdown.parent / "figures" / "example-digits-1.svg").is_file()
 
 
 def test_the_page_has_data_that_a_script_can_read(families_report: RenderedReport) -> None:
@@ -129,10 +131,10 @@ def test_the_page_has_data_that_a_script_can_read(families_report: RenderedRepor
     ],
 )
 def test_each_kind_of_source_has_its_figure(one: Shown, form: str) -> None:
-    figure = showcase_figure("showcase-x-1", "x", [one, replace(one, variant="other")])
+    figure = example_figure("example-x-1", "x", [one, replace(one, variant="other")])
     assert form in figure.caption
     assert (
-        figure.svg == showcase_figure("showcase-x-1", "x", [one, replace(one, variant="other")]).svg
+        figure.svg == example_figure("example-x-1", "x", [one, replace(one, variant="other")]).svg
     )
     assert "other" in figure.svg
 
@@ -150,7 +152,7 @@ def test_a_picture_shows_the_best_soft_and_the_best_hard_weights() -> None:
 def test_a_score_stands_beside_each_picture() -> None:
     hard = shown(variant="h", picture=PICTURE, weights=((1.0, 0.0, 0.0, 0.0),) * 2)
     runs = [shown(picture=PICTURE, scored="exact match 0.79"), hard]
-    figure = showcase_figure("showcase-x-1", "x", runs)
+    figure = example_figure("example-x-1", "x", runs)
     assert ">spread: v, exact match 0.79<" in figure.svg
     assert ">one place: h<" in figure.svg
 
@@ -171,7 +173,7 @@ def test_sentences_of_an_artifact_are_known(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", records=records, catalog_data=families_catalog(), tasks=["t"])
     entry = {"title": "t", "query": ["a"], "source": ["b", "c", "d"], "weights": [[1.0, 0, 0]]}
     for finished in records:
-        shown_ = {"showcase": [{**entry, "sentences": [0, 0, 1]}]}
+        shown_ = {"examples": [{**entry, "sentences": [0, 0, 1]}]}
         write_json(run / "artifacts" / f"{finished.id}.json", shown_)
-    data = steps_data(showcases(read_folder(run))[TRANSLATION])
+    data = steps_data(task_examples(read_folder(run))[TRANSLATION])
     assert data["examples"][0]["runs"][0]["begins"] == [2]

@@ -17,20 +17,20 @@ from reports.sections.uses_of_attention import best_contender, uses_section, ver
 from results.row import Row
 
 TASK = next(iter(TASKS))
-FLOOR = "no_attention"
+UNIFORM = "no_attention"
 
 NOISY = {
     # baseline and uniform baseline differ from the best; the noisy one is last by its
     # mean
     "shaw_rpr[clip=16]": (0.900, 0.902, 0.901),
     BASE: (0.700, 0.701, 0.703),
-    FLOOR: (0.400, 0.403, 0.401),
+    UNIFORM: (0.400, 0.403, 0.401),
     "luong_general": (0.05, 0.60, 0.30),
 }
-WIDE_FLOOR = {
+WIDE_UNIFORM = {
     BASE: (0.90, 0.91, 0.93),
     "scaled_dot": (0.92, 0.90, 0.91),
-    FLOOR: (0.2, 0.6, 0.5),
+    UNIFORM: (0.2, 0.6, 0.5),
 }
 
 
@@ -81,7 +81,7 @@ def test_a_lost_and_noisy_line_is_neither_first_nor_set_off_nor_called_equal(tmp
 
 
 def test_a_leading_line_that_never_learned_is_not_set_off(tmp_path: Path):
-    levels = {BASE: (0.5, 0.7, 0.6), "scaled_dot": (0.6, 0.5, 0.65), FLOOR: (0.1, 0.102, 0.101)}
+    levels = {BASE: (0.5, 0.7, 0.6), "scaled_dot": (0.6, 0.5, 0.65), UNIFORM: (0.1, 0.102, 0.101)}
     (comparison,) = written(tmp_path / "run", levels, lost=(BASE,)).comparisons
     assert ranks(comparison)["bahdanau"] == 1
     assert [line.variant for line in comparison.leading] == ["scaled_dot"]
@@ -97,7 +97,7 @@ def test_a_noisy_line_that_learned_is_named_below_the_others(tmp_path: Path):
 
 
 def test_a_control_that_each_seed_beats_is_not_called_as_good(tmp_path: Path):
-    (comparison,) = written(tmp_path / "run", WIDE_FLOOR).comparisons
+    (comparison,) = written(tmp_path / "run", WIDE_UNIFORM).comparisons
     told = _task(comparison)
     assert (
         "The control no_attention is among the best, though every seed of every variant is "
@@ -113,21 +113,23 @@ def test_a_control_that_each_seed_beats_is_not_called_as_good(tmp_path: Path):
 
 
 def test_a_control_as_good_as_the_rest_is(tmp_path: Path):
-    (comparison,) = written(tmp_path / "run", {**WIDE_FLOOR, FLOOR: (0.9, 0.92, 0.91)}).comparisons
+    (comparison,) = written(
+        tmp_path / "run", {**WIDE_UNIFORM, UNIFORM: (0.9, 0.92, 0.91)}
+    ).comparisons
     assert "do not show what attention is for here" in _task(comparison)
 
 
-def test_table_summary_and_glance_agree_on_a_uniform_baseline_that_the_baseline_alone_is_told_from(
+def test_table_summary_and_glance_agree_on_a_uniform_baseline_that_the_baseline_alone_is_tied_with(
     tmp_path: Path,
 ):
     levels = {
         "shaw_rpr[clip=16]": (0.60, 0.99, 0.80),
         BASE: (0.700, 0.701, 0.703),
-        FLOOR: (0.400, 0.403, 0.401),
+        UNIFORM: (0.400, 0.403, 0.401),
     }
     (comparison,) = written(tmp_path / "run", levels).comparisons
     assert ranks(comparison) == {"shaw_rpr": 1, "bahdanau": 1, "no_attention": 3}
-    assert "n.s. against the best" in marks(comparison, FLOOR, {})
+    assert "n.s. against the best" in marks(comparison, UNIFORM, {})
     told = _task(comparison)
     assert "We cannot tell shaw_rpr and bahdanau apart" in told
     assert "Worse: no_attention." in told
@@ -149,18 +151,18 @@ def test_widths_are_those_to_the_baseline_and_never_zero(tmp_path: Path):
     assert "Differences to bahdanau are known to ±0.12 to ±0.31 fraction, before the corr" in told
     assert "±0 " not in told
     (alone,) = written(
-        tmp_path / "flat", {BASE: (0.5,) * 3, "lstmn": (0.5,) * 3, FLOOR: (0.5,) * 3}
+        tmp_path / "flat", {BASE: (0.5,) * 3, "lstmn": (0.5,) * 3, UNIFORM: (0.5,) * 3}
     ).comparisons
     assert "known to" not in _task(alone)
 
 
 def test_no_interval_leaves_the_range_of_its_metric(tmp_path: Path):
-    levels = {BASE: (0.05, 0.7, 0.1), "scaled_dot": (0.99, 0.995, 1.0), FLOOR: (0.4, 0.42, 0.41)}
+    levels = {BASE: (0.05, 0.7, 0.1), "scaled_dot": (0.99, 0.995, 1.0), UNIFORM: (0.4, 0.42, 0.41)}
     folder = written(tmp_path / "run", levels)
     (comparison,) = folder.comparisons
     assert comparison.score_text(BASE) == "0.28 (0.05 to 0.70 of 3 seeds)"
     assert comparison.score_text("scaled_dot") == "0.9950 (0.9900 to 1.0000 of 3 seeds)"
-    assert comparison.score_text(FLOOR) == "0.410 ± 0.025"
+    assert comparison.score_text(UNIFORM) == "0.410 ± 0.025"
     line = folder.ranked_lines.set_index("selector").loc[BASE].to_dict()
     assert interval_text(line, "score") == comparison.score_text(BASE)
     glance = uses_section(folder)

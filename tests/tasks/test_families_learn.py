@@ -44,7 +44,7 @@ LEARNS = [
     LEARNS,
     ids=[parse(row[0]).name for row in LEARNS],
 )
-def test_attention_learns_beyond_what_needs_no_network(
+def test_attention_learns_beyond_what_is_a_non_neural_baseline(
     task, variant, backbone, steps, baseline, margin
 ):
     request = Request(preset="quick", protocol=f"adam[steps={steps},evaluate_every={steps}]")

@@ -87,44 +87,44 @@ def test_every_entry_has_a_layout_here():
     [load_aeslc, load_django, load_sst2_sentences, load_tinyshakespeare, load_wikitext2],
 )
 def test_the_same_data_give_the_same_rows(load, directory):
-    mirrored, fetched = load(directory), load()
-    assert (mirrored.origin, fetched.origin) == ("directory", "hub")
+    local, fetched = load(directory), load()
+    assert (local.origin, fetched.origin) == ("directory", "hub")
     if load is load_aeslc:  # the hub has one subject a mail
         names = ("email_body", "subject_line")
         assert {
             part: tuple({name: row[name] for name in names} for row in rows)
-            for part, rows in mirrored.parts.items()
+            for part, rows in local.parts.items()
         } == fetched.parts
     else:
-        assert mirrored.parts == fetched.parts
+        assert local.parts == fetched.parts
 
 
 @pytest.mark.parametrize("numbers", [(1,), (2, 20)])
 @pytest.mark.parametrize("train", [0, 7])
 def test_stories_give_the_same_questions_and_facts(numbers, train, directory):
-    mirrored = load_babi(numbers, directory, train=train)
+    local = load_babi(numbers, directory, train=train)
     fetched = load_babi(numbers, train=train)
-    assert mirrored.parts == fetched.parts
+    assert local.parts == fetched.parts
     assert fetched.parts["train"][0]["supporting"]
     assert len(fetched.files) == 2 * len(numbers), "only files of these tasks are read"
 
 
-def test_a_training_part_that_the_mirror_lacks_is_in_the_copy(directory):
+def test_a_training_part_that_the_directory_lacks_is_in_the_copy(directory):
     assert not load_babi((3,), directory).parts["train"]
     assert len(load_babi((3,)).parts["train"]) == 40
 
 
-def test_recordings_come_out_in_the_mirrors_parts_and_order(directory):
-    mirrored, fetched = load_fsdd(directory), load_fsdd()
-    for part, rows in mirrored.parts.items():
+def test_recordings_come_out_in_the_data_directories_parts_and_order(directory):
+    local, fetched = load_fsdd(directory), load_fsdd()
+    for part, rows in local.parts.items():
         for one, two in zip(rows, fetched.parts[part], strict=True):
             assert {**one, "audio": None} == {**two, "audio": None}
             assert (one["audio"]["array"] == two["audio"]["array"]).all()
 
 
 def test_news_have_their_titles_and_are_otherwise_the_same(directory):
-    mirrored, fetched = load_ag_news(directory), load_ag_news()
-    for part, rows in mirrored.parts.items():
+    local, fetched = load_ag_news(directory), load_ag_news()
+    for part, rows in local.parts.items():
         assert fetched.parts[part] == tuple({**r, "text": TITLE + r["text"]} for r in rows)
 
 
@@ -132,21 +132,21 @@ def test_reviews_that_come_one_label_after_the_other_are_shuffled(directory):
     def every(table):
         return sorted((r["text"], r["label"]) for rows in table.parts.values() for r in rows)
 
-    mirrored, fetched = load_imdb(directory), load_imdb()
-    assert every(mirrored) == every(fetched)
-    assert all(set(row) == {"text", "label"} for row in mirrored.parts["train"])
+    local, fetched = load_imdb(directory), load_imdb()
+    assert every(local) == every(fetched)
+    assert all(set(row) == {"text", "label"} for row in local.parts["train"])
     for part in ("train", "test"):
         assert {row["label"] for row in fetched.parts[part][:10]} == {0, 1}
     assert fetched.parts == load_imdb().parts
 
 
-def test_pairs_without_a_label_or_a_word_are_dropped_and_the_rest_is_the_mirrors(directory):
-    mirrored, fetched = load_snli(directory), load_snli()
+def test_pairs_without_a_label_or_a_word_are_dropped_and_the_rest_is_the_directories(directory):
+    local, fetched = load_snli(directory), load_snli()
     for part in ("validation", "test"):
-        assert fetched.parts[part] == mirrored.parts[part]
+        assert fetched.parts[part] == local.parts[part]
     whole = fetched.parts["train"]
     assert set(fetched.parts) == {"train", "validation", "test"}
-    assert [row for row in whole if row in mirrored.parts["train"]] == [*mirrored.parts["train"]]
+    assert [row for row in whole if row in local.parts["train"]] == [*local.parts["train"]]
     assert fetched.parts == load_snli().parts, "what was tokenized is kept"
 
 
@@ -261,7 +261,7 @@ def wikitext(options, data_dir=None):
     return registry.make("task", parse(f"wikitext2_mini[window=32,{options}]"), 0, data_dir)
 
 
-def test_the_mini_set_is_the_same_from_mirror_and_copy(directory):
+def test_the_mini_set_is_the_same_from_directory_and_copy(directory):
     one, two = wikitext("full=false", directory), wikitext("full=false")
     assert one.notes["data"] != two.notes["data"]
     assert all((one.parts[split] == two.parts[split]).all() for split in one.parts)
@@ -279,7 +279,9 @@ def test_full_wikitext_trains_on_the_training_part_and_says_its_name(directory):
     assert (task.parts["test"] != mini.parts["test"]).any() or task.words != mini.words
 
 
-def test_the_mirror_alone_cannot_be_full_and_says_what_to_fetch(directory, tmp_path, monkeypatch):
+def test_the_directory_alone_cannot_be_full_and_says_what_to_fetch(
+    directory, tmp_path, monkeypatch
+):
     monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path))
     with pytest.raises(
         DataUnavailable, match=r"has no train\.txt\.gz.*run `python -m bench data fetch wikitext2`"

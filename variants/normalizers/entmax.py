@@ -90,7 +90,7 @@ class EntmaxNormalizer(Normalizer):
         energy = energy / self.config.temperature
         wide = at_least_single(energy).dtype
         alpha = self._alpha(wide)
-        # the interval of the threshold is halved until the format cannot tell
+        # the interval of the threshold is halved until it is below the precision
         halvings = 6 - round(log2(torch.finfo(wide).eps))
         fixed = torch.as_tensor(alpha, dtype=wide, device=energy.device).detach()
 

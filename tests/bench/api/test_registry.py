@@ -146,7 +146,7 @@ def test_a_plug_in_is_loaded_once_and_listed(window_plugin):
     assert "sliding" in listed_variants()
 
 
-def test_two_plug_ins_of_one_name_are_told_apart(tmp_path):
+def test_two_plug_ins_of_one_name_are_distinguished(tmp_path):
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "mine.py").write_text("")

@@ -29,7 +29,7 @@ def test_a_plug_in_is_written_with_its_test_loads_and_is_certified(tmp_path, fre
     assert certify("brand_new", checks=["runs_somewhere", "oracle", "splits"]).green()
 
 
-def test_a_file_goes_where_its_axis_lives_and_its_test_mirrors_it():
+def test_a_file_goes_where_its_axis_lives_and_its_test_data_directories_it():
     for axis, folder in new.FOLDERS.items():
         made = new.variant_scaffold("brand_new", axis)
         assert made.module == ROOT / "variants" / folder / "brand_new.py"

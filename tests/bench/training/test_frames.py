@@ -68,7 +68,7 @@ class Sums(Task):
     def baselines(self):
         return {"mean": 1 / 12}
 
-    def showcase(self):
+    def examples(self):
         return self.batch(2, torch.Generator().manual_seed(6))
 
     def picture(self, batch, row):
@@ -91,8 +91,8 @@ def test_a_network_that_reads_frames_learns_to_say_a_number(sums, smoke):
     assert final[""] < final["mean"] / 3
 
 
-def test_the_showcase_has_weights_pictures_and_the_number_said(sums, smoke):
-    shown = train_cell(smoke("additive", task=sums)).artifact["showcase"]
+def test_the_examples_has_weights_pictures_and_the_number_said(sums, smoke):
+    shown = train_cell(smoke("additive", task=sums)).artifact["examples"]
     assert [one["title"] for one in shown] == ["example 0", "example 1"]
     for one in shown:
         assert len(one["weights"]) == 1

@@ -52,7 +52,7 @@ def test_ties_are_shown_as_ties():
     assert [line.rank for line in rank(scores, "higher")] == [1, 1, 3, 3]
 
 
-def test_a_noisy_variant_has_no_better_rank_than_its_mean_and_is_not_told_from_the_best():
+def test_a_noisy_variant_has_no_better_rank_than_its_mean_and_is_tied_with_the_best():
     scores = {"best": wobble(0.9), "good": wobble(0.8, phase=1), "noisy": wobble(0.5, 0.5, 2)}
     lines = {line.variant: line for line in rank(scores, "higher")}
     assert {name: line.rank for name, line in lines.items()} == {"best": 1, "good": 2, "noisy": 2}
@@ -60,8 +60,8 @@ def test_a_noisy_variant_has_no_better_rank_than_its_mean_and_is_not_told_from_t
     assert told == {"good"}
 
 
-def test_no_two_of_a_rank_are_told_apart_though_neither_is_from_the_best():
-    """The leader is noisy: it is told from nothing, and the others are told from each other."""
+def test_no_two_of_a_rank_differ_though_neither_differs_from_the_best():
+    """The leader is noisy: it differs from nothing, and the others from each other."""
     scores = {"noisy": wobble(1.0, 0.5, 1), "good": wobble(0.9), "low": wobble(0.5, phase=2)}
     lines = rank(scores, "higher", baseline="good")
     assert [(line.variant, line.rank) for line in lines] == [("noisy", 1), ("good", 1), ("low", 3)]
@@ -92,7 +92,7 @@ def test_ranks_never_invert_the_means(table, seeds, better, draw):
     for place, line in enumerate(lines, start=1):
         first = next(at for at, other in enumerate(lines, start=1) if other.rank == line.rank)
         assert line.rank == first <= place
-        # a rank is a place: whoever is on the first one is told from nobody there
+        # a rank is a place: whoever is on the first one differs from nobody there
         assert not (line.rank == 1 and line.differs_from_best)
     assert not lines[0].differs_from_best
 

@@ -1,4 +1,4 @@
-"""Small mirrors on disk, and the real one where it is."""
+"""Small directories on disk, and the real one where it is."""
 
 import gzip
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-Mirror = Callable[[Mapping[str, Mapping[str, Sequence[str]]]], Path]
+WriteDirectory = Callable[[Mapping[str, Mapping[str, Sequence[str]]]], Path]
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,7 @@ def _own_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def write_mirror(tmp_path: Path) -> Mirror:
+def write_directory(tmp_path: Path) -> WriteDirectory:
     """Write stem -> language -> lines as a Multi30k directory; return the data folder."""
 
     def write(files: Mapping[str, Mapping[str, Sequence[str]]]) -> Path:
@@ -38,7 +38,7 @@ _REAL = os.environ.get("BENCH_DATA_DIR")
 
 
 @pytest.fixture
-def real_mirror() -> Path:
+def real_directory() -> Path:
     if not _REAL:
         pytest.skip("BENCH_DATA_DIR is not set: the real directory is not on this machine")
     return Path(_REAL)

@@ -73,6 +73,6 @@ def test_an_archive_without_a_test_part_is_refused(directory):
         load_fsdd(directory)
 
 
-def test_a_mirror_without_it_says_what_to_do(tmp_path):
+def test_a_directory_without_it_says_what_to_do(tmp_path):
     with pytest.raises(DataUnavailable, match="fsdd is not on this machine"):
         load_fsdd(tmp_path)

@@ -23,8 +23,8 @@ def fetch_small(monkeypatch):
     )
 
 
-def test_the_mirror_gives_the_languages_asked_for(write_mirror):
-    corpus = load_multi30k(("de", "fr", "en"), write_mirror(FILES))
+def test_the_directory_gives_the_languages_asked_for(write_directory):
+    corpus = load_multi30k(("de", "fr", "en"), write_directory(FILES))
     assert corpus.languages == ("de", "fr", "en")
     assert corpus.train == corpus.validation == corpus.test == PART
     assert corpus.origin == "directory"
@@ -32,16 +32,16 @@ def test_the_mirror_gives_the_languages_asked_for(write_mirror):
     assert len(corpus.files) == 9
 
 
-def test_equal_text_has_one_hash_wherever_it_comes_from(write_mirror, monkeypatch):
+def test_equal_text_has_one_hash_wherever_it_comes_from(write_directory, monkeypatch):
     fetch_small(monkeypatch)
     fetched = load_multi30k()
     assert fetched.origin == "hub"
     assert fetched.revision == hub.FETCHABLE["multi30k"].revision
-    mirrored = load_multi30k(("en", "de"), write_mirror(FILES))
-    assert mirrored.origin == "directory"
-    assert mirrored.hash == fetched.hash
+    local = load_multi30k(("en", "de"), write_directory(FILES))
+    assert local.origin == "directory"
+    assert local.hash == fetched.hash
     changed = {**FILES, "val": {**PART, "en": ("a dog", "a cat!")}}
-    assert load_multi30k(data_dir=write_mirror(changed)).hash != fetched.hash
+    assert load_multi30k(data_dir=write_directory(changed)).hash != fetched.hash
 
 
 def test_the_hub_copy_has_two_languages(monkeypatch):
@@ -57,16 +57,16 @@ def test_nothing_there_names_the_command(tmp_path):
         load_multi30k(data_dir=tmp_path)
 
 
-def test_a_half_mirror_is_not_replaced_in_silence(write_mirror, monkeypatch):
+def test_a_half_directory_is_not_replaced_in_silence(write_directory, monkeypatch):
     fetch_small(monkeypatch)
-    folder = write_mirror(FILES)
+    folder = write_directory(FILES)
     (folder / "multi30k" / "val.en.gz").unlink()
     with pytest.raises(DataUnavailable, match=r"val\.en\.gz is missing"):
         load_multi30k(data_dir=folder)
 
 
-def test_misaligned_parts_are_refused(write_mirror):
-    folder = write_mirror({**FILES, "train": {**PART, "en": ("a dog",)}})
+def test_misaligned_parts_are_refused(write_directory):
+    folder = write_directory({**FILES, "train": {**PART, "en": ("a dog",)}})
     with pytest.raises(DataDamaged, match="misaligned from line 2 on"):
         load_multi30k(data_dir=folder)
 
@@ -80,8 +80,8 @@ def test_languages_are_checked():
         load_multi30k(())
 
 
-def test_the_real_mirror_is_whole(real_mirror):
-    corpus = load_multi30k(("de", "en"), real_mirror)
+def test_the_real_directory_is_whole(real_directory):
+    corpus = load_multi30k(("de", "en"), real_directory)
     sizes = [len(part["en"]) for part in (corpus.train, corpus.validation, corpus.test)]
     assert sizes == [29000, 1014, 1000]
     assert corpus.hash.startswith("e6bbdc57b6dc")

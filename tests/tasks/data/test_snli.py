@@ -51,7 +51,7 @@ def test_other_columns_of_revised_pairs_are_an_error(directory):
         load_snli(directory)
 
 
-def test_without_a_mirror_it_says_how_to_name_one(monkeypatch):
+def test_without_a_directory_it_says_how_to_name_one(monkeypatch):
     monkeypatch.delenv("BENCH_DATA_DIR", raising=False)
     with pytest.raises(DataUnavailable, match="snli is not on this machine"):
         load_snli()

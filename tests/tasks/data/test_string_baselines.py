@@ -87,7 +87,7 @@ def test_symbols_without_places_name_the_word_after_a_marker_more_often_than_cha
         ("oov_copy[unknown=0]", 0.0, 1.0),
     ],
 )
-def test_strings_are_solved_without_a_network_where_the_rule_says_so(text, copied, counted):
+def test_strings_are_solved_with_non_neural_baselines_where_the_rule_says_so(text, copied, counted):
     found = made(text).baselines()
     assert tuple(found) == STRINGS
     assert found["copy the source"] == pytest.approx(copied, abs=0.04)

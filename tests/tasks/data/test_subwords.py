@@ -109,8 +109,8 @@ def test_a_size_without_room_for_subwords_is_refused():
         SubwordConfig(size=4)
 
 
-def test_multi30k_comes_back_and_loads_fast(real_mirror, tmp_path):
-    lines = load_multi30k(("en",), real_mirror).train["en"]
+def test_multi30k_comes_back_and_loads_fast(real_directory, tmp_path):
+    lines = load_multi30k(("en",), real_directory).train["en"]
     cached_subwords(lines, cache_dir=tmp_path)
     gc.collect()
     begun = time.process_time()

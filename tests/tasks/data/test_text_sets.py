@@ -156,9 +156,9 @@ def test_damaged_stays_name_their_line(put):
         load_mimic3_demo(mimic(put, PATIENTS="subject_id,dob\n2,1750-01-01\n"))
 
 
-def test_the_real_sets_are_whole(real_mirror):
+def test_the_real_sets_are_whole(real_directory):
     sizes = {
-        load: [len(rows) for rows in load(real_mirror).parts.values()]
+        load: [len(rows) for rows in load(real_directory).parts.values()]
         for load in (load_sst2_sentences, load_ag_news, load_mimic3_demo)
     }
     assert sizes[load_sst2_sentences] == [6920, 872, 1821]

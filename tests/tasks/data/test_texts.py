@@ -65,7 +65,7 @@ def test_a_missing_part_of_the_articles_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("load", [load_tinyshakespeare, load_wikitext2])
-def test_without_a_mirror_the_remedy_is_told(load):
+def test_without_a_directory_the_remedy_is_told(load):
     with pytest.raises(DataUnavailable, match="name a data directory with --data-dir"):
         load()
 

@@ -177,7 +177,7 @@ def test_the_most_frequent_answer_is_far_from_everything_and_examples_are_shown(
     task = make(name)
     (share,) = task.baselines().values()
     assert 0 <= share < 0.65
-    shown = task.showcase()
+    shown = task.examples()
     assert torch.equal(
         shown.targets, task.evaluation("test")[task.tested.index(task.inside)].targets[:2]
     )

@@ -48,7 +48,7 @@ def test_neighbors_name_nearly_all_digits():
 
 def test_the_picture_of_an_example_is_its_image():
     task = made("[patch=2]")
-    shown = task.picture(task.showcase(), 1)
+    shown = task.picture(task.examples(), 1)
     assert torch.allclose(torch.tensor(shown.gray), load_digits("test").images[1])
     assert shown.grid == (4, 4)
     assert task.tokens([4, 13], source=False) == ["zero", "nine"]

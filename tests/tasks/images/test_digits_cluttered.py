@@ -50,7 +50,7 @@ def test_gold_is_the_square_of_the_digit_whatever_lies_beside():
 
 def test_pictures_that_are_shown_are_the_same_for_every_seed():
     one, other = made(seed=1), made(seed=2)
-    shown = [task.showcase().sources[0].frames for task in (one, other)]
+    shown = [task.examples().sources[0].frames for task in (one, other)]
     assert torch.equal(*shown)
     drawn = [task.evaluation("test")[0].sources[0].frames for task in (one, other)]
     assert not torch.equal(*drawn)

@@ -100,7 +100,7 @@ def test_a_weight_beside_the_digit_points_at_nothing():
 
 
 def test_scenes_that_are_shown_are_the_same_for_every_seed():
-    one, other = (made(seed=seed).showcase() for seed in (1, 2))
+    one, other = (made(seed=seed).examples() for seed in (1, 2))
     assert one.references == other.references
     assert torch.equal(one.sources[0].frames, other.sources[0].frames)
     assert not same_test(made(seed=1), made(seed=2))

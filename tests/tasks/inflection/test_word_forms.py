@@ -68,7 +68,7 @@ def test_baselines_copy_or_apply_the_rules_of_training(tmp_path):
 
 
 def test_the_words_that_are_shown_are_our_own_with_their_forms(tmp_path):
-    batch = make(write(tmp_path)).showcase()
+    batch = make(write(tmp_path)).examples()
     assert batch.references == ("w o n d e r i n g", "c a r r i e s")
 
 

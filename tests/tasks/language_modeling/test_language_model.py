@@ -195,7 +195,7 @@ def test_characters_survive_encoding():
 
 def test_lines_of_our_own_are_shown_with_their_padding_unscored():
     task = StdlibCode(LanguageConfig(window=64, validate=1, test=1), seed=0)
-    batch = task.showcase()
+    batch = task.examples()
     assert batch.names == batch.references == task.writes
     for row, text in enumerate(task.writes):
         said = task.characters.decode(batch.targets[row][batch.mask[row]].tolist())

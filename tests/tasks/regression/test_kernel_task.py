@@ -13,7 +13,7 @@ from bench.api.trace import Mode
 from bench.running.quality_cells import quality_cell
 from bench.running.request import Request
 from bench.training.assemble import assemble
-from bench.training.evaluate import showcase_maps
+from bench.training.evaluate import example_maps
 from tasks.regression.kernel_1d import Kernel1d, Kernel1dConfig, function
 from tasks.regression.kernel_diabetes import KernelDiabetes, KernelDiabetesConfig
 from tasks.regression.kernel_task import Points, band_width
@@ -62,9 +62,9 @@ def test_a_point_that_is_left_out_never_answers_itself():
     assert not weights.diagonal().any()
 
 
-def test_the_showcase_names_its_points_and_is_answered_in_units_of_the_data():
+def test_the_examples_names_its_points_and_is_answered_in_units_of_the_data():
     task, backbone = built("nadaraya_watson[beta=100,learn=false]")
-    (shown,) = showcase_maps(task, backbone, torch.device("cpu"))
+    (shown,) = example_maps(task, backbone, torch.device("cpu"))
     assert shown["query"][:2] == ["0.00", "0.10"]
     assert shown["query"][-1] == "5.00"
     said = [float(word) for word in shown["said"]]

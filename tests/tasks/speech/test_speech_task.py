@@ -139,7 +139,7 @@ def test_errors_are_counted_per_word_of_the_reference(tones):
 
 
 def test_the_picture_has_a_place_a_state(tones):
-    batch = tones.showcase()
+    batch = tones.examples()
     real = (
         int(batch.sources[0].mask[0].sum())
         if batch.sources[0].mask is not None

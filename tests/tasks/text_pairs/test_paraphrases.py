@@ -52,10 +52,10 @@ def test_an_answer_that_never_changes_correlates_with_nothing():
     assert correlation([1.0, 2.0, 3.0], [2.0, 2.0, 2.0]) == 0.0
 
 
-def test_the_example_that_pages_show_without_the_data_is_that_of_the_showcase(tmp_path):
+def test_the_example_that_pages_show_without_the_data_is_that_of_the_examples(tmp_path):
     small = Path(__file__).parents[1] / "small_data" / "stsb.py"
     runpy.run_path(str(small))["write"](tmp_path, random.Random(0))
-    batch = Stsb(StsbConfig(), 0, tmp_path).showcase()
+    batch = Stsb(StsbConfig(), 0, tmp_path).examples()
     assert Stsb.written_example == (batch.names[0], batch.references[0])
 
 

@@ -53,7 +53,7 @@ def test_each_pair_of_languages_loads_and_shows_captions_of_our_own(directory):
     for source in LANGUAGES:
         for target in set(LANGUAGES) - {source}:
             config = TranslationConfig(source=source, target=target, vocab=60)
-            shown = Translation(config, 0, directory).showcase()
+            shown = Translation(config, 0, directory).examples()
             assert set(shown.names) == set(SHOWN[source])
             assert set(shown.references) == set(SHOWN[target])
 

@@ -296,14 +296,14 @@ def test_pictures_tell_most_words_and_those_of_other_scenes_tell_none():
 
 
 def test_scenes_that_are_shown_are_the_same_for_every_seed_and_have_their_own_pictures():
-    one, other = made(seed=1).showcase(), made("[shuffle=always]", seed=2).showcase()
+    one, other = made(seed=1).examples(), made("[shuffle=always]", seed=2).examples()
     assert one.names == other.names
     assert torch.equal(one.features, other.features)
     assert made(seed=1).evaluation("test")[0].names != made(seed=2).evaluation("test")[0].names
 
 
 def test_features_are_named_by_what_they_show_unless_they_are_of_other_scenes():
-    batch = made().showcase()
+    batch = made().examples()
     expected = ["▣ scene", *(f"▣ {digit}" for digit in digits_of(batch.references[1]))]
     assert made().feature_names(batch, 1) == expected
     assert made("[shuffle=test]").feature_names(batch, 1) == ["▣ scene", *["▣ digit"] * 3]

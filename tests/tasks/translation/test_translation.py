@@ -173,7 +173,7 @@ def test_one_language_is_no_translation():
 
 @pytest.mark.slow
 @pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR is not set: the real directory is not here")
-def test_the_real_mirror_has_29000_pairs_and_none_of_the_sentences_above():
+def test_the_real_directory_has_29000_pairs_and_none_of_the_sentences_above():
     task = Translation(TranslationConfig(validate=20, test=30), 0, Path(REAL))
     assert len(task.pairs) == 29000
     assert (task.source_words.size, task.target_words.size) == (3000, 3000)

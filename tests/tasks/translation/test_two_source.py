@@ -63,7 +63,7 @@ def test_the_right_answer_has_accuracy_one():
     found = {s.metric: s.value for s in task.score("test", answers) if not s.axis}
     assert found["token_accuracy"] == found["sequence_accuracy"] == 1.0
     assert len(task.samples(answers, 2)) == 2
-    assert len(task.showcase().targets) == 2
+    assert len(task.examples().targets) == 2
 
 
 @pytest.mark.parametrize(

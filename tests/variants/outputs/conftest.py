@@ -1,4 +1,4 @@
-"""A small decoder's run, drawn in float64, for outputs that are tested without a network."""
+"""A small decoder's run, drawn in float64, for outputs that are tested without a backbone."""
 
 from typing import Any
 

@@ -85,18 +85,18 @@ class Shown:
         return sum(max(row) for row in self.weights) >= ONE_PLACE * len(self.weights)
 
 
-Showcase = dict[str, list[Shown]]
+TaskExamples = dict[str, list[Shown]]
 """Examples by variant, best variant first."""
 
 
-def showcases(folder: RunFolder) -> dict[str, Showcase]:
-    """Showcases by task, all of one seed."""
+def task_examples(folder: RunFolder) -> dict[str, TaskExamples]:
+    """Examples by task, all of one seed."""
     found = {}
-    for task, artifacts in artifacts_of_one_seed(folder, key="showcase").items():
-        here: Showcase = {}
+    for task, artifacts in artifacts_of_one_seed(folder, key="examples").items():
+        here: TaskExamples = {}
         for variant in _order(folder, task, artifacts):
             outcome, data = artifacts[variant]
-            entries = (data.get("showcase") or ())[:MOST_EXAMPLES]
+            entries = (data.get("examples") or ())[:MOST_EXAMPLES]
             label, score = folder.catalog.label(variant), _score(folder, outcome)
             shown = [read_shown(label, one, at) for at, one in enumerate(entries, start=1)]
             usable = {one.title: replace(one, scored=score) for one in shown if one is not None}
@@ -112,9 +112,9 @@ def _order(folder: RunFolder, task: str, found: Iterable[str]) -> list[str]:
     mine = [comparison for comparison in folder.comparisons if comparison.task == task]
     ranked = [line.variant for comparison in mine for line in comparison.ranking]
     names = [name for name in dict.fromkeys((*ranked, *sorted(found))) if name in found]
-    floors = [name for name in names if folder.catalog.flag(name, "uniform_baseline")][:1]
-    rest = [name for name in names if name not in floors]
-    return [*rest[: MOST_VARIANTS - len(floors)], *floors]
+    uniform = [name for name in names if folder.catalog.flag(name, "uniform_baseline")][:1]
+    rest = [name for name in names if name not in uniform]
+    return [*rest[: MOST_VARIANTS - len(uniform)], *uniform]
 
 
 def _score(folder: RunFolder, outcome: StoredOutcome) -> str:
@@ -179,31 +179,29 @@ def slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-") or "task"
 
 
-def showcase_figures(
-    folder: RunFolder, *, examples: int = MOST_EXAMPLES
-) -> dict[str, list[Figure]]:
-    """Still figures of each task's examples; `showcase-<task>-<number>`."""
+def example_figures(folder: RunFolder, *, most: int = MOST_EXAMPLES) -> dict[str, list[Figure]]:
+    """Still figures of each task's examples; `example-<task>-<number>`."""
     found: dict[str, list[Figure]] = {}
     used: set[str] = set()
-    for task, showcase in showcases(folder).items():
+    for task, examples in task_examples(folder).items():
         label = folder.catalog.task_label(task)
         name = slug(label)
         while name in used:
             name += "-2"
         used.add(name)
-        for at, title in enumerate(titles(showcase)[:examples], start=1):
-            runs = [one for shown in showcase.values() for one in shown if one.title == title]
-            figure = showcase_figure(f"showcase-{name}-{at}", label, runs)
+        for at, title in enumerate(titles(examples)[:most], start=1):
+            runs = [one for shown in examples.values() for one in shown if one.title == title]
+            figure = example_figure(f"example-{name}-{at}", label, runs)
             found.setdefault(task, []).append(figure)
     return found
 
 
-def titles(showcase: Showcase) -> list[str]:
+def titles(examples: TaskExamples) -> list[str]:
     """Titles of the examples in their order."""
-    return [*dict.fromkeys(one.title for shown in showcase.values() for one in shown)]
+    return [*dict.fromkeys(one.title for shown in examples.values() for one in shown)]
 
 
-def showcase_figure(key: str, task: str, runs: Sequence[Shown]) -> Figure:
+def example_figure(key: str, task: str, runs: Sequence[Shown]) -> Figure:
     """Draw one example of several variants, in the form that fits its source."""
     first = runs[0]
     if first.picture is not None:
