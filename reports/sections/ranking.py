@@ -37,6 +37,7 @@ HOW_TO_READ = {
     ),
     "Differences": "To the baseline on the same seeds of the test, with Holm-adjusted p values.",
     "Missing values": LEGEND,
+    "No interval": NO_SPREAD,
     "Times of training": (
         "Means over seeds on one processor. Where they are fewer than the seeds, n says how many; "
         "fewer than three have no interval."

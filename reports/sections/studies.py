@@ -66,6 +66,7 @@ def _ablation(folder: RunFolder, key: str, group: pd.DataFrame) -> TableBlock:
             Column(title="p", unit="Holm", numeric=True),
         ),
         rows=tuple(rows),
+        notes=(NO_SPREAD,) if any(line["without_spread"] for line in lines) else (),
         dimmed=tuple(bool(line["red"]) for line in lines),
     )
 

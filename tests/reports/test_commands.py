@@ -35,8 +35,9 @@ def test_all_commands_stand_above_the_report_in_their_order(tmp_path: Path) -> N
     made = document(folder)
     assert made.commands == (RUN, LOOK)
     assert made.lead.endswith("The commands below compute it all again, in this order.")
-    for text in (path.read_text() for path in vars(render(folder.path)).values()):
-        assert "analyze runs/x" in text
+    written = render(folder.path)
+    for path in (written.html, written.markdown):
+        assert "analyze runs/x" in path.read_text()
 
 
 def test_one_command_is_called_one_and_none_is_not_claimed(tmp_path: Path) -> None:
@@ -62,11 +63,11 @@ def test_cells_that_read_data_name_the_directory_and_published_ones_name_no_fold
 
 def test_a_directory_of_the_environment_is_told_once_above_the_commands(tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "run", {"data_variable": "BENCH_DATA_DIR"})
-    text = render(folder.path).markdown.read_text()
+    text = render(folder.path).details.read_text()
     _, _, below = text.partition("## Commands that reproduce each cell")
     assert below.index("need BENCH_DATA_DIR") < below.index("| ")
     plain = folder_with(tmp_path / "plain", {"data_variable": ""})
-    assert "need BENCH" not in render(plain.path).markdown.read_text()
+    assert "need BENCH" not in render(plain.path).details.read_text()
 
 
 def test_one_thing_is_one(tmp_path: Path) -> None:

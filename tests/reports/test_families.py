@@ -48,7 +48,7 @@ def test_values_of_non_neural_baselines_change_no_score_and_no_curve(folder: Run
 def test_values_of_non_neural_baselines_stand_below_the_table(text: str) -> None:
     assert "Non-neural baseline: copy the source 0.400, majority 0.250 (fraction)." in text
     # 6 contenders: the red one and the control are none
-    assert "Better than copy the source in every seed: 6 of 6 contenders." in text
+    assert "Better than copy the source in every seed: 6 of 6 variants." in text
 
 
 def test_one_bad_seed_is_enough_not_to_be_better_in_every_seed(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_one_bad_seed_is_enough_not_to_be_better_in_every_seed(tmp_path: Path) -
         records.append(record(quality_cell(REVERSAL, BASE, seed), "ok", rows))
     run = read_folder(write_run(tmp_path / "run", records=records, tasks=[REVERSAL]))
     assert run.comparisons[0].beats_the_rest == []
-    assert "0 of 1 contender." in markdown_of(render(run.path))
+    assert "0 of 1 variant." in markdown_of(render(run.path))
 
 
 def test_published_numbers_have_their_source_and_no_rank(text: str) -> None:
@@ -94,7 +94,7 @@ def test_a_published_number_appears_once_a_task(text: str) -> None:
 
 def test_each_family_has_its_section(text: str) -> None:
     heads = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
-    shown = heads[heads.index("Ranking") + 1 :][:4]
+    shown = heads[heads.index("Diagnostics") :][:4]
     assert shown == ["Diagnostics", "Image captioning", "Kernel regression", "Machine translation"]
     assert "Tasks: recall (generated data); reversal (generated data)." in text
     assert "Task: translation (real data; terms: non-commercial (Multi30k))." in text

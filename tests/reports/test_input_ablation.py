@@ -58,7 +58,7 @@ def test_the_reference_is_the_best_of_less_by_validation(run: Path) -> None:
         ("read=first", "scaled_dot", "0.510 ± 0.025", "reference"),
         ("shuffle=true", "scaled_dot", "0.410 ± 0.025", "-0.100"),
     ]
-    assert "All that is given against the best of less" in render(run).markdown.read_text("utf-8")
+    assert "All that is given against the best of less" in render(run).details.read_text("utf-8")
 
 
 def test_without_a_comparison_with_less_there_is_no_table(run: Path) -> None:

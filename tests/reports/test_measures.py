@@ -96,7 +96,7 @@ def test_every_stored_metric_of_the_test_stands_in_both_reports(
     folder: RunFolder, tmp_path: Path
 ) -> None:
     written = render(folder.path, out=tmp_path)
-    page, twin = (path.read_text("utf-8") for path in (written.html, written.markdown))
+    page, twin = (path.read_text("utf-8") for path in (written.html, written.details))
     frame = folder.frame
     for name in frame[frame["split"] == "test"]["metric"].unique():
         title = folder.catalog.metric(str(name)).title
