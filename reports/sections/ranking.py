@@ -6,7 +6,7 @@ from reports.blocks import Block, Bullets, Paragraph, Section, TableBlock
 from reports.catalog import uncapitalized
 from reports.choices import synopsis
 from reports.folder import RunFolder
-from reports.missing_values import LEGEND
+from reports.missing_values import LEGEND, NO_SPREAD
 from reports.needs import needs
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.marks import legend_of_marks

@@ -25,15 +25,14 @@ from bench.running.runner import JobResult, Outcome
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from bench.study import (
-    FRESH_SEED,
     MOST_KNOBS,
-    StudyRequest,
     distribution,
     knobs_of,
     run_studies,
     study_name,
     trial_cell,
 )
+from bench.study_request import FRESH_SEED, SAMPLERS, StudyRequest
 from bench.training.protocol import read_protocol
 from results.ledger import LedgerReader
 from results.row import Row
@@ -186,7 +185,7 @@ def test_all_variants_try_the_same_learning_rates(tune):
     assert len(set(rates(executor, "dot"))) == 4
 
 
-@pytest.mark.parametrize("sampler", studies.SAMPLERS)
+@pytest.mark.parametrize("sampler", SAMPLERS)
 def test_a_resumed_study_tries_new_values_and_repeats_none(tune, sampler):
     asked = replace(ASKED, request=replace(REQUEST, variants="dot"), sampler=sampler)
     _, first = tune(asked, stop_after=2)
