@@ -1,13 +1,14 @@
 """The network around attention."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from torch import Tensor
 
 from bench.api.batch import Batch, Sizes
+from bench.api.call import Regime
 from bench.api.capabilities import Capability
 from bench.api.config import Config
 from bench.api.errors import Refused
@@ -53,6 +54,8 @@ class Backbone(HasCapabilities):
 
     slots: ClassVar[tuple[str, ...]]
     """Names of the slots that can hold the variant, the main one first."""
+    regimes: ClassVar[Mapping[str, Regime]] = {}
+    """Regimes of the slots that are not named after theirs."""
     reads_frames: ClassVar[bool] = False
     """Whether sources, or decoder inputs, may be frames instead of words."""
     gives_numbers: ClassVar[bool] = False

@@ -45,7 +45,9 @@ def assemble(cell: Cell, data_dir: Path | None) -> Assembled:
     chosen = parse(cell.task)
     backbone = registry.complete(BACKBONES, parse(cell.backbone))
     registered = registry.find(TASKS, chosen.name)
-    reason = cell_refusal(spec, registered.target, backbone, regime_of(cell.slot))
+    network = registry.find(BACKBONES, backbone.name).target
+    regime = network.regimes.get(cell.slot) or regime_of(cell.slot)
+    reason = cell_refusal(spec, registered.target, backbone, regime)
     if reason is not None:
         raise Refused(reason)
     task = registry.make(TASKS, chosen, cell.seed, data_dir)

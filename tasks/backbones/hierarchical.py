@@ -9,6 +9,7 @@ read it.
 """
 
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Annotated
 
 import torch
@@ -88,6 +89,7 @@ class Hierarchical(Backbone):
     """
 
     slots = ("pool", "word", "sentence")
+    regimes = MappingProxyType({"word": "pool", "sentence": "pool"})
     gives_numbers = True
 
     def __init__(self, config: HierarchicalBackboneConfig, parts: BackboneParts) -> None:

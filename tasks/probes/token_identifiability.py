@@ -63,7 +63,7 @@ class TokenIdentifiability(Probe):
         ]
 
 
-def _half(counts: Sequence[Int[Tensor, " B"]], seed: int) -> Bool[Tensor, " N"]:
+def _half(counts: Sequence[Int[Tensor, " _"]], seed: int) -> Bool[Tensor, " N"]:
     """Which words belong to a random half of the examples.
 
     Whole examples, because states of one sentence depend on one another.

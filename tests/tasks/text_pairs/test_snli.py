@@ -41,7 +41,7 @@ def test_minimal_pairs_of_both_sides_stand_behind_the_test(directory):
     task = Snli(SnliConfig(least=1), 0, directory)
     plain, changed = task.evaluation("test")
     assert (len(plain.targets), len(changed.targets)) == (40, 24)
-    assert "snli from the data directory" in task.notes["data"]
+    assert "snli from the directory" in task.notes["data"]
     with pytest.raises(InvalidConfig, match="snli: train"):
         SnliConfig(train=-1)
 

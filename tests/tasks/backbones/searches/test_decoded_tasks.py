@@ -70,4 +70,4 @@ def test_beams_without_penalties_need_no_weights():
         DefaultTask(task="transduction"),
         0,
     ).cell
-    assert "search=beam[coverage_penalty=0.0" in cell.backbone
+    assert "search=beam]" in cell.backbone  # no penalty: the default of each is zero
