@@ -64,13 +64,13 @@ def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
 
 
 def _written_out(registered: "Registration[object]", asked: "Selector") -> str:
-    """The canonical selector of a name with options; a wrong option is an error that names it."""
+    """The selector with every option written out; a wrong option is an error that names it."""
     from bench.api import registry
     from bench.api.resolve import resolve
 
     if registered.axis == "recipe" or registered.default_task:
-        return resolve(asked).canonical.show()
-    return registry.canonical(registered.axis, asked).show()
+        return resolve(asked).complete.show()
+    return registry.complete(registered.axis, asked).show()
 
 
 def _facts(registered: "Registration[object]") -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _facts(registered: "Registration[object]") -> dict[str, Any]:
     if isinstance(registered.target, Recipe):
         facts["axes"] = {**registered.target.axes, **registered.target.fixes}
     if registered.axis in ("recipe", "mechanism") or registered.default_task:
-        facts["selector"] = resolve(registered.name).canonical.show()
+        facts["selector"] = resolve(registered.name).complete.show()
     return facts
 
 

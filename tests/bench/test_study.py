@@ -130,7 +130,7 @@ def test_a_trial_is_the_variant_and_the_protocol_with_the_parameters_put_in():
     parameters = {"lr": 0.01, "additive.width": 24, "softmax.temperature": 0.5}
     cell = trial_cell(spec, asked, knobs_of(spec), parameters).cell
     assert cell.kind == "trial"
-    assert "score=additive[width=24]" in cell.variant
+    assert "width=24" in cell.variant
     assert "temperature=0.5" in cell.variant
     protocol = read_protocol(cell.protocol)
     assert (protocol.lr, protocol.cpu_seconds) == (0.01, 7.0)

@@ -133,7 +133,7 @@ def test_a_run_without_the_data_says_so_and_succeeds(tmp_path, monkeypatch, caps
     assert "cells: 1 ok\n" in said.out
     written = json.loads((tmp_path / "out" / "plan.json").read_text(encoding="utf-8"))
     assert [left["label"] for left in written["left_out"]] == ["training on stsb"]
-    assert "training on stsb" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert "training on stsb" in (tmp_path / "out" / "details.md").read_text(encoding="utf-8")
 
 
 def test_a_plan_looks_into_the_data_directory_that_is_named(
@@ -184,9 +184,8 @@ def test_named_tasks_without_data_are_told_before_anything_runs(
 def test_the_directory_reaches_a_loader_as_an_argument_and_never_through_the_environment(
     tmp_path, monkeypatch, fresh_registry
 ):
-    from bench.cli.options import RunOptions
-    from bench.cli.runs import make_session
-
+    from bench.cli.execution import make_session
+    from bench.cli.run_options import RunOptions
     from results.store import Store
 
     monkeypatch.setenv("BENCH_DATA_DIR", "")
