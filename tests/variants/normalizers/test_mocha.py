@@ -160,7 +160,7 @@ def test_the_second_score_has_weights_of_its_own_and_prepares_them():
 
 def test_the_defaults_of_the_second_score_are_written_out_and_its_revision_counts():
     spec = resolve("mocha")
-    assert "chunk=additive[width=64]" in spec.canonical.show()
+    assert "chunk=additive[width=64]" in spec.complete.show()
     assert resolve(spec.canonical).canonical == spec.canonical
     assert "general:1" in resolve("mocha[chunk=general]").revision.split()
 

@@ -142,5 +142,5 @@ def test_wrong_options_are_refused(option, complaint, beneath):
 
 
 def test_the_written_out_selector_names_temperature_and_mask():
-    shown = resolve("scaled_dot").canonical.show()
+    shown = resolve("scaled_dot").complete.show()
     assert "normalizer=softmax[mask_mode=neg_inf,temperature=1.0]" in shown
