@@ -1,9 +1,11 @@
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
 
 import variants
+from bench.api import registry
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.noise import Noise
 from bench.api.resolve import resolve
@@ -158,11 +160,14 @@ def test_the_second_score_has_weights_of_its_own_and_prepares_them():
     assert memory.parts["normalizer"]["key"].shape == (2, 1, 5, 8)
 
 
-def test_the_defaults_of_the_second_score_are_written_out_and_its_revision_counts():
+def test_the_defaults_of_the_second_score_are_written_out_and_its_revision_counts(monkeypatch):
     spec = resolve("mocha")
     assert "chunk=additive[width=64]" in spec.complete.show()
     assert resolve(spec.canonical).canonical == spec.canonical
-    assert "general:1" in resolve("mocha[chunk=general]").revision.split()
+    newer = replace(registry.find("score", "general"), revision=3)
+    monkeypatch.setitem(registry._ENTRIES["score"], "general", newer)
+    assert "general:3" in resolve("mocha[chunk=general]").revision.split()
+    assert "general:3" not in resolve("mocha").revision.split()
 
 
 def test_what_the_second_score_needs_is_asked_for_and_what_it_gives_is_not():
