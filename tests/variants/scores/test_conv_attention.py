@@ -128,7 +128,8 @@ def test_gradients_are_right(component, draw):
 
 
 def test_causal_attention_and_empty_filters_are_refused():
-    with pytest.raises(
+    reason = "conv_attention: its convolutions and its norm depend on future keys"
+    with pytest.raises(Refused, match=reason):
         Refused, match="conv_attention: its convolutions and its norm depend on future keys"
     ):
         variants.build("conv_attention", dim=8, heads=2, regime="causal")
