@@ -130,8 +130,6 @@ def test_gradients_are_right(component, draw):
 def test_causal_attention_and_empty_filters_are_refused():
     reason = "conv_attention: its convolutions and its norm depend on future keys"
     with pytest.raises(Refused, match=reason):
-        Refused, match="conv_attention: its convolutions and its norm depend on future keys"
-    ):
         variants.build("conv_attention", dim=8, heads=2, regime="causal")
     with pytest.raises(InvalidConfig, match="conv_attention: width2 must be at least 1, got 0"):
         variants.build("conv_attention[width2=0]", dim=8, heads=2, regime="cross")
