@@ -1,3 +1,3 @@
 """The attention bench: prove attention mechanisms correct, then measure them honestly."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
