@@ -15,13 +15,9 @@ import json
 import os
 import shutil
 import tempfile
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from http.client import HTTPException
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -350,6 +346,11 @@ def find_data_set(name: str) -> HubDataset:
 
 def _ask_hub(dataset: str, revision: str) -> str:
     """Ask for the commit of `revision`: offline this fails in seconds, not in retries."""
+    # the network's modules cost every command a tenth of its start
+    import urllib.parse  # noqa: PLC0415
+    import urllib.request  # noqa: PLC0415
+    from http.client import HTTPException  # noqa: PLC0415
+
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
     quoted = urllib.parse.quote(revision, safe="")
     url = f"{endpoint}/api/datasets/{dataset}/revision/{quoted}"
