@@ -68,7 +68,7 @@ NUMBERS = {
 _EMPTY = {"metric": "", "value": np.nan, "repeat": 0, "axis": "", "x": np.nan, "split": ""}
 
 
-class Source(Protocol):
+class StoredRun(Protocol):
     """A run folder or a pack, as far as rows are made of it."""
 
     def records(self) -> list[Record]:
@@ -81,7 +81,7 @@ class Source(Protocol):
         """What the run says beside its rows."""
 
 
-def rows_of(sources: Sequence[Source]) -> pd.DataFrame:
+def rows_of(sources: Sequence[StoredRun]) -> pd.DataFrame:
     """One line per row of all runs, with the columns of `COLUMNS`.
 
     The newest attempt of a cell wins over all runs. A cell that did not end `ok` has one line
@@ -95,7 +95,7 @@ def rows_of(sources: Sequence[Source]) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=list(COLUMNS)).astype(kinds)
 
 
-def _short_names(stores: Iterable[Source]) -> dict[str, str]:
+def _short_names(stores: Iterable[StoredRun]) -> dict[str, str]:
     """Map selectors to the short names of the catalogs, the first folder first."""
     found: dict[str, str] = {}
     for store in stores:

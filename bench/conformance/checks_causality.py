@@ -7,7 +7,7 @@ import torch
 
 from bench.conformance.compare import expect, gradients
 from bench.conformance.place import KEYS, ROWS, VOCAB, WORD_WIDTH, Placed
-from bench.conformance.question import LENGTHS, Question, Reading, answer, ask, modes
+from bench.conformance.question import LENGTHS, Question, ReadMode, answer, ask, modes
 
 CACHED = (4, KEYS - 4)
 """A first call that fills the cache, then fewer queries than keys."""
@@ -29,14 +29,14 @@ def causality(subject: Placed) -> None:
     _through_heads(subject)
 
 
-def _place(mode: Reading, lengths: Sequence[int] | None, split: Sequence[int] | None) -> str:
+def _place(mode: ReadMode, lengths: Sequence[int] | None, split: Sequence[int] | None) -> str:
     padded = ", with padded keys" if lengths else ""
     cached = f", queries in calls of {CACHED}" if split else ""
     return f"{mode}{padded}{cached}"
 
 
 def _no_gradient(
-    subject: Placed, question: Question, mode: Reading, split: Sequence[int] | None, place: str
+    subject: Placed, question: Question, mode: ReadMode, split: Sequence[int] | None, place: str
 ) -> None:
     fresh = question.fresh()
     output = answer(subject, fresh, mode, split=split).output
@@ -54,7 +54,7 @@ def _no_gradient(
 
 
 def _sees_itself(
-    subject: Placed, question: Question, mode: Reading, split: Sequence[int] | None, t: int
+    subject: Placed, question: Question, mode: ReadMode, split: Sequence[int] | None, t: int
 ) -> bool:
     """Whether the value at t reaches its query in some other draw."""
     lengths = None if question.source.mask is None else LENGTHS
@@ -68,7 +68,7 @@ def _sees_itself(
 
 
 def _no_change(
-    subject: Placed, question: Question, mode: Reading, split: Sequence[int] | None, place: str
+    subject: Placed, question: Question, mode: ReadMode, split: Sequence[int] | None, place: str
 ) -> None:
     before = answer(subject, question, mode, split=split).output
     for t in AT:

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 from bench.api.resolve import VariantSpec
 from bench.conformance.compare import expect
 from bench.conformance.place import Placed
-from bench.conformance.question import Reading, answer, ask
+from bench.conformance.question import ReadMode, answer, ask
 
 LENGTHS = (8, 16, 32, 64, 128)
 """Four doublings; the exponent is read off the last, where constants matter least."""
@@ -72,7 +72,7 @@ def cost(subject: Placed, spec: VariantSpec) -> None:
         question = ask(subject, rows=1, queries=length, keys=length)
         meter = Meter()
         with torch.no_grad(), meter:
-            answer(subject, question, Reading("expected", subject.weights))
+            answer(subject, question, ReadMode("expected", subject.weights))
         work.append(meter.operations)
         memory.append(meter.peak)
     for name, counts in (("operations", work), ("peak bytes", memory)):

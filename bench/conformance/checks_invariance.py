@@ -11,7 +11,7 @@ from bench.conformance.question import (
     DRAWN,
     LENGTHS,
     Question,
-    Reading,
+    ReadMode,
     Walkthrough,
     answer,
     ask,
@@ -42,7 +42,9 @@ def _real(subject: Placed, row: int) -> int:
     return LENGTHS[row] if subject.own else 10**9
 
 
-def _hides_content(subject: Placed, question: Question, mode: Reading, whole: torch.Tensor) -> None:
+def _hides_content(
+    subject: Placed, question: Question, mode: ReadMode, whole: torch.Tensor
+) -> None:
     source = question.source
     hidden = ~source.key_mask()
     assert source.tokens is not None
@@ -65,7 +67,7 @@ def _hides_content(subject: Placed, question: Question, mode: Reading, whole: to
             expect(not reached.any(), sentence)
 
 
-def _hides_length(subject: Placed, question: Question, mode: Reading, whole: torch.Tensor) -> None:
+def _hides_length(subject: Placed, question: Question, mode: ReadMode, whole: torch.Tensor) -> None:
     wider = ask(subject, seed=9, keys=KEYS + EXTRA, lengths=LENGTHS)
     key, value = wider.source.key.clone(), wider.source.value.clone()
     assert wider.source.tokens is not None
@@ -85,7 +87,7 @@ def _hides_length(subject: Placed, question: Question, mode: Reading, whole: tor
         expect_near(output[row, :, :real], whole[row, :, :real], EXACT, sentence)
 
 
-def _equals_rows(subject: Placed, question: Question, mode: Reading, whole: torch.Tensor) -> None:
+def _equals_rows(subject: Placed, question: Question, mode: ReadMode, whole: torch.Tensor) -> None:
     for row, length in enumerate(LENGTHS):
         alone = one_row(subject, question, row, length)
         output = answer(subject, alone, mode).output[0]
@@ -121,7 +123,7 @@ def batch_invariance(subject: Placed) -> None:
             _reordered(subject, question, mode, order)
 
 
-def _interleaved(subject: Placed, question: Question, mode: Reading) -> None:
+def _interleaved(subject: Placed, question: Question, mode: ReadMode) -> None:
     other = ask(subject, seed=11, lengths=LENGTHS)
     length = question.query.shape[2]
     half = (length + 1) // 2
@@ -136,7 +138,7 @@ def _interleaved(subject: Placed, question: Question, mode: Reading) -> None:
         expect(same, f"{mode}: two sequences answered in turns disturb each other")
 
 
-def _reordered(subject: Placed, question: Question, mode: Reading, order: torch.Tensor) -> None:
+def _reordered(subject: Placed, question: Question, mode: ReadMode, order: torch.Tensor) -> None:
     length = question.query.shape[2]
     if length == 1:
         return

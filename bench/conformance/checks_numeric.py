@@ -12,7 +12,7 @@ from bench.conformance.question import (
     DRAWN,
     LENGTHS,
     TRAINED,
-    Reading,
+    ReadMode,
     Walkthrough,
     answer,
     ask,
@@ -34,7 +34,7 @@ def dtypes(subject: Placed) -> None:
         wanted = answer(
             _copied(low, torch.float64),
             rounded.to(torch.float64),
-            Reading("expected", weights=False),
+            ReadMode("expected", weights=False),
         ).output
         for mode in every_expected(subject):
             output = answer(low, rounded, mode).output
@@ -47,7 +47,7 @@ def dtypes(subject: Placed) -> None:
             expect(near, f"{name} is off by {off:.2g}, more than {allowed:.2g} ({mode})")
 
 
-def every_expected(subject: Placed) -> list[Reading]:
+def every_expected(subject: Placed) -> list[ReadMode]:
     """The two ways to read by expectation."""
     return modes(subject, "expected")
 

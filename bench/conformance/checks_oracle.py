@@ -11,7 +11,7 @@ from bench.api.noise import Noise
 from bench.conformance.checks_invariance import one_row
 from bench.conformance.compare import LOOPS, expect, expect_near, gradients
 from bench.conformance.place import Placed
-from bench.conformance.question import DRAWN, TRAINED, Question, Reading, answer, ask, modes
+from bench.conformance.question import DRAWN, TRAINED, Question, ReadMode, answer, ask, modes
 
 KEYS, QUERIES = 4, 3
 LENGTHS = (4, 2, 1)
@@ -28,7 +28,7 @@ def oracle(subject: Placed) -> None:
             if mode.weights or read == "expected"
         }
         for row, length in enumerate(LENGTHS):
-            output, weights = _loops(subject, question, Reading(read), row)
+            output, weights = _loops(subject, question, ReadMode(read), row)
             largest = max(largest, float(output.detach().abs().max()))
             for mode, attended in found.items():
                 queries = output.shape[1]
@@ -66,8 +66,8 @@ def gradients_law(subject: Placed) -> None:
     question = ask(subject, seed=19, rows=1, queries=2, keys=3)
     fresh, looped = question.fresh(), question.fresh()
     parameters = dict(subject.variant.named_parameters())
-    output = answer(subject, fresh, Reading("expected", subject.weights)).output
-    wanted, _ = _loops(subject, looped, Reading("expected"), 0)
+    output = answer(subject, fresh, ReadMode("expected", subject.weights)).output
+    wanted, _ = _loops(subject, looped, ReadMode("expected"), 0)
     names = ("query", "key", "value", *parameters)
     one = gradients(output[0], (*fresh.leaves(), *parameters.values()))
     two = gradients(wanted, (*looped.leaves(), *parameters.values()))
@@ -78,7 +78,7 @@ def gradients_law(subject: Placed) -> None:
 
 def _finite_differences(subject: Placed) -> None:
     question = ask(subject, seed=21, rows=1, queries=2, keys=3).fresh()
-    mode = Reading("expected", subject.weights)
+    mode = ReadMode("expected", subject.weights)
 
     def output(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         source = replace(question.source, key=key, value=value)
@@ -92,7 +92,7 @@ def _finite_differences(subject: Placed) -> None:
 
 
 def _loops(
-    subject: Placed, question: Question, mode: Reading, row: int
+    subject: Placed, question: Question, mode: ReadMode, row: int
 ) -> tuple[Tensor, Tensor | None]:
     mask = question.source.mask
     length = question.source.key.shape[2] if mask is None else int(mask[row].sum())

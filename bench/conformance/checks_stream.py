@@ -12,11 +12,11 @@ from bench.api.source import Memory, tree_map
 from bench.conformance.certificate import CheckFailed
 from bench.conformance.compare import EXACT, expect, expect_near
 from bench.conformance.place import KEYS, QUERIES, Placed, shake
-from bench.conformance.question import LENGTHS, Question, Reading, answer, ask
+from bench.conformance.question import LENGTHS, Question, ReadMode, answer, ask
 
 TRIES = 40
-HARD = Reading("hard")
-STREAM = Reading("stream", weights=False)
+HARD = ReadMode("hard")
+STREAM = ReadMode("stream", weights=False)
 
 
 def stream(subject: Placed) -> None:
@@ -50,7 +50,7 @@ def _shows_something(subject: Placed, question: Question) -> bool:
 
 
 def _tolerance(subject: Placed) -> float:
-    """Reading one key copies its value; sums over several may be added up in another order."""
+    """ReadMode one key copies its value; sums over several may be added up in another order."""
     variant = subject.variant
     alone = not isinstance(variant, Chain) or variant.normalizer.lookback == 0
     return 0.0 if alone else EXACT

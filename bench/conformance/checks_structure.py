@@ -15,7 +15,15 @@ from bench.api.selector import parse
 from bench.api.source import Memory, State
 from bench.conformance.compare import expect, leaves_of
 from bench.conformance.place import KEYS, QUERIES, ROWS, VOCAB, WORD_WIDTH, Placed
-from bench.conformance.question import LENGTHS, Reading, Walkthrough, answer, ask, every_mode, modes
+from bench.conformance.question import (
+    LENGTHS,
+    ReadMode,
+    Walkthrough,
+    answer,
+    ask,
+    every_mode,
+    modes,
+)
 
 
 def shapes(subject: Placed) -> None:
@@ -120,9 +128,9 @@ def determinism(subject: Placed) -> None:
         expect(torch.equal(one, two), f"{mode}: two equal calls differ")
     weights = subject.weights
     trained, *others = (
-        answer(subject, question, Reading("train", weights), seed=seed).output for seed in SEEDS
+        answer(subject, question, ReadMode("train", weights), seed=seed).output for seed in SEEDS
     )
-    expected = answer(subject, question, Reading("expected", weights)).output
+    expected = answer(subject, question, ReadMode("expected", weights)).output
     if "train" in subject.variant.reads:
         # where one key is far ahead, most seeds draw it; one that does not is enough
         sentence = "names `train` among its reads, but no other seed changes anything"
@@ -131,7 +139,7 @@ def determinism(subject: Placed) -> None:
         sentence = "does not name `train` among its reads, but it differs from `expected`"
         expect(all(torch.equal(one, expected) for one in (trained, *others)), sentence)
     if "hard" not in subject.variant.reads:
-        hard = answer(subject, question, Reading("hard", weights)).output
+        hard = answer(subject, question, ReadMode("hard", weights)).output
         sentence = "does not name `hard` among its reads, but it differs from `expected`"
         expect(torch.equal(hard, expected), sentence)
 

@@ -11,7 +11,7 @@ from bench.conformance.place import ROWS, Placed
 from bench.conformance.question import (
     LENGTHS,
     Question,
-    Reading,
+    ReadMode,
     answer,
     ask,
     every_mode,
@@ -56,7 +56,7 @@ def _call(subject: Placed, question: Question) -> Call:
     return Call(question.query, memory, 0, subject.regime == "causal")
 
 
-def _sums(subject: Placed, question: Question, mode: Reading, weights: Tensor) -> None:
+def _sums(subject: Placed, question: Question, mode: ReadMode, weights: Tensor) -> None:
     total = weights.detach().sum(-1)
     most = float(total.max())
     expect(most <= 1 + LOOPS, f"{mode}: a row of weights sums to {most:.6g}, more than one")
@@ -67,7 +67,7 @@ def _sums(subject: Placed, question: Question, mode: Reading, weights: Tensor) -
     expect(least >= 1 - LOOPS, f"{mode}: a row of weights sums to {least:.6g}, less than one")
 
 
-def _sums_values(subject: Placed, question: Question, mode: Reading, weights: Tensor) -> None:
+def _sums_values(subject: Placed, question: Question, mode: ReadMode, weights: Tensor) -> None:
     variant = subject.variant
     if isinstance(variant, Chain) and any(p.changes_output for p in variant.positions):
         return  # what positions add to the output is certified against the loops
@@ -106,7 +106,7 @@ def _is_zero(attended: Attended, place: tuple[slice, ...], what: str) -> None:
         expect(not attended.weights[place].any(), f"{what} has weights that are not zero")
 
 
-def _finite(subject: Placed, question: Question, attended: Attended, mode: Reading) -> None:
+def _finite(subject: Placed, question: Question, attended: Attended, mode: ReadMode) -> None:
     expect(attended.output.isfinite().all(), f"{mode}: beside a row without keys, not finite")
     for name, term in attended.terms.items():
         expect(term.isfinite().all(), f"{mode}: the term {name!r} is not finite")

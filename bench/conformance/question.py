@@ -18,7 +18,7 @@ TRAINED = 0.5
 """Share of training done where a check trains."""
 
 
-class Reading(NamedTuple):
+class ReadMode(NamedTuple):
     """How to read, and whether weights are wanted (without them, fused code may run)."""
 
     read: Read
@@ -33,18 +33,18 @@ DRAWN: tuple[Read, ...] = ("train", "sample")
 """Reads that need noise, which is addressed by the row."""
 
 
-def modes(subject: Placed, *reads: Read) -> list[Reading]:
+def modes(subject: Placed, *reads: Read) -> list[ReadMode]:
     """Modes in which this variant may give different numbers, among some reads or all."""
     own = [read for read in subject.variant.reads if not reads or read in reads]
-    found = [Reading(read) for read in own] if subject.weights else []
-    return [*found, Reading("expected", weights=False)]
+    found = [ReadMode(read) for read in own] if subject.weights else []
+    return [*found, ReadMode("expected", weights=False)]
 
 
-def every_mode(subject: Placed) -> list[Reading]:
+def every_mode(subject: Placed) -> list[ReadMode]:
     """All modes, whether or not they differ."""
     reads = dict.fromkeys((*EVERY_READ, *subject.variant.reads))
     wanted = (True, False) if subject.weights else (False,)
-    return [Reading(read, weights) for read in reads for weights in wanted]
+    return [ReadMode(read, weights) for read in reads for weights in wanted]
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def cut(source: Source, *, rows: Tensor | slice = slice(None), keys: slice = sli
 class Walkthrough:
     """One walk along the queries: memory, state, and what came out so far."""
 
-    def __init__(self, subject: Placed, question: Question, mode: Reading, seed: int = 1) -> None:
+    def __init__(self, subject: Placed, question: Question, mode: ReadMode, seed: int = 1) -> None:
         self.subject = subject
         self.question = question
         self.mode = mode
@@ -184,7 +184,7 @@ class Walkthrough:
 def answer(
     subject: Placed,
     question: Question,
-    mode: Reading,
+    mode: ReadMode,
     *,
     split: Sequence[int] | None = None,
     seed: int = 1,
