@@ -62,7 +62,7 @@ class LogMel:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scale:
+class LogMelScale:
     """Mean and deviation of each band over the training part."""
 
     mean: Float[Tensor, " mels"]
@@ -84,14 +84,14 @@ def mel_filters(rate: int, size: int, bands: int) -> Float[Tensor, "n {bands}"]:
     return torch.minimum(rising, falling).clamp(min=0)
 
 
-def fit_scale(waves: Sequence[Float[Tensor, " _"]], sound: LogMel) -> Scale:
+def fit_scale(waves: Sequence[Float[Tensor, " _"]], sound: LogMel) -> LogMelScale:
     """Mean and deviation of each band over the windows of some recordings."""
     found = torch.cat([sound.bands(wave.unsqueeze(0))[0] for wave in waves])
-    return Scale(mean=found.mean(0), deviation=found.std(0).clamp(min=1e-3))
+    return LogMelScale(mean=found.mean(0), deviation=found.std(0).clamp(min=1e-3))
 
 
 def to_frames(
-    waves: Sequence[Float[Tensor, " _"]], sound: LogMel, scale: Scale
+    waves: Sequence[Float[Tensor, " _"]], sound: LogMel, scale: LogMelScale
 ) -> tuple[Float[Tensor, "B S F"], Bool[Tensor, "B S"]]:
     """Frames of some recordings, zero where padded, and the mask that is True at real ones."""
     longest = max(len(wave) for wave in waves)

@@ -15,7 +15,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.metric import Metric, Scored
 from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
-from tasks.data.sound import LogMel, Scale, fit_scale, to_frames
+from tasks.data.sound import LogMel, LogMelScale, fit_scale, to_frames
 from tasks.metrics.scores import (
     ALIGNMENT_ENTROPY,
     ALIGNMENT_MATCH,
@@ -104,7 +104,7 @@ class SpeechTask(Task):
 
     config: SpeechConfig
     sound: LogMel
-    scale: Scale
+    scale: LogMelScale
     recordings: Mapping[str, Sequence[Recording]]
 
     def begin(self, recordings: Mapping[str, Sequence[Recording]], rate: int) -> None:
