@@ -111,13 +111,14 @@ def _table(folder: RunFolder) -> str:
 
 
 def _values(outcomes: Sequence[StoredOutcome], metric: str, split: str = "") -> list[float]:
-    """The value of a metric in each outcome that has it; of the whole split, not of a part."""
+    """A variant's own value of a metric in each outcome that has it, over the whole split."""
     return [
         row.value
         for outcome in outcomes
         for row in outcome.record.rows
         if row.metric == metric
         and not row.axis
+        and not row.baseline
         and split in ("", row.split)
         and row.value is not None
     ]
