@@ -10,6 +10,7 @@ from reports.numbers import plain
 from reports.render import document
 
 PUBLISHED = Path("results", "published")
+RUN = "quick.parquet"
 FIGURE = "docs/images/quality_cost.svg"
 _PLACE = re.compile(r"\{([^{}]+)\/([^{}\/]+)\}")
 
@@ -71,7 +72,7 @@ LIMITS = (
 
 def findings(root: Path) -> str:
     """Three results with their numbers, and how far they reach."""
-    folder = read_folder(root / PUBLISHED / "quick")
+    folder = read_folder(root / PUBLISHED / RUN)
     texts = [_PLACE.sub(lambda match: _number(folder, *match.groups()), one) for one in FINDINGS]
     return "\n".join([*texts, "", LIMITS])
 
@@ -93,7 +94,7 @@ def _number(folder: RunFolder, task: str, name: str) -> str:
 
 def choice(root: Path) -> str:
     """The headline and the choice table of the published run, and its figure under docs/images."""
-    report = document(read_folder(root / PUBLISHED / "quick"), publish=True)
+    report = document(read_folder(root / PUBLISHED / RUN), publish=True)
     parts = [escape(report.headline)] if report.headline else []
     if report.choices is not None:
         heads = [escape(column.title) for column in report.choices.columns]
