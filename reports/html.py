@@ -177,6 +177,8 @@ def breakable(name: str) -> Markup:
 
     >>> breakable("scaled_dot"), breakable("hierarchical_document[words=2]")
     (Markup('scaled_dot'), Markup('hierarchical_<wbr>document[<wbr>words=2]'))
+    >>> breakable("an error of 2,803")
+    Markup('an error of 2,803')
     """
     safe = str(escape(name))
-    return Markup(re.sub(r"([_\[,/])(?=\w)", r"\1<wbr>", safe) if len(name) >= LONG_NAME else safe)
+    return Markup(re.sub(r"([_\[/]|(?<!\d),|,(?!\d))(?=\w)", r"\1<wbr>", safe) if len(name) >= LONG_NAME else safe)
