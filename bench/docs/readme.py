@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from reports.blocks import TableCell
 from reports.folder import RunFolder, read_folder
 from reports.markdown import escape
 from reports.numbers import plain
@@ -88,7 +89,7 @@ def _number(folder: RunFolder, task: str, name: str) -> str:
     for comparison in folder.comparisons:
         here = [one for one in comparison.means if known.label(one) == name]
         if here and known.task_label(comparison.task) == task:
-            return escape(comparison.score_text(here[0]))
+            return escape(comparison.short_score(here[0]))
     raise LookupError(f"README.md: {folder.name} has no score of {name} on {task}")
 
 
@@ -98,7 +99,7 @@ def choice(root: Path) -> str:
     parts = [escape(report.headline)] if report.headline else []
     if report.choices is not None:
         heads = [escape(column.title) for column in report.choices.columns]
-        rows = [[escape(cell.text) for cell in row] for row in report.choices.rows]
+        rows = [[_cell(cell) for cell in row] for row in report.choices.rows]
         lines = [f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *rows)]
         parts.append("\n".join(lines))
     figure = report.overview_figure
@@ -108,6 +109,10 @@ def choice(root: Path) -> str:
         path.write_text(figure.svg, encoding="utf-8")
         parts.append(f"![{escape(figure.description)}]({FIGURE})")
     return "\n\n".join(parts)
+
+
+def _cell(cell: TableCell) -> str:
+    return escape(f"{cell.text} ({', '.join(cell.marks)})" if cell.marks else cell.text)
 
 
 PARTS: dict[str, Callable[[Path], str]] = {"findings": findings, "choice": choice}
