@@ -172,6 +172,10 @@ def sort_key(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.7g}"
 
 
+_BREAK = re.compile(r"([_\[/]|(?<!\d),|,(?!\d))(?=\w)")
+"""Where a name may break; the comma of a number is no such place."""
+
+
 def breakable(name: str) -> Markup:
     """A name that a narrow column may break at its underscores and brackets, if it is long.
 
@@ -181,4 +185,4 @@ def breakable(name: str) -> Markup:
     Markup('an error of 2,803')
     """
     safe = str(escape(name))
-    return Markup(re.sub(r"([_\[/]|(?<!\d),|,(?!\d))(?=\w)", r"\1<wbr>", safe) if len(name) >= LONG_NAME else safe)
+    return Markup(_BREAK.sub(r"\1<wbr>", safe) if len(name) >= LONG_NAME else safe)
