@@ -55,7 +55,7 @@ publish: setup
 	rm -rf results/published/$(RUN).parquet reports/published/$(RUN)
 	$(BIN)/python -m bench report runs/$(RUN) --publish --out reports/published/$(RUN) \
 		--pack results/published/$(RUN).parquet
-	rm -f reports/published/$(RUN)/report.html
+	rm -f reports/published/$(RUN)/report.html reports/published/$(RUN)/details.html
 
 # make docs: the documentation as a folder of pages, site/index.html, with an offline search.
 $(VENV)/.docs-ready: $(VENV)/.ready pyproject.toml constraints.txt

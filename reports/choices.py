@@ -13,7 +13,7 @@ from reports.ranked_table.comparison import Comparison
 
 MOST_ROWS = 8
 MOST_NAMED = 3
-"""Needs that the sentence names."""
+"""Needs that one sentence or one cell names."""
 
 
 def headline(folder: RunFolder) -> str:
@@ -191,7 +191,7 @@ def _merged(found: Sequence[Need], *, learned: bool) -> tuple[TableCell, ...]:
     """One row for the needs where no variant is better than the baseline."""
     if len(found) == 1:
         return _row(found[0])
-    names = join([uncapitalized(need.title) for need in found])
+    names = join([uncapitalized(need.title) for need in found], MOST_NAMED)
     often = often_tied(found)
     label = found[0].comparisons[0].catalog.label
     variant, count = often[0] if often else ("", 0)

@@ -190,8 +190,7 @@ def _curve_panel(
     comparison: Comparison, axis: str, x_label: str, split: str, metric: str = ""
 ) -> Panel:
     metric = metric or comparison.metric
-    table = curve(comparison.frame, metric, axis)
-    table = table[table["split"] == split]
+    table = curve(comparison.frame, metric, axis, split)
     known = comparison.catalog
     levels: tuple[Literal["chance", "ceiling"], ...] = ()
     if metric == comparison.metric:

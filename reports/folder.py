@@ -17,7 +17,7 @@ from reports.catalog import Catalog
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.costs import Costs, costs_at_one_length
 from reports.ranked_table.grouping import comparisons
-from reports.ranked_table.rows import ranked_table
+from reports.ranked_table.rows import ranked_lines
 from reports.speed_rows import speed_table
 from results.frame import rows_of, speed_summary
 from results.pack import SUFFIX, Pack, open_run
@@ -141,8 +141,8 @@ class RunFolder:
 
     @cached_property
     def ranked_lines(self) -> pd.DataFrame:
-        """Scores and costs, as `reports.ranked_table.rows.ranked_table` gives them."""
-        return ranked_table(self.frame, self.catalog, self.certificates, speed=self.speed)
+        """Scores and costs, as `reports.ranked_table.rows.ranked_lines` gives them."""
+        return ranked_lines(self.comparisons, self.costs, self.certificates)
 
     @cached_property
     def by_id(self) -> dict[str, StoredOutcome]:

@@ -172,11 +172,17 @@ def sort_key(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.7g}"
 
 
+_BREAK = re.compile(r"([_\[/]|(?<!\d),|,(?!\d))(?=\w)")
+"""Where a name may break; the comma of a number is no such place."""
+
+
 def breakable(name: str) -> Markup:
     """A name that a narrow column may break at its underscores and brackets, if it is long.
 
     >>> breakable("scaled_dot"), breakable("hierarchical_document[words=2]")
     (Markup('scaled_dot'), Markup('hierarchical_<wbr>document[<wbr>words=2]'))
+    >>> breakable("an error of 2,803")
+    Markup('an error of 2,803')
     """
     safe = str(escape(name))
-    return Markup(re.sub(r"([_\[,/])(?=\w)", r"\1<wbr>", safe) if len(name) >= LONG_NAME else safe)
+    return Markup(_BREAK.sub(r"\1<wbr>", safe) if len(name) >= LONG_NAME else safe)

@@ -144,10 +144,10 @@ def final_values(
     Returns:
         Columns `cell`, `SETTING`, `seed` and `value`; the median where a cell has repeats.
     """
-    chosen = _ok(frame, metric, axis="")
-    chosen = chosen[(chosen["split"] == split) & (chosen["kind"] == kind)]
     keys = ["cell", *SETTING, "seed"]
-    return chosen.groupby(keys, sort=False)[["value"]].median().reset_index()
+    chosen = _ok(frame, metric, axis="", split=split)
+    chosen = chosen.loc[chosen["kind"] == kind, [*keys, "value"]]
+    return _median_of_repeats(chosen, keys)
 
 
 def scores(values: pd.DataFrame, by: str = "variant") -> dict[str, dict[int, float]]:
@@ -169,7 +169,14 @@ def scores(values: pd.DataFrame, by: str = "variant") -> dict[str, dict[int, flo
     }
 
 
-def curve(frame: pd.DataFrame, metric: str, axis: str) -> pd.DataFrame:
+def _median_of_repeats(values: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """One value for each combination of keys; few frames have repeats, and grouping is slow."""
+    if not values.duplicated([key for key in keys if key not in SETTING]).any():
+        return values.reset_index(drop=True)
+    return values.groupby(keys, sort=False)[["value"]].median().reset_index()
+
+
+def curve(frame: pd.DataFrame, metric: str, axis: str, split: str | None = None) -> pd.DataFrame:
     """Average a metric over seeds at each point of an axis, for cells that ended `ok`.
 
     On `cpu_s` seeds never meet at the same x: there the n-th points are averaged, x included.
@@ -182,15 +189,15 @@ def curve(frame: pd.DataFrame, metric: str, axis: str) -> pd.DataFrame:
         frame: From `rows_of`.
         metric: Name of the metric.
         axis: `step`, `cpu_s` or `length`.
+        split: `test` or `validation`; None for both.
 
     Returns:
         Columns `SETTING`, `split`, `x`, `mean`, `low`, `high` (95% t interval over seeds,
         infinite for one seed and for seeds without spread) and `seeds`, ordered by x within each
         setting.
     """
-    chosen = _ok(frame, metric, axis)
     point = ["cell", *SETTING, "seed", "split", "x"]
-    single = chosen.groupby(point, sort=False)[["value"]].median().reset_index()
+    single = _median_of_repeats(_ok(frame, metric, axis, split)[[*point, "value"]], point)
     keys = [*SETTING, "split"]
     lines = []
     for key, group in single.groupby(keys, sort=False):
@@ -212,23 +219,24 @@ def curve(frame: pd.DataFrame, metric: str, axis: str) -> pd.DataFrame:
 
 def _points(group: pd.DataFrame, axis: str) -> Iterator[tuple[float, NDArray[np.float64]]]:
     """Each x of one setting, with the values that its cells have there."""
-    cells = group.groupby("cell", sort=False)
-    columns = [part[["x", "value"]].to_numpy(dtype=np.float64).T for _, part in cells]
+    cells, names = pd.factorize(group["cell"])
+    table = group[["x", "value"]].to_numpy(dtype=np.float64).T
+    columns = [table[:, cells == number] for number in range(len(names))]
     if axis == "cpu_s":
         count = np.arange(1, 1 + max(x.size for x, _ in columns))
         # where a cell that has ended would be, had it gone on at its pace: the mean over those
         # that go on could jump back
         x = np.mean([np.append(x, x[-1] / x.size * count[x.size :]) for x, _ in columns], axis=0)
-        table = [np.append(y, np.full(count.size - y.size, y[-1])) for _, y in columns]
+        values = [np.append(y, np.full(count.size - y.size, y[-1])) for _, y in columns]
     else:
         x = np.unique(np.concatenate([x for x, _ in columns]))
         # beyond its end a cell keeps its value; the clock may have ended it between two points of
         # the others
-        table = [np.interp(x, mine, y, left=np.nan) for mine, y in columns]
+        values = [np.interp(x, mine, y, left=np.nan) for mine, y in columns]
     if axis not in ("step", "cpu_s"):
-        known = zip(columns, table, strict=True)
-        table = [np.where(np.isin(x, mine), values, np.nan) for (mine, _), values in known]
-    for place, line in zip(x, np.transpose(table), strict=True):
+        known = zip(columns, values, strict=True)
+        values = [np.where(np.isin(x, mine), line, np.nan) for (mine, _), line in known]
+    for place, line in zip(x, np.transpose(values), strict=True):
         yield float(place), line[np.isfinite(line)]
 
 
@@ -239,6 +247,8 @@ def missing(frame: pd.DataFrame) -> pd.DataFrame:
     return holes[columns].drop_duplicates("cell", ignore_index=True)
 
 
-def _ok(frame: pd.DataFrame, metric: str, axis: str) -> pd.DataFrame:
+def _ok(frame: pd.DataFrame, metric: str, axis: str, split: str | None = None) -> pd.DataFrame:
     picked = (frame["status"] == "ok") & (frame["metric"] == metric) & (frame["axis"] == axis)
+    if split is not None:
+        picked &= frame["split"] == split
     return frame[picked & (frame["baseline"] == "")]

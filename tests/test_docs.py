@@ -101,7 +101,7 @@ def test_the_parts_of_the_readme_are_those_of_the_published_runs():
 
 @pytest.mark.slow
 def test_what_the_findings_claim_is_what_the_tests_of_the_run_show():
-    folder = read_folder(ROOT / "results" / "published" / "quick")
+    folder = read_folder(ROOT / "results" / "published" / "quick.parquet")
     known = folder.catalog
 
     def ranks(task):

@@ -4,12 +4,14 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from reports.blocks import TableCell
 from reports.folder import RunFolder, read_folder
 from reports.markdown import escape
 from reports.numbers import plain
 from reports.render import document
 
 PUBLISHED = Path("results", "published")
+RUN = "quick.parquet"
 FIGURE = "docs/images/quality_cost.svg"
 _PLACE = re.compile(r"\{([^{}]+)\/([^{}\/]+)\}")
 
@@ -71,7 +73,7 @@ LIMITS = (
 
 def findings(root: Path) -> str:
     """Three results with their numbers, and how far they reach."""
-    folder = read_folder(root / PUBLISHED / "quick")
+    folder = read_folder(root / PUBLISHED / RUN)
     texts = [_PLACE.sub(lambda match: _number(folder, *match.groups()), one) for one in FINDINGS]
     return "\n".join([*texts, "", LIMITS])
 
@@ -87,17 +89,17 @@ def _number(folder: RunFolder, task: str, name: str) -> str:
     for comparison in folder.comparisons:
         here = [one for one in comparison.means if known.label(one) == name]
         if here and known.task_label(comparison.task) == task:
-            return escape(comparison.score_text(here[0]))
+            return escape(comparison.short_score(here[0]))
     raise LookupError(f"README.md: {folder.name} has no score of {name} on {task}")
 
 
 def choice(root: Path) -> str:
     """The headline and the choice table of the published run, and its figure under docs/images."""
-    report = document(read_folder(root / PUBLISHED / "quick"), publish=True)
+    report = document(read_folder(root / PUBLISHED / RUN), publish=True)
     parts = [escape(report.headline)] if report.headline else []
     if report.choices is not None:
         heads = [escape(column.title) for column in report.choices.columns]
-        rows = [[escape(cell.text) for cell in row] for row in report.choices.rows]
+        rows = [[_cell(cell) for cell in row] for row in report.choices.rows]
         lines = [f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *rows)]
         parts.append("\n".join(lines))
     figure = report.overview_figure
@@ -107,6 +109,10 @@ def choice(root: Path) -> str:
         path.write_text(figure.svg, encoding="utf-8")
         parts.append(f"![{escape(figure.description)}]({FIGURE})")
     return "\n\n".join(parts)
+
+
+def _cell(cell: TableCell) -> str:
+    return escape(f"{cell.text} ({', '.join(cell.marks)})" if cell.marks else cell.text)
 
 
 PARTS: dict[str, Callable[[Path], str]] = {"findings": findings, "choice": choice}

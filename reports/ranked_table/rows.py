@@ -29,8 +29,6 @@ def ranked_table(
     frame: pd.DataFrame,
     catalog: Catalog | Mapping[str, Any],
     certificates: Certificates,
-    *,
-    speed: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Rank the variants of each task; ties share a rank.
 
@@ -38,7 +36,6 @@ def ranked_table(
         frame: From `results.frame.load`.
         catalog: Content of `catalog.json`.
         certificates: Content of `certificates.json`; a red one takes the rank and speed away.
-        speed: `results.frame.speed_summary` of the frame, if the caller has it.
 
     Returns:
         One line per comparison and variant, best first, unranked ones last. For each quantity
@@ -50,7 +47,14 @@ def ranked_table(
     """
     known = Catalog.of(catalog)
     found = comparisons(frame, known, certificates)
-    costs = costs_at_one_length(speed_summary(frame) if speed is None else speed, known.baseline)
+    costs = costs_at_one_length(speed_summary(frame), known.baseline)
+    return ranked_lines(found, costs, certificates)
+
+
+def ranked_lines(
+    found: Iterable[Comparison], costs: Costs, certificates: Certificates
+) -> pd.DataFrame:
+    """The same, of comparisons that have been made."""
     lines = [
         line for comparison in found for line in _comparison_lines(comparison, costs, certificates)
     ]
