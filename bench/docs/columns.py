@@ -1,4 +1,4 @@
-"""The page of columns: what `results.frame.load` returns, what a ledger holds, and every metric."""
+"""The page of columns: what `results.load` returns, what a ledger holds, and every metric."""
 
 import ast
 import inspect
@@ -14,7 +14,7 @@ from results.frame import COLUMNS
 from results.row import Record, Row
 
 HEAD = (
-    "`results.frame.load(folder)` returns one pandas table with a line for each measured value. "
+    "`results.load(path).rows` returns one pandas table with a line for each measured value. "
     "Terms are those of the [glossary](glossary.md)."
 )
 GROUPS = {

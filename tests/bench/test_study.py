@@ -347,7 +347,7 @@ def test_a_study_killed_in_the_middle_is_finished_reported_and_done_again(tmp_pa
         assert ("test" in splits) == (record.cell["kind"] == "quality")
         assert (record.cell["seed"] >= FRESH_SEED) == (record.cell["kind"] == "quality")
     assert json.loads(said.stdout)["counts"].keys() == {"ok"}
-    report = (folder / "report.md").read_text()
+    report = (folder / "details.md").read_text()
     section = report.partition("## Studies")[2].partition("\n## ")[0]
     assert "Best validation score so far" in section
     lines = [line for line in section.splitlines() if line.startswith("| ")]
