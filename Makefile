@@ -28,12 +28,12 @@ static: setup
 	$(BIN)/codespell
 
 check: static
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -m "not slow and not browser"
 
 # One variant of each kind trains here; `make slow` trains all of them.
 SMOKE = additive,luong_local_p,shaw_rpr,pointer_generator,linear_attention,han
 test: static
-	$(BIN)/python -m pytest -q -n 2 --benchmark-disable -m "not slow"
+	$(BIN)/python -m pytest -q -n 2 --benchmark-disable -m "not slow and not browser"
 	$(BIN)/python -m bench run --variants $(SMOKE) --preset smoke --out runs/smoke
 
 # What takes long and is found by nothing quicker: learning, compiled code, copies of the tree.
