@@ -13,7 +13,7 @@ def reached(done) -> float:
     (found,) = [
         r.value
         for r in done.rows
-        if (r.metric, r.split, r.axis) == ("sequence_accuracy", "test", "")
+        if (r.metric, r.split, r.axis, r.baseline) == ("sequence_accuracy", "test", "", "")
     ]
     return found
 
