@@ -28,7 +28,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedResult:
-    """A published number that stands beside ours."""
+    """A published number to compare ours with."""
 
     what: str
     """Model, data and setting, as published."""
@@ -44,10 +44,10 @@ class PublishedResult:
     """How data, size and training differ from ours, in one sentence."""
     about: str = ""
     """Task selector with the options that the number is about, `word_alignment[pair=ja_en]`;
-    empty where it may stand beside every run of the task."""
+    empty where it holds for every run of the task."""
 
     def holds_for(self, task: Selector) -> bool:
-        """Whether the number may stand beside a run of this task, whose defaults are written out.
+        """Whether the number holds for a run of this task, whose defaults are written out.
 
         >>> english = PublishedResult(
         ...     what="", metric="bleu", value=1.0, text="", url="", where="", differs="",

@@ -1,4 +1,4 @@
-"""Where attention stands in a recurrent decoder: decoders."""
+"""Recurrent decoders: when attention is queried, and where its context goes."""
 
 from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple
