@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export HF_HUB_OFFLINE ?= 1
+# Without compiled files each of the many processes that tests start compiles all our code again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup run static test slow browser-test check publish docs readme format clean
 
@@ -33,12 +35,12 @@ check: static
 # One variant of each kind trains here; `make slow` trains all of them.
 SMOKE = additive,luong_local_p,shaw_rpr,pointer_generator,linear_attention,han
 test: static
-	$(BIN)/python -m pytest -q -n 2 --benchmark-disable -m "not slow and not browser"
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal --benchmark-disable -m "not slow and not browser"
 	$(BIN)/python -m bench run --variants $(SMOKE) --preset smoke --out runs/smoke
 
 # What takes long and is found by nothing quicker: learning, compiled code, copies of the tree.
 slow: setup
-	$(BIN)/python -m pytest -q -n 2 --benchmark-disable -m slow
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal --benchmark-disable -m slow
 	$(BIN)/python -m bench run --variants all --preset smoke --out runs/smoke-all
 
 # Needs Chromium (apt-get install chromium-headless-shell, or BENCH_CHROMIUM=/path/to/chromium) and npm.

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 
 from bench.api import registry
+from bench.api.axes import ABSENT, BACKBONE_AXES, VARIANT_AXES
 from bench.api.errors import UnknownName
-from bench.api.registry import ABSENT, BACKBONE_AXES, VARIANT_AXES, Recipe
+from bench.api.registry import Recipe
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse
 from bench.running.plan import Plan, plan

@@ -2,9 +2,8 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from hashlib import sha256
-from typing import Any
 
 import optuna
 from optuna.distributions import (
@@ -16,33 +15,21 @@ from optuna.distributions import (
 from optuna.trial import TrialState
 
 from bench.api import registry
-from bench.api.config import Choices, FloatRange, IntRange, Range, search_ranges
+from bench.api.config import Choices, FloatRange, IntRange, Range
 from bench.api.errors import InvalidConfig
-from bench.api.registry import DefaultTask
-from bench.api.resolve import VariantSpec, resolve
-from bench.api.selector import Selector, Value, parse
+from bench.api.resolve import VariantSpec
 from bench.api.task import TASKS
-from bench.running.quality_cells import PlannedCell, quality_cell
-from bench.running.request import asked_variants
+from bench.running.quality_cells import PlannedCell
+from bench.running.request import Request
 from bench.running.runner import Outcome
 from bench.running.session import Session
 from bench.study_request import FRESH_SEED, StudyRequest
-from bench.training.protocol import AdamProtocol
+from bench.trial_cells import Knob, Parameters, final_cell, knobs_of, trial_cell
+from results.json_values import JsonObject
+from results.row import Row
 
-MOST_KNOBS = 2
-"""Options of a variant that a study may change, so that no variant gets a larger space."""
-
-
-@dataclass(frozen=True)
-class Knob:
-    """One thing a study turns: where it lives and which values it may take."""
-
-    name: str
-    """Parameter name in Optuna: `lr`, `additive.width`."""
-    axis: str
-    """`protocol`, or the axis of the component that owns the option."""
-    option: str
-    range: Range
+BESIDE_THE_QUESTION = ("variants", "baseline", "seeds", "jobs")
+"""Parts of a request that decide no trial of one variant."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +41,7 @@ class StudyResult:
     best_value: float | None
     """On validation; None where no trial gave a value."""
     best_trial: int = 0
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: Parameters = field(default_factory=dict)
     finals: tuple[PlannedCell, ...] = ()
     tried: tuple[str, ...] = ()
     """Canonical selectors of the trials with a value."""
@@ -69,38 +56,24 @@ def run_studies(asked: StudyRequest, session: Session) -> list[StudyResult]:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = asked.storage or f"sqlite:///{session.store.folder / 'study.db'}"
     found = []
-    for name, spec in asked_variants(asked.request.variants):
+    for name, spec in asked.request.specs:
         found.append(_tune(name, spec, asked, session, storage))
     for result in found:
         session.train(result.finals)
     return found
 
 
-def study_facts(asked: StudyRequest, results: Sequence[StudyResult]) -> dict[str, Any]:
+def study_facts(asked: StudyRequest, results: Sequence[StudyResult]) -> dict[str, JsonObject]:
     """What the catalog says of each study."""
-    facts: dict[str, Any] = {}
+    facts: dict[str, JsonObject] = {}
     for result in results:
-        facts[result.variant] = {"trials": asked.trials}
         if result.best_value is None:
-            facts[result.variant]["best_trial"] = "none gave a value"
+            told: JsonObject = {"best_trial": "none gave a value"}
         else:
             best = {"best_trial": result.best_trial, "best_validation": round(result.best_value, 4)}
-            facts[result.variant] |= {**best, **result.parameters}
+            told = {**best, **result.parameters}
+        facts[result.variant] = {"trials": asked.trials, **told}
     return facts
-
-
-def knobs_of(spec: VariantSpec) -> list[Knob]:
-    """The learning rate, and at most two options of the components in the variant."""
-    rates = search_ranges(AdamProtocol)
-    knobs = [Knob("lr", "protocol", "lr", rates["lr"])]
-    owned: list[tuple[str, Selector]] = []
-    if spec.mechanism is not None:
-        owned.append(("mechanism", spec.mechanism))
-    owned += [(axis, s) for axis, chosen in spec.axes.items() for s in chosen if s.name != "auto"]
-    for axis, selector in owned:
-        ranges = search_ranges(registry.find(axis, selector.name).config)
-        knobs += [Knob(f"{selector.name}.{key}", axis, key, r) for key, r in ranges.items()]
-    return knobs[: 1 + MOST_KNOBS]
 
 
 def distribution(found: Range) -> BaseDistribution:
@@ -118,7 +91,7 @@ def _tune(
     name: str, spec: VariantSpec, asked: StudyRequest, session: Session, storage: str
 ) -> StudyResult:
     knobs = knobs_of(spec)
-    task = registry.find(TASKS, parse(asked.request.tasks).name).target
+    task = registry.find(TASKS, asked.task.name).target
     lower = task.metrics[0].better == "lower"
     study = optuna.create_study(
         storage=storage,
@@ -139,7 +112,7 @@ def _tune(
         return StudyResult(name, None)
     best = study.best_trial
     finals = tuple(
-        _with_seed(trial_cell(spec, asked, knobs, best.params), seed)
+        final_cell(trial_cell(spec, asked, knobs, best.params), seed)
         for seed in range(FRESH_SEED, FRESH_SEED + asked.final_seeds)
     )
     tried = tuple(trial_cell(spec, asked, knobs, t.params).cell.variant for t in complete)
@@ -148,9 +121,13 @@ def _tune(
 
 def study_name(name: str, spec: VariantSpec, asked: StudyRequest) -> str:
     """A name that only the same question has, so that no trial of another one is counted."""
-    question = {"variants": name, "baseline": "", "seeds": 0, "jobs": 1}
-    request = replace(asked.request, **question)  # type: ignore[arg-type]  # values of four types
-    facts = (spec.canonical, spec.revision, request, asked.trial_seconds, asked.sampler)
+    request = asked.request
+    common = [
+        (one.name, getattr(request, one.name))
+        for one in fields(Request)
+        if one.repr and one.name not in BESIDE_THE_QUESTION
+    ]
+    facts = (spec.canonical, spec.revision, common, asked.trial_seconds, asked.sampler)
     digest = sha256(repr((*facts, knobs_of(spec))).encode()).hexdigest()[:8]
     return f"{request.tasks} @ {name} @ {request.preset} {digest}"
 
@@ -246,47 +223,8 @@ def _tell(
             study.tell(trial, value)
 
 
-def _value(rows: Sequence[Any], metric: str) -> float | None:
+def _value(rows: Sequence[Row], metric: str) -> float | None:
     for row in rows:
         if row.metric == metric and row.split == "validation" and not row.axis:
             return float(row.value)
     return None
-
-
-def trial_cell(
-    spec: VariantSpec, asked: StudyRequest, knobs: Sequence[Knob], parameters: dict[str, Any]
-) -> PlannedCell:
-    """The cell of one trial: the variant and the protocol with the parameters put in."""
-    protocol: dict[str, Value] = {}
-    if asked.request.protocol:
-        protocol.update(parse(asked.request.protocol).options)
-    if asked.trial_seconds > 0:
-        protocol["cpu_seconds"] = asked.trial_seconds
-    variant = spec.complete
-    for knob in knobs:
-        value = parameters[knob.name]
-        if knob.axis == "protocol":
-            protocol[knob.option] = value
-        else:
-            variant = _set_option(variant, knob, value)
-    request = replace(asked.request, protocol=Selector("adam", protocol).show())
-    default_task = DefaultTask(task=asked.request.tasks)
-    planned = quality_cell(request, resolve(variant), default_task, asked.request.first_seed)
-    return replace(planned, cell=replace(planned.cell, kind="trial"))
-
-
-def _set_option(variant: Selector, knob: Knob, value: Any) -> Selector:
-    put: Value = (Selector(value),) if isinstance(value, str) else value
-    if knob.axis == "mechanism":
-        return variant.with_options(**{knob.option: put})
-    owner = knob.name.rpartition(".")[0]
-    # read from the variant, not the spec: an earlier knob may have changed the same component
-    changed = tuple(
-        s.with_options(**{knob.option: put}) if s.name == owner else s
-        for s in registry.options_of(variant.options[knob.axis])
-    )
-    return variant.with_options(**{knob.axis: changed})
-
-
-def _with_seed(planned: PlannedCell, seed: int) -> PlannedCell:
-    return replace(planned, cell=replace(planned.cell, kind="quality", seed=seed))

@@ -1,9 +1,9 @@
 """What a study is asked: checked without Optuna, so that a wrong request is refused at once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from bench.api.errors import InvalidConfig, UnknownName
-from bench.api.selector import parse_list
+from bench.api.selector import Selector
 from bench.running.request import Request
 
 SAMPLERS = ("random", "qmc", "tpe")
@@ -13,10 +13,9 @@ FRESH_SEED = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyRequest:
-    """What is tuned, and how much each variant may spend."""
+class Tuning:
+    """How much each variant may spend, and how it is searched."""
 
-    request: Request
     trials: int = 8
     """Trials of every variant."""
     trial_seconds: float = 0.0
@@ -27,16 +26,32 @@ class StudyRequest:
     final_seeds: int = 3
     """Fresh seeds on which the winner is rerun."""
 
+
+@dataclass(frozen=True, kw_only=True)
+class StudyRequest(Tuning):
+    """What is tuned, and how."""
+
+    request: Request
+
     def __post_init__(self) -> None:
         """Check the choices."""
         if self.sampler not in SAMPLERS:
             raise UnknownName.among("sampler", self.sampler, SAMPLERS)
         if self.trials < 1 or self.final_seeds < 1:
             raise InvalidConfig("study: trials and final seeds must be at least 1.")
-        if not self.request.tasks or len(parse_list(self.request.tasks)) != 1:
+        if len(self.request.task_selectors) != 1:
             raise InvalidConfig("study: name exactly one task with --tasks.")
         if self.request.first_seed >= FRESH_SEED:
             raise InvalidConfig(
                 f"study: seeds from {FRESH_SEED} on are kept for the winners; "
                 "give a smaller --first-seed."
             )
+
+    @property
+    def task(self) -> Selector:
+        """The one task on which all variants are tuned."""
+        return self.request.task_selectors[0]
+
+
+TUNING = tuple(one.name for one in fields(StudyRequest) if one.name != "request")
+"""What `bench study` asks beside what other commands ask."""

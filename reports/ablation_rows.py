@@ -1,24 +1,17 @@
 """The ablation table: one axis changed at a time."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from reports.catalog import Catalog
-from reports.ranked_table.comparison import NOTHING, Comparison
-from reports.ranked_table.grouping import comparisons
-from reports.ranked_table.marks import Certificates
+from reports.ranked_table.cells import NOTHING
+from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.rows import bounds, range_of, seen
 from results.statistics import holm, paired_difference
 
 
-def ablation_table(
-    frame: pd.DataFrame,
-    catalog: Catalog | Mapping[str, Any],
-    certificates: Certificates,
-) -> pd.DataFrame:
+def ablation_table(found: Iterable[Comparison]) -> pd.DataFrame:
     """One changed axis per line, and what the change did to the score on common seeds.
 
     Returns:
@@ -28,10 +21,9 @@ def ablation_table(
         difference), `red`.
 
     """
-    known = Catalog.of(catalog)
     lines = []
-    for comparison in comparisons(frame, known, certificates):
-        changes = [(name, known.ablation(name)) for name in comparison.variants]
+    for comparison in found:
+        changes = [(name, comparison.catalog.ablation(name)) for name in comparison.variants]
         for base in sorted({change["base"] for _, change in changes if change}):
             mine = {name: change for name, change in changes if change and change["base"] == base}
             lines += _ablation_lines(comparison, base, mine)
@@ -50,7 +42,7 @@ def _ablation_lines(
         differences[name] = paired_difference(left, right)
     adjusted = dict(zip(changes, holm([d.p for d in differences.values()]), strict=True))
     first = {"axis": "(base)", "value": "", "p_adjusted": math.nan}
-    metric = comparison.catalog.metric(comparison.metric)
+    metric = comparison.ranked_by
     common = {
         "comparison": comparison.key,
         "task": comparison.title,

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Literal
 
 from bench.api.comparison import PublishedResult
 from bench.api.errors import InvalidSelector
@@ -11,6 +12,12 @@ from bench.api.selector import parse
 from reports.blocks import clean, safe_url
 from reports.numbers import UNBOUNDED, limits
 from results.catalog import CatalogTask, CatalogVariant, RunCatalog
+from results.certificate import CertificateEntry
+from results.json_values import JsonObject
+
+Certificates = Mapping[str, CertificateEntry]
+"""By variant; empty where none was certified."""
+NO_CERTIFICATES: Certificates = MappingProxyType({})
 
 # Longest first, so that `tokens_per_s` is not taken for seconds.
 _UNITS = (
@@ -49,7 +56,7 @@ class MetricInfo:
 class Catalog:
     """Typed access to `catalog.json`; names that it does not know are printed as they are."""
 
-    def __init__(self, data: Mapping[str, Any] | None) -> None:
+    def __init__(self, data: JsonObject | None) -> None:
         held = RunCatalog.from_json(data)
         self.variants = held.variants
         self.tasks = held.tasks
@@ -72,7 +79,7 @@ class Catalog:
         self._task_labels = _unique_labels({name: one.short for name, one in self.tasks.items()})
 
     @classmethod
-    def of(cls, data: "Catalog | Mapping[str, Any] | None") -> "Catalog":
+    def of(cls, data: "Catalog | JsonObject | None") -> "Catalog":
         """Accept what callers have at hand."""
         return data if isinstance(data, Catalog) else cls(data)
 
@@ -176,30 +183,24 @@ def _unique_labels(known: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def red_reasons(certificates: Mapping[str, Any] | None, variant: str) -> list[str]:
+def red_reasons(certificates: Certificates, variant: str) -> list[str]:
     """Say why a variant must not be ranked; empty if its certificate is green or missing."""
     certificate = certificate_of(certificates, variant)
     if certificate is None:
         return []
-    failed: Mapping[str, str] = certificate.get("failed") or {}
-    skipped: Mapping[str, str] = certificate.get("skipped") or {}
-    passed = set(certificate.get("passed") or ())
+    failed, skipped = certificate["failed"], certificate["skipped"]
     reasons = [f"{check}: {why}" for check, why in failed.items()]
-    for check in certificate.get("expected") or ():
-        if check not in passed and check not in failed:
+    for check in certificate["expected"]:
+        if check not in certificate["passed"] and check not in failed:
             reasons.append(f"{check}: expected, but {skipped.get(check) or 'it did not run.'}")
     return [clean(reason) for reason in reasons]
 
 
-def certificate_of(
-    certificates: Mapping[str, Any] | None, variant: str
-) -> Mapping[str, Any] | None:
+def certificate_of(certificates: Certificates, variant: str) -> CertificateEntry | None:
     """Find the certificate under the selector, else under the bare name."""
-    if not certificates:
-        return None
+    if not certificates or variant in certificates:
+        return certificates.get(variant)
     try:
-        name = parse(variant).name
+        return certificates.get(parse(variant).name)
     except InvalidSelector:
-        name = variant
-    found: Mapping[str, Any] | None = certificates.get(variant, certificates.get(name))
-    return found
+        return None

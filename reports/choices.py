@@ -10,8 +10,14 @@ from reports.needs import Need, needs, often_tied, overall_cost, relative_cost
 from reports.numbers import counted, factor, p_text
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.steps_to_threshold import STEPS
 
 MOST_ROWS = 8
+OTHER_TASKS = "on other tasks"
+COST_HELP = (
+    "CPU time of a training step over that of the baseline. It is that “on other tasks” of the use "
+    "where the two ran on different processors."
+)
 MOST_NAMED = 3
 """Needs that one sentence or one cell names."""
 
@@ -20,11 +26,11 @@ def headline(folder: RunFolder) -> str:
     """One sentence that says what the run shows, made by rule."""
     if not folder.catalog.ranks:
         return (
-            f"The preset “{folder.catalog.preset}” shows that everything works; its budget is too "
-            "small to choose a variant by."
+            f"The preset “{folder.catalog.preset}” shows that everything works. Its budget is too "
+            "small to choose a variant."
         )
     if not any(comparison.ranking for comparison in folder.comparisons):
-        return "There is no score to choose a variant by."
+        return "There is no score that could choose a variant."
     if all(comparison.most_seeds < 2 for comparison in folder.comparisons):
         return "One seed each cannot show a significant difference; run more seeds to choose."
     found = needs(folder)
@@ -115,7 +121,7 @@ def _table(
             Column(title="Need", help="A use of attention, and the task with the evidence."),
             Column(title="Variant"),
             Column(title="Evidence", help="Mean test score over seeds; p after Holm's correction."),
-            Column(title="Cost", help="CPU time of a training step over that of the baseline."),
+            Column(title="Cost", help=COST_HELP),
         ),
         rows=tuple(rows),
         notes=notes,
@@ -146,7 +152,7 @@ def _row(need: Need) -> tuple[TableCell, ...]:
         TableCell(text=_title(need), marks=where),
         TableCell(text=name, code=bool(need.variant)),
         TableCell(text=_evidence(need)),
-        TableCell(text=_cost([comparison], need.variant)),
+        _cost([comparison], need.variant, need.comparisons),
     )
 
 
@@ -163,14 +169,15 @@ def _evidence(need: Need) -> str:
     comparison, variant = need.evidence, need.variant
     if not variant:
         return "no variant has learned the task"
-    metric = comparison.catalog.metric(comparison.metric)
-    mine = f"{metric.title} {comparison.short_score(variant)}"
+    mine = _measured(comparison, variant)
     seeds = counted(comparison.most_seeds, "seed")
     base, uniform = comparison.baseline, comparison.uniform_baseline
     if need.beats_baseline and base:
         return f"{mine} against {_reference(comparison, base)}, {seeds}, {p_text(need.p_baseline)}"
     tied = "" if variant == base or not base else f", n.s. against {_reference(comparison, base)}"
     if need.beats_uniform and uniform:
+        if uniform not in comparison.compared:
+            return f"{mine}, not reached by {comparison.catalog.label(uniform)}, {seeds}{tied}"
         p = p_text(comparison.p_better(variant, uniform))
         return f"{mine} against {_reference(comparison, uniform)}, {seeds}, {p}{tied}"
     if uniform and uniform in comparison.compared:
@@ -178,13 +185,27 @@ def _evidence(need: Need) -> str:
     return f"{mine}, {seeds}{tied}"
 
 
+def _measured(comparison: Comparison, variant: str) -> str:
+    """The score of a variant with its metric, as `accuracy 0.9` or `200 steps to accuracy 0.99`."""
+    title, score = comparison.ranked_by.title, comparison.short_score(variant)
+    if comparison.metric == STEPS:
+        return f"{score} {uncapitalized(title)}"
+    return f"{title} {score}"
+
+
 def _reference(comparison: Comparison, name: str) -> str:
     return f"{comparison.short_score(name)} of {comparison.catalog.label(name)}"
 
 
-def _cost(found: Sequence[Comparison], variant: str) -> str:
-    ratio = relative_cost(found, variant)
-    return f"{factor(ratio)} training step" if math.isfinite(ratio) else NO_VALUE
+def _cost(
+    found: Sequence[Comparison], variant: str, others: Sequence[Comparison] = ()
+) -> TableCell:
+    """Cost on some tasks; on others where a variant and the baseline ran on other processors."""
+    for tasks, marks in ((found, ()), (others, (OTHER_TASKS,))):
+        ratio = relative_cost(tasks, variant)
+        if math.isfinite(ratio):
+            return TableCell(text=f"{factor(ratio)} training step", marks=marks)
+    return TableCell(text=NO_VALUE)
 
 
 def _merged(found: Sequence[Need], *, learned: bool) -> tuple[TableCell, ...]:
@@ -202,5 +223,5 @@ def _merged(found: Sequence[Need], *, learned: bool) -> tuple[TableCell, ...]:
         TableCell(text=f"{len(found)} other uses", marks=(names,)),
         TableCell(text=label(variant) if variant else NO_VALUE, code=bool(variant)),
         TableCell(text=f"{told}; {end}"),
-        TableCell(text=_cost(everything, variant)),
+        _cost(everything, variant),
     )

@@ -8,24 +8,18 @@ from typing import Literal
 import pandas as pd
 
 from reports.blocks import Block, Figure, Paragraph, Section
-from reports.catalog import uncapitalized
-from reports.figures import Curve, Legend, Panel, Point, panels
+from reports.figures import Curve, Legend, Panel, panels
 from reports.figures.style import looks
 from reports.folder import RunFolder
 from reports.ranked_table.comparison import Comparison
-from reports.ranked_table.costs import timed
-from reports.sections.metric_tables import DELAY, NUMBERED, part_title, parts
-from results.frame import curve, final_values, scores
-from results.statistics import Interval, pareto_front, t_interval
+from reports.sections.metric_tables import NUMBERED, part_title, parts
+from results.frame import curve
 
 BANDS = (
-    "Bands are 95% t intervals over seeds; a line without a band has one seed, or seeds that do "
+    "Bands are 95% t intervals over seeds. A line without a band has one seed, or seeds that do "
     "not differ."
 )
-ENDED = (
-    "A seed that ended before others, at the score that ends training or at the end of its time, "
-    "keeps its last value in the mean."
-)
+ENDED = "A seed whose training ended before that of others keeps its last value in the mean."
 MOST_PANELS = 12
 DRAWN = ("forward_time_ms", "forward_backward_time_ms", "decode_step_time_ms", "peak_memory_bytes")
 
@@ -69,7 +63,9 @@ def learning_section(folder: RunFolder, legend: Legend) -> Section:
         "caption": f"Validation score against steps (left) and CPU time (right). {BANDS} {ENDED}",
     }
     none = "No learning curve was stored."
-    return _figures("learning", "Learning curves", words, content, legend, none=none, columns=2)
+    return figures_section(
+        "learning", "Learning curves", words, content, legend, none=none, columns=2
+    )
 
 
 def length_section(folder: RunFolder, legend: Legend) -> Section:
@@ -86,61 +82,7 @@ def length_section(folder: RunFolder, legend: Legend) -> Section:
         "caption": f"Test score of the inputs of one length or difficulty. {BANDS}",
     }
     none = "No task of this run divides its test."
-    return _figures("length", words["title"], words, content, legend, none=none)
-
-
-def delay_section(folder: RunFolder, legend: Legend) -> Section | None:
-    """Quality against how far a reader lags behind; None where nothing reads while it writes."""
-    content = []
-    for comparison in folder.comparisons:
-        delays = scores(final_values(comparison.frame, DELAY))
-        lags = {name: t_interval([*by_seed.values()]) for name, by_seed in delays.items()}
-        known = {name: lag for name, lag in lags.items() if name in comparison.means}
-        panel = _pareto_panel(
-            comparison, known, 1.0, uncapitalized(comparison.catalog.metric(DELAY).axis)
-        )
-        if panel.points:
-            content.append(panel)
-    if not content:
-        return None
-    words = {
-        "title": "Quality against delay",
-        "description": "Test score of each variant against its average lagging.",
-        "caption": "Filled marks are on the front: no variant has a better mean with less delay. "
-        "A delay that the network has beside its attention (an encoder that reads both ways, a "
-        "summary of the whole source) is not in the number. Crosses are 95% t intervals.",
-    }
-    return _figures("delay", words["title"], words, content, legend, none="")
-
-
-def pareto_section(folder: RunFolder, legend: Legend) -> Section:
-    """Quality against step time and against memory."""
-    content = []
-    for comparison in folder.comparisons:
-        steps = {name: comparison.trained(name, "train_step_time_ms") for name in comparison.means}
-        memory = {
-            name: timed(comparison, name, "peak_memory_bytes", folder.costs) for name in steps
-        }
-        for costs, unit, label in (
-            (steps, 1.0, "training step (ms)"),
-            (memory, 1e6, "peak memory (MB)"),
-        ):
-            panel = _pareto_panel(comparison, costs, unit, label)
-            if panel.points:
-                content.append(panel)
-    front = (
-        "Filled marks are on the front: no variant has a better mean on both axes. Crosses are 95% "
-        "t intervals; where they overlap, the place on the front is not certain."
-        if folder.catalog.ranks
-        else "No front is drawn, because this preset ranks nothing."
-    )
-    words = {
-        "title": "Quality against cost",
-        "description": "Test score of each variant against its step time and peak memory.",
-        "caption": f"{front} Variants with a red certificate are left out.",
-    }
-    none = "Scores or costs are missing."
-    return _figures("pareto", "Quality against cost", words, content, legend, none=none, columns=2)
+    return figures_section("length", words["title"], words, content, legend, none=none)
 
 
 def speed_figures(folder: RunFolder, legend: Legend) -> list[Figure]:
@@ -167,7 +109,7 @@ def speed_figures(folder: RunFolder, legend: Legend) -> list[Figure]:
     return figures
 
 
-def _figures(
+def figures_section(
     key: str,
     title: str,
     words: dict[str, str],
@@ -227,40 +169,6 @@ def _line(
 
 def _bound(value: float, middle: float) -> float:
     return value if math.isfinite(value) else middle
-
-
-def _pareto_panel(
-    comparison: Comparison, costs: dict[str, Interval], unit: float, label: str
-) -> Panel:
-    names = [
-        name
-        for name, cost in costs.items()
-        if name not in comparison.red and math.isfinite(cost.estimate)
-    ]
-    better = comparison.better
-    front = [False] * len(names)
-    if comparison.catalog.ranks and better != "none":
-        pairs = [(comparison.means[name].estimate, costs[name].estimate) for name in names]
-        front = pareto_front(pairs, (better, "lower"))
-    return Panel(
-        title=comparison.title,
-        x_label=label,
-        y_label=comparison.catalog.metric(comparison.metric).axis,
-        limits=comparison.catalog.metric(comparison.metric).limits,
-        points=tuple(
-            Point(
-                name=name,
-                x=_triple(costs[name], unit),
-                y=_triple(comparison.means[name], 1.0),
-                front=on,
-            )
-            for name, on in zip(names, front, strict=True)
-        ),
-    )
-
-
-def _triple(interval: Interval, unit: float) -> tuple[float, float, float]:
-    return interval.estimate / unit, interval.low / unit, interval.high / unit
 
 
 def _speed_panel(folder: RunFolder, metric: str, group: pd.DataFrame) -> Panel:

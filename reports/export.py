@@ -15,6 +15,7 @@ from reports.folder import RunFolder, read_folder
 from reports.numbers import between, percent, plain, probability, scaled
 from reports.ranked_table.rows import interval_text
 from reports.sections.reference_scores import baselines_table, published_results_table
+from reports.written_files import own_folder, write_file
 
 ExportLine = dict[Any, Any]
 ExportColumn = tuple[str, Callable[[ExportLine], str]]
@@ -56,7 +57,7 @@ def export_tables(folder: Path, out: Path, *, publish: bool = False) -> list[Pat
 
     """
     run = replace(read_folder(folder), published=publish)
-    ablation = ablation_table(run.frame, run.catalog, run.certificates)
+    ablation = ablation_table(run.comparisons)
     tables = {
         "ranked": run.ranked_lines,
         "speed": run.speed_lines,
@@ -65,19 +66,18 @@ def export_tables(folder: Path, out: Path, *, publish: bool = False) -> list[Pat
         "published_results": published_results_table(run),
         "cells": _cells(run),
     }
-    out.mkdir(parents=True, exist_ok=True)
+    own_folder(out)
     written = []
     for name, table in tables.items():
         if table.empty:
             continue
         path = out / f"{name}.csv"
         finite = table.replace([math.inf, -math.inf], math.nan)
-        finite.map(_cell).to_csv(path, index=False, lineterminator="\n", encoding="utf-8")
-        written.append(path)
+        lines = finite.map(_cell).to_csv(index=False, lineterminator="\n")
+        written.append(write_file(path, lines))
         if name in _COLUMNS:
             path = out / f"{name}.tex"
-            path.write_text(_latex(name, table, run.catalog), encoding="utf-8")
-            written.append(path)
+            written.append(write_file(path, _latex(name, table, run.catalog)))
     return written
 
 

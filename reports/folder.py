@@ -1,6 +1,5 @@
 """A run folder as a report reads it."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,45 +12,25 @@ from bench.api.cell import Cell, cell_from_dict
 from bench.api.command import run_command
 from bench.api.errors import UnknownName
 from bench.api.selector import parse
-from reports.catalog import Catalog
+from reports.catalog import Catalog, Certificates
+from reports.published_commands import DATA_DIR, with_data_dir
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.costs import Costs, costs_at_one_length
 from reports.ranked_table.grouping import comparisons
+from reports.ranked_table.headline import headline_of
 from reports.ranked_table.rows import ranked_lines
 from reports.speed_rows import speed_table
+from results.catalog import CATALOG
+from results.certificate import certificate_entries
 from results.frame import rows_of, speed_summary
+from results.json_values import JsonObject, as_object
 from results.pack import SUFFIX, Pack, open_run
 from results.row import Record
 from results.store import Store
+from results.stored_plan import StoredPlan, stored_plan
 
 PLACE = ("variant", "slot", "dtype", "device", "impl", "protocol")
 """What the lengths of one line of a speed table have in common."""
-
-
-DATA_DIR = "DATA_DIR"
-"""Stands for the folder of the data where a report is published."""
-
-
-def with_data_dir(command: str, data_dir: str) -> str:
-    """A command line that names another data directory where it named one.
-
-    >>> with_data_dir("python -m bench run --data-dir '/my data' --seeds 3", "DATA_DIR")
-    'python -m bench run --data-dir DATA_DIR --seeds 3'
-    >>> with_data_dir("python -m bench run --data-dir=/data", "DATA_DIR")
-    'python -m bench run --data-dir=DATA_DIR'
-    """
-    if "--data-dir" not in command:
-        return command
-    try:
-        words = shlex.split(command)
-    except ValueError:  # not written by us
-        return command
-    for at, word in enumerate(words):
-        if word.startswith("--data-dir="):
-            words[at] = f"--data-dir={data_dir}"
-        elif at and words[at - 1] == "--data-dir":
-            words[at] = data_dir
-    return shlex.join(words)
 
 
 @dataclass(frozen=True)
@@ -75,9 +54,9 @@ class RunFolder:
     outcomes: tuple[StoredOutcome, ...]
     """Newest record of each cell, sorted by label."""
     catalog: Catalog
-    plan: Mapping[str, Any]
-    certificates: Mapping[str, Any]
-    environments: Mapping[str, Mapping[str, Any]]
+    plan: StoredPlan
+    certificates: Certificates
+    environments: Mapping[str, JsonObject]
     damage: tuple[str, ...]
     """One sentence for each kind of damage in the ledger."""
     store: Store | Pack
@@ -113,9 +92,12 @@ class RunFolder:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """Every row of the run, as `results.frame.rows_of` gives it."""
+        """Every row of the run, as `results.frame.rows_of` gives it, with texts as objects."""
         source = self.store
         whole = source.frame if isinstance(source, Pack) else rows_of([source])
+        # a report takes small parts of it thousands of times, which Arrow's strings make slow
+        texts: list[str] = [*whole.select_dtypes("str").columns]
+        whole = whole.astype(dict.fromkeys(texts, object))
         kept = {outcome.record.id for outcome in self.outcomes}
         return whole[whole["cell"].isin(kept)] if self.tasks else whole
 
@@ -125,13 +107,18 @@ class RunFolder:
         return comparisons(self.frame, self.catalog, self.certificates)
 
     @cached_property
+    def headlines(self) -> dict[str, Comparison]:
+        """What the ranked table of each comparison shows, by the key of the comparison."""
+        return {comparison.key: headline_of(comparison) for comparison in self.comparisons}
+
+    @cached_property
     def speed(self) -> pd.DataFrame:
         """Summary of every timing, as `results.frame.speed_summary` gives it."""
         return speed_summary(self.frame)
 
     @cached_property
     def costs(self) -> Costs:
-        """The timings that stand beside the scores."""
+        """The timings that are shown with the scores."""
         return costs_at_one_length(self.speed, self.catalog.baseline)
 
     @cached_property
@@ -142,7 +129,7 @@ class RunFolder:
     @cached_property
     def ranked_lines(self) -> pd.DataFrame:
         """Scores and costs, as `reports.ranked_table.rows.ranked_lines` gives them."""
-        return ranked_lines(self.comparisons, self.costs, self.certificates)
+        return ranked_lines(self.headlines.values(), self.costs, self.certificates)
 
     @cached_property
     def by_id(self) -> dict[str, StoredOutcome]:
@@ -162,7 +149,7 @@ class RunFolder:
     def unfinished(self) -> tuple[str, ...]:
         """Labels that were planned and have no record yet."""
         done = {outcome.cell.label for outcome in self.outcomes}
-        return tuple(label for label in self.plan.get("cells") or () if label not in done)
+        return tuple(label for label in self.plan["cells"] if label not in done)
 
     def of_kind(self, kind: str, status: str = "ok") -> list[StoredOutcome]:
         """Outcomes of one kind of cell."""
@@ -176,8 +163,7 @@ class RunFolder:
         """Attention maps and samples of a cell, read once; empty if it left none."""
         id_ = outcome.record.id
         if id_ not in self._artifacts:
-            found = self.store.read_artifact(id_)
-            self._artifacts[id_] = found if isinstance(found, Mapping) else {}
+            self._artifacts[id_] = self.store.read_artifact(id_) or {}
         return self._artifacts[id_]
 
     @cached_property
@@ -192,7 +178,7 @@ class RunFolder:
         return dict(sorted(found.items()))
 
     @cached_property
-    def _artifacts(self) -> dict[str, Mapping[str, Any]]:
+    def _artifacts(self) -> dict[str, JsonObject]:
         return {}
 
 
@@ -212,7 +198,7 @@ def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:
     outcomes = [StoredOutcome(cell_from_dict(dict(r.cell)), r) for r in ledger.newest().values()]
     if tasks:
         outcomes = _of_tasks(outcomes, tasks)
-    names = store.read_json("catalog.json") or {}
+    names = as_object(store.read_json(CATALOG))
     damage = []
     if ledger.torn_tails:
         damage.append(
@@ -228,8 +214,8 @@ def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:
         path=Path(path),
         outcomes=tuple(sorted(outcomes, key=lambda outcome: outcome.cell.label)),
         catalog=Catalog(_used(names, outcomes) if tasks else names),
-        plan=({} if tasks else store.read_json("plan.json")) or {},
-        certificates=store.read_json("certificates.json") or {},
+        plan=stored_plan({} if tasks else as_object(store.read_json("plan.json"))),
+        certificates=certificate_entries(as_object(store.read_json("certificates.json"))),
         environments=store.environments(),
         damage=tuple(damage),
         store=store,
@@ -237,14 +223,14 @@ def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:
     )
 
 
-def _used(names: Mapping[str, Any], outcomes: Sequence[StoredOutcome]) -> dict[str, Any]:
+def _used(names: JsonObject, outcomes: Sequence[StoredOutcome]) -> JsonObject:
     """The catalog without variants and tasks that no cell is of."""
     variants = {one.cell.variant for one in outcomes} | {str(names.get("baseline"))}
     kept = {"variants": variants, "tasks": {one.cell.task for one in outcomes}}
     return {
         **names,
         **{
-            key: {name: facts for name, facts in (names.get(key) or {}).items() if name in used}
+            key: {name: facts for name, facts in as_object(names.get(key)).items() if name in used}
             for key, used in kept.items()
         },
     }

@@ -93,6 +93,7 @@ def page(document: Document, *, more: tuple[str, str] = ("", "")) -> str:
         drawing=lambda figure: Markup(inline.drawing(figure.svg)),
         sort_key=sort_key,
         breakable=breakable,
+        together=together,
     )
     return environment.get_template("report.html.j2").render(
         title=document.title,
@@ -186,3 +187,12 @@ def breakable(name: str) -> Markup:
     """
     safe = str(escape(name))
     return Markup(_BREAK.sub(r"\1<wbr>", safe) if len(name) >= LONG_NAME else safe)
+
+
+def together(text: str) -> Markup:
+    r"""The same for a sentence, whose numbers keep their sign and their interval on one line.
+
+    >>> together("0.9 ± 0.1, p < 0.01")
+    Markup('0.9\xa0±\xa00.1, p\xa0&lt;\xa00.01')
+    """
+    return Markup(re.sub(r" ([±=<]|&lt;) ", "\xa0\\1\xa0", str(breakable(text))))

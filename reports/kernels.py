@@ -19,7 +19,6 @@ from reports.folder import RunFolder
 from reports.ranked_table.comparison import Comparison
 from reports.sections.examples import artifacts_of_one_seed
 from reports.task_examples import Shown, read_shown, slug
-from results.frame import final_values, scores
 from results.statistics import Interval, t_interval
 
 WIDTH = "band_width"
@@ -51,7 +50,7 @@ def kernel_figures(folder: RunFolder) -> list[Figure]:
 def _sweeps(comparison: Comparison) -> dict[str, Sweep]:
     """Variants that differ in the bandwidth alone, by their name without it."""
     groups: dict[str, Sweep] = {}
-    for variant in scores(final_values(comparison.frame, WIDTH)):
+    for variant in comparison.stored.final(WIDTH):
         for bandwidth, rest in _bandwidth(variant):
             if variant not in comparison.red:
                 groups.setdefault(rest.show(), []).append((bandwidth, variant))
@@ -82,7 +81,7 @@ def _bandwidth(variant: str) -> Iterator[tuple[float, Selector]]:
 def _curves(comparison: Comparison, swept: dict[str, Sweep]) -> Figure:
     """Width beside what a Gaussian has, and the errors, of which one is least between."""
     known = comparison.catalog
-    unit = known.metric(comparison.metric).unit
+    unit = comparison.ranked_by.unit
     names = [str(name) for name in comparison.frame["metric"].unique()]
     errors = [name for name in names if known.metric(name).unit == unit and name != WIDTH]
     errors = sorted(errors, key=lambda name: (name != comparison.metric, name))
@@ -100,7 +99,7 @@ def _curves(comparison: Comparison, swept: dict[str, Sweep]) -> Figure:
     ]
     shown = [
         _panel("Width", known.metric(WIDTH).axis, width, log_y=True),
-        _panel(f"Errors of {kernel}", known.metric(comparison.metric).unit, wrong, log_y=False),
+        _panel(f"Errors of {kernel}", comparison.ranked_by.unit, wrong, log_y=False),
     ]
     seeds = sorted({len(comparison.scores.get(variant, ())) for _, variant in points})
     words = {
@@ -133,7 +132,7 @@ def _panel(title: str, axis: str, lines: Sequence[Curve], *, log_y: bool) -> Pan
 
 
 def _means(comparison: Comparison, metric: str) -> dict[str, Interval]:
-    found = scores(final_values(comparison.frame, metric))
+    found = comparison.stored.final(metric)
     return {name: t_interval([*by_seed.values()]) for name, by_seed in found.items()}
 
 

@@ -8,12 +8,12 @@ from reports.ranked_table.comparison import Comparison
 from reports.sections.provenance import STATUS_TEXT
 
 NO_SPREAD = (
-    "The same in every seed, so that no interval is known; the p of such a difference is that of "
-    "the sign test (0.25 for three seeds, before Holm's correction)."
+    "The value is the same in every seed, so no interval is known. The p of such a difference is "
+    "that of the sign test: 0.25 for three seeds, before Holm's correction."
 )
 LEGEND = (
-    f"{NO_VALUE} stands where there is no value; the reasons are listed under “What is missing, "
-    "and why”."
+    f"{NO_VALUE} means that there is no value. The reasons are listed under “What is missing, and "
+    "why”."
 )
 
 
@@ -25,7 +25,7 @@ def dash(reason: str) -> TableCell:
 def why_no_score(folder: RunFolder, comparison: Comparison, variant: str) -> str:
     """Explain why some or all cells of a variant have no score; empty if all have."""
     name = comparison.catalog.label(variant)
-    cells = [folder.by_id[cell] for cell in comparison.seeds(variant)]
+    cells = [folder.by_id[cell] for cell in comparison.cells.seeds(variant)]
     bad = [cell for cell in cells if cell.record.status != "ok"]
     sentences = [_some(name, "score", reason, part, cells) for reason, part in _by_reason(bad)]
     scored = comparison.scores.get(variant, {})

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from reports.folder import RunFolder
 from reports.ranked_table.comparison import Comparison
-from reports.ranked_table.harder_test import harder_test, is_solved
+from reports.ranked_table.headline import separating
 
 LEVEL = 0.05
 """A p below it is called significant."""
@@ -81,16 +81,16 @@ class Need:
 def needs(folder: RunFolder) -> list[Need]:
     """Uses of attention of a run whose comparisons can decide something, in order of their names.
 
-    A task of no family stands for itself. Where the whole test is solved, its hardest part
-    decides. Input ablations and comparisons of one variant, or of one seed each, decide nothing.
+    A task of no family stands for itself. Where the whole test is solved, its hardest part or the
+    steps to a threshold decide. Input ablations and comparisons of one variant, or of one seed
+    each, decide nothing.
     """
     groups: dict[str, list[Comparison]] = {}
     for comparison in folder.comparisons:
         if decides(comparison):
             known = comparison.catalog
             title = known.family(comparison.task) or known.task_label(comparison.task)
-            harder = harder_test(comparison) if is_solved(comparison) else None
-            groups.setdefault(title, []).append(harder or comparison)
+            groups.setdefault(title, []).append(separating(comparison))
     return [Need(title=title, comparisons=tuple(groups[title])) for title in sorted(groups)]
 
 
@@ -116,6 +116,8 @@ def beats(comparison: Comparison, variant: str, other: str | None) -> bool:
 
 def _p_better(comparison: Comparison, variant: str, other: str | None) -> float:
     known = comparison.compared
+    if comparison.plain and variant in known and other not in known:
+        return _p_better(comparison.plain, variant, other)
     if other is None or other not in known or variant not in known:
         return math.nan
     return comparison.p_better(variant, other)
@@ -126,7 +128,7 @@ def relative_cost(found: Iterable[Comparison], variant: str) -> float:
     logs = []
     for comparison in found:
         mine, base = (
-            comparison.trained(name, "train_step_time_ms").estimate
+            comparison.cells.trained(name, "train_step_time_ms").estimate
             for name in (variant, comparison.catalog.baseline)
         )
         if mine > 0 and base > 0:

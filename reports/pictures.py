@@ -4,15 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reports.blocks import Document, Section
+from reports.example_figures import example_figures
 from reports.folder import RunFolder, read_folder
 from reports.html import page
 from reports.kernels import kernel_figures
 from reports.steps import step_blocks
-from reports.task_examples import example_figures, slug, task_examples
+from reports.task_examples import slug, task_examples
+from reports.written_files import write_file
 
 HOW_TO_STEP = (
-    "Ground is shaded by the square root of the weight; gold links have a dashed frame. Step with "
-    "the buttons, the slider or the arrow keys."
+    "The shade of a word or place is the square root of its weight. Gold links have a dashed "
+    "frame. Step with the buttons, the slider or the arrow keys."
 )
 
 
@@ -39,11 +41,9 @@ def write_figures(path: Path, out: Path, tasks: Sequence[str] = ()) -> list[Path
     out.mkdir(parents=True, exist_ok=True)
     written = []
     for figure in figures:
-        written.append(out / f"{figure.key}.svg")
-        written[-1].write_text(figure.svg, encoding="utf-8")
+        written.append(write_file(out / f"{figure.key}.svg", figure.svg))
     for name, document in step_pages(folder).items():
-        written.append(out / f"{name}.html")
-        written[-1].write_text(page(document), encoding="utf-8")
+        written.append(write_file(out / f"{name}.html", page(document)))
     return written
 
 

@@ -12,6 +12,7 @@ from reports.catalog import Catalog
 from reports.folder import RunFolder
 from reports.needs import decides, relative_cost
 from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.headline import separating
 from results.statistics import Interval, PairOfScores, pareto_front, probability_of_improvement
 
 MOST_POINTS = 20
@@ -33,7 +34,7 @@ def quality_cost(folder: RunFolder) -> QualityCost | None:
     shared = shared_with(found, folder.catalog.baseline)
     often = {name: many for name, many in shared.items() if len(many) >= LEAST_TASKS}
     if len(often) < LEAST_VARIANTS:
-        return _one_comparison(max(found, key=lambda one: len(one.compared)))
+        return _one_comparison(separating(max(found, key=lambda one: len(one.compared))))
     return _all_tasks(folder.catalog, often)
 
 
@@ -86,7 +87,7 @@ def _all_tasks(catalog: Catalog, often: dict[str, list[Comparison]]) -> QualityC
 def _one_comparison(comparison: Comparison) -> QualityCost | None:
     if comparison.better == "none":
         return None
-    known, metric = comparison.catalog, comparison.catalog.metric(comparison.metric)
+    known, metric = comparison.catalog, comparison.ranked_by
     relative = math.isfinite(relative_cost([comparison], known.baseline))
     located = [
         (
@@ -94,7 +95,7 @@ def _one_comparison(comparison: Comparison) -> QualityCost | None:
             comparison.means[name],
             relative_cost([comparison], name)
             if relative
-            else comparison.trained(name, "train_step_time_ms").estimate,
+            else comparison.cells.trained(name, "train_step_time_ms").estimate,
         )
         for name in comparison.compared
     ]

@@ -6,13 +6,7 @@ from pathlib import Path
 
 from reports.blocks import Document, Figure, Section, clean
 from reports.choices import choices_table, headline
-from reports.curves import (
-    delay_section,
-    learning_section,
-    legend_of,
-    length_section,
-    pareto_section,
-)
+from reports.curves import learning_section, legend_of, length_section
 from reports.figures import Legend, quality_cost_figure
 from reports.folder import RunFolder, read_folder
 from reports.html import REPORT, pages
@@ -21,13 +15,13 @@ from reports.numbers import counted
 from reports.quality_cost import quality_cost
 from reports.sections.agreement import agreement_section
 from reports.sections.all_tasks import all_tasks_section
+from reports.sections.certificates import certificates_section
 from reports.sections.data_sources import data_section
 from reports.sections.examples import attention_section, samples_section
-from reports.sections.findings import findings_section, warnings_section
+from reports.sections.findings import findings_section
 from reports.sections.needs import needs_section
 from reports.sections.probes import probes_section
 from reports.sections.provenance import (
-    certificates_section,
     commands_section,
     counts,
     environment_section,
@@ -39,7 +33,10 @@ from reports.sections.speed import speed_section
 from reports.sections.studies import ablation_section, study_section
 from reports.sections.uses_of_attention import uses_section
 from reports.sections.variants_and_tasks import names_section
+from reports.sections.warnings import warnings_section
 from reports.steps import steps_section
+from reports.tradeoffs import delay_section, pareto_section
+from reports.written_files import own_folder, write_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,17 +78,17 @@ def write_report(
     """The same, of a run folder that has been read."""
     report = document(folder, publish=publish)
     target = folder.path if out is None else out
-    figures = target / FIGURES
-    figures.mkdir(parents=True, exist_ok=True)
+    target.mkdir(parents=True, exist_ok=True)
+    figures = own_folder(target / FIGURES)
     for figure in _figures(report):
-        (figures / f"{figure.key}.svg").write_text(figure.svg, encoding="utf-8")
+        write_file(figures / f"{figure.key}.svg", figure.svg)
     written = RenderedReport(
         html=target / REPORT, markdown=target / SHORT, details=target / DETAILS
     )
     for name, text in pages(report).items():
-        (target / name).write_text(text, encoding="utf-8")
-    written.markdown.write_text(twin(report), encoding="utf-8")
-    written.details.write_text(details(report), encoding="utf-8")
+        write_file(target / name, text)
+    write_file(written.markdown, twin(report))
+    write_file(written.details, details(report))
     return written
 
 
@@ -165,9 +162,9 @@ def _lead(folder: RunFolder) -> str:
         return f"{many} on {names} alone; the whole run has a report of its own."
     timed = any(outcome.cell.kind == "speed" for outcome in folder.outcomes)
     what = "quality, speed and memory" if timed else "quality and the cost of training"
-    below = "The command below computes it all again."
+    below = "The command below computes everything again."
     if len(folder.commands) > 1:
-        below = "The commands below compute it all again, in this order."
+        below = "The commands below compute everything again, in this order."
     told = f"{counted(len(variants), 'variant')} on {counted(len(tasks), 'task')}, with {what}."
     return f"{told} {below}" if folder.commands else told
 

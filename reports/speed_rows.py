@@ -1,18 +1,15 @@
 """The growth of each cost with length as a pandas frame."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import pandas as pd
 
-from reports.catalog import Catalog, red_reasons
-from reports.ranked_table.marks import Certificates
+from reports.catalog import Catalog, Certificates, red_reasons
 from results.frame import growth_exponents, speed_summary
+from results.json_values import JsonObject
 
 
 def speed_table(
     frame: pd.DataFrame,
-    catalog: Catalog | Mapping[str, Any],
+    catalog: Catalog | JsonObject,
     certificates: Certificates,
     *,
     speed: pd.DataFrame | None = None,
@@ -27,13 +24,14 @@ def speed_table(
 
     """
     known = Catalog.of(catalog)
-    summary = (speed_summary(frame) if speed is None else speed).dropna(subset="length")
+    every = speed_summary(frame) if speed is None else speed
+    summary = every.dropna(subset="length")
     summary = summary[~summary["variant"].map(lambda name: bool(red_reasons(certificates, name)))]
     if summary.empty:
         return pd.DataFrame()
     keys = ["shape", "slot", "dtype", "device", "impl", "protocol", "metric", "variant"]
     last = summary.sort_values("length", kind="stable").groupby(keys, as_index=False).last()
-    growth = growth_exponents(frame)[[*keys, "exponent", "low", "high", "lengths"]]
+    growth = growth_exponents(every)[[*keys, "exponent", "low", "high", "lengths"]]
     growth = growth.rename(columns={"low": "exponent_low", "high": "exponent_high"})
     table = last.merge(growth, on=keys, how="left", validate="one_to_one")
     table.insert(0, "name", table["variant"].map(known.label))

@@ -13,22 +13,22 @@ from dataclasses import replace
 from typing import Any
 
 from reports.blocks import Block, Paragraph, Section, StepsBlock
+from reports.example_figures import example_figures
 from reports.folder import RunFolder
 from reports.task_examples import (
     MapPicture,
     Shown,
     TaskExamples,
-    example_figures,
     task_examples,
     titles,
 )
 
 HOW_TO_READ = (
-    "Examples that each task brings along, answered by trained networks of one seed, whose score "
-    "stands beside the name. In the page, choose a variant and an example and step through the "
-    "output with the buttons, the slider, the arrow keys, Home or End; ground is shaded by the "
-    "square root of the weight, and gold links have a dashed frame. One example shows how a "
-    "mechanism looks, not how good it is."
+    "Each task brings examples along. Trained networks of one seed answered them. The score of "
+    "each network is beside its name. Choose a variant and an example, and step through the output "
+    "with the buttons, the slider, the arrow keys, Home or End. The shade of a word or place is "
+    "the square root of its weight. Gold links have a dashed frame. One example shows how a "
+    "mechanism works, not how good it is."
 )
 
 

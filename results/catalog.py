@@ -4,14 +4,24 @@ The runner writes it as `catalog.json`, and reports read it. A key that is missi
 so that the catalog of an older run can still be read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Self, get_args
+from typing import TYPE_CHECKING, Self, TypeVar, get_args
 
 from bench.api.comparison import PublishedResult
 from bench.api.license import License
 from bench.api.metric import Group, Metric, Side
 from bench.api.registry import Control
+from results.json_values import Json, JsonObject, as_list, as_number, as_object, as_text
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T")
+D = TypeVar("D", bound="DataclassInstance")
+CONTROLS: tuple[Control, ...] = get_args(Control)
+SIDES: tuple[Side, ...] = get_args(Side)
+GROUPS: tuple[Group, ...] = get_args(Group)
 
 UNKNOWN_TERMS = License("unknown", redistributable=False)
 CATALOG = "catalog.json"
@@ -63,14 +73,13 @@ class CatalogVariant:
         return self.control == "uniform_baseline"
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
+    def from_json(cls, data: JsonObject) -> Self:
         """Read what `catalog.json` says of a variant."""
-        ablation = data.get("ablation")
-        control: Control | None = _word(get_args(Control), data.get("control"), None)
-        return cls(
-            **_scalars(cls, data),
-            control=control,
-            ablation=ChangedAxis(**_texts(ChangedAxis, ablation)) if ablation else None,
+        ablation = as_object(data.get("ablation"))
+        return replace(
+            _read(cls, data),
+            control=_word(CONTROLS, data.get("control"), None),
+            ablation=_read(ChangedAxis, ablation) if ablation else None,
         )
 
 
@@ -99,21 +108,21 @@ class CatalogTask:
     """The best score possible."""
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
+    def from_json(cls, data: JsonObject) -> Self:
         """Read what `catalog.json` says of a task."""
-        terms = data.get("license") or {}
-        return cls(
-            **_scalars(cls, data),
+        terms = as_object(data.get("license"))
+        return replace(
+            _read(cls, data),
             license=License(
-                str(terms.get("name") or "unknown"),
+                as_text(terms.get("name")) or "unknown",
                 redistributable=terms.get("redistributable") is True,
             ),
             published_results=tuple(
-                PublishedResult(**_texts(PublishedResult, one), value=float(one["value"]))
-                for one in data.get("published_results") or ()
+                _read(PublishedResult, as_object(one), value=as_number(as_object(one)["value"]))
+                for one in as_list(data.get("published_results"))
             ),
-            chance=_number(data, "chance"),
-            ceiling=_number(data, "ceiling"),
+            chance=as_number(data.get("chance")),
+            ceiling=as_number(data.get("ceiling")),
         )
 
 
@@ -126,7 +135,7 @@ class RunCatalog:
     tasks: Mapping[str, CatalogTask] = field(default_factory=dict)
     """By canonical selector."""
     metrics: Mapping[str, Metric] = field(default_factory=dict)
-    study: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    study: Mapping[str, JsonObject] = field(default_factory=dict)
     """What is said of each study, by the variant that it tuned."""
     trials: Mapping[str, str] = field(default_factory=dict)
     """Variants that were tried, to the study that tried them."""
@@ -159,61 +168,58 @@ class RunCatalog:
             data_variable=new.data_variable or self.data_variable,
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """What stands in `catalog.json`."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any] | None) -> Self:
+    def from_json(cls, data: JsonObject | None) -> Self:
         """Read `catalog.json`; one that is missing says nothing."""
         data = data or {}
-        variants, tasks, metrics = (data.get(key) or {} for key in ("variants", "tasks", "metrics"))
-        return cls(
-            **_scalars(cls, data),
-            variants={name: CatalogVariant.from_json(one) for name, one in variants.items()},
-            tasks={name: CatalogTask.from_json(one) for name, one in tasks.items()},
-            metrics={name: _metric(name, one) for name, one in metrics.items()},
-            study=dict(data.get("study") or {}),
-            trials={name: str(study) for name, study in (data.get("trials") or {}).items()},
-            commands=tuple(map(str, data.get("commands") or ())),
-            plugins=tuple(map(str, data.get("plugins") or ())),
+        objects = {key: as_object(data.get(key)) for key in ("variants", "tasks", "metrics")}
+        return replace(
+            _read(cls, data),
+            variants={
+                name: CatalogVariant.from_json(as_object(one))
+                for name, one in objects["variants"].items()
+            },
+            tasks={
+                name: CatalogTask.from_json(as_object(one))
+                for name, one in objects["tasks"].items()
+            },
+            metrics={
+                name: _metric(name, as_object(one)) for name, one in objects["metrics"].items()
+            },
+            study={name: as_object(one) for name, one in as_object(data.get("study")).items()},
+            trials={name: as_text(one) for name, one in as_object(data.get("trials")).items()},
+            commands=tuple(as_text(one) for one in as_list(data.get("commands"))),
+            plugins=tuple(as_text(one) for one in as_list(data.get("plugins"))),
         )
 
 
-def _metric(name: str, data: Mapping[str, Any]) -> Metric:
-    better: Side = _word(get_args(Side), data.get("better"), "none")
-    group: Group = _word(get_args(Group), data.get("group"), "quality")
+def _metric(name: str, data: JsonObject) -> Metric:
     return Metric(
         name=name,
-        title=str(data.get("title") or ""),
-        unit=str(data.get("unit") or ""),
-        low=_number(data, "low"),
-        high=_number(data, "high"),
-        better=better,
-        group=group,
+        title=as_text(data.get("title")),
+        unit=as_text(data.get("unit")),
+        low=as_number(data.get("low")),
+        high=as_number(data.get("high")),
+        better=_word(SIDES, data.get("better"), "none"),
+        group=_word(GROUPS, data.get("group"), "quality"),
     )
 
 
-def _word(known: tuple[Any, ...], value: object, otherwise: Any) -> Any:
+def _word(known: Sequence[T], value: Json, otherwise: T) -> T:
     """A word of a closed set; another one is not guessed at."""
-    return value if value in known else otherwise
+    return next((word for word in known if word == value), otherwise)
 
 
-def _scalars(kind: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of the fields of a dataclass whose types are text, or yes or no."""
+def _read(kind: type[D], data: JsonObject, **further: object) -> D:
+    """A dataclass with its texts, and what is yes or no; fields of other types are given."""
+    texts = {one.name: as_text(data.get(one.name)) for one in fields(kind) if one.type is str}
     flags = {
         one.name: bool(data[one.name])
         for one in fields(kind)
         if one.type is bool and one.name in data
     }
-    return {**_texts(kind, data), **flags}
-
-
-def _texts(kind: type[Any], data: Mapping[str, Any]) -> dict[str, str]:
-    """Values of the fields of a dataclass whose type is text."""
-    return {one.name: str(data.get(one.name) or "") for one in fields(kind) if one.type is str}
-
-
-def _number(data: Mapping[str, Any], key: str) -> float | None:
-    value = data.get(key)
-    return None if value is None else float(value)
+    return kind(**{**texts, **flags, **further})

@@ -4,15 +4,15 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from results.frame import COLUMNS, NUMBERS, rows_of
+from results.json_values import Json, JsonObject
 from results.ledger import Ledger, OtherSchema
-from results.row import RECORD_SCHEMA, Record, Row
+from results.row import RECORD_SCHEMA, Record, record_from_json
 from results.store import NotARunFolder, Store
 
 SUFFIX = ".parquet"
@@ -35,6 +35,7 @@ _CELL = (
     "seed",
     "revisions",
 )
+_RECORD = ("status", "detail", "environment", "attempt", "seconds", "finished")
 _ROW = ("metric", "value", "repeat", "axis", "x", "split", "baseline")
 
 
@@ -81,15 +82,16 @@ class Pack:
         lines = {name: self.frame[name].tolist() for name in COLUMNS}
         return [_record(lines, start, stop) for start, stop in _spans(lines["cell"])]
 
-    def environments(self) -> dict[str, dict[str, Any]]:
+    def environments(self) -> dict[str, JsonObject]:
         """Facts of every machine by environment id."""
-        found: dict[str, dict[str, Any]] = json.loads(self._stored[_ENVIRONMENTS])
+        found: dict[str, JsonObject] = json.loads(self._stored[_ENVIRONMENTS])
         return found
 
-    def read_json(self, name: str) -> Any | None:
+    def read_json(self, name: str) -> Json:
         """One of `FILES`, or None where the run had no such file."""
         text = self._stored.get(_PREFIX + name)
-        return None if text is None else json.loads(text)
+        found: Json = None if text is None else json.loads(text)
+        return found
 
     def read_artifact(self, cell_id: str) -> None:
         """Nothing: attention maps and samples stay behind."""
@@ -132,7 +134,7 @@ def write_pack(source: Store | Pack, path: Path) -> Path:
     return path
 
 
-def _json(data: Any) -> str:
+def _json(data: object) -> str:
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -154,28 +156,17 @@ def _spans(cells: list[str]) -> Iterator[tuple[int, int]]:
             start = at
 
 
-def _record(lines: Mapping[str, list[Any]], start: int, stop: int) -> Record:
-    def first(name: str) -> Any:
-        return lines[name][start]
-
-    rows = tuple(
-        Row(**{name: _value(lines[name][at]) for name in _ROW})
+def _record(lines: Mapping[str, list[object]], start: int, stop: int) -> Record:
+    rows = [
+        {name: _value(lines[name][at]) for name in _ROW}
         for at in range(start, stop)
         if lines["metric"][at]
-    )
-    return Record(
-        cell={name: first(name) for name in _CELL},
-        id=first("cell"),
-        status=first("status"),
-        detail=first("detail"),
-        environment=first("environment"),
-        attempt=first("attempt"),
-        seconds=first("seconds"),
-        finished=first("finished"),
-        rows=rows,
-    )
+    ]
+    cell = {name: lines[name][start] for name in _CELL}
+    told = {name: lines[name][start] for name in _RECORD}
+    return record_from_json({**told, "id": lines["cell"][start], "cell": cell, "rows": rows})
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> object:
     """NaN stands for a position that a row does not have."""
     return None if value != value else value  # noqa: PLR0124  only NaN differs from itself

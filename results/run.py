@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
+from results.certificate import CertificateEntry, certificate_entries
 from results.frame import rows_of
+from results.json_values import JsonObject, as_object
 from results.pack import SUFFIX, Pack, open_run
 
 _OF_A_ROW = ("metric", "value", "repeat", "axis", "x", "split", "baseline")
@@ -21,13 +22,13 @@ class Run:
     """Name of the folder or of the pack."""
     rows: pd.DataFrame
     """One line per measured value, with the columns of `results.frame.COLUMNS`."""
-    environments: Mapping[str, Mapping[str, Any]]
+    environments: Mapping[str, JsonObject]
     """Facts of each machine, by the id in the column `environment`."""
-    catalog: Mapping[str, Any]
+    catalog: JsonObject
     """Titles, papers, units and better sides of all that the rows name (ADR 2)."""
-    certificates: Mapping[str, Any]
+    certificates: Mapping[str, CertificateEntry]
     """Which checks each variant passed."""
-    plan: Mapping[str, Any]
+    plan: JsonObject
     """What was planned, and what was left out and why."""
 
     @property
@@ -45,7 +46,7 @@ def load_run(path: Path | str) -> Run:
         name=Path(path).resolve().name.removesuffix(SUFFIX),
         rows=rows,
         environments=source.environments(),
-        catalog=source.read_json("catalog.json") or {},
-        certificates=source.read_json("certificates.json") or {},
-        plan=source.read_json("plan.json") or {},
+        catalog=as_object(source.read_json("catalog.json")),
+        certificates=certificate_entries(as_object(source.read_json("certificates.json"))),
+        plan=as_object(source.read_json("plan.json")),
     )

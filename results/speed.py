@@ -65,18 +65,20 @@ def speed_summary(frame: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values(["shape", "metric", "variant", "length"], ignore_index=True)
 
 
-def growth_exponents(frame: pd.DataFrame) -> pd.DataFrame:
+def growth_exponents(summary: pd.DataFrame) -> pd.DataFrame:
     """Fit cost = c * length^k to the medians of each variant and metric.
+
+    Args:
+        summary: From `speed_summary`.
 
     Returns:
         One line per setting, `shape` and `metric` with `exponent` (k, dimensionless), its 95% t
         interval `low`, `high`, and `lengths`, their number; below three lengths the exponent is
         NaN in (-inf, inf).
     """
-    summary = speed_summary(frame).dropna(subset="length")
     keys = [*(name for name in SETTING if name not in ("task", "task_name")), "shape", "metric"]
     lines = []
-    for key, group in summary.groupby(keys, sort=False):
+    for key, group in summary.dropna(subset="length").groupby(keys, sort=False):
         slope = log_log_slope(_floats(group["length"]), _floats(group["median"]))
         lines.append(
             {

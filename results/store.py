@@ -1,22 +1,23 @@
 """A run folder on disk: the ledger and the JSON files beside it (ADR 2)."""
 
+import fcntl
 import json
 import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from bench.api.errors import BenchError, DataDamaged
 from results.claims import Claims
 from results.environment import Environment
+from results.json_values import Json, JsonObject, as_list, as_object, as_text
 from results.ledger import Ledger, LedgerReader, LedgerWriter, age, sync_folder
 from results.row import Record, Status
 
 LEDGER, ENVIRONMENTS, ARTIFACTS = "ledger", "environments", "artifacts"
-CLAIMS = "ledger/claims.lock"
+CLAIMS, FILES_LOCK = "ledger/claims.lock", "ledger/files.lock"
 MERGED_FILES = ("catalog.json", "plan.json", "certificates.json")
 
 
@@ -123,18 +124,21 @@ class Store:
             self.write_json(name, environment.to_json())
         return environment.id
 
-    def environments(self) -> dict[str, dict[str, Any]]:
+    def environments(self) -> dict[str, JsonObject]:
         """Read the stored facts of every machine by environment id."""
         paths = sorted((self.folder / ENVIRONMENTS).glob("*.json"))
-        return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+        return {
+            path.stem: as_object(self.read_json(f"{ENVIRONMENTS}/{path.name}")) for path in paths
+        }
 
     def write_artifact(self, cell_id: str, data: object) -> Path:
         """Store attention maps and samples of a cell; call before appending its record."""
         return self.write_json(f"{ARTIFACTS}/{cell_id}.json", data)
 
-    def read_artifact(self, cell_id: str) -> Any | None:
+    def read_artifact(self, cell_id: str) -> JsonObject | None:
         """Read the artifact of a cell, or None if it has none."""
-        return self.read_json(f"{ARTIFACTS}/{cell_id}.json")
+        found = self.read_json(f"{ARTIFACTS}/{cell_id}.json")
+        return None if found is None else as_object(found)
 
     def write_json(self, name: str, data: object) -> Path:
         """Replace a JSON file of the run folder as a whole: a reader sees old or new, never half.
@@ -159,7 +163,18 @@ class Store:
         sync_folder(path.parent)
         return path
 
-    def read_json(self, name: str) -> Any | None:
+    def update_json(self, name: str, change: Callable[[Json], object]) -> None:
+        """Replace a JSON file by a function of what it holds, while no other process does so.
+
+        Args:
+            name: Path inside the run folder, `catalog.json`.
+            change: Gets the content (None where there is no file), and returns the new one.
+        """
+        with (self.folder / FILES_LOCK).open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.write_json(name, change(self.read_json(name)))
+
+    def read_json(self, name: str) -> Json:
         """Read a JSON file of the run folder, or None if there is no such file.
 
         Raises:
@@ -167,7 +182,8 @@ class Store:
         """
         path = self._inside(name)
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
+            found: Json = json.loads(path.read_text(encoding="utf-8"))
+            return found
         except FileNotFoundError:
             return None
         except ValueError as error:
@@ -193,6 +209,8 @@ class Merged:
     """Unfinished last lines in the sources."""
     corrupt_lines: tuple[str, ...]
     """`file:line: reason` of unreadable lines in the sources."""
+    differing: tuple[str, ...]
+    """Ids of trained cells of which two runs have different test values, in order."""
 
 
 def merge(into: Path | str, sources: Iterable[Path | str]) -> Merged:
@@ -207,6 +225,7 @@ def merge(into: Path | str, sources: Iterable[Path | str]) -> Merged:
     stores = [Store(source) for source in sources]
     ledgers = [store.ledger() for store in stores]
     with Store.create(into) as target:
+        differing = _differing([target.ledger(), *ledgers])
         added = sum(
             _copy(store, ledger, target) for store, ledger in zip(stores, ledgers, strict=True)
         )
@@ -215,7 +234,26 @@ def merge(into: Path | str, sources: Iterable[Path | str]) -> Merged:
         skipped=sum(len(ledger.newest()) for ledger in ledgers) - added,
         torn_tails=sum(ledger.torn_tails for ledger in ledgers),
         corrupt_lines=tuple(place for ledger in ledgers for place in ledger.corrupt_lines),
+        differing=differing,
     )
+
+
+def _differing(ledgers: Iterable[Ledger]) -> tuple[str, ...]:
+    """Ids of trained cells that have different test values in two ledgers.
+
+    The same cell of the same code gives the same values on one machine. Timings differ always.
+    """
+    values: dict[str, set[frozenset[tuple[str, float]]]] = {}
+    for ledger in ledgers:
+        for record in ledger.newest().values():
+            if record.status == "ok" and record.cell["kind"] == "quality":
+                scores = (
+                    (f"{row.metric} {row.axis} {row.x} {row.baseline}", row.value)
+                    for row in record.rows
+                    if row.split == "test"
+                )
+                values.setdefault(record.id, set()).add(frozenset(scores))
+    return tuple(sorted(id_ for id_, found in values.items() if len(found) > 1))
 
 
 def _copy(source: Store, ledger: Ledger, target: Store) -> int:
@@ -237,7 +275,7 @@ def _copy(source: Store, ledger: Ledger, target: Store) -> int:
     return len(fresh)
 
 
-def with_commands(catalog: Any) -> Any:
+def with_commands(catalog: Json) -> Json:
     """A catalog whose one `command`, as older runs wrote it, is a list as newer ones have it.
 
     >>> with_commands({"command": "run b", "commands": ["run a"], "preset": "smoke"})
@@ -246,11 +284,11 @@ def with_commands(catalog: Any) -> Any:
     if not isinstance(catalog, dict) or "command" not in catalog:
         return catalog
     rest = {key: value for key, value in catalog.items() if key not in ("command", "commands")}
-    first = [catalog["command"]] if catalog["command"] else []
-    return {"commands": list(dict.fromkeys([*first, *(catalog.get("commands") or ())])), **rest}
+    ran = [as_text(one) for one in (catalog["command"], *as_list(catalog.get("commands"))) if one]
+    return {"commands": [*dict.fromkeys(ran)], **rest}
 
 
-def _union(ours: Any, theirs: Any) -> Any:
+def _union(ours: Json, theirs: Json) -> Json:
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return {
             key: _union(ours[key], theirs[key])

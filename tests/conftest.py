@@ -24,7 +24,7 @@ torch.set_num_threads(1)
 
 install_import_hook(["variants", "tasks"], "beartype.beartype")
 
-from bench.api.registry import load_package  # noqa: E402
+from bench.api.loading import load_package  # noqa: E402
 
 load_package("variants")
 load_package("tasks")

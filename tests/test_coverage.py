@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from bench.api import registry
+from bench.api.axes import AXES
 from bench.api.errors import BenchError
+from bench.api.options import canonical
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 
@@ -41,9 +43,9 @@ def is_registered(selector):
     else:
         return True
     asked = parse(selector)
-    for axis in registry.AXES:
+    for axis in AXES:
         try:
-            registry.canonical(axis, asked)
+            canonical(axis, asked)
         except BenchError:
             continue
         return True

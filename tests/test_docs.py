@@ -130,7 +130,7 @@ def test_the_page_of_variants_lists_each_variant_once_and_says_what_the_code_say
     sections = sections_of(variants_text)
     assert sorted(sections) == sorted(registry.listed_variants())
     for name in registry.listed_variants():
-        about = describe_variant(resolve(name), name)
+        about = describe_variant(name, resolve(name))
         for said in (about.title, about.paper, about.where, about.deviations):
             assert escape(said) in sections[name], name
         assert f"`{about.default_task}`" in sections[name] or not about.default_task

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.api import registry
+from bench.api.axes import AXES
 from results.frame import COLUMNS
 from results.row import STATUSES
 
@@ -158,9 +158,7 @@ def test_every_line_of_the_glossary_is_a_term_with_its_meaning_and_no_term_is_tw
     assert len(set(terms())) == len(terms())
 
 
-@pytest.mark.parametrize(
-    "name", [*registry.AXES, "quality", "speed", "trial", "analysis", "kind", "cell"]
-)
+@pytest.mark.parametrize("name", [*AXES, "quality", "speed", "trial", "analysis", "kind", "cell"])
 def test_axes_and_kinds_of_cells_are_in_the_glossary(name):
     assert name.replace("_", " ") in [*terms(), "history"]
 

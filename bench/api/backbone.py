@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from bench.api.axes import Axis
 from bench.api.batch import Batch, Sizes
 from bench.api.call import Regime
 from bench.api.capabilities import Capability
 from bench.api.config import Config
 from bench.api.errors import Refused
 from bench.api.output import Output, OutputSizes
-from bench.api.registry import Axis
 from bench.api.trace import HasCapabilities, Mode, Trace
 from bench.api.variant import Slot
 

@@ -1,8 +1,8 @@
 """The one argument of every component hook, and what attention returns."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, TypedDict, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -74,6 +74,27 @@ class QueryShape(NamedTuple):
 
 Edit = Callable[[Weights, "Call"], Weights]
 """What a probe does to the weights before they are used: erase, permute, replace."""
+
+
+class OracleOptions(TypedDict, total=False):
+    """What else an oracle is told; see `bench.api.oracle.chain_oracle`."""
+
+    row: int
+    noise: Noise | None
+    progress: float
+    extras: Mapping[str, Tensor] | None
+
+
+class AttendOptions(TypedDict, total=False):
+    """How a slot is asked; see the fields of `Call`."""
+
+    read: Read | None
+    """None lets the mechanism read as it is scored."""
+    noise: Noise | None
+    progress: float
+    want_weights: bool
+    extras: Tree | None
+    edit: Edit | None
 
 
 @dataclass

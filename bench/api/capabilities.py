@@ -6,7 +6,9 @@ writes a table of legal combinations. What a place offers is said in `bench.api.
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol, TypeGuard
+
+from bench.api.errors import InvalidConfig
 
 Capability = Literal[
     "cross",
@@ -98,6 +100,10 @@ CAPABILITIES: Mapping[Capability, str] = MappingProxyType(
 )
 
 
+DECLARED = ("needs", "gives", "removes", "unsupported")
+"""The attributes of `Capabilities`."""
+
+
 class Capabilities(Protocol):
     """What every component and variant says about itself, as data on the class."""
 
@@ -105,6 +111,21 @@ class Capabilities(Protocol):
     gives: ClassVar[frozenset[Capability]]
     removes: ClassVar[frozenset[Capability]]
     unsupported: ClassVar[Mapping[Capability, str]]
+
+
+def part_of(target: object) -> type[Capabilities]:
+    """A registered class, as what it says about itself.
+
+    Raises:
+        InvalidConfig: It says nothing.
+    """
+    if not _says_capabilities(target):
+        raise InvalidConfig(f"{target!r} declares no capabilities; inherit from its axis' class.")
+    return target
+
+
+def _says_capabilities(target: object) -> TypeGuard[type[Capabilities]]:
+    return isinstance(target, type) and all(hasattr(target, name) for name in DECLARED)
 
 
 def refusal(

@@ -5,14 +5,14 @@ through at once; a normalizer may scan over queries by itself; history makes the
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Unpack
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from bench.api.call import Call, Dims, MixResult, QueryShape, Read
+from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
 from bench.api.component import (
     History,
     Mask,
@@ -260,7 +260,11 @@ class Chain(Variant):
         return x
 
     def oracle(
-        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: Any
+        self,
+        query: Float[Tensor, "Hq L Eq"],
+        source: Source,
+        read: Read,
+        **call: Unpack[OracleOptions],
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """The chain of the components' own loop twins."""
         return chain_oracle(self, query, source, read, **call)

@@ -1,17 +1,17 @@
 """How a decoder reads several sources: combiners, shared by recurrent and transformer decoders."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from bench.api.axes import Axis
 from bench.api.batch import Batch
-from bench.api.call import Attended
+from bench.api.call import Attended, AttendOptions
 from bench.api.config import Config
 from bench.api.errors import Refused
-from bench.api.registry import Axis
 from bench.api.source import Memory, State
 from bench.api.trace import HasCapabilities
 from bench.api.variant import Slot
@@ -111,25 +111,21 @@ class Combiner(HasCapabilities):
         query: Float[Tensor, "B L D"],
         memories: tuple[Memory, ...],
         states: tuple[State, ...],
-        call: dict[str, Any],
+        call: AttendOptions,
     ) -> Answers:
-        """Ask every slot and concatenate the contexts; `call` are keywords of `Slot.attend`."""
-        contexts, attended = self.ask(query, memories, states, call)
-        return contexts[0] if len(contexts) == 1 else torch.cat(contexts, -1), attended
-
-    def ask(
-        self,
-        query: Float[Tensor, "B L D"],
-        memories: tuple[Memory, ...],
-        states: tuple[State, ...],
-        call: dict[str, Any],
-    ) -> tuple[list[Tensor], tuple[Attended, ...]]:
-        """The context of every source by itself."""
+        """Ask every slot and join the contexts; `call` are keywords of `Slot.attend`."""
         answers = [
             slot.attend(query, memory, state, **call)
             for slot, memory, state in zip(self.slots, memories, states, strict=True)
         ]
-        return [context for context, _ in answers], tuple(attended for _, attended in answers)
+        context = self.combine(query, [context for context, _ in answers])
+        return context, tuple(attended for _, attended in answers)
+
+    def combine(
+        self, query: Float[Tensor, "B L D"], contexts: list[Float[Tensor, "B L _"]]
+    ) -> Float[Tensor, "B L Dv"]:
+        """One context of those of the sources: side by side unless a subclass does otherwise."""
+        return contexts[0] if len(contexts) == 1 else torch.cat(contexts, -1)
 
     def pass_through(
         self,
@@ -137,7 +133,7 @@ class Combiner(HasCapabilities):
         around: Sequence[Residual],
         memories: tuple[Memory, ...],
         states: tuple[State, ...],
-        call: dict[str, Any],
+        call: AttendOptions,
     ) -> tuple[Float[Tensor, "B L D"], Answers]:
         """Lead a transformer block's states through `num_sublayers` residual sublayers.
 

@@ -12,15 +12,18 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from bench.api.axes import Axis
 from bench.api.call import Call, Dims, QueryShape, Read
 from bench.api.capabilities import Capability, check_capabilities
 from bench.api.config import Config
 from bench.api.noise import Noise
-from bench.api.registry import Axis
 from bench.api.shapes import Allowed, Energy, Features, Mixed, Weights
 from bench.api.source import Memory, Source, Tree
 
 NOTHING: frozenset[Capability] = frozenset()
+
+OracleState = dict[str, Any]
+"""What an oracle carries from query to query: tensors, numbers or lists, as its component likes."""
 
 
 @dataclass
@@ -66,8 +69,8 @@ class Component(nn.Module):
     """What another part gives and this one makes untrue."""
     unsupported: ClassVar[Mapping[Capability, str]] = {}
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         check_capabilities(cls.__name__, cls.needs, cls.gives, cls.removes, cls.unsupported)
 
     branch: str = ""
@@ -229,7 +232,7 @@ class Normalizer(Component):
         self,
         energy: Float[Tensor, " S"],
         allowed: list[bool],
-        state: dict[str, Any],
+        state: OracleState,
         one: OneQuery,
     ) -> Float[Tensor, " S"]:
         """`normalize` for one query; carries by writing to `state`."""
@@ -298,15 +301,15 @@ class History(Component):
         """Values of one query (L = 1), from the state that the score saw."""
         return {}
 
-    def oracle_advance(self, one: OneQuery, state: dict[str, Any]) -> None:
+    def oracle_advance(self, one: OneQuery, state: OracleState) -> None:
         """`advance` for one query; writes to `state`."""
 
-    def oracle_features(self, one: OneQuery, state: dict[str, Any]) -> Float[Tensor, "S F"]:
+    def oracle_features(self, one: OneQuery, state: OracleState) -> Float[Tensor, "S F"]:
         """`features` for one query."""
         raise NotImplementedError
 
     def oracle_update(
-        self, one: OneQuery, weights: Float[Tensor, " S"], state: dict[str, Any]
+        self, one: OneQuery, weights: Float[Tensor, " S"], state: OracleState
     ) -> None:
         """`update` for one query; writes to `state`."""
         raise NotImplementedError

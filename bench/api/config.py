@@ -4,7 +4,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.selector import Selector, Value, parse
@@ -55,6 +55,9 @@ class FirstDefault:
     """As it is typed in a selector."""
 
 
+OptionValue = bool | int | float | str | Selector | tuple[Selector, ...] | None
+"""What a field of a config holds."""
+
 Range = IntRange | FloatRange | Choices
 
 
@@ -78,8 +81,9 @@ def build_config(cls: type[ConfigT], options: Mapping[str, Value], owner: str) -
         InvalidConfig: Names the owner, the key, the value and what is legal.
     """
     hints = _hints(cls)
-    names = [field.name for field in fields(cls)]
-    values: dict[str, Any] = {}
+    # mypy takes the hash of instances for that of the class, here and at other cached functions
+    names = _names(cls)  # type: ignore[arg-type]
+    values: dict[str, OptionValue] = {}
     for key, value in options.items():
         if key not in names:
             message = UnknownName.among(f"option of {owner}", key, names)
@@ -90,7 +94,22 @@ def build_config(cls: type[ConfigT], options: Mapping[str, Value], owner: str) -
 
 def config_options(config: Config) -> dict[str, Value]:
     """Write every field out as selector options, defaults too."""
-    return {field.name: _shown(getattr(config, field.name)) for field in fields(config)}
+    return {name: _shown(getattr(config, name)) for name in _names(type(config))}  # type: ignore[arg-type]
+
+
+def default_options(cls: type[Config]) -> Mapping[str, Value]:
+    """Write the defaults out as selector options."""
+    return _default_options(cls)  # type: ignore[arg-type]
+
+
+@cache
+def _default_options(cls: type[Config]) -> Mapping[str, Value]:
+    return config_options(cls())
+
+
+@cache
+def _names(cls: type[Config]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(cls))
 
 
 def changed_options(config: Config) -> dict[str, Value]:
@@ -103,7 +122,7 @@ def changed_options(config: Config) -> dict[str, Value]:
     }
 
 
-def _shown(value: Any) -> Value:
+def _shown(value: OptionValue) -> Value:
     """One field as an option of a selector."""
     if value is None:
         return (Selector("none"),)
@@ -111,8 +130,7 @@ def _shown(value: Any) -> Value:
         return (Selector(value),)
     if isinstance(value, Selector):
         return (value,)
-    shown: Value = value
-    return shown
+    return value
 
 
 def search_ranges(cls: type[Config]) -> dict[str, Range]:
@@ -125,19 +143,23 @@ def search_ranges(cls: type[Config]) -> dict[str, Range]:
     return found
 
 
-def declared_axes(cls: type[Config]) -> dict[str, str]:
+def declared_axes(cls: type[Config]) -> Mapping[str, str]:
     """Axes that fields declare with `OfAxis`, by field name."""
-    found: dict[str, str] = {}
-    for name, hint in _hints(cls).items():
-        for extra in getattr(hint, "__metadata__", ()):
-            if isinstance(extra, OfAxis):
-                found[name] = extra.axis
-    return found
+    return _declared_axes(cls)  # type: ignore[arg-type]
+
+
+@cache
+def _declared_axes(cls: type[Config]) -> Mapping[str, str]:
+    return {
+        name: extra.axis
+        for name, hint in _hints(cls).items()
+        for extra in getattr(hint, "__metadata__", ())
+        if isinstance(extra, OfAxis)
+    }
 
 
 def first_defaults(cls: type[Config]) -> Mapping[str, Value]:
     """First defaults of the options whose default has changed since, by field name."""
-    # mypy takes the hash of instances for that of the class
     return _first_defaults(cls)  # type: ignore[arg-type]
 
 
@@ -151,10 +173,10 @@ def _first_defaults(cls: type[Config]) -> Mapping[str, Value]:
     }
 
 
-_HINTS: dict[type[Config], dict[str, Any]] = {}
+_HINTS: dict[type[Config], dict[str, object]] = {}
 
 
-def _hints(cls: type[Config]) -> Mapping[str, Any]:
+def _hints(cls: type[Config]) -> Mapping[str, object]:
     """Annotations of the fields, evaluated once: planning asks thousands of times."""
     found = _HINTS.get(cls)
     if found is None:
@@ -166,7 +188,7 @@ def _typed(value: bool | int | float | str) -> Value:
     return parse(f"x[y={value}]").options["y"] if isinstance(value, str) else value
 
 
-def default_of(cls: type[Config], name: str) -> Any:
+def default_of(cls: type[Config], name: str) -> object:
     """Default of one field."""
     for field in fields(cls):
         if field.name == name and field.default is not MISSING:
@@ -174,7 +196,7 @@ def default_of(cls: type[Config], name: str) -> Any:
     raise KeyError(name)
 
 
-def _coerce(hint: Any, value: Value, where: str) -> Any:
+def _coerce(hint: object, value: Value, where: str) -> OptionValue:
     """Convert a parsed value to the annotated type, or say what was expected."""
     if get_origin(hint) is Annotated:
         return _coerce(get_args(hint)[0], value, where)
@@ -192,14 +214,14 @@ def _coerce(hint: Any, value: Value, where: str) -> Any:
     return _coerce_scalar(hint, value, where)
 
 
-def _coerce_union(hint: Any, value: Value, where: str) -> Any:
+def _coerce_union(hint: object, value: Value, where: str) -> OptionValue:
     if _word(value) == "none" and type(None) in get_args(hint):
         return None
     inner = [option for option in get_args(hint) if option is not type(None)]
     return _coerce(inner[0], value, where)
 
 
-def _coerce_scalar(hint: Any, value: Value, where: str) -> Any:
+def _coerce_scalar(hint: object, value: Value, where: str) -> OptionValue:
     if hint is bool and isinstance(value, bool):
         return value
     if hint is int and isinstance(value, int) and not isinstance(value, bool):

@@ -7,13 +7,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from bench.api.axes import Axis
 from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.capabilities import Capability
-from bench.api.combiner import AttachSlot, Combiner, CombinerSizes, States
+from bench.api.combiner import COMBINERS, AttachSlot, Combiner, CombinerSizes, States
 from bench.api.config import Config
 from bench.api.encoder import Encoded
-from bench.api.registry import Axis, make
+from bench.api.registry import make
 from bench.api.selector import Selector
 from bench.api.source import Memory, State, Tree, tree_map
 from bench.api.trace import HasCapabilities, Mode
@@ -72,7 +73,7 @@ class Decoder(HasCapabilities):
         self.context_width = 0
         if self.attends:
             read = CombinerSizes(sizes.hidden, sizes.sources)
-            self.combiner = make("combiner", sizes.combiner, read, attach)
+            self.combiner = make(COMBINERS, sizes.combiner, read, attach)
             self.context_width = self.combiner.context_width
 
     @classmethod

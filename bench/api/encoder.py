@@ -7,9 +7,9 @@ from typing import NamedTuple
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from bench.api.axes import Axis
 from bench.api.batch import Batch, Sizes
 from bench.api.config import Config
-from bench.api.registry import Axis
 from bench.api.trace import HasCapabilities, Mode, Terms
 
 

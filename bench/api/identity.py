@@ -7,8 +7,10 @@ has changed since they were added (`FirstDefault`): text always says them, and a
 from collections.abc import Mapping
 
 from bench.api import registry
+from bench.api.axes import BACKBONE_AXES, DEFAULTS, VARIANT_AXES
 from bench.api.config import config_options, first_defaults
-from bench.api.registry import BACKBONE_AXES, DEFAULTS, VARIANT_AXES, Recipe
+from bench.api.options import inner_axes
+from bench.api.registry import Recipe
 from bench.api.selector import Selector, Value, parse
 
 
@@ -28,7 +30,7 @@ def _first(axis: str, selector: Selector) -> Selector:
         return selector
     config = registry.find(axis, selector.name).config
     first, usual = first_defaults(config), config_options(config())
-    axes = registry.inner_axes(config, selector.options)
+    axes = inner_axes(config, selector.options)
     kept: dict[str, Value] = {}
     for key, value in selector.options.items():
         mine = _first_value(axes.get(key), value)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from jaxtyping import Float
 from torch import Tensor
 
+from bench.api.axes import Axis
 from bench.api.batch import Batch
 from bench.api.config import Config
-from bench.api.registry import Axis
 from bench.api.trace import HasCapabilities, Trace
 
 
@@ -68,7 +68,7 @@ class JointLoss(HasCapabilities):
 
     @abstractmethod
     def forward(self, there: LossInputs, back: LossInputs) -> Float[Tensor, ""]:
-        """The term (nats per sentence, averaged over the batch)."""
+        """The term (nats per target token, of the mean of both directions' targets)."""
 
 
 LOSSES = Axis[type[Loss]]("loss")

@@ -1,14 +1,14 @@
 """The chain by plain loops: one query, one head, one unpadded example at a time."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Read
-from bench.api.component import OneQuery
+from bench.api.component import OneQuery, OracleState
 from bench.api.noise import Noise
 from bench.api.source import Source
 
@@ -26,7 +26,8 @@ def chain_oracle(
     noise: Noise | None = None,
     progress: float = 1.0,
     extras: Mapping[str, Float[Tensor, "L ..."]] | None = None,
-) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
+    places: Sequence[int] | None = None,
+) -> tuple[Float[Tensor, "Hq P Ev"], Float[Tensor, "Hq P S"]]:
     """Answer every query by loops; the oracle of every combination of components.
 
     Args:
@@ -38,15 +39,16 @@ def chain_oracle(
         noise: Needed by `read="train"` where the mechanism samples.
         progress: Share of training done.
         extras: Declared inputs of each query, by name.
+        places: Queries to answer, where none depends on earlier ones; None for all.
     """
     heads, length, _ = query.shape
     group = heads // source.key.shape[1]
     outputs, weights = [], []
     for head in range(heads):
-        state: dict[str, dict[str, Any]] = {"normalizer": {}}
+        state: dict[str, OracleState] = {"normalizer": {}}
         state |= {history.branch: {} for history in chain.histories}
         rows = []
-        for place in range(length):
+        for place in range(length) if places is None else places:
             one = OneQuery(
                 query=query[head, place],
                 key=source.key[0, head // group],
@@ -68,7 +70,7 @@ def chain_oracle(
 
 
 def _one(
-    chain: "Chain", one: OneQuery, state: dict[str, dict[str, Any]]
+    chain: "Chain", one: OneQuery, state: dict[str, OracleState]
 ) -> tuple[Float[Tensor, " Ev"], Float[Tensor, " S"]]:
     for history in chain.histories:
         history.oracle_advance(one, state[history.branch])
@@ -97,7 +99,7 @@ def _read(
 
 
 def _features(
-    chain: "Chain", one: OneQuery, state: dict[str, dict[str, Any]]
+    chain: "Chain", one: OneQuery, state: dict[str, OracleState]
 ) -> Float[Tensor, "S F"] | None:
     parts = [history.oracle_features(one, state[history.branch]) for history in chain.histories]
     parts += [

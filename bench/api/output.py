@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from bench.api.axes import Axis
 from bench.api.batch import Batch
 from bench.api.config import Config
-from bench.api.registry import Axis
 from bench.api.source import Memory, Tree
 from bench.api.trace import Emit, HasCapabilities, Trace
 

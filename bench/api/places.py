@@ -4,15 +4,14 @@ A variant is trained in a slot of a backbone on a task, timed beneath its heads 
 and certified wherever anything could be offered.
 """
 
-from typing import Any
-
 from bench.api import registry
 from bench.api.backbone import BACKBONES
 from bench.api.call import Regime
-from bench.api.capabilities import Capabilities, Capability, only_needs
+from bench.api.capabilities import Capabilities, Capability, only_needs, part_of
 from bench.api.config import build_config
 from bench.api.decoder import DECODERS
 from bench.api.encoder import ENCODERS
+from bench.api.options import complete, inner, options_of
 from bench.api.selector import Selector
 from bench.api.task import Task
 
@@ -53,7 +52,7 @@ def timed_place(regime: Regime) -> frozenset[Capability]:
 
 def trained_place(task: type[Task], backbone: Selector) -> frozenset[Capability]:
     """What a backbone on a task offers, from data alone: nothing is built and nothing is read."""
-    backbone = registry.complete(BACKBONES, backbone)
+    backbone = complete(BACKBONES, backbone)
     removed = [part.removes for _, part in backbone_parts(backbone)]
     return offered(task, backbone).difference(*removed)
 
@@ -61,11 +60,11 @@ def trained_place(task: type[Task], backbone: Selector) -> frozenset[Capability]
 def offered(task: type[Task], backbone: Selector) -> frozenset[Capability]:
     """The same before any part of the backbone removes something, for sentences that name it."""
     registered = registry.find(BACKBONES, backbone.name)
-    config: Any = build_config(registered.config, backbone.options, backbone.name)
+    config = build_config(registered.config, backbone.options, backbone.name)
     found = {*EVERY_BACKBONE, *task.capabilities, *registered.target.given(config)}
-    if "decoder" in backbone.options:
-        decoder = registry.find(DECODERS, config.decoder.name)
-        options = build_config(decoder.config, config.decoder.options, config.decoder.name)
+    for chosen in options_of(backbone.options.get("decoder", ())):
+        decoder = registry.find(DECODERS, chosen.name)
+        options = build_config(decoder.config, chosen.options, chosen.name)
         found |= decoder.target.given(options)
         found |= {"source_states"} if decoder.target.attends else set()
     for _, encoder in encoders(backbone):
@@ -76,17 +75,17 @@ def offered(task: type[Task], backbone: Selector) -> frozenset[Capability]:
 def backbone_parts(backbone: Selector) -> list[Part]:
     """Names and classes of what a backbone is made of."""
     options = backbone.options
-    named = [(axis, s) for axis in PART_AXES for s in registry.options_of(options.get(axis, ()))]
-    return [(s.name, registry.find(axis, s.name).target) for axis, s in named]
+    named = [(axis, s) for axis in PART_AXES for s in options_of(options.get(axis, ()))]
+    return [(s.name, part_of(registry.find(axis, s.name).target)) for axis, s in named]
 
 
 def encoders(backbone: Selector) -> list[Part]:
     """The encoder of a backbone, and those inside it, which give nothing by themselves."""
     found: list[Part] = []
-    for chosen in registry.options_of(backbone.options.get("encoder", ())):
+    for chosen in options_of(backbone.options.get("encoder", ())):
         found.append((chosen.name, registry.find(ENCODERS, chosen.name).target))
         found += [
-            (inside.name, only_needs(registry.find(axis, inside.name).target))
-            for axis, inside in registry.inner("encoder", chosen)
+            (inside.name, only_needs(part_of(registry.find(axis, inside.name).target)))
+            for axis, inside in inner("encoder", chosen)
         ]
     return found

@@ -4,11 +4,11 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+from bench.api.axes import Axis
 from bench.api.backbone import Backbone
 from bench.api.batch import Batch
 from bench.api.config import Config
 from bench.api.metric import Metric, Scored
-from bench.api.registry import Axis
 from bench.api.task import Task
 from bench.api.trace import HasCapabilities
 

@@ -1,83 +1,28 @@
 """The registry: what can be selected, on which axis, with which options and which paper.
 
-Registration is a decorator beside the class; discovery is an explicit call that imports every
-public module of a package once, so that a new variant is one new file and no edited file.
+Registration is a decorator beside the class; discovery is an explicit call (`bench.api.loading`),
+so that a new variant is one new file and no edited file.
 """
 
-import importlib
-import importlib.util
 import inspect
-import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
+from typing import Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
+from bench.api.axes import AXES, VARIANT_AXES, Axis
 from bench.api.config import (
     Config,
     NoOptions,
     build_config,
-    config_options,
-    declared_axes,
     first_defaults,
 )
-from bench.api.errors import BenchError, InvalidConfig, UnknownName
-from bench.api.selector import Selector, Value, parse, parse_names, show_value
-
-CHAIN_AXES = ("position", "score", "mask", "normalizer", "readout", "history")
-"""Axes of the chain, in the order in which they act."""
-VARIANT_AXES = ("head", *CHAIN_AXES, "output", "loss")
-"""Axes that a variant selector may set."""
-BACKBONE_AXES = ("encoder", "source_order", "decoder", "combiner", "direction", "search")
-"""Axes of the backbone that a recipe may fix because its mechanism stands there."""
-STACKED = ("position", "history", "loss")
-"""Axes on which several components may be joined by '+'."""
-AXES = (
-    *VARIANT_AXES,
-    *BACKBONE_AXES,
-    "mechanism",
-    "recipe",
-    "backbone",
-    "joint",
-    "task",
-    "probe",
-)
-
-DEFAULTS: Mapping[str, str] = {
-    "head": "auto",
-    "position": "none",
-    "score": "scaled_dot",
-    "mask": "full",
-    "normalizer": "softmax",
-    "readout": "weighted_sum",
-    "history": "none",
-    "output": "softmax",
-    "loss": "none",
-}
-"""What a chain uses on an axis that nothing sets; `auto` heads are the slot's own."""
-
-PLAIN = DEFAULTS["score"]
-"""Plain attention: the baseline, and what stands in the other slots of a backbone."""
-PLAIN_POSITION = "sinusoid"
-"""Position of plain attention where keys come from its own sequence."""
-
-ABSENT = {"position": "none", "history": "none", "loss": "none"}
-
+from bench.api.errors import InvalidConfig, UnknownName
+from bench.api.selector import Selector, parse, parse_names
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-
-
-class Axis(str, Generic[T]):
-    """Name of an axis, and the type of what is registered on it.
-
-    Each contract declares the axis of its implementations, so that what is found there is typed:
-    `find(TASKS, "recall").target` is a `type[Task]`.
-    """
-
-    __slots__ = ()
 
 
 Control = Literal["aa", "uniform_baseline", "negative"]
@@ -194,8 +139,7 @@ class Declared(TypedDict, total=False):
     about: str
 
 
-_ENTRIES: dict[str, dict[str, Registration[Any]]] = {axis: {} for axis in AXES}
-_LOADED: set[str] = set()
+_ENTRIES: dict[str, dict[str, Registration[object]]] = {axis: {} for axis in AXES}
 _CHANGED: set[tuple[str, str]] = set()
 """What has an option whose default has changed since it was added."""
 
@@ -247,8 +191,8 @@ def _origin(item: Registration[object]) -> tuple[str, str]:
 @overload
 def find(axis: Axis[T], name: str) -> Registration[T]: ...
 @overload
-def find(axis: str, name: str) -> Registration[Any]: ...
-def find(axis: str, name: str) -> Registration[Any]:
+def find(axis: str, name: str) -> Registration[object]: ...
+def find(axis: str, name: str) -> Registration[object]:
     """Look a name up on one axis."""
     found = _ENTRIES[axis].get(name)
     if found is None:
@@ -275,91 +219,9 @@ def listed_variants() -> dict[str, Registration[object]]:
     return dict(sorted(found.items()))
 
 
-def load_package(name: str) -> None:
-    """Import every module of a package whose name does not begin with an underscore, once."""
-    if name in _LOADED:
-        return
-    package = importlib.import_module(name)
-    for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-        if not module.name.rpartition(".")[2].startswith("_"):
-            importlib.import_module(module.name)
-    _LOADED.add(name)
-
-
-def load_plugin(path: Path) -> None:
-    """Import a file that registers variants or tasks.
-
-    Raises:
-        BenchError: The file is not there or does not import; the message says why.
-    """
-    if not path.is_file():
-        raise BenchError(f"no plug-in file {path}; give the path of a Python file.")
-    name = f"bench_plugin_{path.stem}"
-    if name in sys.modules:
-        loaded = Path(sys.modules[name].__file__ or "")
-        if not loaded.samefile(path):
-            raise BenchError(f"{path} and {loaded} have one name; rename one of the plug-ins.")
-        return
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise BenchError(f"cannot import {path}: it is not a Python file; give a .py file.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BenchError:
-        del sys.modules[name]
-        raise
-    except Exception as error:
-        del sys.modules[name]
-        raise BenchError(f"plug-in {path} failed to import: {error!r}; mend the file.") from error
-
-
-def complete(axis: str, selector: Selector) -> Selector:
-    """Write every option of a component out, and those of components inside it."""
-    found = find(axis, selector.name)
-    written = config_options(build_config(found.config, selector.options, selector.name))
-    for key, inside in inner_axes(found.config, written).items():
-        written[key] = tuple(complete(inside, one) for one in options_of(written[key]))
-    return Selector(selector.name, written)
-
-
-def canonical(axis: str, selector: Selector) -> Selector:
-    """Leave the defaults of a component's options out; equal components print alike.
-
-    An option whose default has changed (`FirstDefault`) is always written.
-    """
-    found = find(axis, selector.name)
-    written = config_options(build_config(found.config, selector.options, selector.name))
-    usual = config_options(found.config())
-    always = first_defaults(found.config)
-    axes = inner_axes(found.config, written)
-    kept: dict[str, Value] = {}
-    for key, value in written.items():
-        mine, theirs = (_canonical_value(axes.get(key), one) for one in (value, usual[key]))
-        if mine != theirs or key in always or _default_moved(axes.get(key), value):
-            kept[key] = mine
-    return Selector(selector.name, kept)
-
-
-def _canonical_value(axis: str | None, value: Value) -> Value:
-    if axis is None or not isinstance(value, tuple):
-        return value
-    return tuple(canonical(axis, one) for one in value)
-
-
-def _default_moved(axis: str | None, value: Value) -> bool:
-    return axis is not None and any(default_moved(axis, one) for one in options_of(value))
-
-
-def default_moved(axis: str, selector: Selector) -> bool:
-    """Whether a component, or one inside it, has an option whose default has changed."""
-    found = find(axis, selector.name)
-    written = config_options(build_config(found.config, selector.options, selector.name))
-    axes = inner_axes(found.config, written)
-    return bool(first_defaults(found.config)) or any(
-        _default_moved(inside, written[key]) for key, inside in axes.items()
-    )
+def has_axis(name: str) -> bool:
+    """Whether there is an axis of this name."""
+    return name in _ENTRIES
 
 
 def known(axis: str, name: str) -> bool:
@@ -381,38 +243,17 @@ def show_revisions(used: Iterable[tuple[str, int]]) -> str:
     return " ".join(f"{name}:{number}" for name, number in sorted(set(used)) if number > 1)
 
 
-def inner(axis: str, selector: Selector) -> list[tuple[str, Selector]]:
-    """Axis and selector of every component that a complete selector names inside itself."""
-    found: list[tuple[str, Selector]] = []
-    for key, inside in inner_axes(find(axis, selector.name).config, selector.options).items():
-        for named in options_of(selector.options[key]):
-            found += [(inside, named), *inner(inside, named)]
-    return found
-
-
-def inner_axes(config: type[Config], options: Mapping[str, Value]) -> dict[str, str]:
-    """Axis of every option that names a component: the declared one, or that of its own name."""
-    declared = declared_axes(config)
-    axes = {key: declared.get(key, key) for key in options if isinstance(options[key], tuple)}
-    return {key: axis for key, axis in axes.items() if axis in _ENTRIES}
-
-
 @overload
 def make(axis: Axis[type[T]], selector: Selector, *args: object, **kwargs: object) -> T: ...
 @overload
-def make(axis: str, selector: Selector, *args: object, **kwargs: object) -> Any: ...
-def make(axis: str, selector: Selector, *args: object, **kwargs: object) -> Any:
+def make(axis: str, selector: Selector, *args: object, **kwargs: object) -> object: ...
+def make(axis: str, selector: Selector, *args: object, **kwargs: object) -> object:
     """Build what a selector names: `target(config, *args, **kwargs)`."""
     found = find(axis, selector.name)
     config = build_config(found.config, selector.options, selector.name)
+    if not callable(found.target):
+        raise InvalidConfig(f"{axis} {selector.name!r} is data, and nothing is built of it.")
     return found.target(config, *args, **kwargs)
-
-
-def options_of(value: Value, owner: str = "option") -> tuple[Selector, ...]:
-    """Read an option that must be names joined by '+'."""
-    if isinstance(value, tuple):
-        return value
-    raise InvalidConfig(f"{owner} takes a name, got {show_value(value)}.")
 
 
 def _first_line(text: str | None) -> str:

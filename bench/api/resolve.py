@@ -5,21 +5,13 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 from bench.api import registry
+from bench.api.axes import ABSENT, BACKBONE_AXES, CHAIN_AXES, DEFAULTS, PLAIN, STACKED, VARIANT_AXES
 from bench.api.backbone import BACKBONES
-from bench.api.capabilities import Capabilities, Capability, only_needs, refusal
+from bench.api.capabilities import Capabilities, Capability, only_needs, part_of, refusal
 from bench.api.chain import Chain
 from bench.api.errors import InvalidConfig, Refused, UnknownName
-from bench.api.registry import (
-    ABSENT,
-    BACKBONE_AXES,
-    CHAIN_AXES,
-    DEFAULTS,
-    PLAIN,
-    STACKED,
-    VARIANT_AXES,
-    Recipe,
-    Registration,
-)
+from bench.api.options import canonical, complete, default_moved, inner, options_of
+from bench.api.registry import Recipe, Registration
 from bench.api.selector import Selector, Value, parse, parse_names
 from bench.api.variant import MECHANISMS
 
@@ -59,7 +51,7 @@ class VariantSpec:
                 shown = tuple(_canonical(axis, one) for one in chosen)
                 options.update(self._short(axis, shown or (Selector(ABSENT[axis]),)))
         if self.mechanism is not None:
-            options.update(registry.canonical("mechanism", self.mechanism).options)
+            options.update(canonical("mechanism", self.mechanism).options)
         return Selector(self.name, options)
 
     def _places(self) -> Iterator[tuple[str, tuple[Selector, ...]]]:
@@ -78,17 +70,26 @@ class VariantSpec:
             return dict(first.options)
         return {axis: chosen}
 
-    @property
+    @cached_property
     def revision(self) -> str:
         """`name:number` of everything whose code decides the numbers, where it is above 1."""
+        return self._revision(tuple(self.axes))
+
+    @cached_property
+    def attention_revision(self) -> str:
+        """The same for the attention alone, which is what is timed: without output and loss."""
+        return self._revision(tuple(axis for axis in self.axes if axis not in ("output", "loss")))
+
+    def _revision(self, axes: tuple[str, ...]) -> str:
         used = [(self.registered.name, self.registered.revision)]
-        for axis, chosen in self.axes.items():
+        for axis, chosen in ((axis, self.axes[axis]) for axis in axes):
             for selector in (s for s in chosen if s.name != "auto"):
-                named = [(axis, selector), *registry.inner(axis, selector)]
+                named = [(axis, selector), *inner(axis, selector)]
                 used += [(s.name, registry.find(a, s.name).revision) for a, s in named]
         return registry.show_revisions(used)
 
-    def capabilities(self) -> list[tuple[str, type[Capabilities]]]:
+    @cached_property
+    def parts(self) -> list[tuple[str, type[Capabilities]]]:
         """Names and classes of all parts, for `refusal`."""
         parts: list[tuple[str, type[Capabilities]]] = []
         if self.mechanism is not None:
@@ -97,10 +98,10 @@ class VariantSpec:
             )
         for axis, chosen in self.axes.items():
             for selector in chosen if axis != "head" else ():
-                parts.append((selector.name, registry.find(axis, selector.name).target))
+                parts.append((selector.name, part_of(registry.find(axis, selector.name).target)))
                 parts += [
-                    (named.name, only_needs(registry.find(inside, named.name).target))
-                    for inside, named in registry.inner(axis, selector)
+                    (named.name, only_needs(part_of(registry.find(inside, named.name).target)))
+                    for inside, named in inner(axis, selector)
                 ]
         if self.mechanism is None:
             parts.append((self.name, Chain))
@@ -108,7 +109,7 @@ class VariantSpec:
 
     def refusal(self, given: frozenset[Capability]) -> str | None:
         """Say why this variant cannot stand in a place with these capabilities, or None."""
-        return refusal(self.capabilities(), given)
+        return refusal(self.parts, given)
 
 
 def resolve(selector: Selector | str, *, beneath: bool = False) -> VariantSpec:
@@ -137,12 +138,12 @@ def resolve(selector: Selector | str, *, beneath: bool = False) -> VariantSpec:
     if found.axis != "recipe":
         axes[found.axis] = (Selector(found.name),)
     fixed = {} if beneath else recipe.fixed
-    fixes = {axis: registry.complete(axis, selector) for axis, selector in fixed.items()}
+    fixes = {axis: complete(axis, selector) for axis, selector in fixed.items()}
     for axis, value in given.items():
         if axis in BACKBONE_AXES:
             fixes[axis] = _fixed(axis, value)
         else:
-            axes[axis] = _axis(axis, registry.options_of(value, axis))
+            axes[axis] = _axis(axis, options_of(value, axis))
     if own:
         axes, fixes = _give_own(found, recipe.main, axes, fixes, own)
     written = {axis: tuple(_written(axis, s) for s in axes[axis]) for axis in VARIANT_AXES}
@@ -183,8 +184,8 @@ def _axis(axis: str, chosen: tuple[Selector, ...]) -> tuple[Selector, ...]:
 
 
 def _fixed(axis: str, value: Value) -> Selector:
-    (chosen,) = _axis(axis, registry.options_of(value, axis))
-    return registry.complete(axis, chosen)
+    (chosen,) = _axis(axis, options_of(value, axis))
+    return complete(axis, chosen)
 
 
 def _give_own(
@@ -204,7 +205,7 @@ def _give_own(
             raise _unknown_option(found.name, key, known)
     changed = target.with_options(**own)
     if main in fixes:
-        return axes, {**fixes, main: registry.complete(main, changed)}
+        return axes, {**fixes, main: complete(main, changed)}
     return {**axes, main: (changed, *axes[main][1:])}, fixes
 
 
@@ -224,13 +225,13 @@ def _resolve_mechanism(
     axes = {}
     for axis in ("head", "output", "loss"):
         asked = given.get(axis, USUAL[axis])
-        chosen = _axis(axis, registry.options_of(asked, axis))
+        chosen = _axis(axis, options_of(asked, axis))
         axes[axis] = tuple(_written(axis, s) for s in chosen)
     known = [field.name for field in fields(found.config)]
     for key in own:
         if key not in known:
             raise _unknown_option(found.name, key, known)
-    mechanism = registry.complete("mechanism", Selector(found.name, own))
+    mechanism = complete("mechanism", Selector(found.name, own))
     fixes = {axis: _fixed(axis, value) for axis, value in given.items() if axis in BACKBONE_AXES}
     return VariantSpec(found.name, found, axes, mechanism, fixes)
 
@@ -240,15 +241,15 @@ def _written(axis: str, selector: Selector) -> Selector:
         if selector.options:
             raise InvalidConfig("head=auto takes no options; name the heads, head=multi[heads=4].")
         return selector
-    return registry.complete(axis, selector)
+    return complete(axis, selector)
 
 
 def _canonical(axis: str, selector: Selector) -> Selector:
-    return selector if selector.name == "auto" else registry.canonical(axis, selector)
+    return selector if selector.name == "auto" else canonical(axis, selector)
 
 
 def _default_moved(axis: str, selector: Selector) -> bool:
-    return selector.name != "auto" and registry.default_moved(axis, selector)
+    return selector.name != "auto" and default_moved(axis, selector)
 
 
 def canonical_backbone(selector: Selector | str, fixes: Mapping[str, Selector]) -> Selector:
@@ -263,4 +264,4 @@ def canonical_backbone(selector: Selector | str, fixes: Mapping[str, Selector]) 
         if axis not in known:
             raise Refused(f"the variant fixes {axis}={fixed}, and {asked.name} has no such axis.")
         asked = asked.with_options(**{axis: (fixed,)})
-    return registry.canonical(BACKBONES, asked)
+    return canonical(BACKBONES, asked)

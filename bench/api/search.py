@@ -6,13 +6,13 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from bench.api.axes import Axis
 from bench.api.backbone import Generated
 from bench.api.batch import Batch, Sizes
 from bench.api.call import Read
 from bench.api.capabilities import Capability
 from bench.api.component import NOTHING
 from bench.api.config import Config
-from bench.api.registry import Axis
 from bench.api.trace import HasCapabilities, Trace
 
 

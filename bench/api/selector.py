@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Union
 
@@ -35,8 +35,11 @@ class Selector:
 
     def show(self) -> str:
         """Print in canonical form: keys sorted, no spaces."""
-        if not self.options:
-            return self.name
+        return self._text if self.options else self.name
+
+    @cached_property
+    def _text(self) -> str:
+        """Written once: planning compares selectors thousands of times."""
         inner = ",".join(f"{key}={show_value(self.options[key])}" for key in sorted(self.options))
         return f"{self.name}[{inner}]"
 
@@ -82,6 +85,7 @@ def parse_list(text: str) -> list[Selector]:
     return found
 
 
+@lru_cache(maxsize=4096)
 def parse_names(text: str) -> tuple[Selector, ...]:
     """Read names joined by '+'."""
     reader = _Reader(text)

@@ -11,13 +11,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.answer import Answer, Picture, Sample
+from bench.api.axes import Axis
 from bench.api.batch import NOT_A_WORD, Batch, Sizes
 from bench.api.capabilities import Capability
 from bench.api.comparison import Entry, PublishedResult
 from bench.api.config import Config
 from bench.api.license import GENERATED, License
 from bench.api.metric import Metric, Scored
-from bench.api.registry import Axis
 from bench.api.selector import Selector, parse
 
 Split = Literal["train", "validation", "test"]

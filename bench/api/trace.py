@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.call import Attended, Edit, Read
+from bench.api.call import Attended, AttendOptions, Edit, Read
 from bench.api.capabilities import Capability, check_capabilities
 from bench.api.component import NOTHING
 from bench.api.errors import Refused
@@ -31,8 +31,8 @@ class HasCapabilities(nn.Module):
     removes: ClassVar[frozenset[Capability]] = NOTHING
     unsupported: ClassVar[Mapping[Capability, str]] = {}
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         check_capabilities(cls.__name__, cls.needs, cls.gives, cls.removes, cls.unsupported)
 
 
@@ -57,7 +57,7 @@ class Mode:
             return self
         return replace(self, noise=Noise(self.noise.seed + index * LAYER_STRIDE))
 
-    def call(self) -> dict[str, Any]:
+    def call(self) -> AttendOptions:
         """Keywords for `Slot.attend`."""
         return {
             "read": self.read,

@@ -3,18 +3,28 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, Unpack, get_args
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bench.api.call import Attended, Call, Dims, Edit, MixResult, QueryShape, Read
+from bench.api.axes import Axis
+from bench.api.call import (
+    Attended,
+    AttendOptions,
+    Call,
+    Dims,
+    Edit,
+    MixResult,
+    OracleOptions,
+    QueryShape,
+    Read,
+)
 from bench.api.capabilities import Capability, check_capabilities
 from bench.api.component import NOTHING, Heads
 from bench.api.errors import Refused, UnknownName
 from bench.api.noise import Noise
-from bench.api.registry import Axis
 from bench.api.shapes import Query
 from bench.api.source import Memory, Source, State, Tree, leaf
 
@@ -60,8 +70,8 @@ class Variant(nn.Module, ABC):
     """Deviation of queries and keys that the conformance suite draws; less than 1 where attention
     ends at a distance, or else most questions would have no key in reach and show nothing."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         check_capabilities(cls.__name__, cls.needs, cls.gives, cls.removes, cls.unsupported)
 
     def __init__(self, dims: Dims, impl: Impl = "auto") -> None:
@@ -179,7 +189,11 @@ class Variant(nn.Module, ABC):
 
     @abstractmethod
     def oracle(
-        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: Any
+        self,
+        query: Float[Tensor, "Hq L Eq"],
+        source: Source,
+        read: Read,
+        **call: Unpack[OracleOptions],
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"] | None]:
         """Plain loops over one unpadded example, a source of one row; what `attend` must equal."""
 
@@ -226,7 +240,7 @@ class Slot(nn.Module):
         state: State,
         *,
         own: tuple[Tensor, Tensor | None, Tensor | None] | None = None,
-        **call: Any,
+        **call: Unpack[AttendOptions],
     ) -> tuple[Float[Tensor, "B L Dv"], Attended]:
         """Answer hidden vectors; `own` is (sequence, mask, tokens) under self-attention."""
         new = None if own is None else self.heads.source(*own)

@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 @options.probes
 @options.running
 @light_start
-def command(base: str, axis: str, **given: Any) -> None:
+@options.run_options
+def command(asked: "RunOptions", base: str, axis: str) -> None:
     """Change one axis of a variant at a time; report the paired difference to it."""
-    from bench.cli.run_options import RunOptions
-
-    sys.exit(ablate(base, axis, RunOptions(**given)))
+    sys.exit(ablate(base, axis, asked))
 
 
 def ablate(base: str, axis: str, options: "RunOptions") -> int:
@@ -38,18 +37,19 @@ def ablate(base: str, axis: str, options: "RunOptions") -> int:
     from bench.api.resolve import resolve
     from bench.cli.registered import load_registry
     from bench.cli.spec_file import read_spec, refuse_beside_spec
+    from results.json_values import as_text
 
     options, asked_before = read_spec(options, "ablate")
     if asked_before:
         refuse_beside_spec(name for name, typed in (("base", base), ("axis", axis)) if typed)
-        base, axis = asked_before.get("base", ""), asked_before.get("axis", "")
+        base, axis = as_text(asked_before.get("base")), as_text(asked_before.get("axis"))
     if not (base and axis):
         raise InvalidConfig("ablate: give --base and --axis, or --spec.")
     load_registry(options.plugin)
     asked = ablations.ablation(base, axis)
     folder = options.out or f"runs/ablate-{resolve(base).name}-{axis}"
     options = replace(options, out=folder, speed=False, baseline=base)
-    made = ablations.plan_ablation(options.request, asked, base)
+    made = ablations.plan_ablation(options, asked, base)
     need_real_packages()
     from bench.cli.execution import execute
 

@@ -3,7 +3,7 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,14 +23,13 @@ if TYPE_CHECKING:
 @options.plugins
 @options.inline
 @light_start
-def command(folder: Path, probes: str, examples: int, **given: Any) -> None:
+@options.run_options
+def command(asked: "RunOptions", folder: Path, examples: int) -> None:
     """Run probes on the models that a run saved (--keep-models); rows go into its folder."""
-    from bench.cli.run_options import RunOptions
-
-    sys.exit(analyze(folder, probes, examples, RunOptions(**given)))
+    sys.exit(analyze(folder, examples, asked))
 
 
-def analyze(folder: Path, probes: str, examples: int, options: "RunOptions") -> int:
+def analyze(folder: Path, examples: int, options: "RunOptions") -> int:
     """Run probes on every model that a run saved; returns the exit code.
 
     Raises:
@@ -42,7 +41,7 @@ def analyze(folder: Path, probes: str, examples: int, options: "RunOptions") -> 
 
     load_registry(options.plugin)
     _ = options.data_directory  # one that is not there is refused before anything runs
-    chosen = asked_probes(probes)
+    chosen = asked_probes(options.probes)
     need_real_packages()
     from bench.api.cell import cell_from_dict
     from bench.api.errors import InvalidConfig

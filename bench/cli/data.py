@@ -43,7 +43,8 @@ def data_sets(data_dir: str) -> str:
     from bench.api.task import TASKS
     from bench.cli.registered import load_registry
     from tasks.data.files import data_folder
-    from tasks.data.hub import FETCHABLE, fetch_command, read_copy
+    from tasks.data.hub_copies import read_copy
+    from tasks.data.hub_sets import FETCHABLE, fetch_command
 
     load_registry(())
     directory = data_folder(Path(data_dir) if data_dir else None)
@@ -75,15 +76,15 @@ def fetch(name: str) -> str:
     Raises:
         UnknownName: No data set of this name can be fetched.
     """
-    from tasks.data import hub
+    from tasks.data import hub, hub_copies, hub_sets
 
-    hub.find_data_set(name)
+    hub_sets.find_data_set(name)
     need_real_packages()
     folder = hub.fetch(name)
-    copy = hub.read_copy(name)
+    copy = hub_copies.read_copy(name)
     assert copy is not None, "a fetched copy can be read"
     told = f"{name}: revision {copy.revision}, {len(copy.files)} files in {folder}"
-    if hub.UNPINNED in copy.revision:
+    if hub_copies.UNPINNED in copy.revision:
         told += (
             "\nWarning: no commit of this data set is pinned here, so another machine may fetch "
             "other data; compare the revisions that reports print."

@@ -1,7 +1,8 @@
 """`bench demo`: five mechanisms on one task, in about a minute."""
 
 import sys
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -28,7 +29,8 @@ TRAINING = "adam[evaluate_every=100,steps=200]"
 @options.inline
 @options.json_output
 @light_start
-def command(**given: Any) -> None:
+@options.run_options
+def command(asked: "RunOptions") -> None:
     """Compare five mechanisms on one string task; about a minute on two cores, no download.
 
     No attention, additive, dot product, monotonic, and additive with coverage learn to rewrite
@@ -36,12 +38,8 @@ def command(**given: Any) -> None:
     alignment, a table of scores and costs, and the path of the report. Started again, it goes on
     where it stopped.
     """
-    from bench.cli.run_options import RunOptions
-
-    options = RunOptions(
-        **given, preset="demo", variants=MECHANISMS, baseline=BASELINE, tasks=TASK, verify=False
-    )
-    sys.exit(demo(options))
+    here = replace(asked, preset="demo", tasks=TASK, verify=False)
+    sys.exit(demo(replace(here, variants=MECHANISMS, baseline=BASELINE)))
 
 
 def demo(options: "RunOptions") -> int:
@@ -50,7 +48,7 @@ def demo(options: "RunOptions") -> int:
     from bench.running.plan import plan
 
     load_registry(())
-    made = plan(options.request)
+    made = plan(options)
     need_real_packages()
     from bench.cli.demo_text import demo_parts
     from bench.cli.execution import execute

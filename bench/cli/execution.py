@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
-from typing import Any
+from types import FrameType
 
 import click
 
@@ -11,7 +11,7 @@ from bench.api.errors import InvalidConfig, UnknownName
 from bench.cli.plan import lacking_lines
 from bench.cli.run_end import Shown, print_end, run_parts
 from bench.cli.run_options import RunOptions
-from bench.cli.spec_file import spec_of
+from bench.cli.spec_file import spec_of, write_spec
 from bench.cli.written_catalog import command_line, write_catalog
 from bench.running.devices import refuse_missing_device
 from bench.running.durations import spoken
@@ -23,13 +23,14 @@ from bench.training.analysis import analysis_cells, asked_probes
 from results.catalog import ChangedAxis
 from results.row import STATUSES
 from results.store import Store
+from results.stored_plan import StoredPlan, plan_with
 
 
 def execute(
     options: RunOptions,
     made: Plan,
     changed: Mapping[str, ChangedAxis] | None = None,
-    spec: dict[str, Any] | None = None,
+    spec: Mapping[str, object] | None = None,
     shown: Shown = run_parts,
 ) -> int:
     """Do a plan and report it.
@@ -49,17 +50,22 @@ def execute(
     store = open_store(options)
     kept = options.keep_models or bool(made.analysis)
     session = make_session(replace(options, keep_models=kept), store)
-    tasks = {p.cell.task: p.shown_task for p in made.quality}
-    write_catalog(options, store, made.names, tasks, changed=changed or {})
-    store.write_json("plan.json", _plan_facts(options, made))
-    store.write_json("spec.json", {**spec_of(options), **(spec or {"command": "run"})})
+    tasks = {one.cell.task: one.task for one in made.quality if one.task}.values()
+    write_catalog(options, store, made.variants.values(), tasks, changed=changed or {})
+    now = StoredPlan(
+        cells=[cell.label for cell in made.cells],
+        left_out=[asdict(left) for left in made.left_out],
+    )
+    asked = {"asked": spec_of(options), "expected_s": round(made.seconds, 1)}
+    store.update_json("plan.json", lambda held: {**asked, **plan_with(held, now)})
+    write_spec(store, {**spec_of(options), **(spec or {"command": "run"})})
     for line in lacking_lines(made, lacking_data(made.quality, options.data_directory)):
         click.echo(line, err=True)
     _announce(options, made, session)
 
     def work() -> None:
         if options.verify:
-            session.certify([cell.variant for cell in made.cells], options.impl)
+            session.certify([one.spec for one in (*made.quality, *made.speed)], options.impl)
         session.train(made.quality)
         session.analyze(made.analysis)
         session.measure(made.speed, made.baseline)
@@ -94,7 +100,7 @@ def make_session(options: RunOptions, store: Store) -> Session:
     return Session(
         store,
         settings,
-        jobs=options.jobs_at_once,
+        jobs=options.jobs,
         inline=options.inline,
         retry=frozenset(status for status in STATUSES if status in options.retry),
         keep_models=options.keep_models,
@@ -121,17 +127,8 @@ def guarded(
     return print_end(options, session, shown)
 
 
-def _interrupt(number: int, frame: Any) -> None:
+def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
-
-
-def _plan_facts(options: RunOptions, made: Plan) -> dict[str, Any]:
-    return {
-        "asked": spec_of(options),
-        "cells": [cell.label for cell in made.cells],
-        "left_out": [asdict(left) for left in made.left_out],
-        "expected_s": round(made.seconds, 1),
-    }
 
 
 def _announce(options: RunOptions, made: Plan, session: Session) -> None:

@@ -34,8 +34,8 @@ def listing(kind: str, plugins: tuple[str, ...], as_json: bool) -> str:
         UnknownName: There is no such kind.
     """
     from bench.api import registry
+    from bench.api.axes import AXES
     from bench.api.errors import UnknownName
-    from bench.api.registry import AXES
     from bench.cli.registered import load_registry
     from bench.running.presets import PRESETS
 
@@ -119,4 +119,5 @@ def _table(rows: list[list[str]], heads: list[str], as_json: bool) -> str:
         return json.dumps([dict(zip(heads, row, strict=True)) for row in rows], indent=1)
     from tabulate import tabulate
 
-    return tabulate(rows, heads, tablefmt="simple")
+    titles = [head.replace("_", " ") for head in heads]
+    return tabulate(rows, titles, tablefmt="simple")

@@ -50,8 +50,9 @@ def cli() -> None:
     """Prove attention mechanisms correct, then measure quality, speed and memory.
 
     A selector is NAME[key=value,...], for example additive[width=64] or
-    shaw_rpr[normalizer=sparsemax]. Exit codes: 0 done (refused cells included), 1 some cell
-    failed, 2 wrong usage, 130 interrupted.
+    shaw_rpr[normalizer=sparsemax]. Exit codes: 0 done, 1 some cell failed, a
+    certificate is red or every cell was refused (see run --fail-on), 2 wrong usage,
+    130 interrupted.
     """
 
 

@@ -181,12 +181,14 @@ def _check_name(name: str) -> None:
             f"{name!r} has {len(name)} characters; use a name of at most {LONGEST}."
         )
     from bench.api import registry
+    from bench.api.axes import AXES
+    from bench.api.loading import load_package
 
-    registry.load_package("variants")
-    registry.load_package("tasks")
-    if name in (*registry.AXES, "all", "auto", "none"):
+    load_package("variants")
+    load_package("tasks")
+    if name in (*AXES, "all", "auto", "none"):
         raise InvalidConfig(f"{name!r} is a word of the selectors; choose another name.")
-    for axis in registry.AXES:
+    for axis in AXES:
         taken = registry.registrations(axis).get(name)
         if taken is not None:
             raise InvalidConfig(

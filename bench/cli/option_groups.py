@@ -1,16 +1,31 @@
 """Options that several commands share, each declared once."""
 
+import os
 from collections.abc import Callable
-from typing import Any
+from dataclasses import fields
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import click
 
-from bench.api.registry import PLAIN
+from bench.api.axes import PLAIN
+from bench.api.errors import InvalidConfig, UnknownName
 from bench.running.presets import PRESETS
 
-Command = Callable[..., Any]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from bench.cli.run_options import RunOptions
+
+P = ParamSpec("P")
+T = TypeVar("T")
+D = TypeVar("D", bound="DataclassInstance")
+F = TypeVar("F", bound=Callable[..., object])
 
 PRESET_HELP = f"Size of the run: {', '.join(PRESETS)}. `bench list presets` describes each."
+
+ENDINGS = ("red", "failed", "refused", "worse")
+"""What may end a command with exit code 1."""
 
 VARIANTS = "Variants to run, as selectors separated by commas, or 'all'."
 
@@ -23,7 +38,30 @@ plugins = click.option(
 data_directory = click.option(
     "--data-dir", default="", metavar="DIR", help="Data directory. Default: $BENCH_DATA_DIR."
 )
-jobs = click.option("--jobs", default=0, help="Worker processes at a time. 0: one per core.")
+
+
+def _at_once(context: click.Context, option: click.Parameter, jobs: int) -> int:
+    """Processes at once; 0 stands for one a core."""
+    if jobs < 0:
+        raise InvalidConfig(f"jobs must be >= 0, and 0 is one a core; got {jobs}.")
+    return jobs or os.cpu_count() or 1
+
+
+def _endings(context: click.Context, option: click.Parameter, text: str) -> tuple[str, ...]:
+    """What ends a command with exit code 1."""
+    found = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in found:
+        if name not in (*ENDINGS, "none") or ("none" in found and len(found) > 1):
+            raise UnknownName.among("ending", text if name == "none" else name, (*ENDINGS, "none"))
+    return () if found == ("none",) else found
+
+
+jobs = click.option(
+    "--jobs",
+    default=0,
+    callback=_at_once,
+    help="Worker processes at a time. 0: one per core.",
+)
 inline = click.option("--inline", is_flag=True, help="Run in this process, for debuggers.")
 out = click.option(
     "--out", default="", metavar="DIR", help="Run folder. Default: a folder below runs/."
@@ -38,10 +76,29 @@ quality = click.option("--quality/--no-quality", default=True, help="Train and s
 speed = click.option("--speed/--no-speed", default=True, help="Time the variants. Default: on.")
 
 
-def _together(*options: Command) -> Command:
+def run_options(
+    command: "Callable[Concatenate[RunOptions, P], T]",
+) -> Callable[..., T]:
+    """Fill `RunOptions` with what was typed; options of this command alone come after it."""
+
+    @wraps(command)
+    def fill(*args: P.args, **typed: P.kwargs) -> T:
+        from bench.cli.run_options import RunOptions
+
+        return command(filled(RunOptions, typed), *args, **typed)
+
+    return fill
+
+
+def filled(kind: type[D], typed: dict[str, object]) -> D:
+    """A dataclass of options with what was typed for its fields, which is taken out."""
+    return kind(**{one.name: typed.pop(one.name) for one in fields(kind) if one.name in typed})
+
+
+def _together(*options: Callable[[F], F]) -> Callable[[F], F]:
     """One decorator that adds several options, in this order."""
 
-    def add(command: Command) -> Command:
+    def add(command: F) -> F:
         for option in reversed(options):
             command = option(command)
         return command
@@ -95,6 +152,11 @@ running = _together(
         metavar="FILE",
         help="spec.json of an earlier run. Run the same again.",
     ),
+    click.option(
+        "--trust",
+        is_flag=True,
+        help="Load the plug-in files and open the study storage that the spec names.",
+    ),
     out,
     data_directory,
     click.option(
@@ -102,6 +164,15 @@ running = _together(
         multiple=True,
         metavar="STATUS",
         help="Run cells of this status again, for example failed.",
+    ),
+    click.option(
+        "--fail-on",
+        default="red,failed",
+        show_default=True,
+        callback=_endings,
+        help="What ends the command with exit code 1, separated by commas: red (a certificate), "
+        "failed, refused, worse (significantly, than the baseline), or none. A run in which no "
+        "cell has a value always does.",
     ),
     click.option("--keep-models", is_flag=True, help="Save the trained weights."),
     inline,

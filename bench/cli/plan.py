@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 @options.data_directory
 @options.json_output
 @light_start
-def command(**given: Any) -> None:
+@options.run_options
+def command(asked: "RunOptions") -> None:
     """Show what a run would do, without doing it."""
-    from bench.cli.run_options import RunOptions
-
-    click.echo(plan_text(RunOptions(**given)))
+    click.echo(plan_text(asked))
 
 
 def plan_text(options: "RunOptions") -> str:
@@ -39,7 +38,7 @@ def plan_text(options: "RunOptions") -> str:
     from bench.running.plan import plan
 
     load_registry(options.plugin)
-    made = plan(options.request, missing_data(options.request, options.data_directory))
+    made = plan(options, missing_data(options, options.data_directory))
     for cell in made.cells:
         refuse_missing_device(cell.device)
     lacking = lacking_data(made.quality, options.data_directory)
@@ -85,7 +84,7 @@ def _by_task(made: "Plan") -> str:
 
     groups: dict[str, list[PlannedCell]] = {}
     for planned in made.quality:
-        groups.setdefault(_task_name(planned), []).append(planned)
+        groups.setdefault(planned.task.text if planned.task else "", []).append(planned)
     for planned in made.speed:
         groups.setdefault(f"speed, {planned.cell.slot}", []).append(planned)
     rows = [
@@ -103,13 +102,9 @@ def _by_task(made: "Plan") -> str:
     return f"{table}\n"
 
 
-def _task_name(planned: "PlannedCell") -> str:
-    return planned.shown_task or planned.task
-
-
 def lacking_lines(made: "Plan", lacking: Mapping[str, str]) -> list[str]:
     """A sentence for each task that was named and has no data here."""
-    names = {planned.cell.task: _task_name(planned) for planned in made.quality}
+    names = {planned.cell.task: planned.task.text for planned in made.quality if planned.task}
     return [
         f"no data: {names[task]}: {reason.rstrip('.')}; its cells will be refused"
         for task, reason in lacking.items()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bench.api.registry import load_package, load_plugin
+from bench.api.loading import load_package, load_plugin
 
 
 def load_registry(plugins: tuple[str, ...]) -> None:

@@ -21,7 +21,8 @@ import click
     "--merge",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Add the results of this run folder; may be given several times.",
+    help="Add the results of this run folder; may be given several times. The run of all is "
+    "written to --out.",
 )
 @click.option(
     "--tasks", default="", help="Report these tasks only, separated by commas. Needs --out."
@@ -64,11 +65,11 @@ def report(
     tasks: str,
     pack: Path | None = None,
 ) -> str:
-    """Write the report of a run folder or a pack, after adding other runs to it if asked.
+    """Write the report of a run folder or a pack, or of several run folders as one.
 
     Raises:
-        InvalidConfig: A report of some tasks would overwrite that of the whole run, or a pack was
-            given and no folder to write to.
+        InvalidConfig: A report of some tasks would overwrite that of the whole run, or a pack or
+            several runs were given and no folder to write to.
     """
     from bench.api.errors import InvalidConfig
     from bench.api.selector import parse_list
@@ -85,10 +86,17 @@ def report(
         )
     if folder.is_file() and out is None:
         raise InvalidConfig(f"report: {folder} is a pack, which holds no report; give --out.")
+    merged: list[str] = []
     if merge:
-        store.merge(folder, merge)
+        if out is None or out.resolve() in [one.resolve() for one in (folder, *merge)]:
+            raise InvalidConfig(
+                "report: --merge writes a run folder of its own; give --out a new or empty folder."
+            )
+        done = store.merge(out, [folder, *merge])
+        merged = [f"different test values, the newest kept: cell {id_}" for id_ in done.differing]
+        folder = out
     written = render(folder, publish=publish, out=out, tasks=alone)
-    lines = [f"report: {written.html}", f"Markdown: {written.markdown}"]
+    lines = [*merged, f"report: {written.html}", f"Markdown: {written.markdown}"]
     if export:
         tables = export_tables(folder, (out or folder) / "tables", publish=publish)
         lines += [f"table: {path}" for path in tables]

@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
 @options.probes
 @options.running
 @light_start
-def command(**given: Any) -> None:
+@options.run_options
+def command(asked: "RunOptions") -> None:
     """Run variants on tasks, time them, and write a report."""
-    from bench.cli.run_options import RunOptions
-
-    sys.exit(run(RunOptions(**given)))
+    sys.exit(run(asked))
 
 
 def run(options: "RunOptions") -> int:
@@ -51,8 +50,8 @@ def run(options: "RunOptions") -> int:
         options = replace(options, out=options.out or "runs/cells")
         made = cell_plan(options)
     else:
-        missing = missing_data(options.request, options.data_directory)
-        made = plan(options.request, missing)
+        missing = missing_data(options, options.data_directory)
+        made = plan(options, missing)
     need_real_packages()
     if not options.cells:
         for task, reason in missing.items():
@@ -74,15 +73,12 @@ def cell_plan(options: "RunOptions") -> "Plan":
     from bench.api.selector import parse
     from bench.running.plan import Plan
     from bench.running.quality_cells import PlannedCell
+    from bench.running.request import AskedTask, AskedVariant
     from bench.running.revisions import canonical_cell, revisions_of
     from bench.training.analysis import trained_cell
 
     cells = [canonical_cell(parse_label(label)) for label in options.cells]
-    made = Plan(options.request)
-    baseline = resolve(options.baseline).canonical.show()
-    made.baseline = baseline
-    made.names = {cell.variant: parse(cell.variant).name for cell in cells}
-    made.names.setdefault(baseline, options.baseline)
+    made = Plan(options)
     for cell in cells:
         now = revisions_of(cell)
         if now != cell.revisions:
@@ -93,6 +89,12 @@ def cell_plan(options: "RunOptions") -> "Plan":
         if cell.kind == "analysis":
             made.analysis.append(cell)
         ran = trained_cell(cell) if cell.kind == "analysis" else cell
-        planned = PlannedCell(ran, 60.0, parse(ran.task).name)
-        (made.speed if ran.kind == "speed" else made.quality).append(planned)
+        spec = resolve(ran.variant)
+        made.add([AskedVariant(spec.name, spec)])
+        if ran.kind == "speed":
+            made.speed.append(PlannedCell(ran, 60.0, spec))
+        else:
+            task = parse(ran.task)
+            made.quality.append(PlannedCell(ran, 60.0, spec, AskedTask(task.name, task)))
+    made.add([options.asked_baseline])
     return made

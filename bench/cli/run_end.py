@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from bench.cli.run_options import RunOptions
-from bench.running.session import Session, Tally
+from bench.running.session import Session
+from bench.running.tally import Tally
 
 if TYPE_CHECKING:
     from reports.folder import RunFolder
@@ -43,7 +44,40 @@ def print_end(options: RunOptions, session: Session, shown: Shown) -> int:
         for line in _tally_lines(session.tally):
             click.echo(line)
         click.echo(f"report: {written.html} (Markdown twin {written.markdown})")
-    return 1 if session.tally.failed else 0
+    endings = _endings(session.tally, folder, options.fail_on)
+    if not options.as_json:
+        for ending in endings:
+            click.echo(ending, err=True)
+    return 1 if endings else 0
+
+
+def _endings(tally: Tally, folder: "RunFolder", asked: Sequence[str]) -> list[str]:
+    """Why the command ends with exit code 1, a sentence each; empty for exit code 0."""
+    from reports.catalog import red_reasons
+    from reports.numbers import counted
+
+    found = []
+    if "failed" in asked and tally.failed:
+        found.append(
+            f"{counted(tally.failed, 'cell')} failed; log.txt has the tracebacks, and "
+            "--retry failed runs them again."
+        )
+    if tally.refused and ("refused" in asked or not tally.with_value):
+        found.append(f"{counted(tally.refused, 'cell')} refused; the reasons are above.")
+    if "red" in asked:
+        red = sorted(
+            {name for name in folder.certificates if red_reasons(folder.certificates, name)}
+        )
+        found += [f"the certificate of {name} is red; it is not ranked." for name in red]
+    if "worse" in asked:
+        for comparison in folder.comparisons:
+            worse = [one for one in comparison.ranking if one.worse_than_baseline]
+            found += [
+                f"{one.variant} is significantly worse than {comparison.baseline} on "
+                f"{comparison.task}."
+                for one in worse
+            ]
+    return found
 
 
 def comparison_text(folder: "RunFolder") -> str:

@@ -1,82 +1,37 @@
-"""What the command line says."""
+"""What the command line says: what to run, and where and how."""
 
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from bench.api.errors import InvalidConfig
-from bench.api.registry import PLAIN
 from bench.running.request import Request
 from tasks.data.files import data_folder
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """Everything the command line says, as typed; what was asked is also kept in spec.json."""
+class RunOptions(Request):
+    """A request and where and how it is done, as typed; what was asked is kept in spec.json."""
 
-    variants: str = "all"
-    tasks: str = ""
-    backbone: str = ""
-    slot: str = ""
-    preset: str = "quick"
-    minutes: float = 0.0
-    seeds: int = 0
-    first_seed: int = 0
-    training: str = ""
-    baseline: str = PLAIN
-    device: str = "cpu"
-    dtype: str = "float32"
-    impl: str = "auto"
-    jobs: int = 0
-    plugin: tuple[str, ...] = ()
-    quality: bool = True
-    speed: bool = True
     verify: bool = True
+    """Whether to certify the variants first."""
     cells: tuple[str, ...] = ()
+    """Labels of cells to run in the place of a plan."""
     spec: str = ""
+    """File that says what to run."""
+    trust: bool = False
+    """Whether to load what the spec names without asking."""
     out: str = ""
-    data_dir: str = ""
+    """Run folder; empty for one named after the preset."""
     retry: tuple[str, ...] = ()
+    """Statuses whose cells are run again."""
     probes: str = ""
+    """Probes for every trained model, separated by commas, or `all`."""
+    fail_on: tuple[str, ...] = ("red", "failed")
+    """What ends the command with exit code 1."""
     keep_models: bool = False
     inline: bool = False
+    """Whether to work in this process."""
     as_json: bool = False
-
-    @property
-    def jobs_at_once(self) -> int:
-        """Processes at once.
-
-        Raises:
-            InvalidConfig: The number asked for is negative.
-        """
-        if self.jobs < 0:
-            raise InvalidConfig(f"jobs must be >= 0, and 0 is one a core; got {self.jobs}.")
-        return self.jobs or os.cpu_count() or 1
-
-    @cached_property
-    def request(self) -> Request:
-        """What the planner reads."""
-        return Request(
-            variants=self.variants,
-            tasks=self.tasks,
-            backbone=self.backbone,
-            slot=self.slot,
-            preset=self.preset,
-            minutes=self.minutes,
-            seeds=self.seeds,
-            first_seed=self.first_seed,
-            protocol=self.training,
-            baseline=self.baseline,
-            device=self.device,
-            dtype=self.dtype,
-            impl=self.impl,
-            jobs=self.jobs_at_once,
-            speed=self.speed,
-            quality=self.quality,
-            plugins=self.plugin,
-            data_dir=self.data_dir,
-        )
 
     @property
     def folder(self) -> Path:

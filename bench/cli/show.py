@@ -4,7 +4,7 @@ import json
 import sys
 from dataclasses import fields
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, TypedDict, get_type_hints
 
 import click
 
@@ -35,8 +35,8 @@ def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
         InvalidConfig: An option has a wrong name or value.
     """
     from bench.api import registry
+    from bench.api.axes import AXES
     from bench.api.errors import UnknownName
-    from bench.api.registry import AXES
     from bench.api.selector import parse
     from bench.cli.registered import load_registry
 
@@ -65,20 +65,36 @@ def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
 
 def _written_out(registered: "Registration[object]", asked: "Selector") -> str:
     """The selector with every option written out; a wrong option is an error that names it."""
-    from bench.api import registry
+    from bench.api.options import complete
     from bench.api.resolve import resolve
 
     if registered.axis == "recipe" or registered.default_task:
         return resolve(asked).complete.show()
-    return registry.complete(registered.axis, asked).show()
+    return complete(registered.axis, asked).show()
 
 
-def _facts(registered: "Registration[object]") -> dict[str, Any]:
+class Facts(TypedDict, total=False):
+    """What is printed of one name, in this order."""
+
+    name: str
+    axis: str
+    what: str
+    paper: str
+    about: str
+    deviations: str
+    default_task: str
+    file: str
+    options: list[dict[str, str]]
+    axes: dict[str, str]
+    selector: str
+
+
+def _facts(registered: "Registration[object]") -> Facts:
     from bench.api.registry import Recipe
     from bench.api.resolve import resolve
 
     cited = registered.citation
-    facts: dict[str, Any] = {
+    facts: Facts = {
         "name": registered.name,
         "axis": registered.axis,
         "what": registered.title,
@@ -112,16 +128,16 @@ def _options(config: "type[Config]") -> list[dict[str, str]]:
     ]
 
 
-def _as_lines(facts: dict[str, Any]) -> str:
+def _as_lines(facts: Facts) -> str:
     lines = []
     for key, value in facts.items():
         if key == "options":
             lines += [
                 f"option    {o['option']} = {o['default']} ({o['type']}) {o['range']}".rstrip()
-                for o in value
+                for o in facts["options"]
             ]
         elif key == "axes":
-            lines += [f"axis      {axis} = {choice}" for axis, choice in value.items()]
+            lines += [f"axis      {axis} = {choice}" for axis, choice in facts["axes"].items()]
         elif key == "about" and value:
             lines.append(indent(f"\n{value}\n", " " * 10))
         elif value:

@@ -1,26 +1,54 @@
 """The spec file of a run: what was asked, so that it can be asked again."""
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, fields
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
+
+import click
 
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.cli.run_options import RunOptions
+from results.json_values import Json, JsonObject, as_list, as_object, as_text
 
-NOT_ASKED = ("spec", "out", "data_dir", "as_json", "jobs", "retry", "inline")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from results.store import Store
+
+D = TypeVar("D", bound="DataclassInstance")
+
+SPEC = "spec.json"
+"""Name of the file in a run folder."""
+EARLIER = "earlier"
+"""Key of what other commands asked for in the same folder."""
+NOT_ASKED = ("spec", "out", "data_dir", "as_json", "jobs", "retry", "inline", "fail_on", "trust")
 """Options that say where and how, not what."""
 BESIDE = ("command", "base", "axis", "tuning")
 """Keys of a spec file that are not options of every command."""
 
 
-def spec_of(options: RunOptions) -> dict[str, Any]:
+def spec_of(options: RunOptions) -> dict[str, object]:
     """The options that say what was asked; not where it went nor on how many cores."""
     return {key: value for key, value in asdict(options).items() if key not in NOT_ASKED}
 
 
-def read_spec(options: RunOptions, command: str) -> tuple[RunOptions, dict[str, Any]]:
+def write_spec(store: "Store", asked: Mapping[str, object]) -> None:
+    """Write what a command asked for; what other commands asked for in this folder is kept."""
+
+    def with_earlier(held: Json) -> object:
+        before: dict[str, Json] = {**as_object(held)}
+        earlier = [*as_list(before.pop(EARLIER, []))]
+        now: Json = json.loads(json.dumps(asked))
+        others = [one for one in (*earlier, before) if one and one != now]
+        return {**asked, EARLIER: others} if others else asked
+
+    store.update_json(SPEC, with_earlier)
+
+
+def read_spec(options: RunOptions, command: str) -> tuple[RunOptions, JsonObject]:
     """Take what to run from a spec file; where and how stay as typed.
 
     Results go where the spec lies if that is a run folder, so that finished cells are found.
@@ -29,12 +57,14 @@ def read_spec(options: RunOptions, command: str) -> tuple[RunOptions, dict[str, 
         The options, and what the spec says besides; nothing without a spec.
 
     Raises:
-        InvalidConfig: The file is not there, has unknown keys, or is of another command.
+        InvalidConfig: The file is not there, has unknown keys, is of another command, or names code
+            that nobody trusts.
     """
     if not options.spec:
         return options, {}
     path = Path(options.spec)
     given = _read_json(path)
+    given.pop(EARLIER, None)
     beside = {key: given.pop(key) for key in BESIDE if key in given}
     writer = beside.get("command", "run")
     if writer != command:
@@ -50,11 +80,48 @@ def read_spec(options: RunOptions, command: str) -> tuple[RunOptions, dict[str, 
         for field in fields(RunOptions)
         if field.name in known and getattr(options, field.name) not in (field.default, "")
     )
-    said = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
-    typed = {key: value for key, value in asdict(options).items() if key in NOT_ASKED}
+    found = from_spec(replace(options, variants=RunOptions.variants), given)
+    loaded = [*found.plugin]
+    if storage := as_text(as_object(beside.get("tuning")).get("storage")):
+        loaded.append(storage)
+    if loaded and not options.trust:
+        _ask_for_trust(path, loaded)
     if not options.out and (path.parent / "ledger").is_dir():
-        typed["out"] = str(path.parent)
-    return RunOptions(**{**said, **typed}), beside
+        found = replace(found, out=str(path.parent))
+    return found, beside
+
+
+def _ask_for_trust(path: Path, loaded: Sequence[str]) -> None:
+    """Ask before code or a database that a file names is opened.
+
+    Raises:
+        InvalidConfig: Nobody said yes.
+    """
+    what = f"{path} opens {', '.join(loaded)}"
+    if not sys.stdin.isatty():
+        raise InvalidConfig(f"{what}; look at it, and add --trust if you trust it.")
+    if not click.confirm(f"{what}. Do you trust it?", err=True):
+        raise InvalidConfig(f"{what}, which is not trusted; nothing was run.")
+
+
+def from_spec(options: D, given: JsonObject) -> D:
+    """Options with what a spec file says of them.
+
+    Raises:
+        InvalidConfig: A value is of another type than the option.
+    """
+    values: dict[str, object] = {one.name: getattr(options, one.name) for one in fields(options)}
+    for one in fields(options):
+        if one.name in given:
+            said = given[one.name]
+            value = tuple(said) if isinstance(said, list) else said
+            if not isinstance(value, (int, float) if one.type is float else type(one.default)):
+                raise InvalidConfig(
+                    f"the spec says {one.name}={said!r}, and the default is {one.default!r}; "
+                    "give a value of the same type."
+                )
+            values[one.name] = value
+    return type(options)(**values)
 
 
 def refuse_beside_spec(typed: Iterable[str]) -> None:
@@ -65,9 +132,9 @@ def refuse_beside_spec(typed: Iterable[str]) -> None:
         )
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Json]:
     try:
-        given = json.loads(path.read_text(encoding="utf-8"))
+        given: Json = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidConfig(
             f"cannot read the spec {path} ({error}); give the spec.json of a run folder."

@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +11,7 @@ from bench.cli.light_start import light_start, need_real_packages
 
 if TYPE_CHECKING:
     from bench.cli.run_options import RunOptions
-    from bench.study_request import StudyRequest
+    from bench.study_request import StudyRequest, Tuning
 
 
 @click.command("study")
@@ -33,69 +33,62 @@ if TYPE_CHECKING:
 )
 @options.running
 @light_start
-def command(
-    trials: int,
-    trial_seconds: float,
-    sampler: str,
-    storage: str,
-    final_seeds: int,
-    **given: Any,
-) -> None:
+@options.run_options
+def command(asked: "RunOptions", /, **typed: object) -> None:
     """Tune variants with equal budgets; rerun each best trial on new seeds."""
-    from bench.cli.run_options import RunOptions
+    from bench.study_request import Tuning
 
-    tuning = {
-        "trials": trials,
-        "trial_seconds": trial_seconds,
-        "sampler": sampler,
-        "storage": storage,
-        "final_seeds": final_seeds,
-    }
-    sys.exit(study(RunOptions(**given), tuning))
+    sys.exit(study(asked, options.filled(Tuning, typed)))
 
 
-def study(options: "RunOptions", tuning: dict[str, Any]) -> int:
-    """Run studies; returns the exit code."""
+def study(options: "RunOptions", tuning: "Tuning") -> int:
+    """Run studies; returns the exit code.
+
+    Args:
+        options: What is tuned, and where.
+        tuning: What each variant may spend, and how it is searched.
+    """
     from bench.running.quality_cells import sized_task
-    from bench.running.request import asked_variants
+    from bench.running.request import AskedTask, AskedVariant
 
-    options, asked, tuning = _checked(options, tuning)
+    options, asked = _checked(options, tuning)
     options = replace(options, out=options.out or "runs/study")
-    variants = asked_variants(options.variants)
-    task, _, shown = sized_task(options.tasks, options.preset)
+    variants = [*asked.request.specs, asked.request.asked_baseline]
+    task, _, shown = sized_task(asked.task, options.preset)
     need_real_packages()
-    from bench.api.resolve import resolve
     from bench.cli.execution import guarded, make_session, open_store
-    from bench.cli.spec_file import spec_of
+    from bench.cli.spec_file import spec_of, write_spec
     from bench.cli.written_catalog import write_catalog
     from bench.running.devices import refuse_missing_device
     from bench.study import run_studies, study_facts
+    from bench.study_request import Tuning
 
     refuse_missing_device(options.device)
-    names = {spec.canonical.show(): name for name, spec in variants}
-    names.setdefault(resolve(options.baseline).canonical.show(), options.baseline)
+    tasks = [AskedTask(shown, task)]
     store = open_store(options)
     session = make_session(options, store)
-    write_catalog(options, store, names, {task.show(): shown})
-    store.write_json("spec.json", {**spec_of(options), "command": "study", "tuning": tuning})
+    write_catalog(options, store, variants, tasks)
+    spent = {one.name: getattr(asked, one.name) for one in fields(Tuning)}
+    write_spec(store, {**spec_of(options), "command": "study", "tuning": spent})
 
     def work() -> None:
         results = run_studies(asked, session)
-        finals = [(r.variant, planned.cell) for r in results for planned in r.finals]
-        for variant, cell in finals:
-            names.setdefault(cell.variant, f"{variant} tuned")
+        finals = [
+            AskedVariant(f"{result.variant} tuned", planned.spec)
+            for result in results
+            for planned in result.finals
+        ]
         facts = study_facts(asked, results)
         trials = {variant: result.variant for result in results for variant in result.tried}
-        write_catalog(options, store, names, {task.show(): shown}, study=facts, trials=trials)
+        every = [*variants, *finals]
+        write_catalog(options, store, every, tasks, study=facts, trials=trials)
         if options.verify:
-            session.certify([cell.variant for _, cell in finals], options.impl)
+            session.certify([spec for _, spec in finals], options.impl)
 
     return guarded(options, session, work)
 
 
-def _checked(
-    options: "RunOptions", tuning: dict[str, Any]
-) -> "tuple[RunOptions, StudyRequest, dict[str, Any]]":
+def _checked(options: "RunOptions", tuning: "Tuning") -> "tuple[RunOptions, StudyRequest]":
     """The options and the study, from the command line or the spec file.
 
     Raises:
@@ -103,16 +96,17 @@ def _checked(
     """
     from bench.api.errors import InvalidConfig
     from bench.cli.registered import load_registry
-    from bench.cli.spec_file import read_spec, refuse_beside_spec
-    from bench.study_request import StudyRequest
+    from bench.cli.spec_file import from_spec, read_spec, refuse_beside_spec
+    from bench.study_request import StudyRequest, Tuning
+    from results.json_values import as_object
 
     options, asked_before = read_spec(options, "study")
     if options.variants == "":
         raise InvalidConfig("study: give --variants, or --spec.")
     if asked_before:
-        changed = [f.name for f in fields(StudyRequest) if tuning.get(f.name, "") != f.default]
-        refuse_beside_spec(name for name in changed if name in tuning)
-        tuning = asked_before["tuning"]
+        typed = vars(tuning)
+        refuse_beside_spec(f.name for f in fields(Tuning) if typed[f.name] != f.default)
+        tuning = from_spec(Tuning(), as_object(asked_before["tuning"]))
     load_registry(options.plugin)
     _ = options.data_directory  # one that is not there is refused before anything runs
-    return options, StudyRequest(request=options.request, **tuning), tuning
+    return options, StudyRequest(request=options, **vars(tuning))

@@ -27,13 +27,12 @@ def verify(
     names: tuple[str, ...], impl: str, plugins: tuple[str, ...], jobs: int, as_json: bool
 ) -> int:
     """Certify variants in fresh processes; 0 if all are green."""
+    from bench.api.selector import parse_list
     from bench.cli.registered import load_registry
-    from bench.cli.run_options import RunOptions
     from bench.running.request import asked_variants
 
     load_registry(plugins)
-    specs = asked_variants(",".join(names))
-    at_once = RunOptions(jobs=jobs).jobs_at_once
+    specs = asked_variants(parse_list(",".join(names)))
     need_real_packages()
     from bench.conformance import Certificate, as_text
     from bench.running.processes import ProcessExecutor
@@ -54,7 +53,8 @@ def verify(
     executor = ProcessExecutor(WorkerSettings(plugins=plugins))
     done = {
         job.label: Certificate.from_json(job.variant, result.certificate)
-        for job, result in executor.run(todo, at_once, lambda job, share: None)
+        for job, result in executor.run(todo, jobs, lambda job, share: None)
+        if result.certificate is not None
     }
     certificates = [done[job.label] for job in todo]
     if as_json:

@@ -2,16 +2,16 @@
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, TypedDict
+from typing import TypedDict
 
-from bench.api.resolve import resolve
 from bench.cli.run_options import RunOptions
 from bench.running.catalog import catalog_of, known_metrics
-from bench.running.presets import find_preset
+from bench.running.request import AskedTask, AskedVariant
 from results.catalog import CATALOG, ChangedAxis, RunCatalog
+from results.json_values import Json, JsonObject, as_object
 from results.store import Store
 from tasks.data.files import DATA_VARIABLE, data_folder
 
@@ -19,21 +19,21 @@ from tasks.data.files import DATA_VARIABLE, data_folder
 def write_catalog(
     options: RunOptions,
     store: Store,
-    names: dict[str, str],
-    tasks: dict[str, str],
+    variants: Iterable[AskedVariant],
+    tasks: Iterable[AskedTask],
     *,
     changed: Mapping[str, ChangedAxis] = MappingProxyType({}),
-    study: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    study: Mapping[str, JsonObject] = MappingProxyType({}),
     trials: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write what a report must know of names, beside what earlier runs wrote."""
     found = catalog_of(
-        names,
+        variants,
         tasks,
-        baseline=resolve(options.baseline).canonical.show(),
+        baseline=options.asked_baseline.spec,
         command=command_line(),
         preset=options.preset,
-        ranks=find_preset(options.preset).ranks,
+        ranks=options.size.ranks,
         plugins=options.plugin,
         **_places(options),
     )
@@ -45,17 +45,22 @@ def write_catalog(
     found = replace(
         found, variants={**found.variants, **ablated}, study=dict(study), trials=dict(trials)
     )
-    before = RunCatalog.from_json(store.read_json(CATALOG))
-    store.write_json(CATALOG, before.merged(found).to_json())
+    store.update_json(
+        CATALOG, lambda held: RunCatalog.from_json(as_object(held)).merged(found).to_json()
+    )
 
 
 def add_to_catalog(options: RunOptions, store: Store) -> None:
     """Add a command that ran probes on the models of a finished run."""
-    catalog = RunCatalog.from_json(store.read_json(CATALOG))
-    added = replace(
-        catalog, metrics=known_metrics([]), commands=(command_line(),), **_places(options)
-    )
-    store.write_json(CATALOG, catalog.merged(added).to_json())
+
+    def with_command(held: Json) -> object:
+        catalog = RunCatalog.from_json(as_object(held))
+        added = replace(
+            catalog, metrics=known_metrics([]), commands=(command_line(),), **_places(options)
+        )
+        return catalog.merged(added).to_json()
+
+    store.update_json(CATALOG, with_command)
 
 
 class _Places(TypedDict):

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+
+from results.certificate import CertificateEntry
 
 
 class CheckFailed(Exception):
@@ -38,7 +39,7 @@ class Certificate:
         """Expected checks that were skipped, with the reason given."""
         return {name: why for name, why in self.skipped.items() if name in self.expected}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> CertificateEntry:
         """The entry of `certificates.json` (ADR 2)."""
         return {
             "passed": list(self.passed),
@@ -48,7 +49,7 @@ class Certificate:
         }
 
     @classmethod
-    def from_json(cls, variant: str, entry: dict[str, Any]) -> "Certificate":
+    def from_json(cls, variant: str, entry: CertificateEntry) -> "Certificate":
         """Read what `to_json` wrote."""
         return cls(
             variant=variant,

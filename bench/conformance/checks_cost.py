@@ -89,9 +89,5 @@ def exponent(counts: list[int]) -> float:
 
 def declared_exponent(spec: VariantSpec) -> float:
     """What the parts declare: the largest `cost_exponent` of those that have one, else two."""
-    found = [
-        float(part.cost_exponent)
-        for _, part in spec.capabilities()
-        if hasattr(part, "cost_exponent")
-    ]
+    found = [float(part.cost_exponent) for _, part in spec.parts if hasattr(part, "cost_exponent")]
     return max(found, default=QUADRATIC)

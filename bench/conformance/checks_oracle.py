@@ -1,13 +1,16 @@
 """Vectorized code against plain loops: forward, and gradients by autograd through the loops."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError, gradcheck
 
+from bench.api.call import OracleOptions
 from bench.api.chain import Chain
 from bench.api.noise import Noise
+from bench.api.oracle import chain_oracle
 from bench.conformance.checks_invariance import one_row
 from bench.conformance.compare import LOOPS, expect, expect_near, gradients
 from bench.conformance.place import Placed
@@ -28,7 +31,7 @@ def oracle(subject: Placed) -> None:
             if mode.weights or read == "expected"
         }
         for row, length in enumerate(LENGTHS):
-            output, weights = _loops(subject, question, ReadMode(read), row)
+            output, weights = loops(subject, question, ReadMode(read), row)
             largest = max(largest, float(output.detach().abs().max()))
             for mode, attended in found.items():
                 queries = output.shape[1]
@@ -67,7 +70,7 @@ def gradients_law(subject: Placed) -> None:
     fresh, looped = question.fresh(), question.fresh()
     parameters = dict(subject.variant.named_parameters())
     output = answer(subject, fresh, ReadMode("expected", subject.weights)).output
-    wanted, _ = _loops(subject, looped, ReadMode("expected"), 0)
+    wanted, _ = loops(subject, looped, ReadMode("expected"), 0)
     names = ("query", "key", "value", *parameters)
     one = gradients(output[0], (*fresh.leaves(), *parameters.values()))
     two = gradients(wanted, (*looped.leaves(), *parameters.values()))
@@ -91,19 +94,25 @@ def _finite_differences(subject: Placed) -> None:
         expect(False, f"the gradient differs from finite differences: {reason}")
 
 
-def _loops(
-    subject: Placed, question: Question, mode: ReadMode, row: int
+def loops(
+    subject: Placed,
+    question: Question,
+    mode: ReadMode,
+    row: int,
+    *,
+    places: Sequence[int] | None = None,
 ) -> tuple[Tensor, Tensor | None]:
+    """What the loops answer to one row of a question; some queries of a chain alone."""
     mask = question.source.mask
     length = question.source.key.shape[2] if mask is None else int(mask[row].sum())
     alone = one_row(subject, question, row, length)
-    training = mode.read == "train"
-    return subject.variant.oracle(
-        alone.query[0],
-        alone.source,
-        mode.read,
+    told = OracleOptions(
         row=row,
         noise=Noise(1) if mode.read in DRAWN else None,
-        progress=TRAINED if training else 1.0,
+        progress=TRAINED if mode.read == "train" else 1.0,
         extras={"word": alone.words[0]},
     )
+    if places is not None and isinstance(subject.variant, Chain):
+        given = alone.query[0], alone.source, mode.read
+        return chain_oracle(subject.variant, *given, places=places, **told)
+    return subject.variant.oracle(alone.query[0], alone.source, mode.read, **told)

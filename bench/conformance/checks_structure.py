@@ -1,12 +1,12 @@
 """Shapes, purity, randomness and options."""
 
 from dataclasses import fields
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from bench.api import registry
+from bench.api.call import AttendOptions
 from bench.api.config import Choices, Range, default_of, search_ranges
 from bench.api.errors import BenchError, InvalidConfig
 from bench.api.noise import Noise
@@ -17,6 +17,7 @@ from bench.conformance.compare import expect, leaves_of
 from bench.conformance.place import KEYS, QUERIES, ROWS, VOCAB, WORD_WIDTH, Placed
 from bench.conformance.question import (
     LENGTHS,
+    Question,
     ReadMode,
     Walkthrough,
     answer,
@@ -61,7 +62,7 @@ def _through_heads(subject: Placed) -> None:
     x = torch.randn(ROWS, queries, width, generator=rng, dtype=torch.float64)
     tokens = torch.randint(1, VOCAB, (ROWS, KEYS), generator=rng)
     words = torch.randn(ROWS, queries, WORD_WIDTH, generator=rng, dtype=torch.float64)
-    call: dict[str, Any] = {"want_weights": subject.weights, "extras": {"word": words}}
+    call: AttendOptions = {"want_weights": subject.weights, "extras": {"word": words}}
     call["noise"] = Noise(1)  # for those that draw even when they are scored
     if own:
         given = (x, None, tokens)
@@ -92,8 +93,10 @@ def memory_pure(subject: Placed) -> None:
         expect(same, f"preparing the memory changed {name} in place")
 
 
-def _tensors(question: Any) -> list[Tensor]:
+def _tensors(question: Question) -> list[Tensor]:
     source = question.source
+    assert source.mask is not None, "rows differ in length"
+    assert source.tokens is not None, "a question has some"
     return [question.query, source.key, source.value, source.mask, source.tokens]
 
 
@@ -175,7 +178,7 @@ def _defaults_in_range(axis: str, name: str) -> None:
             expect(inside, sentence)
 
 
-def _inside(value: Any, search: Range) -> bool:
+def _inside(value: object, search: Range) -> bool:
     if isinstance(search, Choices):
         return value in search.options
-    return search.low <= value <= search.high
+    return isinstance(value, int | float) and search.low <= value <= search.high

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from bench.api import registry
+from bench.api.axes import CHAIN_AXES
 from bench.api.build import SlotPlace, build_slot
 from bench.api.call import REGIMES, Regime
 from bench.api.capabilities import Capability
@@ -20,7 +21,6 @@ from bench.api.config import IntRange, search_ranges
 from bench.api.decoder import DECODERS
 from bench.api.errors import BenchError, InvalidConfig, Refused
 from bench.api.places import ANYWHERE, UNKNOWN_UNTIL_BUILT
-from bench.api.registry import CHAIN_AXES
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector
 from bench.api.variant import Impl, Slot, Variant
@@ -81,7 +81,7 @@ PLACEMENTS: tuple[Placement, ...] = (
 
 def gives(spec: VariantSpec) -> frozenset[Capability]:
     """Capabilities that the parts of a variant give and none of them makes untrue."""
-    parts = [part for _, part in spec.capabilities()]
+    parts = [part for _, part in spec.parts]
     given = frozenset[Capability]().union(*(part.gives for part in parts))
     return given.difference(*(part.removes for part in parts))
 

@@ -1,13 +1,12 @@
 """Which checks a variant is expected to pass, derived from what its parts say of themselves."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from bench.api import registry
+from bench.api.axes import CHAIN_AXES
 from bench.api.call import REGIMES, Regime
 from bench.api.capabilities import Capability
-from bench.api.component import Position
-from bench.api.registry import CHAIN_AXES
+from bench.api.component import History, Mask, Position
 from bench.api.resolve import VariantSpec
 from bench.api.variant import Impl
 from bench.conformance.place import gives, refusals
@@ -22,6 +21,7 @@ CHECKS = (
     "splits",
     "oracle",
     "gradients",
+    "long",
     "weight_law",
     "permutation_law",
     "dead_rows",
@@ -72,7 +72,7 @@ def not_applicable(spec: VariantSpec, impl: Impl = "auto") -> dict[str, str]:
 
 
 def _cannot(spec: VariantSpec, capability: Capability) -> str:
-    for name, part in spec.capabilities():
+    for name, part in spec.parts:
         if capability in part.unsupported:
             return f"{name}: {part.unsupported[capability]}"
     return ""
@@ -89,15 +89,17 @@ def _order_matters(
         return f"{owner} does not look at one key at a time"
     for axis in CHAIN_AXES:
         for selector in spec.axes.get(axis, ()):
-            if _looks_at_places(axis, registry.find(axis, selector.name).target):
+            if _looks_at_places(registry.find(axis, selector.name).target):
                 return f"{selector.name} looks at the places of keys"
     if spec.mechanism is None and ("stream" in given or "ordered" in given):
         return f"{spec.axes['normalizer'][0].name} reads keys in order"
     return ""
 
 
-def _looks_at_places(axis: str, part: Any) -> bool:
-    if axis == "position":  # whether a hook acts may depend on options; one that is there counts
+def _looks_at_places(part: object) -> bool:
+    if not isinstance(part, type):
+        return False
+    if issubclass(part, Position):  # a hook that is there counts, though options may keep it still
         hooks = ("energy", "output", "features")
         return any(getattr(part, hook) is not getattr(Position, hook) for hook in hooks)
-    return axis == "history" or (axis == "mask" and part.kind != "full")
+    return issubclass(part, History) or (issubclass(part, Mask) and part.kind != "full")

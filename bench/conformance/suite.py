@@ -1,7 +1,6 @@
 """The conformance suite: every check on a variant, in every place where it can stand."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from bench.api.call import REGIMES, Regime
 from bench.api.errors import BenchError, Refused, UnknownName
@@ -17,6 +16,7 @@ from bench.conformance.checks_invariance import (
     permutation_law,
     splits,
 )
+from bench.conformance.checks_length import long
 from bench.conformance.checks_numeric import compile_law, dtypes
 from bench.conformance.checks_oracle import gradients_law, oracle
 from bench.conformance.checks_stream import stream
@@ -40,11 +40,14 @@ IN_EVERY_PLACE: dict[str, Callable[[Placed], None]] = {
     "dtypes": dtypes,
     "determinism": determinism,
     "stream": stream,
+    "long": long,
     "memory_pure": memory_pure,
     "compile": compile_law,
 }
 ONCE = ("cost",)
 """Checks for which one place says it all."""
+IN_TWO_PLACES = (COMPILE, "long")
+"""Checks that take long, and find nothing in other heads that they do not find in these."""
 LIMITED: dict[str, tuple[Regime, ...]] = {"causality": ("causal",), "stream": ("cross",)}
 """Checks that have a meaning in some regimes only."""
 
@@ -141,7 +144,7 @@ def _run(
 def _places(name: str, subjects: Sequence[Placed]) -> list[Placed]:
     if name in ONCE:
         return list(subjects[:1])
-    if name == COMPILE:  # tracing takes seconds, and other heads make no other graph
+    if name in IN_TWO_PLACES:
         found = [next((s for s in subjects if s.regime == regime), None) for regime in REGIMES]
         return [subject for subject in found if subject is not None][:2]
     return [s for s in subjects if s.regime in LIMITED.get(name, REGIMES)]
@@ -159,7 +162,7 @@ def _run_in_places(check: Callable[[Placed], None], places: Sequence[Placed]) ->
         raise CheckSkipped("; ".join(sorted(set(reasons))))
 
 
-def _guarded(check: Callable[..., None], arguments: tuple[Any, ...], where: str) -> None:
+def _guarded(check: Callable[..., None], arguments: tuple[object, ...], where: str) -> None:
     """Run a check, name the place in its sentence, and turn a crash into a failure."""
     try:
         check(*arguments)

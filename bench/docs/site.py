@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 
-from bench.api import registry
+from bench.api.loading import load_package
 from bench.cli.main import cli
 from bench.docs.columns import columns_page
 from bench.docs.commands import commands_page
@@ -36,8 +36,8 @@ def write_site(root: Path, out: Path) -> list[Path]:
     Returns:
         The files written.
     """
-    registry.load_package("variants")
-    registry.load_package("tasks")
+    load_package("variants")
+    load_package("tasks")
     shutil.rmtree(out, ignore_errors=True)
     pages = {f"docs/{path.relative_to(root / 'docs')}": path for path in _hand_written(root)}
     pages |= {name: root / name for name in FROM_ROOT if (root / name).is_file()}

@@ -15,7 +15,7 @@ from bench.running.families import tasks_by_family
 from bench.running.quality_cells import sized_task
 from reports.markdown import code_span, escape
 from reports.numbers import plain
-from tasks.data.hub import FETCHABLE
+from tasks.data.hub_sets import FETCHABLE
 
 NO_FAMILY = "Further tasks"
 SIZE = "quick"

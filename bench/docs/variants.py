@@ -46,7 +46,7 @@ def variants_page(folder: RunFolder | None = None) -> str:
     if folder is not None:
         baseline = code_span(folder.catalog.label(folder.catalog.baseline))
         parts.append(MEASURED.format(run=code_span(folder.name), baseline=baseline))
-    listed = {name: describe_variant(resolve(name), name) for name in registry.listed_variants()}
+    listed = {name: describe_variant(name, resolve(name)) for name in registry.listed_variants()}
     for axis, title in AXES.items():
         here = {name: about for name, about in listed.items() if about.family == axis}
         if here:

@@ -12,7 +12,7 @@ OPTIONS = {MMAP_THRESHOLD: 2**25, TRIM_THRESHOLD: 2**31 - 1}
 def keep_freed_memory() -> bool:
     """Keep what is freed for the next step; whether the C library could be asked.
 
-    Left to itself, glibc hands memory back as soon as some lies free at the end of its heap, and
+    Left to itself, glibc returns memory as soon as some is free at the end of its heap, and
     the tensors of every training step fault their pages in anew. No number changes.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None

@@ -1,24 +1,26 @@
 """What a report must know about names, written beside the rows so that it outlives the code."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from bench.api import registry
 from bench.api.config import build_config
 from bench.api.metric import Metric
+from bench.api.options import canonical, complete
 from bench.api.probe import PROBES
 from bench.api.registry import Recipe, Registration
-from bench.api.resolve import VariantSpec, resolve
-from bench.api.selector import Selector, parse
+from bench.api.resolve import VariantSpec
+from bench.api.selector import Selector
 from bench.api.task import TASKS, Task
 from bench.running.common_metrics import COMMON_METRICS
+from bench.running.request import AskedTask, AskedVariant
 from results.catalog import CatalogTask, CatalogVariant, RunCatalog
 
 
 def catalog_of(
-    variants: Mapping[str, str],
-    tasks: Mapping[str, str],
+    variants: Iterable[AskedVariant],
+    tasks: Iterable[AskedTask],
     *,
-    baseline: str,
+    baseline: VariantSpec,
     command: str,
     preset: str,
     ranks: bool,
@@ -29,22 +31,26 @@ def catalog_of(
     """Describe everything that a run names.
 
     Args:
-        variants: Canonical selector to the text that asked for it.
-        tasks: The same for tasks.
-        baseline: Canonical selector of the baseline.
+        variants: Every variant of the run; the text that asked first stays.
+        tasks: Every task that is trained.
+        baseline: The variant that all others are compared with.
         command: The command line of the run.
         preset: Name of the preset.
         ranks: Whether the report may rank.
-        plugins: Files that registered names beside the bench's own, as typed.
+        plugins: Plug-in files, as typed.
         data_dir: Data directory, as typed; empty if the command named none.
         data_variable: Environment variable that named the directory, if one did.
     """
-    targets = [registry.find(TASKS, parse(task).name).target for task in tasks]
+    tasks = list(tasks)
+    asked: dict[str, AskedVariant] = {}
+    for one in variants:
+        asked.setdefault(one.spec.canonical.show(), one)
+    targets = [registry.find(TASKS, one.selector.name).target for one in tasks]
     return RunCatalog(
-        variants={name: describe_variant(resolve(name), asked) for name, asked in variants.items()},
-        tasks={name: describe_task(name, asked) for name, asked in tasks.items()},
+        variants={name: describe_variant(*one) for name, one in asked.items()},
+        tasks={one.selector.show(): describe_task(*one) for one in tasks},
         metrics=known_metrics(targets),
-        baseline=baseline,
+        baseline=baseline.canonical.show(),
         commands=(command,),
         preset=preset,
         ranks=ranks,
@@ -54,7 +60,7 @@ def catalog_of(
     )
 
 
-def describe_variant(spec: VariantSpec, asked: str) -> CatalogVariant:
+def describe_variant(asked: str, spec: VariantSpec) -> CatalogVariant:
     """Title, paper and marks of a variant."""
     registered = spec.registered
     cited = registered.citation
@@ -76,9 +82,9 @@ def describe_variant(spec: VariantSpec, asked: str) -> CatalogVariant:
     )
 
 
-def describe_task(canonical: str, asked: str) -> CatalogTask:
+def describe_task(asked: str, task: Selector) -> CatalogTask:
     """Title, paper, ranking metric, license and published numbers of a task with its options."""
-    chosen = registry.complete(TASKS, parse(canonical))
+    chosen = complete(TASKS, task)
     registered = registry.find(TASKS, chosen.name)
     target = registered.target
     cited = registered.citation
@@ -104,7 +110,7 @@ def _whole(task: Selector, ablated_inputs: Sequence[str]) -> str:
     if not ablated_inputs:
         return ""
     rest = {key: value for key, value in task.options.items() if key not in ablated_inputs}
-    return registry.canonical("task", Selector(task.name, rest)).show()
+    return canonical("task", Selector(task.name, rest)).show()
 
 
 def known_metrics(tasks: Iterable[type[Task]]) -> dict[str, Metric]:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
+from results.certificate import CertificateEntry, certificate_entry
+from results.json_values import Json, as_object
 from tasks.data.cache import cache_folder, write_atomically
 
 
@@ -22,15 +23,15 @@ class CertificateCache:
             digest.update(path.read_bytes())
         self.folder = cache_folder() / "certificates" / digest.hexdigest()[:16]
 
-    def read(self, variant: str, impl: str) -> dict[str, Any] | None:
+    def read(self, variant: str, impl: str) -> CertificateEntry | None:
         """The stored certificate, or None."""
         try:
-            found: dict[str, Any] = json.loads(self._path(variant, impl).read_text())
+            found: Json = json.loads(self._path(variant, impl).read_text())
         except (OSError, ValueError):
             return None
-        return found
+        return certificate_entry(as_object(found))
 
-    def write(self, variant: str, impl: str, certificate: dict[str, Any]) -> None:
+    def write(self, variant: str, impl: str, certificate: CertificateEntry) -> None:
         """Store a certificate."""
         write_atomically(self._path(variant, impl), json.dumps(certificate).encode())
 

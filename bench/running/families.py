@@ -1,4 +1,4 @@
-"""Tasks by the use of attention that they stand for."""
+"""Tasks by the use of attention that they show."""
 
 from bench.api import registry
 from bench.api.registry import Registration

@@ -6,6 +6,19 @@ from bench.api.cell import Cell
 from bench.api.command import run_command
 from bench.running.request import Request
 
+NARROWING = (
+    "backbone",
+    "slot",
+    "seeds",
+    "first_seed",
+    "training",
+    "baseline",
+    "device",
+    "dtype",
+    "impl",
+)
+"""Options that say how something is run; the others choose what."""
+
 
 @dataclass(frozen=True)
 class LeftOut:
@@ -59,7 +72,7 @@ def _no_room(request: Request) -> str:
 
 
 def _command(request: Request, *words: str) -> str:
-    return run_command(*words, plugins=request.plugins, data_dir=request.data_dir)
+    return run_command(*words, plugins=request.plugin, data_dir=request.data_dir)
 
 
 def _typed(request: Request) -> list[str]:
@@ -67,21 +80,16 @@ def _typed(request: Request) -> list[str]:
 
     Those that choose what is run (variants, tasks, the preset and its minutes) are not among them.
     """
-    options = {
-        "--backbone": "backbone",
-        "--slot": "slot",
-        "--seeds": "seeds",
-        "--first-seed": "first_seed",
-        "--training": "protocol",
-        "--baseline": "baseline",
-        "--device": "device",
-        "--dtype": "dtype",
-        "--impl": "impl",
+    changed = {
+        name: value
+        for name in NARROWING
+        if (value := getattr(request, name)) != getattr(Request, name)
     }
-    asked = {option: getattr(request, name) for option, name in options.items()}
-    usual = {option: getattr(Request, name) for option, name in options.items()}
-    changed = {option: value for option, value in asked.items() if value != usual[option]}
-    return [word for option, value in changed.items() for word in (option, str(value))]
+    return [
+        word
+        for name, value in changed.items()
+        for word in (f"--{name.replace('_', '-')}", str(value))
+    ]
 
 
 def _sized(request: Request) -> list[str]:

@@ -1,6 +1,6 @@
 """Which tasks of a run of everything have no data on this machine.
 
-A plan is pure, so what lies on this machine is looked up here and given to it.
+A plan is pure, so the data on this machine are looked up here and given to it.
 """
 
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.api import registry
 from bench.api.errors import DataUnavailable
-from bench.api.selector import Selector, parse
+from bench.api.selector import Selector
 from bench.api.task import TASKS
 from bench.running.families import compared_tasks
 from bench.running.quality_cells import PlannedCell, sized_task
@@ -49,7 +49,8 @@ def lacking_data(planned: Iterable[PlannedCell], data_dir: Path | None = None) -
     Raises:
         DataUnavailable: the data directory that was named is no folder.
     """
-    reasons = {task: _missing(parse(task), data_dir) for task in {p.cell.task: "" for p in planned}}
+    tasks = {one.cell.task: one.task.selector for one in planned if one.task}
+    reasons = {text: _missing(task, data_dir) for text, task in tasks.items()}
     return {task: reason for task, reason in reasons.items() if reason}
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bench.api.cell import Cell
-from bench.api.resolve import resolve
-from bench.api.selector import parse
+from bench.api.resolve import VariantSpec, resolve
+from bench.api.selector import Selector
 from bench.running.left_out import (
     LeftOut,
     no_time_to_time,
@@ -40,12 +40,20 @@ class Plan:
     quality: list[PlannedCell] = field(default_factory=list)
     speed: list[PlannedCell] = field(default_factory=list)
     analysis: list[Cell] = field(default_factory=list)
-    """Looks at models that the quality cells leave."""
+    """Probes of models that the quality cells leave."""
     left_out: list[LeftOut] = field(default_factory=list)
-    names: dict[str, str] = field(default_factory=dict)
-    """Canonical variant to the text that asked for it."""
-    baseline: str = ""
-    """Canonical selector of the baseline."""
+    variants: dict[str, AskedVariant] = field(default_factory=dict)
+    """Every variant by its canonical selector, with the text that asked for it."""
+
+    @property
+    def baseline(self) -> VariantSpec:
+        """The variant that all others are compared with."""
+        return self.request.asked_baseline.spec
+
+    def add(self, variants: Iterable[AskedVariant]) -> None:
+        """Name variants; the text that asked first stays."""
+        for one in variants:
+            self.variants.setdefault(one.spec.canonical.show(), one)
 
     @property
     def cells(self) -> list[Cell]:
@@ -71,11 +79,9 @@ def plan(request: Request, missing: Mapping[str, str] | None = None) -> Plan:
         UnknownName: A variant, task, backbone or preset that nobody registered.
         InvalidConfig: An option with a wrong name or value.
     """
-    made = Plan(request, baseline=request.baseline_spec.canonical.show())
-    baseline = AskedVariant(parse(request.baseline).show(), request.baseline_spec)
-    for text, spec in (*request.specs, baseline):
-        made.names.setdefault(spec.canonical.show(), text)
-    wanted = list(_unique(_wanted(made, baseline, missing or {}))) if request.quality else []
+    made = Plan(request)
+    made.add((*request.specs, request.asked_baseline))
+    wanted = list(_unique(_wanted(made, missing or {}))) if request.quality else []
     seconds = _seconds_to_fill(request)
     if request.speed and request.size.lengths:
         _add_speed(made, wanted, SPEED_SHARE * seconds if request.quality else seconds)
@@ -84,23 +90,21 @@ def plan(request: Request, missing: Mapping[str, str] | None = None) -> Plan:
     return made
 
 
-def _wanted(
-    made: Plan, baseline: AskedVariant, missing: Mapping[str, str]
-) -> Iterator[PlannedCell]:
+def _wanted(made: Plan, missing: Mapping[str, str]) -> Iterator[PlannedCell]:
     """Cells that would be trained if there were no budget, in order of importance."""
     request = made.request
     if request.tasks and not request.size.comparisons:
         yield from on_asked_tasks(request)
         return
-    beside = [*(AskedVariant(name, resolve(name)) for name in uniform_baselines()), baseline]
-    for text, spec in beside:
-        made.names.setdefault(spec.canonical.show(), text)
+    uniform = [AskedVariant(name, resolve(Selector(name))) for name in uniform_baselines()]
+    controls = [*uniform, request.asked_baseline]
+    made.add(controls)
     if request.size.comparisons:
-        cells = in_comparisons(request, beside, made.names)
-        yield from (one for one in cells if one.task not in missing)
+        cells = in_comparisons(request, controls, made.variants)
+        yield from (one for one in cells if one.task and one.task.selector.name not in missing)
         made.left_out += [without_data(request, name, why) for name, why in missing.items()]
         return
-    yield from on_default_tasks(request, beside)
+    yield from on_default_tasks(request, controls)
     made.left_out += [
         without_default_task(request, text, plain_task().task)
         for text, spec in request.specs
@@ -121,8 +125,8 @@ def _fill(made: Plan, wanted: Sequence[PlannedCell], room: float) -> None:
     for planned in wanted:
         spent += planned.seconds
         if spent <= room:
-            shown = made.names.get(planned.cell.variant, "")
-            made.quality.append(replace(planned, shown_variant=shown))
+            asked = made.variants.get(planned.cell.variant)
+            made.quality.append(replace(planned, shown_variant=asked.text if asked else ""))
         else:
             made.left_out.append(no_time_to_train(made.request, planned.cell))
 
@@ -130,7 +134,7 @@ def _fill(made: Plan, wanted: Sequence[PlannedCell], room: float) -> None:
 def _add_speed(made: Plan, trained: Iterable[PlannedCell], seconds: float) -> None:
     """Keep timing within its share: variants in order while they fit, the baseline in any case."""
     made.left_out += [
-        without_timing(made.request, made.names[spec.canonical.show()])
+        without_timing(made.request, made.variants[spec.canonical.show()].text)
         for _, spec in made.request.specs
         if not speed_regimes(spec)
     ]
@@ -138,13 +142,14 @@ def _add_speed(made: Plan, trained: Iterable[PlannedCell], seconds: float) -> No
     for planned in speed_cells(made.request, trained):
         wanted.setdefault(planned.cell.variant, []).append(planned)
     kept, spent = set[str](), 0.0
-    for variant in sorted(wanted, key=lambda name: name != made.baseline):
+    baseline = made.baseline.canonical.show()
+    for variant in sorted(wanted, key=lambda name: name != baseline):
         mine = sum(one.seconds for one in wanted[variant])
-        if variant == made.baseline or spent + mine <= seconds:
+        if variant == baseline or spent + mine <= seconds:
             kept.add(variant)
             spent += mine
         else:
-            made.left_out.append(no_time_to_time(made.request, made.names[variant]))
+            made.left_out.append(no_time_to_time(made.request, made.variants[variant].text))
     made.speed = [one for variant, cells in wanted.items() if variant in kept for one in cells]
 
 

@@ -3,19 +3,22 @@
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
-from typing import Any, Protocol
+from multiprocessing.process import BaseProcess
+from typing import Protocol
 
 from bench.running.runner import Job, JobResult, failed_result
 from bench.running.worker import WorkerSettings, work
 from bench.timing.reason import Reason
 
 POLL_S = 0.5
-"""Longest time between two looks at the workers (s)."""
+"""Longest time between two checks of the workers (s)."""
 END = object()
 """No job is left to take."""
 
@@ -38,7 +41,7 @@ class Running:
     """A process at work."""
 
     job: Job
-    process: Any
+    process: BaseProcess
     connection: Connection
     started: float
     result: JobResult | None = None
@@ -93,7 +96,10 @@ class ProcessExecutor:
         ours, theirs = self.context.Pipe()
         process = self.context.Process(target=work, args=(theirs, job, self.settings), daemon=True)
         _start_deaf_forkserver()
-        process.start()
+        # an interrupt between two messages to the newborn would leave it with half of its job, and
+        # its traceback on the screen of the user
+        with _postponed({signal.SIGINT, signal.SIGTERM}):
+            process.start()
         theirs.close()
         return Running(job, process, ours, time.monotonic())
 
@@ -149,3 +155,24 @@ def _start_deaf_forkserver() -> None:
         forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _postponed(signals: set[signal.Signals]) -> Generator[None]:
+    """Handle signals to this process only at the end of the block.
+
+    Blocking them in this thread would not do: another thread may receive them, and Python runs
+    handlers in the main thread all the same.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    caught: list[int] = []
+    before = {one: signal.signal(one, lambda number, _: caught.append(number)) for one in signals}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+        for number in caught:
+            signal.raise_signal(number)

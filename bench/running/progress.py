@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from bench.running.durations import spoken
 from bench.running.runner import Job
@@ -59,7 +59,7 @@ class Display:
         self.finished = 0
         self.spoke = time.monotonic()
         self.bar: Progress | None = None
-        self.task: Any = None
+        self.task: TaskID | None = None
         if self.console.is_terminal:
             self.bar = Progress(
                 TextColumn("{task.description}"),
@@ -104,6 +104,6 @@ class Display:
             self.bar.stop()
 
     def _move(self) -> None:
-        if self.bar is not None:
+        if self.bar is not None and self.task is not None:
             share = self.estimate.share
             self.bar.update(self.task, completed=share, left=spoken(self.estimate.left_s))

@@ -4,17 +4,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bench.api import registry
+from bench.api.axes import PLAIN
 from bench.api.backbone import BACKBONES
 from bench.api.cell import Cell
 from bench.api.comparison import Entry
 from bench.api.errors import InvalidConfig, Refused, UnknownName
-from bench.api.registry import PLAIN, DefaultTask
+from bench.api.options import canonical
+from bench.api.registry import DefaultTask
 from bench.api.resolve import VariantSpec, canonical_backbone, resolve
 from bench.api.selector import Selector, parse
 from bench.api.task import TASKS, TaskPreset
 from bench.running.families import compared_tasks
 from bench.running.presets import find_preset
-from bench.running.request import AskedVariant, Request
+from bench.running.request import AskedTask, AskedVariant, Request
 from bench.running.revisions import revisions
 from bench.training.protocol import canonical_protocol, read_protocol
 
@@ -26,12 +28,12 @@ class PlannedCell:
     cell: Cell
     seconds: float
     """CPU seconds on the reference machine."""
-    shown_task: str = ""
-    """The task as a person would type it."""
+    spec: VariantSpec
+    """The variant, resolved."""
+    task: AskedTask | None = None
+    """The task that is trained; None where a variant is timed."""
     shown_variant: str = ""
     """The variant as it was asked for."""
-    task: str = ""
-    """Name of the task that is trained; empty where a variant is timed."""
 
     def at(self, seed: int) -> "PlannedCell":
         """The same question under another seed."""
@@ -40,7 +42,7 @@ class PlannedCell:
 
 def on_asked_tasks(request: Request) -> Iterator[PlannedCell]:
     """Every variant and the baseline on every task that was asked for, seed by seed."""
-    specs = [*(spec for _, spec in request.specs), request.baseline_spec]
+    specs = [*(spec for _, spec in request.specs), request.asked_baseline.spec]
     asked = [
         quality_cell(request, spec, DefaultTask(task=task.show()))
         for task in request.task_selectors
@@ -49,13 +51,22 @@ def on_asked_tasks(request: Request) -> Iterator[PlannedCell]:
     return (one.at(seed) for seed in request.paired_seeds for one in asked)
 
 
-def on_default_tasks(request: Request, beside: Sequence[AskedVariant]) -> Iterator[PlannedCell]:
-    """Cells in order of importance: default tasks with what stands beside, then shared tasks."""
+def on_default_tasks(request: Request, controls: Sequence[AskedVariant]) -> Iterator[PlannedCell]:
+    """Cells in order of importance: default tasks with their controls, then shared tasks."""
     own: list[PlannedCell] = []
+    controlled: set[DefaultTask] = set()
     for _, spec in request.specs:
         default_task = default_task_of(spec)
-        if default_task is not None:
-            own += _with_controls(request, spec, default_task, beside)
+        if default_task is None:
+            continue
+        mine = quality_cell(request, spec, default_task)
+        own.append(mine)
+        if default_task not in controlled:
+            controlled.add(default_task)
+            # a backbone of the default task's own may cost more than the task's, for every variant
+            least = mine.seconds if default_task.backbone else 0.0
+            planned = [quality_cell(request, control, default_task) for _, control in controls]
+            own += [replace(one, seconds=max(one.seconds, least)) for one in planned]
     asked = dict(request.specs)
     roster = [asked[name] for name in roster_of(request.preset) if name in asked]
     shared = [
@@ -67,23 +78,8 @@ def on_default_tasks(request: Request, beside: Sequence[AskedVariant]) -> Iterat
         yield from (one.at(seed) for seed in request.paired_seeds for one in cells)
 
 
-def _with_controls(
-    request: Request,
-    spec: VariantSpec,
-    default_task: DefaultTask,
-    beside: Sequence[AskedVariant],
-) -> Iterator[PlannedCell]:
-    own = quality_cell(request, spec, default_task)
-    yield own
-    # a backbone of the default task's own may cost more than the task's, whoever stands in it
-    least = own.seconds if default_task.backbone else 0.0
-    for _, control in beside:
-        planned = quality_cell(request, control, default_task)
-        yield replace(planned, seconds=max(planned.seconds, least))
-
-
 def in_comparisons(
-    request: Request, beside: Sequence[AskedVariant], names: dict[str, str]
+    request: Request, controls: Sequence[AskedVariant], variants: dict[str, AskedVariant]
 ) -> Iterator[PlannedCell]:
     """Seed by seed, each task's comparison: controls and baseline, then those that were asked for.
 
@@ -91,41 +87,41 @@ def in_comparisons(
 
     Args:
         request: What was asked for.
-        beside: Controls and baseline.
-        names: Canonical variant to the text that asked for it; what the tasks propose is added.
+        controls: Controls and baseline.
+        variants: Every variant by its canonical selector; what the tasks propose is added.
     """
     groups = [[*request.task_selectors]] if request.tasks else compared_tasks()
-    asked = {spec.canonical.show() for _, spec in (*request.specs, *beside)}
+    asked = {spec.canonical.show() for _, spec in (*request.specs, *controls)}
     for group in groups:
-        cells = [list(_compared(request, task, beside, asked, names)) for task in group]
+        cells = [list(_compared(request, task, controls, asked, variants)) for task in group]
         yield from (one.at(seed) for seed in request.paired_seeds for task in cells for one in task)
 
 
 def _compared(
     request: Request,
     task: Selector,
-    beside: Sequence[AskedVariant],
+    controls: Sequence[AskedVariant],
     asked: set[str],
-    names: dict[str, str],
+    variants: dict[str, AskedVariant],
 ) -> Iterator[PlannedCell]:
     target = registry.find(TASKS, task.name).target
-    proposed = [(entry, AskedVariant(*_read(entry))) for entry in target.comparison]
-    for entry, (text, spec) in (*((Entry(variant=one.text), one) for one in beside), *proposed):
-        canonical = spec.canonical.show()
+    proposed = [(entry, _asked(entry)) for entry in target.comparison]
+    for entry, one in (*((Entry(variant=one.text), one) for one in controls), *proposed):
+        canonical = one.spec.canonical.show()
         if request.every_variant or canonical in asked:
-            names.setdefault(canonical, text)
+            variants.setdefault(canonical, one)
             place = DefaultTask(
                 task=entry.task or task.show(), backbone=entry.backbone, slot=entry.slot
             )
-            yield quality_cell(request, spec, place)
+            yield quality_cell(request, one.spec, place)
 
 
-def _read(entry: Entry) -> tuple[str, VariantSpec]:
-    return entry.selector.show(), resolve(entry.selector)
+def _asked(entry: Entry) -> AskedVariant:
+    return AskedVariant(entry.selector.show(), resolve(entry.selector))
 
 
 def uniform_baselines() -> list[str]:
-    """Controls that stand beside every default task, so that learning has something to beat."""
+    """Controls that run on every default task, so that learning has something to beat."""
     listed = registry.listed_variants()
     return [name for name, registered in listed.items() if registered.control == "uniform_baseline"]
 
@@ -138,7 +134,7 @@ def roster_of(preset: str) -> list[str]:
 
 
 def shared_tasks(preset: str) -> list[str]:
-    """Tasks on which the whole roster of a preset runs, beside the default tasks."""
+    """Tasks on which the whole roster of a preset runs, in addition to the default tasks."""
     return [
         name
         for name, registered in registry.registrations(TASKS).items()
@@ -164,7 +160,7 @@ def quality_cell(
 ) -> PlannedCell:
     """One cell of a variant on a task, at the preset's size.
 
-    A backbone that the variant cannot stand in still makes a cell: its row says why not.
+    A backbone that cannot hold the variant still makes a cell: its row says why not.
     """
     task, size, shown = sized_task(default_task.selector, request.preset)
     asked = request.backbone_selector or default_task.backbone_selector or size.backbone_selector
@@ -190,17 +186,18 @@ def quality_cell(
         seed=seed,
         revisions=revisions(spec, task.name, backbone),
     )
-    return PlannedCell(cell, _expected(size, protocol, spec), shown, task=task.name)
+    return PlannedCell(cell, _expected(size, protocol, spec), spec, AskedTask(shown, task))
 
 
 def _protocol(request: Request, size: TaskPreset) -> Selector:
     """The task's training protocol with the options that were asked for."""
     usual = size.protocol_selector
-    if request.training is None:
+    asked = request.protocol_selector
+    if asked is None:
         return usual
-    if request.training.name != usual.name:
-        raise UnknownName.among("training protocol", request.training.name, [usual.name])
-    return usual.with_options(**request.training.options)
+    if asked.name != usual.name:
+        raise UnknownName.among("training protocol", asked.name, [usual.name])
+    return usual.with_options(**asked.options)
 
 
 def _expected(size: TaskPreset, protocol: Selector, spec: VariantSpec) -> float:
@@ -222,4 +219,4 @@ def sized_task(asked: Selector | str, preset: str) -> tuple[Selector, TaskPreset
         raise InvalidConfig(f"task {asked.name} has no sizes for preset {preset}; it has: {sizes}.")
     size = target.presets[preset]
     options = {**size.options_selector.options, **asked.options}
-    return registry.canonical("task", Selector(asked.name, options)), size, asked.show()
+    return canonical("task", Selector(asked.name, options)), size, asked.show()

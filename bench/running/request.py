@@ -1,12 +1,14 @@
 """What a user asked for: the text as typed, and once parsed the objects that everything carries."""
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 from bench.api import registry
+from bench.api.axes import PLAIN
 from bench.api.errors import InvalidConfig, UnknownName
-from bench.api.registry import PLAIN
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse, parse_list
 from bench.api.variant import IMPLS
@@ -26,9 +28,18 @@ class AskedVariant(NamedTuple):
     spec: VariantSpec
 
 
+class AskedTask(NamedTuple):
+    """A task that was asked for."""
+
+    text: str
+    """As a person would type it."""
+    selector: Selector
+    """At the size of the preset, canonical."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a user asked for, as typed."""
+    """What a user asked for, as typed; fields have the names of the options of the command line."""
 
     variants: str = "all"
     """Selectors separated by commas, or `all`."""
@@ -43,22 +54,23 @@ class Request:
     seeds: int = 0
     """Number of seeds; 0 for the preset's."""
     first_seed: int = 0
-    protocol: str = ""
+    training: str = ""
     """Options that replace the task's training protocol, `adam[steps=200]`."""
     baseline: str = PLAIN
     device: str = "cpu"
     dtype: str = "float32"
     impl: str = "auto"
     jobs: int = 2
+    """Processes at once."""
     speed: bool = True
     """Whether to time the variants too."""
     quality: bool = True
     """Whether to train them."""
     minutes: float = 0.0
     """Wall time to fill (min); 0 for the preset's."""
-    # out of `repr`, by which a study knows its question: they say where things lie, not what
-    plugins: tuple[str, ...] = field(default=(), repr=False)
-    """Files that registered names beside the bench's own, for the commands that a plan prints."""
+    # out of `repr`: they say where files are, and a study knows its question by the rest
+    plugin: tuple[str, ...] = field(default=(), repr=False)
+    """Plug-in files; the commands that a plan prints name them."""
     data_dir: str = field(default="", repr=False)
     """Data directory, for the same commands."""
 
@@ -75,8 +87,10 @@ class Request:
             raise InvalidConfig(f"seeds must be >= 0, and 0 is the preset's; got {self.seeds}.")
         if self.jobs < 1:
             raise InvalidConfig(f"a plan is for at least 1 job, got {self.jobs}.")
-        if self.minutes < 0:
-            raise InvalidConfig(f"minutes must be >= 0, got {self.minutes}.")
+        if self.first_seed < 0:
+            raise InvalidConfig(f"the first seed must be >= 0, got {self.first_seed}.")
+        if not (math.isfinite(self.minutes) and self.minutes >= 0):
+            raise InvalidConfig(f"minutes must be a number >= 0, got {self.minutes}.")
 
     @cached_property
     def size(self) -> Preset:
@@ -90,17 +104,23 @@ class Request:
     @cached_property
     def specs(self) -> tuple[AskedVariant, ...]:
         """Every variant, as asked for and resolved."""
-        return tuple(asked_variants(self.variants))
+        return tuple(asked_variants(self.variant_selectors))
 
     @cached_property
-    def baseline_spec(self) -> VariantSpec:
-        """The baseline, resolved."""
-        return resolve(self.baseline)
+    def asked_baseline(self) -> AskedVariant:
+        """The baseline, as asked for and resolved."""
+        selector = parse(self.baseline)
+        return AskedVariant(selector.show(), resolve(selector))
 
     @cached_property
+    def variant_selectors(self) -> tuple[Selector, ...]:
+        """Variants that were asked for, and maybe `all`."""
+        return tuple(parse_list(self.variants))
+
+    @property
     def every_variant(self) -> bool:
         """Whether `all` is among the variants."""
-        return any(one.name == EVERY for one in parse_list(self.variants))
+        return any(one.name == EVERY for one in self.variant_selectors)
 
     @cached_property
     def task_selectors(self) -> tuple[Selector, ...]:
@@ -113,9 +133,9 @@ class Request:
         return parse(self.backbone) if self.backbone else None
 
     @cached_property
-    def training(self) -> Selector | None:
+    def protocol_selector(self) -> Selector | None:
         """Options that replace the task's training protocol; None where none do."""
-        return parse(self.protocol) if self.protocol else None
+        return parse(self.training) if self.training else None
 
     @property
     def paired_seeds(self) -> range:
@@ -128,11 +148,22 @@ class Request:
         return 60 * self.minutes or self.size.budget_s
 
 
-def asked_variants(text: str) -> list[AskedVariant]:
-    """Resolve a variants option; `all` is everything with a default task."""
+def without_options(every: Selector) -> None:
+    """Refuse options of `all`, which would apply to nothing.
+
+    Raises:
+        InvalidConfig: It has options.
+    """
+    if every.options:
+        raise InvalidConfig(f"{EVERY} takes no options, got {every}; name what should have them.")
+
+
+def asked_variants(selectors: Iterable[Selector]) -> list[AskedVariant]:
+    """Resolve what a variants option names; `all` is everything with a default task."""
     found: dict[str, Selector] = {}
-    for selector in parse_list(text):
+    for selector in selectors:
         if selector.name == EVERY:
+            without_options(selector)
             found.update((name, Selector(name)) for name in registry.listed_variants())
         else:
             found[selector.show()] = selector

@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
@@ -18,6 +18,7 @@ from bench.timing.block import measure_block
 from bench.timing.reason import Reason, ran_out_of_memory
 from bench.training.analysis import analyze_cell, model_path
 from bench.training.quality import train_cell
+from results.certificate import CertificateEntry
 from results.row import Row, Status
 
 ShareDone = Callable[[float], None]
@@ -25,7 +26,7 @@ ShareDone = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Job:
-    """Work for one fresh process: cells to train, look at or time, or a variant to certify."""
+    """Work for one fresh process: cells to train, analyze or time, or a variant to certify."""
 
     kind: Literal["quality", "speed", "certificate", "analysis"]
     label: str
@@ -56,7 +57,7 @@ class Outcome:
     status: Status
     detail: str = ""
     rows: tuple[Row, ...] = ()
-    artifact: dict[str, Any] = field(default_factory=dict)
+    artifact: dict[str, object] = field(default_factory=dict)
     seconds: float = 0.0
     lacks_data: bool = False
     """Whether data are missing or damaged."""
@@ -67,7 +68,7 @@ class JobResult:
     """What a job leaves: outcomes of its cells, or a certificate."""
 
     outcomes: tuple[Outcome, ...] = ()
-    certificate: dict[str, Any] = field(default_factory=dict)
+    certificate: CertificateEntry | None = None
     trace: str = ""
     """Traceback of an unexpected error, for the log."""
     died: bool = False
@@ -94,10 +95,9 @@ def run_job(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult
 def failed_result(job: Job, reason: Reason, seconds: float, trace: str = "") -> JobResult:
     """The result of a job that came to nothing."""
     if job.kind == "certificate":
-        certificate: dict[str, Any] = {"passed": [], "skipped": {}, "expected": []}
-        return JobResult(
-            certificate={**certificate, "failed": {"suite": reason.detail}}, trace=trace
-        )
+        failed = {"suite": reason.detail}
+        certificate = CertificateEntry(passed=[], skipped={}, failed=failed, expected=[])
+        return JobResult(certificate=certificate, trace=trace)
     outcomes = tuple(
         Outcome(cell, reason.status, reason.detail, seconds=seconds, lacks_data=reason.lacks_data)
         for cell in job.cells

@@ -1,16 +1,16 @@
 """A run: certificates, then training on all jobs, then timing alone; every result is stored."""
 
 import sys
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from bench.api.cell import Cell
-from bench.api.resolve import resolve
+from bench.api.resolve import VariantSpec
 from bench.api.selector import parse
 from bench.conformance.place import stands_nowhere
 from bench.running.certificate_cache import CertificateCache
@@ -20,53 +20,19 @@ from bench.running.processes import Executor, ProcessExecutor
 from bench.running.progress import Display
 from bench.running.quality_cells import PlannedCell
 from bench.running.runner import Job, JobResult, Outcome
+from bench.running.tally import Tally
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
-from bench.training.analysis import look_label
+from bench.training.analysis import analysis_label
+from results.certificate import CertificateEntry, certificate_entries
 from results.environment import collect
+from results.json_values import Json, as_object
 from results.row import Record, Status
 from results.store import Store
 
 SLACK = 30.0
 """A cell may take this many times its expected seconds before it is ended."""
 LEAST_TIMEOUT_S = 120.0
-
-
-@dataclass
-class Tally:
-    """What became of the cells of a run."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    """Cells of this run, by status."""
-    before: Counter[str] = field(default_factory=Counter)
-    """Cells that another run had finished, by status."""
-    reasons: Counter[tuple[Status, str]] = field(default_factory=Counter)
-    """Asked cells without a value, of this run or before, by status and sentence."""
-
-    @property
-    def already(self) -> int:
-        """Cells that another run had finished."""
-        return self.before.total()
-
-    def found(self, record: Record) -> None:
-        """Count a cell that another run had finished."""
-        self.before[record.status] += 1
-        self._why(record.status, record.detail)
-
-    def ended(self, outcome: Outcome) -> None:
-        """Count a cell of this run."""
-        self.counts[outcome.status] += 1
-        self._why(outcome.status, outcome.detail)
-
-    def _why(self, status: Status, detail: str) -> None:
-        if status != "ok":
-            self.reasons[status, detail] += 1
-
-    @property
-    def failed(self) -> int:
-        """Asked cells that ended without a value for another reason than a refusal."""
-        everyone = self.counts + self.before
-        return sum(n for status, n in everyone.items() if status not in ("ok", "refused"))
 
 
 @dataclass
@@ -91,40 +57,50 @@ class Session:
         """Attempts before this run: a status that is asked again is asked once."""
         self._queue: deque[Job] = deque()
 
-    def certify(self, variants: Iterable[str], impl: str) -> dict[str, Any]:
+    def certify(self, variants: Iterable[VariantSpec], impl: str) -> dict[str, CertificateEntry]:
         """Certify variants whose code has not been certified before; returns all certificates.
 
         What every place refuses has none: that is a refusal, which its cells tell, and no proof
         that failed.
         """
-        known = self.store.read_json("certificates.json") or {}
+        known: dict[str, CertificateEntry] = {}
+        nowhere = set()
         cache = CertificateCache(self.settings.plugins)
         missing = []
-        for variant in dict.fromkeys(variants):
-            if stands_nowhere(resolve(variant)):
-                known.pop(variant, None)
+        for variant, spec in {spec.canonical.show(): spec for spec in variants}.items():
+            if stands_nowhere(spec):
+                nowhere.add(variant)
                 continue
             stored = cache.read(variant, impl)
             if stored is None:
-                missing.append(variant)
+                missing.append((variant, spec.name))
             else:
                 known[variant] = stored
         jobs = [
             Job(
                 kind="certificate",
-                label=f"certificate {parse(variant).name}",
+                label=f"certificate {name}",
                 variant=variant,
                 impl=impl,
                 seconds=3.0,
             )
-            for variant in missing
+            for variant, name in missing
         ]
         for job, result in self._run(jobs, self.jobs, exclusive=False):
+            assert result.certificate is not None, "what this job is for"
             known[job.variant] = result.certificate
             if not result.died:  # which may be the machine's fault
                 cache.write(job.variant, impl, result.certificate)
-        self.store.write_json("certificates.json", known)
-        return dict(known)
+        every: dict[str, CertificateEntry] = {}
+
+        def with_known(held: Json) -> object:
+            every.update(certificate_entries(as_object(held)) | known)
+            for variant in nowhere:
+                every.pop(variant, None)
+            return every
+
+        self.store.update_json("certificates.json", with_known)
+        return every
 
     def train(self, planned: Sequence[PlannedCell], repeats: Sequence[int] = ()) -> list[Outcome]:
         """Train cells that have not finished; returns the outcomes of this call."""
@@ -151,12 +127,12 @@ class Session:
         return found
 
     def analyze(self, cells: Sequence[Cell]) -> None:
-        """Look at trained models; cells that have finished are left alone."""
+        """Run probes on trained models; finished cells are not run again."""
         todo = self._todo(cells)
         jobs = [
             Job(
                 kind="analysis",
-                label=look_label(cell),
+                label=analysis_label(cell),
                 cells=(cell,),
                 seconds=5.0,
                 timeout_s=10 * LEAST_TIMEOUT_S,
@@ -173,18 +149,19 @@ class Session:
         """Where trained weights are kept."""
         return self.store.folder / "models"
 
-    def measure(self, planned: Sequence[PlannedCell], baseline: str) -> None:
-        """Time cells that have not finished, block by block, with nothing else running."""
+    def measure(self, planned: Sequence[PlannedCell], baseline: VariantSpec) -> None:
+        """Time cells that have not finished, block by block, while no other job runs."""
         cells = [one.cell for one in planned]
         seconds = {one.cell.id: one.seconds for one in planned}
         todo = self._todo(cells)
-        revision = resolve(baseline).revision
+        canonical = baseline.canonical.show()
         jobs = []
         for block in group_blocks(cells):
             wanted = tuple(cell for cell in block if cell.id in todo)
             if wanted:
-                outside = replace(block[0], variant=baseline, revisions=revision)
-                reference = next((c for c in block if c.variant == baseline), outside)
+                revisions = baseline.attention_revision
+                outside = replace(block[0], variant=canonical, revisions=revisions)
+                reference = next((c for c in block if c.variant == canonical), outside)
                 expected = sum(seconds[cell.id] for cell in wanted)
                 jobs.append(_speed_job(wanted, reference, expected))
         for _ in self._run(jobs, 1, exclusive=True):
@@ -314,15 +291,16 @@ def _speed_job(cells: tuple[Cell, ...], reference: Cell, expected: float) -> Job
 
 def _label(planned: PlannedCell) -> str:
     cell = planned.cell
-    name = planned.shown_variant or parse(cell.variant).name
+    task = planned.task.text if planned.task else cell.task
+    name = planned.shown_variant or planned.spec.name
     extra = "" if cell.kind == "quality" else f" {cell.kind}"
-    return f"{planned.shown_task} @ {name} seed {cell.seed}{extra}"
+    return f"{task} @ {name} seed {cell.seed}{extra}"
 
 
 def _said(job: Job, result: JobResult) -> str:
-    if job.kind == "certificate":
-        good = not result.certificate.get("failed")
-        return "green" if good and result.certificate.get("passed") else "red"
+    if result.certificate is not None:
+        good = result.certificate["passed"] and not result.certificate["failed"]
+        return "green" if good else "red"
     statuses = [outcome.status for outcome in result.outcomes]
     for status in statuses:
         if status != "ok":

@@ -1,4 +1,4 @@
-"""Cells that time attention beneath its heads, at each length of the preset."""
+"""Cells that time attention without its heads, at each length of the preset."""
 
 from collections.abc import Iterable, Iterator
 from itertools import product
@@ -30,8 +30,8 @@ def speed_cells(request: Request, trained: Iterable[PlannedCell]) -> Iterator[Pl
         name, possible = spec.canonical.show(), speed_regimes(spec)
         mine = wanted.get(name, set()) & set(possible)
         timed[name] = spec, [regime for regime in possible if regime in mine or not mine]
-    # the baseline stands beside everything that is timed, or nothing could be compared
-    baseline = request.baseline_spec
+    # the baseline is timed wherever anything is, or nothing could be compared
+    baseline = request.asked_baseline.spec
     everywhere = {regime for _, regimes in timed.values() for regime in regimes}
     able = [regime for regime in REGIMES if _can_be_timed(baseline, regime)]
     timed[baseline.canonical.show()] = baseline, [one for one in able if one in everywhere]
@@ -56,13 +56,13 @@ def _speed_cell(
         dtype=request.dtype,
         device=request.device,
         seed=request.first_seed,
-        revisions=spec.revision,
+        revisions=spec.attention_revision,
     )
-    return PlannedCell(cell, request.size.speed_s / len(request.size.lengths), "attend")
+    return PlannedCell(cell, request.size.speed_s / len(request.size.lengths), spec)
 
 
 def speed_regimes(spec: VariantSpec) -> list[Regime]:
-    """Where a variant's attention is timed: cross, causal or both; else where it can stand."""
+    """Where a variant's attention is timed: cross, causal or both; else where it is possible."""
     decoder = spec.fixes.get("decoder")
     if decoder is not None and not registry.find(DECODERS, decoder.name).target.attends:
         return []

@@ -13,10 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from bench.api.registry import load_package, load_plugin
+from bench.api.loading import load_package, load_plugin
 from bench.running.allocator import keep_freed_memory
 from bench.running.runner import Job, run_job
 
@@ -50,12 +51,18 @@ def work(connection: Connection, job: Job, settings: WorkerSettings) -> None:
         now = time.monotonic()
         if now - last >= REPORT_EVERY_S:
             last = now
-            connection.send(("progress", share))
+            tell(connection, ("progress", share))
 
     data_dir = Path(settings.data_dir) if settings.data_dir else None
     result = run_job(job, data_dir, share_done)
     finished.set()
-    connection.send(("done", result))
+    tell(connection, ("done", result))
+
+
+def tell(connection: Connection, message: tuple[str, Any]) -> None:
+    """Send to the driver; one that is gone, as after an interrupt, needs no traceback."""
+    with suppress(OSError):
+        connection.send(message)
 
 
 def prepare_process(settings: WorkerSettings) -> None:

@@ -5,10 +5,12 @@ additive attention is free to it; the pointwise count has what it leaves out; th
 papers quote, with half of the pairs under causality although most code computes all of them.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
@@ -62,11 +64,11 @@ class Pointwise(TorchDispatchMode):
 
     def __torch_dispatch__(
         self,
-        func: Any,
-        types: Any,
+        func: OpOverload,
+        types: Sequence[type],
         args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
         """Run the operation and count its results."""
         results = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
@@ -129,9 +131,11 @@ def weighted_sum_flops(batch: int, heads: int, queries: int, keys: int, dims: Di
     return 2 * batch * heads * queries * keys * dims.value_width
 
 
-def _cpu_sdpa_flops(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
+def _cpu_sdpa_flops(
+    query: torch.Size, key: torch.Size, value: torch.Size, *_: object, **__: object
+) -> int:
     return int(sdpa_flop_count(query, key, value))
 
 
-def _numel(results: Any) -> int:
+def _numel(results: object) -> int:
     return sum(leaf.numel() for leaf in tree_leaves(results) if isinstance(leaf, Tensor))

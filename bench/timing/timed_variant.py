@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import torch
 
+from bench.api.axes import CHAIN_AXES
 from bench.api.cell import Cell
 from bench.api.places import timed_place
-from bench.api.registry import CHAIN_AXES
-from bench.api.resolve import resolve
+from bench.api.resolve import VariantSpec, resolve
 from bench.api.variant import Variant, impl_of
 from bench.timing.flops import analytic_flops, count_operations
 from bench.timing.memory import peak_bytes
@@ -43,22 +43,23 @@ def enter_all(cells: Iterable[Cell], setting: Setting) -> dict[str, Entered]:
     found: dict[str, Entered] = {}
     by_code: dict[str, Entered] = {}
     for cell in cells:
-        code = _code(cell, setting)
+        try:
+            spec = resolve(cell.variant)
+        except Exception as error:  # noqa: BLE001  # whatever a variant raises, others go on
+            found[cell.id] = Entered(cell.id, {}, failed=reason_for(error))
+            continue
+        code = _code(cell, spec, setting)
         if code not in by_code:
-            by_code[code] = _enter(cell, setting)
+            by_code[code] = _enter(cell, spec, setting)
         found[cell.id] = by_code[code]
     return found
 
 
-def _code(cell: Cell, setting: Setting) -> str:
+def _code(cell: Cell, spec: VariantSpec, setting: Setting) -> str:
     """Equal where two variants differ only in what is not timed: heads, output, loss, decoder.
 
     A control stays alone, because timing the same code twice is what it is for.
     """
-    try:
-        spec = resolve(cell.variant)
-    except Exception:  # noqa: BLE001  # entering the cell meets the same error and notes it
-        return cell.id
     if spec.registered.control:
         return cell.id
     chain = ("+".join(chosen.show() for chosen in spec.axes[axis]) for axis in CHAIN_AXES)
@@ -68,10 +69,9 @@ def _code(cell: Cell, setting: Setting) -> str:
     return " ".join((cell.impl, *parts, *refusals))
 
 
-def _enter(cell: Cell, setting: Setting) -> Entered:
+def _enter(cell: Cell, spec: VariantSpec, setting: Setting) -> Entered:
     """Build a variant and call each of its workloads once."""
     try:
-        spec = resolve(cell.variant)
         variant = build(spec, setting.shape, impl_of(cell.impl), seed=setting.seed)
         variant.to(setting.device, setting.inputs.query.dtype)
         works = make_works(spec, variant, setting.inputs, setting.protocol.asked)

@@ -12,6 +12,7 @@ from bench.api.capabilities import refusal
 from bench.api.cell import Cell
 from bench.api.config import Config, build_config, changed_options
 from bench.api.errors import DataUnavailable, InvalidConfig, Refused
+from bench.api.options import canonical
 from bench.api.places import trained_place
 from bench.api.probe import PROBES, Subject
 from bench.api.selector import Selector, parse, parse_list
@@ -21,7 +22,7 @@ from bench.training.evaluate import score_rows
 from results.row import Row
 
 EXAMPLES = 256
-"""Test examples that a probe looks at, if nobody says otherwise."""
+"""Test examples of a probe, unless the command says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,11 +30,11 @@ class Analysis(Config):
     """Protocol of an analysis cell."""
 
     probe: Selector
-    """What looks."""
+    """The probe, with its options."""
     trained: Selector
-    """Training protocol of the model it looks at."""
+    """Training protocol of the model that is analyzed."""
     examples: int = EXAMPLES
-    """Test examples it looks at, the first ones of the split."""
+    """Number of test examples, the first ones of the split."""
 
     def __post_init__(self) -> None:
         """Check the number."""
@@ -42,18 +43,24 @@ class Analysis(Config):
 
 
 def analysis_cell(trained: Cell, probe: Selector, examples: int) -> Cell:
-    """The cell that looks at the model of a quality cell."""
-    written = registry.canonical("probe", probe)
+    """The cell that analyzes the model of a quality cell."""
+    written = canonical("probe", probe)
     asked = Analysis(probe=written, trained=parse(trained.protocol), examples=examples)
-    looking = replace(
-        trained, kind="analysis", protocol=Selector("analysis", changed_options(asked)).show()
+    return replace(
+        trained,
+        kind="analysis",
+        protocol=Selector("analysis", changed_options(asked)).show(),
+        revisions=_with_probe(trained.revisions, written),
     )
-    return replace(looking, revisions=revisions_of_look(looking, trained.revisions))
 
 
-def revisions_of_look(cell: Cell, trained: str) -> str:
-    """Revisions of the trained cell and of the probe, which stands last."""
-    registered = registry.find(PROBES, _read(cell).probe.name)
+def analysis_revisions(cell: Cell, trained: str) -> str:
+    """Revisions of the trained cell and, at the end, of the probe."""
+    return _with_probe(trained, _read(cell).probe)
+
+
+def _with_probe(trained: str, probe: Selector) -> str:
+    registered = registry.find(PROBES, probe.name)
     return f"{trained} {registry.show_revisions([(registered.name, registered.revision)])}".strip()
 
 
@@ -70,28 +77,31 @@ def asked_probes(text: str) -> list[Selector]:
 
     Raises:
         UnknownName: Nobody registered one of the names.
+        InvalidConfig: `all` has options.
     """
     found: dict[str, Selector] = {}
     for asked in parse_list(text):
+        if asked.name == "all" and asked.options:
+            raise InvalidConfig(f"all takes no options, got {asked}; name the probe that has them.")
         every = [Selector(name) for name in registry.registrations(PROBES)]
         for selector in every if asked.name == "all" else [asked]:
-            written = registry.canonical("probe", selector)
+            written = canonical("probe", selector)
             found.setdefault(written.show(), written)
     return list(found.values())
 
 
 def trained_cell(cell: Cell) -> Cell:
-    """The quality cell whose model an analysis cell looks at."""
+    """The quality cell whose model an analysis cell reads."""
     asked = _read(cell)
     before, _, last = cell.revisions.rpartition(" ")
     kept = before if last.partition(":")[0] == asked.probe.name else cell.revisions
     return replace(cell, kind="quality", protocol=asked.trained.show(), revisions=kept)
 
 
-def look_label(cell: Cell) -> str:
-    """An analysis cell in a line of progress: who looks at what.
+def analysis_label(cell: Cell) -> str:
+    """An analysis cell in a line of progress: its probe and its model.
 
-    >>> look_label(
+    >>> analysis_label(
     ...     Cell(
     ...         kind="analysis",
     ...         task="sorting[digits=4]",
@@ -103,8 +113,8 @@ def look_label(cell: Cell) -> str:
     ... )
     'blur on sorting @ dot seed 0'
     """
-    looks = _read(cell).probe.name
-    return f"{looks} on {parse(cell.task).name} @ {parse(cell.variant).name} seed {cell.seed}"
+    probe = _read(cell).probe.name
+    return f"{probe} on {parse(cell.task).name} @ {parse(cell.variant).name} seed {cell.seed}"
 
 
 def _read(cell: Cell) -> Analysis:

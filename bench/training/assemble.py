@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.api import registry
+from bench.api.axes import PLAIN, PLAIN_POSITION
 from bench.api.backbone import BACKBONES, Backbone, BackboneParts
 from bench.api.batch import Sizes
 from bench.api.build import SlotPlace, build_slot
@@ -14,9 +15,9 @@ from bench.api.cell import Cell
 from bench.api.encoder import Encoder
 from bench.api.errors import Refused
 from bench.api.loss import JOINTS, LOSSES, Loss, LossSizes
+from bench.api.options import complete
 from bench.api.output import OUTPUTS, Output, OutputSizes
 from bench.api.places import trained_place
-from bench.api.registry import PLAIN, PLAIN_POSITION
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse
 from bench.api.task import TASKS, Task
@@ -43,7 +44,7 @@ def assemble(cell: Cell, data_dir: Path | None) -> Assembled:
     """
     spec = resolve(cell.variant)
     chosen = parse(cell.task)
-    backbone = registry.complete(BACKBONES, parse(cell.backbone))
+    backbone = complete(BACKBONES, parse(cell.backbone))
     registered = registry.find(TASKS, chosen.name)
     network = registry.find(BACKBONES, backbone.name).target
     regime = network.regimes.get(cell.slot) or regime_of(cell.slot)

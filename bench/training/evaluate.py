@@ -195,7 +195,7 @@ def _words(task: Task, batch: Batch, row: int, ids: Sequence[int], *, source: bo
 
 
 def attention_maps(task: Task, answers: Sequence[Answer], count: int) -> list[dict[str, object]]:
-    """Some maps beside their gold alignment: of a middle length, and one of the longest."""
+    """Some maps with their gold alignment: of a middle length, and one of the longest."""
     usable = [a for a in answers if a.weights is not None]
     if not usable:
         return []

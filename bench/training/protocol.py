@@ -1,6 +1,7 @@
 """How a quality cell is trained: the same for every variant of a comparison."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated
 
 from bench.api.config import Config, FloatRange, build_config, changed_options
@@ -33,12 +34,16 @@ class AdamProtocol(Config):
 
     def __post_init__(self) -> None:
         """Check the numbers."""
+        for name in ("warmup", "weight_decay", "cpu_seconds"):
+            if getattr(self, name) < 0:
+                raise InvalidConfig(f"adam: {name} must be >= 0, got {getattr(self, name)}.")
         if self.lr <= 0 or self.clip <= 0 or min(self.batch, self.steps, self.evaluate_every) < 1:
             raise InvalidConfig(
                 "adam: lr and clip must be positive, batch, steps and evaluate_every at least 1."
             )
 
 
+@lru_cache(maxsize=256)
 def read_protocol(selector: Selector | str) -> AdamProtocol:
     """Read a training selector, `adam[lr=0.003,steps=600]`."""
     asked = parse(selector) if isinstance(selector, str) else selector

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -41,7 +40,7 @@ class QualityResult:
     """What a finished cell leaves."""
 
     rows: list[Row] = field(default_factory=list)
-    artifact: dict[str, Any] = field(default_factory=dict)
+    artifact: dict[str, object] = field(default_factory=dict)
     system: System | None = None
 
 
@@ -95,7 +94,7 @@ class Training:
 
     @property
     def wants_weights(self) -> bool:
-        """Whether a loss or an output looks at single weights."""
+        """Whether a loss or an output reads single weights."""
         parts = [*self.system.named_losses.values(), self.system.there.output]
         return self.system.joint is not None or any("weights" in part.needs for part in parts)
 

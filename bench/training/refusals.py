@@ -3,6 +3,7 @@
 from dataclasses import fields
 
 from bench.api import registry
+from bench.api.axes import DEFAULTS
 from bench.api.backbone import BACKBONES
 from bench.api.batch import Sizes
 from bench.api.call import Regime
@@ -10,30 +11,30 @@ from bench.api.capabilities import Capability, refusal
 from bench.api.config import build_config
 from bench.api.decoder import DECODERS, Decoder
 from bench.api.loss import JOINTS, JointLoss, Loss
+from bench.api.options import complete, options_of
 from bench.api.output import OUTPUTS, Output
 from bench.api.places import UNKNOWN_UNTIL_BUILT, Part, backbone_parts, encoders, offered
-from bench.api.registry import DEFAULTS
 from bench.api.resolve import VariantSpec
 from bench.api.search import SEARCHES
 from bench.api.selector import Selector
 from bench.api.task import Task
 
 BEYOND = (Output, Loss, JointLoss)
-"""What looks at attention from outside."""
+"""What reads attention and is no part of it."""
 
 
 def cell_refusal(
     spec: VariantSpec, task: type[Task], backbone: Selector, slot: Regime
 ) -> str | None:
     """Say why this variant cannot be trained there, or None; needs no data and no device."""
-    backbone = registry.complete(BACKBONES, backbone)
+    backbone = complete(BACKBONES, backbone)
     reason = _fixes_refusal(spec, backbone)
     if reason is not None:
         return reason
     capabilities = offered(task, backbone) | UNKNOWN_UNTIL_BUILT | {slot}
     if feed_width(spec, 1):
         capabilities -= {"open_loop"}
-    parts = spec.capabilities()
+    parts = spec.parts
     wanted = [_search_needs(backbone)]
     joint = joint_of(backbone)
     if joint is not None:
@@ -50,7 +51,7 @@ def cell_refusal(
 
 
 def _fixes_refusal(spec: VariantSpec, backbone: Selector) -> str | None:
-    """Say which axis that the variant fixes stands otherwise in the backbone, or None."""
+    """Say which axis that the variant fixes has another choice in the backbone, or None."""
     config = build_config(
         registry.find(BACKBONES, backbone.name).config, backbone.options, backbone.name
     )
@@ -59,7 +60,7 @@ def _fixes_refusal(spec: VariantSpec, backbone: Selector) -> str | None:
         if axis not in has:
             return f"{spec.name} is {axis}={fixed}, and {backbone.name} has no such axis."
     for axis, fixed in spec.fixes.items():
-        found = registry.complete(axis, has[axis])
+        found = complete(axis, has[axis])
         if found.show() != fixed.show():
             return f"{spec.name} is {axis}={fixed}, and this backbone has {axis}={found}."
     return None
@@ -85,7 +86,7 @@ def _weights_refusal(
     backbone: Selector,
     slot: str,
 ) -> str | None:
-    """Say why there are no weights over the source for those parts that look at them, or None."""
+    """Say why there are no weights over the source for the parts that read them, or None."""
     beyond = [name for name, part in parts if issubclass(part, BEYOND) and "weights" in part.needs]
     beyond += [name for name, needs in wanted if needs & {"weights", "stream"}]
     if not beyond:
@@ -100,7 +101,7 @@ def _weights_refusal(
 
 
 def _streaming_refusal(parts: list[Part], backbone: Selector) -> str | None:
-    """Say why what an output looks at is not there while a search streams, or None."""
+    """Say why a streaming search does not give what an output reads, or None."""
     chosen = backbone.options.get("search")
     if not isinstance(chosen, tuple):
         return None
@@ -143,8 +144,8 @@ def _search_needs(backbone: Selector) -> tuple[str, frozenset[Capability]]:
 
 def joint_of(backbone: Selector) -> Selector | None:
     """The loss that joins the two directions of a backbone; None where it has one direction."""
-    for direction in registry.options_of(backbone.options.get("direction", ())):
-        for joint in registry.options_of(direction.options.get("joint", ())):
+    for direction in options_of(backbone.options.get("direction", ())):
+        for joint in options_of(direction.options.get("joint", ())):
             return joint
     return None
 

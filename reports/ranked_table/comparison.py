@@ -6,21 +6,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 
-import numpy as np
 import pandas as pd
 
 from bench.api.metric import Side
 from reports.blocks import clean
-from reports.catalog import Catalog
+from reports.catalog import Catalog, MetricInfo
 from reports.numbers import Seen, with_interval
-from results.frame import final_values, scores
+from reports.ranked_table.cells import NOTHING, ComparedCells
+from reports.ranked_table.stored_values import BySeed, StoredValues
 from results.statistics import Interval, Ranked, adjusted_pairs, rank, t_interval
-
-CLOCKED = ("_ms", "_per_s", "_cpu_s")
-"""Ends of the names of metrics that a clock measured."""
-
-NOTHING = Interval(estimate=math.nan, low=-math.inf, high=math.inf, count=0)
-"""What is known about a quantity without data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +35,22 @@ class Comparison:
     """Why each variant with a red certificate has one."""
     part: str = ""
     """Part of the test that is compared, such as `length 64`; empty for the whole."""
+    given: BySeed | None = None
+    """Scores in the place of those of the whole test."""
+    measured: MetricInfo | None = None
+    """What `given` is, where no task declares it."""
+    plain: "Comparison | None" = None
+    """The comparison on the whole test by its declared metric, where this is another one."""
+
+    @property
+    def ranked_by(self) -> MetricInfo:
+        """The metric that ranks."""
+        return self.measured or self.catalog.metric(self.metric)
 
     @property
     def better(self) -> Side:
         """Which side of the metric is best."""
-        return self.catalog.metric(self.metric).better
+        return self.ranked_by.better
 
     @cached_property
     def place(self) -> tuple[str, str, str]:
@@ -65,9 +70,19 @@ class Comparison:
         return name if name in self.scores and name not in self.red else None
 
     @cached_property
-    def scores(self) -> dict[str, dict[int, float]]:
+    def stored(self) -> StoredValues:
+        """Every value of its cells."""
+        return self.plain.stored if self.plain else StoredValues(self.frame)
+
+    @cached_property
+    def cells(self) -> ComparedCells:
+        """What its cells were, and what training stored beside the scores."""
+        return self.plain.cells if self.plain else ComparedCells(self.frame)
+
+    @cached_property
+    def scores(self) -> BySeed:
         """Test score by seed of each variant."""
-        return scores(final_values(self.frame, self.metric))
+        return self.stored.final(self.metric) if self.given is None else dict(self.given)
 
     @cached_property
     def means(self) -> dict[str, Interval]:
@@ -119,7 +134,7 @@ class Comparison:
 
     def _simplicity(self, variant: str) -> tuple[bool, float, str]:
         """Order of equal means: the baseline, then what has fewer parameters, then by name."""
-        count = self.trained(variant, "parameters_count").estimate
+        count = self.cells.trained(variant, "parameters_count").estimate
         known = count if math.isfinite(count) else math.inf
         return variant != self.catalog.baseline, known, variant
 
@@ -137,9 +152,8 @@ class Comparison:
     @property
     def uniform_baseline(self) -> str | None:
         """The variant with equal weights; who is not better than it has not learned."""
-        return next(
-            (name for name in self.scores if self.catalog.flag(name, "uniform_baseline")), None
-        )
+        scored = (self.plain or self).scores
+        return next((name for name in scored if self.catalog.flag(name, "uniform_baseline")), None)
 
     def lost_every_seed(self, variant: str) -> bool:
         """Whether no seed of a contender is better than uniform attention."""
@@ -161,7 +175,7 @@ class Comparison:
         """Mean score with its interval, or the extremes of its seeds where that cannot be."""
         mean = self.means.get(variant, NOTHING)
         seen = Seen.of(self.scores.get(variant, {}).values())
-        limits = self.catalog.metric(self.metric).limits
+        limits = self.ranked_by.limits
         return with_interval(mean.estimate, mean.low, mean.high, limits=limits, seen=seen)
 
     def short_score(self, variant: str) -> str:
@@ -178,6 +192,8 @@ class Comparison:
 
         A seed is lost if it does not beat the mean of the uniform baseline on validation.
         """
+        if self.plain:
+            return self.plain.lost_seeds(variant)
         found = self._validation
         if self.uniform_baseline not in found or variant not in found or self.better == "none":
             return 0, 0
@@ -187,8 +203,8 @@ class Comparison:
         return sum(sign * value <= sign * level for value in mine), len(mine)
 
     @cached_property
-    def _validation(self) -> dict[str, dict[int, float]]:
-        return scores(final_values(self.frame, self.metric, split="validation"))
+    def _validation(self) -> BySeed:
+        return self.stored.final(self.metric, "validation")
 
     @cached_property
     def without(self) -> dict[str, dict[int, float]]:
@@ -228,48 +244,3 @@ class Comparison:
         With one seed each they are in the order of their scores, and their ranks mean nothing.
         """
         return [*self.compared.values()] if self.catalog.ranks else []
-
-    @cached_property
-    def cells(self) -> dict[str, pd.DataFrame]:
-        """One line per cell of each variant, in the order of seeds."""
-        single = self.frame.drop_duplicates("cell").sort_values("seed", kind="stable")
-        return {str(name): lines for name, lines in single.groupby("variant")}
-
-    @cached_property
-    def _unscored(self) -> dict[tuple[str, str], Interval]:
-        rows = self.frame[self.frame["split"].isin(["", "train"]) & (self.frame["axis"] == "")]
-        clocked = rows["metric"].str.endswith(CLOCKED) & (rows["processor"] != self.processor)
-        kept = rows[(rows["status"] == "ok") & ~clocked]
-        single = kept.groupby(["variant", "metric", "cell"])["value"]
-        return {
-            (str(name), str(metric)): t_interval(values.to_numpy(dtype=np.float64))
-            for (name, metric), values in single.median().groupby(["variant", "metric"])
-        }
-
-    @cached_property
-    def processor(self) -> str:
-        """What most cells ran on; times of another one are no comparison and are left out."""
-        single = self.frame.drop_duplicates("cell")
-        return str(single["processor"].mode().min()) if len(single) else ""
-
-    def elsewhere(self, variant: str) -> list[str]:
-        """Other processors that cells of a variant ran on."""
-        cells = self.cells.get(variant)
-        found = set() if cells is None else {str(name) for name in cells["processor"]}
-        return sorted(found - {self.processor})
-
-    def trained(self, variant: str, metric: str) -> Interval:
-        """Mean of a metric that scores no data, over the seeds of a variant.
-
-        Times are those of `processor` alone.
-        """
-        return self._unscored.get((variant, metric), NOTHING)
-
-    def setting(self, variant: str, column: str) -> str:
-        """Text of one setting of a variant."""
-        return str(self.cells[variant][column].iloc[0]) if variant in self.cells else ""
-
-    def seeds(self, variant: str) -> tuple[str, ...]:
-        """Ids of the cells of a variant, in the order of their seeds."""
-        found = self.cells.get(variant)
-        return () if found is None else tuple(str(cell) for cell in found["cell"])

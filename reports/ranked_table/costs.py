@@ -1,11 +1,12 @@
-"""Which timing stands beside the scores of a comparison."""
+"""Which timing is shown with the scores of a comparison."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
-from reports.ranked_table.comparison import NOTHING, Comparison
+from reports.ranked_table.cells import NOTHING
+from reports.ranked_table.comparison import Comparison
 from results.statistics import Interval
 
 Costs = dict[tuple[str, ...], tuple[Interval, str]]
@@ -18,7 +19,7 @@ def timed(comparison: Comparison, variant: str, metric: str, costs: Costs) -> In
 
 
 def costs_at_one_length(summary: pd.DataFrame, baseline: str) -> Costs:
-    """Pick what stands beside the scores from a summary of all timings.
+    """Pick the timings that are shown with the scores from a summary of all timings.
 
     In each slot this is the shape with most lines, and in it the greatest length that the
     baseline reached.

@@ -1,38 +1,39 @@
 """Which cells may be compared: they are grouped into comparisons, each with a title."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import pandas as pd
 
 from bench.api.selector import Selector, parse
-from reports.catalog import Catalog, red_reasons
+from reports.catalog import NO_CERTIFICATES, Catalog, Certificates, red_reasons
+from reports.ranked_table.cells import SPLITS
 from reports.ranked_table.comparison import Comparison
 
 SAME = ["task", "slot", "dtype", "device"]
 """Cells that differ here are never compared."""
 
-SPLITS = ["backbone", "protocol", "impl", "revisions"]
-"""Cells that differ here are compared (a recipe may bring its decoder, a study its learning rate)
-and marked, unless one variant has several; then the comparison splits."""
-
 
 def comparisons(
     frame: pd.DataFrame,
     catalog: Catalog,
-    certificates: Mapping[str, Any] | None = None,
+    certificates: Certificates = NO_CERTIFICATES,
 ) -> list[Comparison]:
     """Group the quality cells of a run."""
     every = frame[frame["kind"] == "quality"]
-    cells = every[every["baseline"] == ""]
+    rows = every[every["baseline"] == ""]
+    # what is compared is a question about cells, which are few beside their rows
+    cells = rows.drop_duplicates("cell")[["cell", "variant", "seed", *SAME, *SPLITS]]
     red = {str(name): red_reasons(certificates, str(name)) for name in cells["variant"].unique()}
     groups = list(_groups(cells))
+    place = {cell: at for at, group in enumerate(groups) for cell in group["cell"]}
+    rows_of = dict(iter(rows.groupby(rows["cell"].map(place), sort=False)))
     aside = every[(every["baseline"] != "") & (every["split"] == "test")]
     aside = aside[aside["status"] == "ok"].sort_values("finished", kind="stable")
     shared = [column for column in (*SAME[1:], *SPLITS) if cells[column].nunique() > 1]
     tasks = [str(group["task"].iloc[0]) for group in groups]
     found: list[Comparison] = []
     for at, (task, group) in enumerate(zip(tasks, groups, strict=True), start=1):
+        mine = rows_of[at - 1]
         title = catalog.task_label(task)
         if tasks.count(task) > 1:
             siblings = [one for name, one in zip(tasks, groups, strict=True) if name == task]
@@ -45,8 +46,8 @@ def comparisons(
                 key=f"comparison-{at}",
                 title=title,
                 task=task,
-                metric=catalog.primary(task) or _only_metric(group),
-                frame=group,
+                metric=catalog.primary(task) or _only_metric(mine),
+                frame=mine,
                 aside=aside[aside["task"] == task],
                 catalog=catalog,
                 red={name: reasons for name, reasons in red.items() if reasons},
@@ -74,7 +75,7 @@ def _single(group: pd.DataFrame, column: str) -> str:
     Backbones may differ within a comparison; it is named by the one that is used most.
     """
     if column == "backbone":
-        return _usual(group.drop_duplicates("cell"), column)
+        return _usual(group, column)
     return str(group[column].iloc[0]) if group[column].nunique() == 1 else ""
 
 
@@ -106,7 +107,8 @@ def _selectors(value: object) -> tuple[Selector, ...]:
 def _told(one: Selector, rivals: list[Selector]) -> str:
     """The name of a component, with what tells it from others of that name."""
     alike = {other.show() for other in rivals if other.name == one.name} - {one.show()}
-    return f"{one.name}[{_differing(one.show(), alike)}]" if alike else one.name
+    shown = _differing(one.show(), alike) if alike else ""
+    return f"{one.name}[{shown}]" if shown else one.name
 
 
 def _groups(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -134,12 +136,11 @@ def _places(group: pd.DataFrame) -> dict[str, str]:
     A recipe brings its own decoder or encoder; it belongs beside those whose network is otherwise
     the same, not into a comparison of its own.
     """
-    cells = group.drop_duplicates("cell")
-    doubled = cells[cells.duplicated(["variant", "seed"], keep=False)]
-    names = {*map(str, doubled["backbone"]), _usual(cells, "backbone")}
+    doubled = group[group.duplicated(["variant", "seed"], keep=False)]
+    names = {*map(str, doubled["backbone"]), _usual(group, "backbone")}
     hosts = {name: parse(name) for name in sorted(names)}
     found = {}
-    for name in map(str, cells["backbone"].unique()):
+    for name in map(str, group["backbone"].unique()):
         mine = parse(name)
         alike = [host for host, other in hosts.items() if other.name == mine.name]
         found[name] = min(alike, key=lambda host: _distance(mine, hosts[host]), default=name)
@@ -153,7 +154,7 @@ def _distance(one: Selector, other: Selector) -> int:
 
 
 def _doubled(group: pd.DataFrame) -> bool:
-    return bool(group.drop_duplicates("cell").duplicated(["variant", "seed"]).any())
+    return bool(group.duplicated(["variant", "seed"]).any())
 
 
 def _only_metric(group: pd.DataFrame) -> str:

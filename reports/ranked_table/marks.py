@@ -1,28 +1,25 @@
 """Short labels beside the name of a variant, and what they mean."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from reports.catalog import certificate_of
+from reports.catalog import Certificates, certificate_of
 from reports.ranked_table.comparison import Comparison
-
-Certificates = Mapping[str, Any] | None
 
 MARKS = {
     "baseline": "the differences are to it",
-    "control": "there to be beaten, and no mechanism to choose",
+    "control": "a reference, not a mechanism to choose",
     "red certificate": "a conformance check fails, so it is not ranked",
-    "not certified": "no conformance check of it is stored with this run",
-    "decoder differs": "the variant brings a decoder or an encoder of its own, as its paper does",
-    "search differs": "the variant brings a search of its own, so outputs are found otherwise",
-    "other backbone": "another network around it than the baseline's",
-    "other protocol": "trained otherwise than the baseline",
+    "not certified": "this run stored no conformance check of it",
+    "decoder differs": "the variant has its own decoder or encoder, as in its paper",
+    "search differs": "the variant has its own search for outputs",
+    "other backbone": "its network is not that of the baseline",
+    "other protocol": "its training is not that of the baseline",
     "fewer seeds": "2 of 3 seeds: the mean is of those that have a score",
     "not above": (
-        "not above {uniform_baseline} in 2 of 3 seeds: no better in validation than its mean, so "
-        "these seeds have failed to learn; their scores are in the mean"
+        "not above {uniform_baseline} in 2 of 3 seeds: these seeds have failed to learn, for their "
+        "validation score is no better than its mean (their test scores count in the mean)"
     ),
-    "n.s. against the best": "on a later rank, and not significantly different from the first line",
+    "n.s. against the best": "on a later rank, but not significantly different from the first line",
 }
 """What each mark beside a name means; where its text has numbers, an example stands for all."""
 
@@ -61,7 +58,7 @@ def _marks(
         "search differs": catalog.flag(variant, "search_differs"),
         **{
             f"other {column}": base in comparison.variants
-            and comparison.setting(variant, column) != comparison.setting(base, column)
+            and comparison.cells.setting(variant, column) != comparison.cells.setting(base, column)
             for column in ("backbone", "protocol")
         },
     }

@@ -7,13 +7,15 @@ from typing import Any
 
 import pandas as pd
 
-from reports.catalog import Catalog, MetricInfo
+from reports.catalog import Catalog, Certificates, MetricInfo
 from reports.numbers import Seen, with_interval
-from reports.ranked_table.comparison import NOTHING, Comparison
+from reports.ranked_table.cells import NOTHING
+from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.costs import Costs, costs_at_one_length, timed
 from reports.ranked_table.grouping import comparisons
-from reports.ranked_table.marks import Certificates, marks
+from reports.ranked_table.marks import marks
 from results.frame import speed_summary
+from results.json_values import JsonObject
 from results.statistics import Interval
 
 LEAST_TIMES = 3
@@ -27,7 +29,7 @@ TIMED = ("decode_step_time_ms", "peak_memory_bytes", "forward_flops_analytic_cou
 
 def ranked_table(
     frame: pd.DataFrame,
-    catalog: Catalog | Mapping[str, Any],
+    catalog: Catalog | JsonObject,
     certificates: Certificates,
 ) -> pd.DataFrame:
     """Rank the variants of each task; ties share a rank.
@@ -79,12 +81,12 @@ def _comparison_lines(
                 "selector": variant,
                 "marks": ", ".join(marks(comparison, variant, certificates)),
                 "metric": comparison.metric,
-                "unit": comparison.catalog.metric(comparison.metric).unit,
-                **range_of(comparison.catalog.metric(comparison.metric)),
+                "unit": comparison.ranked_by.unit,
+                **range_of(comparison.ranked_by),
                 "differs_from_best": line.differs_from_best if line and ranks else None,
                 **bounds("score", means.get(variant, NOTHING)),
                 **seen("score", comparison.scores.get(variant, {}).values()),
-                "seeds": means.get(variant, NOTHING).count,
+                "seeds": (comparison.plain or comparison).means.get(variant, NOTHING).count,
                 **bounds("difference", difference or NOTHING),
                 **seen("difference", comparison.differences(variant, comparison.baseline)),
                 "p_adjusted": line.p_adjusted if line and ranks else math.nan,
@@ -92,12 +94,15 @@ def _comparison_lines(
             }
         )
     side = 1.0 if comparison.better == "lower" else -1.0
-    places = {variant: place for place, variant in enumerate(ranked)}
+    # those that never reached a threshold are in the order of the whole test
+    plain = (comparison.plain or comparison).compared
+    places = {name: place for place, name in enumerate(dict.fromkeys([*ranked, *plain]))}
 
     def order(line: dict[str, Any]) -> tuple[bool, bool, float, int]:
         unranked, unknown = math.isnan(line["rank"]), math.isnan(line["score"])
         place = places.get(line["selector"], len(places))
-        return unranked, unknown, side * line["score"] if unranked else 0.0, place
+        known = unranked and not unknown
+        return unranked, unknown, side * line["score"] if known else 0.0, place
 
     return sorted(lines, key=order)
 
@@ -107,7 +112,7 @@ def _costs(comparison: Comparison, variant: str, costs: Costs, base: str) -> dic
     hidden = variant in comparison.red
     timed_seeds = 0
     for metric in TRAINED:
-        mean = NOTHING if hidden else comparison.trained(variant, metric)
+        mean = NOTHING if hidden else comparison.cells.trained(variant, metric)
         timed_seeds = max(timed_seeds, mean.count)
         if mean.count < LEAST_TIMES:
             mean = replace(mean, low=-math.inf, high=math.inf)
@@ -116,9 +121,9 @@ def _costs(comparison: Comparison, variant: str, costs: Costs, base: str) -> dic
     for metric in TIMED:
         low_high = NOTHING if hidden else timed(comparison, variant, metric, costs)
         found |= bounds(metric, low_high)
-    count = comparison.trained(variant, "parameters_count").estimate
+    count = comparison.cells.trained(variant, "parameters_count").estimate
     found["parameters_count"] = count
-    reference = comparison.trained(base, "parameters_count").estimate
+    reference = comparison.cells.trained(base, "parameters_count").estimate
     found["parameters_ratio"] = count / reference if reference else math.nan
     return found
 

@@ -7,24 +7,24 @@ import numpy as np
 
 from reports.blocks import Block, Column, Paragraph, Section, TableBlock, TableCell
 from reports.folder import RunFolder
-from reports.numbers import plain, probability
+from reports.numbers import counted, plain, probability
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from results.statistics import LEAST_VARIANTS, Agreement, holm, rank_agreement
 
 HOW_TO_READ = (
-    "Spearman's rank correlation of the mean scores of the variants that a generated task, which "
-    "is a cheap diagnostic, and a task on real data share, controls and baseline included: 1 is "
-    "the same order, -1 the opposite one. Intervals are 95% percentile bounds of a bootstrap over "
-    "variants and seeds; p values come from permutations and are adjusted with Holm over all "
-    "{count} of the table."
+    "A generated task is a cheap diagnostic. The table compares it with a task on real data, by "
+    "Spearman's rank correlation of mean scores over the variants that both share. 1 is the same "
+    "order of variants, -1 the opposite one. Controls and the baseline are included. Intervals are "
+    "95% percentile bounds of a bootstrap over variants and seeds. The p values come from "
+    "permutations, with Holm's correction over all {count} of the table."
 )
 WIDE = (
-    "With few variants the intervals are wide, and those of a bootstrap still too narrow; a pair "
-    "without a small p says that nothing is known, not that the diagnostic is bad."
+    "With few variants these intervals are wide, and a bootstrap still makes them too narrow. A "
+    "pair without a small p does not show that a diagnostic is bad."
 )
 ALPHA = 0.05
-"""Largest adjusted p of a pair that is called shown."""
+"""Largest adjusted p of a pair that is called significant."""
 
 
 def agreement_section(folder: RunFolder) -> Section | None:
@@ -71,16 +71,15 @@ def _answer(lines: AgreementLines) -> str:
     against = [line for line in shown if line[2].correlation < 0]
     rest = len(lines) - len(with_it) - len(against)
     said = [
-        f"Shown to predict: {_named(with_it)}."
+        f"Significant agreement: {_named(with_it)}."
         if with_it
-        else "No diagnostic is shown to predict a task on real data."
+        else "No diagnostic agrees significantly with a task on real data."
     ]
     if against:
-        said.append(f"Shown to order variants the other way around: {_named(against)}.")
+        said.append(f"Significant opposite order: {_named(against)}.")
     if rest:
         other = "other " if shown else ""
-        pairs = f"{rest} pairs" if rest > 1 else "pair"
-        said.append(f"Of the {other}{pairs} nothing is known.")
+        said.append(f"The {other}{f'{rest} pairs are' if rest > 1 else 'pair is'} n.s.")
     return " ".join(said)
 
 
@@ -154,9 +153,9 @@ def _too_few(found: list[AgreementLine]) -> Paragraph:
     """What the table leaves out, counted; a line for each of hundreds would tell no more."""
     tasks = len({one.task for one, _, _ in found})
     return Paragraph(
-        f"{_pairs(len(found))} of a diagnostic and a task on real data, of {tasks} "
-        f"diagnostic{'s' if tasks != 1 else ''}, share fewer than {LEAST_VARIANTS} variants and "
-        "have no number: each task has a comparison of its own.",
+        f"{_pairs(len(found))} of a diagnostic and a task on real data have no number, because "
+        f"they share fewer than {LEAST_VARIANTS} variants. They are of "
+        f"{counted(tasks, 'diagnostic')}.",
         "note",
     )
 

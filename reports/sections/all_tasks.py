@@ -17,10 +17,10 @@ LEAST_TASKS = 3
 MOST_ROWS = 40
 HOW_TO_READ = (
     "Wins, ties and losses count the tasks on which a variant is significantly better, n.s. or "
-    "significantly worse. The sign test asks whether its mean is higher on more tasks than chance "
-    "would give; its p is not corrected for the number of lines. The probability is that of a run "
-    "being better than a run of the baseline, averaged over tasks, with a 95% bootstrap interval. "
-    "Variants took part in different tasks, so that lines are no ranking of each other."
+    "significantly worse. The sign test asks whether its mean is better on more tasks than chance "
+    "would give. Its p is not corrected for the number of lines. P(better) is the probability that "
+    "a run is better than a run of the baseline, averaged over tasks, with a 95% bootstrap "
+    "interval. Variants took part in different tasks, so the order of lines is not a ranking."
 )
 
 
@@ -51,7 +51,7 @@ def all_tasks_section(folder: RunFolder) -> Section | None:
 
 
 def _columns(baseline: str) -> tuple[Column, ...]:
-    test = "Tasks with the higher mean of those where means differ, and the p of a sign test."
+    test = "Tasks with the better mean, of those where means differ, and the p of a sign test."
     place = "Place by the mean score, and of how many variants."
     return (
         Column(title="Variant"),
@@ -63,9 +63,9 @@ def _columns(baseline: str) -> tuple[Column, ...]:
             help=place,
         ),
         Column(title=f"Against {baseline}", unit="wins\N{EN DASH}ties\N{EN DASH}losses"),
-        Column(title="Sign test", unit="higher of differing, p", help=test),
+        Column(title="Sign test", unit="better of differing, p", help=test),
         Column(title="Against uniform", unit="wins\N{EN DASH}ties\N{EN DASH}losses"),
-        Column(title="Sign test", unit="higher of differing, p", help=test),
+        Column(title="Sign test", unit="better of differing, p", help=test),
         Column(title="P(better)", unit=f"than {baseline}", numeric=True, better="higher"),
     )
 

@@ -9,7 +9,7 @@ CAVEAT = "caveat"
 """Note that stands beneath every table of its task, too."""
 FEWER = "fewer rows"
 """Note that says which parts have fewer rows than the options of the task ask for."""
-VARIES = "differs between cells, {count} values, which stand below their ranking"
+VARIES = "differs between cells: {count} values, listed below the ranking of the task"
 
 
 def data_section(folder: RunFolder) -> Section | None:
@@ -52,9 +52,9 @@ def mixed_data(folder: RunFolder) -> dict[str, str]:
     directory is the same question about other data.
     """
     return {
-        task: f"{folder.catalog.task_label(task)}: cells have read different data, so they must "
-        f"not be compared or averaged ({'; '.join(map(clean, notes[DATA]))}). Run them again into "
-        "a new folder, from one source."
+        task: f"{folder.catalog.task_label(task)}: cells have read different data "
+        f"({'; '.join(map(clean, notes[DATA]))}). They must not be compared or averaged. Run them "
+        "again into a new folder, from one source."
         for task, notes in folder.notes.items()
         if len(notes.get(DATA, ())) > 1
     }
@@ -64,7 +64,7 @@ def short_data(folder: RunFolder) -> list[str]:
     """A sentence for each task that read fewer rows than its options ask for."""
     return [
         f"{folder.catalog.task_label(task)}: the data have fewer rows than were asked for "
-        f"({clean(told)}); a file may be cut short, or ask for fewer."
+        f"({clean(told)}). A file may be cut short. If not, ask for fewer."
         for task, notes in folder.notes.items()
         for told in notes.get(FEWER, ())
     ]

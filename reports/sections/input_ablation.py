@@ -12,13 +12,12 @@ from bench.api.selector import parse
 from reports.blocks import NO_VALUE, Column, TableBlock, TableCell
 from reports.numbers import Seen, with_interval
 from reports.ranked_table.comparison import Comparison
-from results.frame import final_values, scores
 from results.statistics import paired_difference, t_interval
 
 NOTE = (
-    "The reference is the line with the best validation mean among those of its network that are "
-    "given less. Differences are paired by seed, with 95% t intervals; they are not adjusted for "
-    "their number."
+    "Some lines are given less input. The reference is the one with the best validation mean among "
+    "these in the same network. Differences are paired by seed, with 95% t intervals. They are not "
+    "corrected for their number."
 )
 
 
@@ -58,7 +57,7 @@ def ablated_tables(found: Sequence[Comparison]) -> Iterator[TableBlock]:
 
 
 def _network(comparison: Comparison, variant: str) -> str:
-    return parse(comparison.setting(variant, "backbone")).name
+    return parse(comparison.cells.setting(variant, "backbone")).name
 
 
 def _reference(lines: Sequence[AblatedLine], network: str) -> AblatedLine | None:
@@ -68,7 +67,7 @@ def _reference(lines: Sequence[AblatedLine], network: str) -> AblatedLine | None
 
     def order(line: AblatedLine) -> tuple[float, str, str]:
         comparison = line.comparison
-        values = scores(final_values(comparison.frame, comparison.metric, split="validation"))
+        values = comparison.stored.final(comparison.metric, "validation")
         mean = t_interval([*values.get(line.variant, line.by_seed).values()]).estimate
         return side * mean, comparison.task, line.variant
 
@@ -79,7 +78,7 @@ def _table(
     whole: str, lines: Sequence[AblatedLine], references: dict[str, AblatedLine | None]
 ) -> TableBlock:
     first = lines[0].comparison
-    known, metric = first.catalog, first.catalog.metric(first.metric)
+    known, metric = first.catalog, first.ranked_by
     side = 1.0 if first.better == "lower" else -1.0
 
     def order(line: AblatedLine) -> tuple[str, float]:
@@ -133,7 +132,7 @@ def _difference(line: AblatedLine, reference: AblatedLine | None) -> TableCell:
     seeds = sorted(line.by_seed.keys() & reference.by_seed.keys())
     pairs = [(line.by_seed[seed], reference.by_seed[seed]) for seed in seeds]
     found = paired_difference([mine for mine, _ in pairs], [other for _, other in pairs])
-    limits = line.comparison.catalog.metric(line.comparison.metric).limits
+    limits = line.comparison.ranked_by.limits
     seen = Seen.of(mine - other for mine, other in pairs)
     text = with_interval(
         found.estimate, found.low, found.high, signed=True, limits=limits, seen=seen

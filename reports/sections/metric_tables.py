@@ -13,7 +13,6 @@ from reports.folder import RunFolder
 from reports.numbers import Seen, with_interval
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
-from results.frame import final_values, scores
 from results.statistics import t_interval
 
 PARTS = {
@@ -34,9 +33,9 @@ DELAY = "average_lagging"
 MOST_PARTS = 24
 """Parts beyond which a table says less than the figure."""
 NOT_RANKED = (
-    "Folded tables below a ranking hold the other metrics of its test and the parts that the test "
-    "divides into. One metric was chosen to rank by before the run; these have no p values, and "
-    "their lines are in the order of the ranking."
+    "Folded tables below a ranking hold the other metrics of its test, and the parts into which "
+    "the test is divided. They are not ranked, because the ranking metric was chosen before the "
+    "run. So they have no p values, and their lines are in the order of the ranking."
 )
 
 
@@ -59,21 +58,15 @@ def measures(folder: RunFolder, comparison: Comparison, order: Sequence[str]) ->
 
 def other_metrics(comparison: Comparison) -> list[str]:
     """Names of the metrics of the test that do not rank it, in the order of the task."""
-    frame = comparison.frame
-    rows = frame[(frame["split"] == "test") & (frame["axis"] == "") & (frame["status"] == "ok")]
-    return [str(name) for name in rows["metric"].unique() if name != comparison.metric]
+    return [name for name in comparison.stored.metrics() if name != comparison.metric]
 
 
 def parts(comparison: Comparison) -> list[tuple[str, str]]:
     """Pairs of metric and axis: the ranking metric where it is divided so, else all that are."""
-    frame = comparison.frame
-    rows = frame[(frame["split"] == "test") & (frame["axis"] != "") & (frame["status"] == "ok")]
-    rows = rows[rows["axis"] != DELAY]
     found: list[tuple[str, str]] = []
-    for axis, group in rows.groupby("axis", sort=True):
-        names = [str(name) for name in group["metric"].unique()]
+    for axis, names in comparison.stored.divided().items():
         chosen = [comparison.metric] if comparison.metric in names else names
-        found += [(name, str(axis)) for name in chosen]
+        found += [(name, axis) for name in chosen if axis != DELAY]
     return found
 
 
@@ -91,7 +84,7 @@ def _others(comparison: Comparison, order: Sequence[str]) -> TableBlock | None:
     if not names:
         return None
     known = [comparison.catalog.metric(name) for name in names]
-    values = [scores(final_values(comparison.frame, name)) for name in names]
+    values = [comparison.stored.final(name) for name in names]
     return TableBlock(
         key=f"measures-{comparison.key.removeprefix('comparison-')}",
         title=f"Other metrics: {comparison.title}",
@@ -126,14 +119,9 @@ def _mean(values: Sequence[float], limits: tuple[float, float]) -> TableCell:
 
 
 def _parts(comparison: Comparison, metric: str, axis: str, order: Sequence[str]) -> TableBlock:
-    rows = comparison.frame[
-        (comparison.frame["metric"] == metric) & (comparison.frame["axis"] == axis)
-    ]
-    rows = rows[(rows["split"] == "test") & (rows["status"] == "ok")]
-    by_cell = rows.groupby(["variant", "x", "cell"])["value"].median()
     found = {
-        (str(name), float(str(x))): values.to_list()
-        for (name, x), values in by_cell.groupby(["variant", "x"])
+        place: [*by_seed.values()]
+        for place, by_seed in comparison.stored.parts(metric, axis).items()
     }
     places = sorted({x for _, x in found})[:MOST_PARTS]
     known = comparison.catalog.metric(metric)
@@ -189,7 +177,7 @@ def _unlearned(
 def _told(folder: RunFolder, comparison: Comparison, order: Sequence[str]) -> TableBlock | None:
     """What cells noted of themselves, where it differs between them."""
     notes = folder.notes.get(comparison.task, {})
-    here = {cell for name in order for cell in comparison.seeds(name)}
+    here = {cell for name in order for cell in comparison.cells.seeds(name)}
     lines = [
         (order.index(outcome.cell.variant), outcome.cell.seed, about, value)
         for about, values in notes.items()

@@ -19,9 +19,8 @@ def probes_section(folder: RunFolder) -> Section | None:
     if rows.empty:
         return None
     lead = Paragraph(
-        "Means over seeds with a 95% t interval, where seeds differ; each probe looked at the "
-        "test examples of every model. A refused line says why a probe has nothing to look "
-        "at."
+        "Means over seeds, with a 95% t interval where seeds differ. Each probe looked at test "
+        "examples of every trained model."
     )
     groups = rows.assign(looked=rows["protocol"].map(_probe)).groupby(["task", "looked"])
     tables: list[Block] = [
@@ -58,7 +57,7 @@ def probes_text(folder: RunFolder) -> str:
     table = tabulate(
         lines, heads, tablefmt="simple", disable_numparse=True, colalign=[*["left"] * 4, "right"]
     )
-    return f"{table}\nAll values stand in the report under “What the attention does”."
+    return f"{table}\nAll values are in the report under “What the attention does”."
 
 
 def _probe(protocol: str) -> str:

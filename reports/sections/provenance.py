@@ -1,4 +1,4 @@
-"""The parts of a report that account for everything: holes, certificates, machines, commands."""
+"""The parts of a report that account for everything: holes, machines, commands."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,8 +7,8 @@ from typing import Any
 from bench.api.cell import Cell, parse_label
 from bench.api.errors import InvalidSelector
 from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell, clean
-from reports.catalog import certificate_of, red_reasons
-from reports.folder import DATA_DIR, RunFolder
+from reports.folder import RunFolder
+from reports.published_commands import DATA_DIR
 
 STATUS_TEXT = {
     "refused": "refused",
@@ -130,61 +130,14 @@ def _left_out(folder: RunFolder) -> Block:
     )
 
 
-def certificates_section(folder: RunFolder) -> Section:
-    """What each variant was proved to satisfy before it was measured."""
-    variants = sorted({outcome.cell.variant for outcome in folder.outcomes})
-    lines, dimmed = [], []
-    for variant in variants:
-        line = _certificate_line(folder, variant)
-        lines.append(line)
-        dimmed.append(line[1].text != "green")
-    columns = ("variant", "certificate", "passed", "skipped, with the reason", "failed")
-    table = TableBlock(
-        key="certificates-table",
-        title="Conformance checks of every variant",
-        columns=tuple(Column(title=name, numeric=name == "passed") for name in columns),
-        rows=tuple(lines),
-        dimmed=tuple(dimmed),
-    )
-    text = Paragraph(
-        "A variant with a red certificate is shown in the tables and figures but takes no part "
-        "in any ranking: a check failed, or one that its name is expected to pass did not run. "
-        "`none` means that nothing was checked.".replace("`", "“", 1).replace("`", "”", 1)
-    )
-    return Section(key="certificates", title="Certificates", blocks=(text, table))
-
-
-def _certificate_line(folder: RunFolder, variant: str) -> tuple[TableCell, ...]:
-    certificate = certificate_of(folder.certificates, variant)
-    name = TableCell(text=folder.catalog.label(variant))
-    if certificate is None:
-        return (
-            name,
-            TableCell(text="none"),
-            TableCell(text="0", sort=0),
-            TableCell(text=NO_VALUE),
-            TableCell(text=NO_VALUE),
-        )
-    red = red_reasons(folder.certificates, variant)
-    passed = list(certificate.get("passed") or ())
-    skipped = [f"{check}: {why}" for check, why in (certificate.get("skipped") or {}).items()]
-    return (
-        name,
-        TableCell(text="red", marks=("not ranked",)) if red else TableCell(text="green"),
-        TableCell(text=str(len(passed)), sort=len(passed)),
-        TableCell(text=clean("; ".join(skipped)) or NO_VALUE),
-        TableCell(text=clean("; ".join(red)) or NO_VALUE),
-    )
-
-
 def environment_section(folder: RunFolder) -> Section:
     """Machines and versions behind the numbers."""
     blocks: list[Block] = []
     if len(folder.environments) > 1:
         blocks.append(
             Paragraph(
-                "Cells of this folder ran in more than one environment; times of different "
-                "environments must not be compared.",
+                "Cells of this run have several environments. Times of different environments must "
+                "not be compared.",
                 "warning",
             )
         )
@@ -238,7 +191,7 @@ def commands_section(folder: RunFolder) -> Section:
         folded=True,
     )
     text = Paragraph(
-        "Each line computes one cell again, whatever else the run contained. "
+        "Each command computes one cell again, without the rest of the run. "
         "Links in the column “Seeds” of the tables lead here."
     )
     blocks: list[Block] = [text]

@@ -9,6 +9,7 @@ from reports.folder import RunFolder
 from reports.missing_values import LEGEND, NO_SPREAD
 from reports.needs import needs
 from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.headline import about_the_headline
 from reports.ranked_table.marks import legend_of_marks
 from reports.sections.data_sources import caveats, mixed_data
 from reports.sections.input_ablation import ablated_tables
@@ -18,29 +19,29 @@ from reports.sections.reference_scores import beside_the_ranking
 from reports.sections.uses_of_attention import families, family_key, family_title, members
 
 NO_RANKS = (
-    "The preset “{preset}” ranks nothing: its budget is too small for a claim. Lines are in the "
-    "order of their means, which is no result."
+    "The preset “{preset}” ranks nothing, because its budget is too small for a claim. Lines are "
+    "in the order of their means. This order is not a result."
 )
 HOW_TO_READ = {
     "Scores": (
-        "Means over seeds with 95% t intervals. Where such an interval leaves the range of the "
-        "metric, the least and the greatest seed are printed instead, as 0.95–1.00 (3 "
-        "seeds). A variant with fewer seeds is marked. One seed has no interval and no rank."
+        "Means over seeds with 95% t intervals. Where an interval would leave the range of the "
+        "metric, the least and the greatest seed are printed instead, as 0.95–1.00 (3 seeds). A "
+        "variant with fewer seeds is marked. One seed has no interval and no rank."
     ),
     "Ranks": (
-        "Lines are in the order of their means; of equal means the baseline is first, then what "
-        "has fewer parameters. Lines of one rank are tied (marked =): no two of them differ "
-        "significantly after Holm's correction over all pairs. The first rank is set off, without "
-        "those of which no seed has learned. A line on a later rank may still be tied with the "
-        "best, and is then marked so. A test with three seeds has little power, so a tie does not "
-        "show that two variants are equal."
+        "Lines are in the order of their means. Of equal means the baseline is first, then the "
+        "variant with fewer parameters. Lines of one rank are tied and marked =: no two of them "
+        "differ significantly after Holm's correction over all pairs. The first rank is in bold, "
+        "except for variants of which no seed has learned. A line on a later rank may still be "
+        "tied with the best, and is then marked so. A test with three seeds has little power, so a "
+        "tie does not show that two variants are equal."
     ),
-    "Differences": "To the baseline on the same seeds of the test, with Holm-adjusted p values.",
+    "Differences": "To the baseline on the same seeds, with p values after Holm's correction.",
     "Missing values": LEGEND,
     "No interval": NO_SPREAD,
     "Times of training": (
-        "Means over seeds on one processor. Where they are fewer than the seeds, n says how many; "
-        "fewer than three have no interval."
+        "Means over the seeds that ran on one processor. Where these are not all seeds, n says how "
+        "many they are. Fewer than three have no interval."
     ),
 }
 ONE_SEED = "One seed each: no interval is known, and nothing is ranked."
@@ -89,12 +90,15 @@ def _tables(folder: RunFolder, found: list[Comparison]) -> list[Block]:
     """Each table, followed by what its scores are read by."""
     table, blocks, mixed = folder.ranked_lines, list[Block](), mixed_data(folder)
     for comparison in found:
+        shown = folder.headlines[comparison.key]
         lines = [
             dict(line) for line in table[table["comparison"] == comparison.key].to_dict("records")
         ]
         if comparison.task in mixed:
             blocks.append(Paragraph(mixed[comparison.task], "warning"))
-        blocks.append(_table(folder, comparison, lines))
+        blocks.append(_table(folder, shown, lines))
+        told = about_the_headline(shown)
+        blocks += [Paragraph(told)] if told else []
         blocks += caveats(folder, comparison.task)
         blocks += measures(folder, comparison, [str(line["selector"]) for line in lines])
         first = next(one for one in found if one.task == comparison.task)
@@ -109,10 +113,14 @@ def _speed_place(folder: RunFolder, comparison: Comparison) -> str:
 
 
 def _table(folder: RunFolder, comparison: Comparison, lines: list[dict[Any, Any]]) -> TableBlock:
-    metric = comparison.catalog.metric(comparison.metric)
+    metric = comparison.ranked_by
     timed = any(outcome.cell.kind == "speed" for outcome in folder.outcomes)
     # a run that timed nothing needs no empty columns
-    kept = [column for column in RANKED_COLUMNS if timed or not column.from_speed_cells]
+    kept = [
+        column
+        for column in RANKED_COLUMNS
+        if (timed or not column.from_speed_cells) and (comparison.plain or not column.of_plain)
+    ]
     where = _speed_place(folder, comparison)
     ranked = [RankedLine(folder, comparison, line) for line in lines]
     rows = tuple(tuple(column.cell(one) for column in kept) for one in ranked)
@@ -132,14 +140,14 @@ def _table(folder: RunFolder, comparison: Comparison, lines: list[dict[Any, Any]
 
 def _of_one_processor(comparison: Comparison) -> list[str]:
     """Say whose times are shown where cells ran on several processors."""
-    others = sorted({name for v in comparison.variants for name in comparison.elsewhere(v)})
+    others = sorted({name for v in comparison.variants for name in comparison.cells.elsewhere(v)})
     if not others:
         return []
     here, there = (
         " and ".join(name or "an unknown processor" for name in names)
-        for names in ([comparison.processor], others)
+        for names in ([comparison.cells.processor], others)
     )
     return [
-        f"Times of training are of the cells that ran on {here}; others ran on {there}. Scores are "
-        "of all."
+        f"Times of training are those of cells that ran on {here}. Others ran on {there}. Scores "
+        "are of all cells."
     ]

@@ -11,6 +11,7 @@ from reports.missing_values import NO_SPREAD, dash, why_no_score, why_no_speed
 from reports.numbers import between, percent, probability, scaled, with_interval
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.rows import interval_text
+from reports.ranked_table.steps_to_threshold import not_reached
 
 SEEDS_HELP = "Mean over seeds with its 95% t interval."
 ROUNDS_HELP = "Median of rounds with 10% and 90% quantiles, {where}."
@@ -44,6 +45,8 @@ class RankedColumn:
     cell: Callable[[RankedLine], TableCell]
     of_metric: bool = False
     """Whether unit and better side are those of the metric that ranks."""
+    of_plain: bool = False
+    """Shown only where the table ranks by another metric than that of the whole test."""
     from_speed_cells: bool = False
     """Left out of the reports of runs that timed nothing."""
 
@@ -52,7 +55,7 @@ def of_training(title: str, metric: str, unit: str) -> RankedColumn:
     """A column of any metric that training stores, as a mean over seeds."""
 
     def cell(line: RankedLine) -> TableCell:
-        mean = line.comparison.trained(line.variant, metric)
+        mean = line.comparison.cells.trained(line.variant, metric)
         if math.isnan(mean.estimate):
             return TableCell(text=NO_VALUE, sort="")
         return TableCell(text=with_interval(mean.estimate, mean.low, mean.high), sort=mean.estimate)
@@ -84,7 +87,10 @@ def _variant(line: RankedLine) -> TableCell:
 
 def _score(line: RankedLine) -> TableCell:
     values, comparison, variant = line.values, line.comparison, line.variant
-    why = why_no_score(line.folder, comparison, variant)
+    late = not_reached(comparison, variant)
+    if late:
+        return TableCell(text=late, sort="")
+    why = why_no_score(line.folder, comparison.plain or comparison, variant)
     if values["seeds"] == 1 < comparison.most_seeds:
         why = f"{why} {values['variant']} has one seed, so no interval is known.".strip()
     if variant in comparison.means and comparison.means[variant].without_spread:
@@ -94,6 +100,13 @@ def _score(line: RankedLine) -> TableCell:
     text = interval_text(values, "score")
     best = variant in {leader.variant for leader in comparison.leading}
     return TableCell(text=text, sort=values["score"], help=why, best=best)
+
+
+def _plain_score(line: RankedLine) -> TableCell:
+    plain, variant = line.comparison.plain, line.variant
+    if plain is None or variant not in plain.means:
+        return TableCell(text=NO_VALUE, sort="")
+    return TableCell(text=plain.score_text(variant), sort=plain.means[variant].estimate)
 
 
 def _difference(line: RankedLine) -> TableCell:
@@ -133,9 +146,9 @@ def _missing_cost(line: RankedLine, name: str) -> TableCell:
     folder, comparison, values = line
     if name.startswith("train_") and line.variant not in comparison.red:
         why = why_no_score(folder, comparison, line.variant)
-        if not why and comparison.elsewhere(line.variant):
-            where = " and ".join(comparison.elsewhere(line.variant))
-            why = f"{values['variant']} ran on {where}, the others on {comparison.processor}."
+        if not why and comparison.cells.elsewhere(line.variant):
+            where = " and ".join(comparison.cells.elsewhere(line.variant))
+            why = f"{values['variant']} ran on {where}, the others on {comparison.cells.processor}."
         return dash(why or f"{values['variant']}: its cells stored no {name}.")
     return dash(why_no_speed(folder, comparison, line.variant))
 
@@ -158,7 +171,7 @@ def _flops(line: RankedLine) -> TableCell:
 
 def _seeds(line: RankedLine) -> TableCell:
     """Seeds with a score, and those asked where it is fewer."""
-    scored, cells = line.values["seeds"], line.comparison.seeds(line.variant)
+    scored, cells = line.values["seeds"], line.comparison.cells.seeds(line.variant)
     text = str(scored) if scored == len(cells) else f"{scored} of {len(cells)}"
     return TableCell(text=text, sort=scored, href=f"#{line.folder.by_id[cells[0]].anchor}")
 
@@ -173,6 +186,11 @@ RANKED_COLUMNS = (
     RankedColumn(
         head=Column(title="p", unit="Holm", numeric=True, help="Of no difference to the baseline."),
         cell=_p_value,
+    ),
+    RankedColumn(
+        head=Column(title="{metric}", unit="whole test", numeric=True, help=SEEDS_HELP),
+        cell=_plain_score,
+        of_plain=True,
     ),
     RankedColumn(
         head=Column(
@@ -218,11 +236,12 @@ RANKED_COLUMNS = (
 
 def head_of(column: RankedColumn, comparison: Comparison, where: str) -> Column:
     """The head of a column in the table of one comparison."""
-    metric, head = comparison.catalog.metric(comparison.metric), column.head
+    plain, head = (comparison.plain or comparison).ranked_by, column.head
+    metric = plain if column.of_plain else comparison.ranked_by
     return Column(
         title=head.title.format(metric=metric.arrow),
         unit=metric.unit if column.of_metric else head.unit,
         numeric=head.numeric,
-        better=metric.better if column.of_metric else head.better,
+        better=metric.better if column.of_metric or column.of_plain else head.better,
         help=head.help.format(where=where),
     )

@@ -11,7 +11,7 @@ from reports.numbers import digits_for, plain, with_interval
 from reports.ranked_table.comparison import Comparison
 from results.statistics import Interval, t_interval
 
-NOT_OURS = "They are not comparable with the table above, and take no part in it."
+NOT_OURS = "These numbers are not comparable with the table above, and they are not ranked."
 
 
 def beside_the_ranking(comparison: Comparison, *, published_results: bool) -> list[Block]:
@@ -31,7 +31,7 @@ def without_sentence(comparison: Comparison) -> str:
     if not levels:
         return ""
     values = ", ".join(f"{name} {level_text(level)}" for name, level in levels.items())
-    unit = comparison.catalog.metric(comparison.metric).unit
+    unit = comparison.ranked_by.unit
     told = f"Non-neural baseline: {values}{f' ({unit})' if unit else ''}."
     if comparison.better == "none" or not comparison.contenders:
         return told
@@ -104,7 +104,7 @@ def baselines_table(folder: RunFolder) -> pd.DataFrame:
             "task": comparison.title,
             "baseline": name,
             "metric": comparison.metric,
-            "unit": comparison.catalog.metric(comparison.metric).unit,
+            "unit": comparison.ranked_by.unit,
             "value": level.estimate,
             "value_low": level.low,
             "value_high": level.high,

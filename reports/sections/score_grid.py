@@ -15,7 +15,7 @@ def score_grid_section(folder: RunFolder) -> Section | None:
     red = {name for comparison in folder.comparisons for name in comparison.red}
     columns = [Column(title="Variant")]
     for comparison in folder.comparisons:
-        metric = comparison.catalog.metric(comparison.metric)
+        metric = comparison.ranked_by
         columns.append(
             Column(
                 title=comparison.title,
@@ -36,9 +36,9 @@ def score_grid_section(folder: RunFolder) -> Section | None:
         blocks.insert(
             0,
             Paragraph(
-                "Scores that are tied with the best of their column are set off. Where a t "
-                "interval leaves the range of the metric, the least and the greatest seed are "
-                "printed. Lines are in the order of the mean rank, which is no test."
+                "Scores in bold are tied with the best of their column. Where a t interval would "
+                "leave the range of the metric, the least and the greatest seed are printed. Lines "
+                "are in the order of the mean rank, which is not a test."
             ),
         )
     return Section(key="overview", title="Scores of all variants", blocks=tuple(blocks))

@@ -14,11 +14,11 @@ from reports.numbers import between, plain, scaled, with_interval
 
 HOW_TO_READ = (
     "Every round times the variant, the baseline, and the baseline once more as an A/A control. "
-    "Ratios are to the baseline of the same round, with a 95% t interval. A variant is called FAST "
-    "or SLOW only if the whole interval lies outside both 1% and twice the A/A noise; SAME means "
-    "shown to lie within 2%; everything else is AMBIGUOUS. The exponent k is that of "
-    "cost = c · lengthᵏ, fitted to the medians. Attention is timed beneath its heads, so variants "
-    "that differ only above it (decoder, output, loss) run the same code and share their times."
+    "Ratios are to the baseline of the same round, with 95% t intervals. FAST and SLOW mean that "
+    "the whole interval lies outside both 1% and twice the A/A noise. SAME means that it lies "
+    "within 2%. Everything else is AMBIGUOUS. The exponent k is that of cost = c · lengthᵏ, fitted "
+    "to the medians. Only attention is timed. So variants that differ elsewhere (decoder, output, "
+    "loss) run the same code and share their times."
 )
 
 
@@ -26,11 +26,11 @@ def speed_section(folder: RunFolder, legend: Legend) -> Section:
     """Figures and one table for each shape."""
     table = folder.speed_lines
     if table.empty:
-        text = Paragraph("No speed cell has a value, so nothing is said about speed.")
+        text = Paragraph("No speed was measured.")
         return Section(key="speed", title="Speed and memory against length", blocks=(text,))
     blocks: list[Block] = [Paragraph(HOW_TO_READ)]
     if not folder.catalog.ranks:
-        blocks.append(Paragraph("This preset ranks nothing, so no verdict is printed.", "warning"))
+        blocks.append(Paragraph("This preset ranks nothing, so it prints no verdict.", "warning"))
     blocks += speed_figures(folder, legend)
     order = {metric: at for at, metric in enumerate(DRAWN)}
     table = table.assign(order=table["metric"].map(lambda metric: order.get(metric, len(order))))

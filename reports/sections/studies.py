@@ -32,13 +32,14 @@ from reports.ranked_table.rows import interval_text
 
 def ablation_section(folder: RunFolder) -> Section | None:
     """Tables of changed axes; None if the run has no ablation."""
-    table = ablation_table(folder.frame, folder.catalog, folder.certificates)
+    table = ablation_table(folder.comparisons)
     if table.empty:
         return None
     blocks: list[Block] = [
         Paragraph(
-            "Each line changes one axis of the base and nothing else. The difference is to the "
-            "base on the same seeds, with a 95% t interval; p is Holm-adjusted over the lines."
+            "Each line changes one axis of the base and nothing else. Differences are to the base "
+            "on the same seeds, with 95% t intervals. The p values have Holm's correction over the "
+            "lines."
         )
     ]
     for at, (_, group) in enumerate(table.groupby(["comparison", "base"], sort=True), start=1):
@@ -49,7 +50,7 @@ def ablation_section(folder: RunFolder) -> Section | None:
 def _ablation(folder: RunFolder, key: str, group: pd.DataFrame) -> TableBlock:
     lines = [dict(line) for line in group.to_dict("records")]
     comparison = next(c for c in folder.comparisons if c.key == lines[0]["comparison"])
-    metric = comparison.catalog.metric(comparison.metric)
+    metric = comparison.ranked_by
     rows = [_ablation_row(folder, comparison, line, red=lines[0]["red"]) for line in lines]
     return TableBlock(
         key=key,

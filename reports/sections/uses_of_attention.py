@@ -6,19 +6,21 @@ from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlo
 from reports.folder import RunFolder
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.steps_to_threshold import not_reached
 from reports.sections.reference_scores import level_text, without_levels
 
 NO_FAMILY = "Further tasks"
 HOW_TO_READ = (
-    "One line a comparison. The best mean is that of the variants with several seeds; of equal "
-    "means the baseline is first, then what has fewer parameters. The verdict says whether it is "
-    "significantly better than uniform attention and than the baseline. Scores are means over "
-    "seeds with 95% t intervals; where such an interval leaves the range of the metric, the least "
-    "and the greatest seed are printed. Scores of different tasks are not comparable."
+    "One line for each comparison. The best variant has the best mean of those with several "
+    "seeds. Of equal means the baseline is first, then the variant with fewer parameters. The "
+    "verdict says whether it is significantly better than uniform attention and than the baseline. "
+    "Scores are "
+    "means over seeds with 95% t intervals. Where an interval would leave the range of the metric, "
+    "the least and the greatest seed are printed. Scores of different tasks are not comparable."
 )
 ALONE = (
-    "Each of these ran alone in a network of its own. The score is that of the network, and says "
-    "nothing about attention."
+    "Each of these ran alone in its network. The score is that of the network and says nothing "
+    "about attention."
 )
 
 
@@ -90,7 +92,7 @@ def uses_section(folder: RunFolder) -> Section | None:
             *(Column(title=head, numeric=True) for head in ("Uniform", "Baseline")),
             Column(title="Non-neural baseline"),
         ),
-        rows=tuple(_row(family, comparison) for family, comparison in told),
+        rows=tuple(_row(family, folder.headlines[one.key]) for family, one in told),
     )
     blocks: list[Block] = [Paragraph(HOW_TO_READ), table]
     if alone:
@@ -144,7 +146,7 @@ def _head(family: str, comparison: Comparison) -> tuple[TableCell, TableCell]:
             text=comparison.title,
             marks=(
                 "generated" if known.is_generated(comparison.task) else "real data",
-                known.metric(comparison.metric).arrow,
+                comparison.ranked_by.arrow,
             ),
         ),
     )
@@ -153,7 +155,7 @@ def _head(family: str, comparison: Comparison) -> tuple[TableCell, TableCell]:
 def _score(comparison: Comparison, variant: str) -> TableCell:
     mean = comparison.means.get(variant)
     if mean is None:
-        return TableCell(text=NO_VALUE, sort="")
+        return TableCell(text=not_reached(comparison, variant) or NO_VALUE, sort="")
     fewer = f"{mean.count} of {comparison.most_seeds} seeds"
     return TableCell(
         text=comparison.score_text(variant),
@@ -197,6 +199,12 @@ def verdict(comparison: Comparison) -> str:
     ]
     behind = [comparison.catalog.label(name) for name in others if known[name].differs_from_best]
     level = [_level(comparison, best, name) for name in others if not known[name].differs_from_best]
+    slower = [
+        comparison.catalog.label(name)
+        for name in (comparison.uniform_baseline,)
+        if name and not_reached(comparison, name)
+    ]
+    behind += [f"{name} (which does not reach the threshold)" for name in slower]
     parts = [f"better than {join(behind)}"] if behind else []
     parts += [f"n.s. against {join(level)}"] if level else []
     if comparison.lost_every_seed(best) and comparison.uniform_baseline:

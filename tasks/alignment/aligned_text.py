@@ -1,81 +1,31 @@
-"""Word-aligned sentences: words, links, error rates and baselines of alignment tasks.
-
-The alignment error rate is that of Och & Ney, 2003, "A systematic comparison of various statistical
-alignment models", https://aclanthology.org/J03-1002, section 3. A hard alignment links every target
-word with the source word of its largest weight under teacher forcing, and with none where that is
-the end of the sentence or where no single word has the largest weight. Weights may belong to the
-word that comes next: the weights with which a word was read as input are scored beside those with
-which it was predicted (Chen et al., 2020, "Accurate word alignment induction from neural machine
-translation", https://arxiv.org/abs/2004.14837).
-"""
+"""Word-aligned sentences: what the alignment tasks share."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
-import numpy as np
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from bench.api.answer import Answer, Sample
 from bench.api.batch import Batch, Sizes, Text
 from bench.api.comparison import Entry
-from bench.api.metric import Metric, Scored
+from bench.api.config import Config
+from bench.api.metric import Scored
 from bench.api.task import Split, Task
+from tasks.alignment.word_aligners import BASELINE_PAIRS, diagonal, ibm_model_1, model_links
 from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.corpus import parts_note
+from tasks.data.samples import every_nth
 from tasks.data.tables import Row
 from tasks.data.word_alignment import LanguagePair, load_word_alignment
 from tasks.data.words import BOS, EOS, Vocabulary
-from tasks.metrics.scores import ALIGNMENT_MATCH, strongest
-
-AER = Metric(
-    name="alignment_error_proportion",
-    title="Alignment error rate",
-    unit="fraction of links",
-    low=0.0,
-    high=1.0,
-    better="lower",
-)
-SHIFTED_AER = Metric(
-    name="shifted_alignment_error_proportion",
-    title="Alignment error rate of the weights one step later",
-    unit="fraction of links",
-    low=0.0,
-    high=1.0,
-    better="lower",
-    group="diagnostic",
-)
-PRECISION = Metric(
-    name="link_precision_proportion",
-    title="Links that are possible",
-    unit="fraction of links found",
-    low=0.0,
-    high=1.0,
-    better="higher",
-)
-RECALL = Metric(
-    name="link_recall_proportion",
-    title="Sure links that are found",
-    unit="fraction of sure links",
-    low=0.0,
-    high=1.0,
-    better="higher",
-)
-LINK_METRICS = (AER, PRECISION, RECALL, ALIGNMENT_MATCH, SHIFTED_AER)
+from tasks.metrics.links import Links, error_rate, gold_links, hard_links, link_metrics, linked
 
 ALIGNERS = tuple(
     Entry(variant=name)
     for name in ("additive", "bahdanau", "luong_local_p", "cohn_structural", "agreement_trace")
 )
 """Comparison of the alignment tasks; a transformer is added by the task."""
-
-OFF_BY = range(4)
-"""Distances of the curve (source words)."""
-
-Links = set[tuple[int, int]]
-"""Positions of source and target words that belong together."""
 
 
 def teachers(task: str) -> tuple[Entry, ...]:
@@ -90,6 +40,7 @@ def teachers(task: str) -> tuple[Entry, ...]:
     )
 
 
+@runtime_checkable
 class AlignmentOptions(Protocol):
     """Options that every task over word-aligned sentences has."""
 
@@ -116,9 +67,10 @@ class AlignedText(Task):
     ceiling = 0.0
 
     def __init__(
-        self, config: Any, seed: int, data_dir: Path | None = None, *, pair: LanguagePair
+        self, config: Config, seed: int, data_dir: Path | None = None, *, pair: LanguagePair
     ) -> None:
         super().__init__(config, seed, data_dir)
+        assert isinstance(config, AlignmentOptions), "tasks over links have these options"
         self.asked: AlignmentOptions = config
         table = load_word_alignment(pair, data_dir)
         self.notes["data"] = table.note
@@ -202,7 +154,7 @@ class AlignedText(Task):
         rows = [
             Sample(
                 f"{name} ||| {reference}",
-                " ".join(f"{i}-{j}" for i, j in sorted(_linked(gold))),
+                " ".join(f"{i}-{j}" for i, j in sorted(linked(gold))),
                 " ".join(f"{i}-{j}" for i, j in sorted(links)),
             )
             for answer in answers
@@ -215,7 +167,7 @@ class AlignedText(Task):
                 strict=True,
             )
         ]
-        return rows[:: max(1, len(rows) // max(1, count))][:count]
+        return list(every_nth(rows, count))
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
         """Words."""
@@ -242,8 +194,6 @@ class AlignedText(Task):
 
 
 _SIDES = ("source", "target")
-BASELINE_PAIRS = 5000
-"""Largest number of training pairs for IBM model 1; more of them take seconds."""
 
 
 def aligned_batch(
@@ -272,32 +222,6 @@ def aligned_batch(
     )
 
 
-def link_metrics(
-    found: Sequence[Links], later: Sequence[Links], gold: Sequence[tuple[Links, Links]]
-) -> list[Scored]:
-    """Values of `LINK_METRICS`, and the share of links by how far off they are.
-
-    Args:
-        found: Of each sentence.
-        later: The same, of the weights one step later.
-        gold: Sure links, and possible ones.
-    """
-    error, precision, recall = error_rate(found, gold)
-    shifted, *_ = error_rate(later, gold)
-    near = off_by(found, [sure for sure, _ in gold])
-    return [
-        Scored(metric=AER.name, value=error),
-        Scored(metric=PRECISION.name, value=precision),
-        Scored(metric=RECALL.name, value=recall),
-        Scored(metric=ALIGNMENT_MATCH.name, value=near[0]),
-        Scored(metric=SHIFTED_AER.name, value=shifted),
-        *(
-            Scored(metric=ALIGNMENT_MATCH.name, value=value, axis="off_by", x=float(far))
-            for far, value in zip(OFF_BY, near, strict=True)
-        ),
-    ]
-
-
 def known_links(task: Task, answers: Sequence[Answer]) -> list[tuple[Links, Links]]:
     """Sure links and possible ones of the first test batches of any task with gold alignments.
 
@@ -306,143 +230,6 @@ def known_links(task: Task, answers: Sequence[Answer]) -> list[tuple[Links, Link
     if isinstance(task, AlignedText):
         return task.links("test", answers)
     return [(row, row) for answer in answers for row in gold_links(answer.batch)]
-
-
-def gold_links(batch: Batch) -> list[Links]:
-    """Gold links of each row, but for those of an EOS."""
-    assert batch.gold is not None, "the task has gold alignments"
-    return _of_words(batch, [_linked(row) for row in batch.gold])
-
-
-def hard_links(answer: Answer, later: int) -> list[Links]:
-    """The source word of the largest weight for each target word but EOS, by row.
-
-    A target word whose largest weight is at several positions, or is zero, has no link.
-
-    Args:
-        answer: With weights.
-        later: Steps after the one that predicts the word; 1 takes those with which it is read.
-    """
-    assert answer.weights is not None, "links are read off weights"
-    best, points = strongest(answer.weights[:, later:])
-    rows = zip(best.tolist(), points.tolist(), strict=True)
-    told = [{(i, j) for j, i in enumerate(places) if single[j]} for places, single in rows]
-    return _of_words(answer.batch, told)
-
-
-def _of_words(batch: Batch, found: Sequence[Links]) -> list[Links]:
-    """Links of columns to targets as links of words: those of an EOS are none.
-
-    Neither are those of padding and of states that are not words. A target alone is an answer, such
-    as a label, whatever its number.
-    """
-    there = batch.mask
-    if there.shape[1] > 1:
-        there = there & (batch.targets != EOS)
-    told = there.tolist()
-    if not batch.sources or batch.stride > 1:
-        return [{(i, j) for i, j in row if told[n][j]} for n, row in enumerate(found)]
-    text, (before, _) = batch.sources[0], batch.beside
-    here = text.tokens != EOS
-    read = (here if text.mask is None else here & text.mask).tolist()
-    return [
-        {
-            (i - before, j)
-            for i, j in row
-            if 0 <= i - before < len(read[n]) and read[n][i - before] and told[n][j]
-        }
-        for n, row in enumerate(found)
-    ]
-
-
-def error_rate(
-    found: Sequence[Links], gold: Sequence[tuple[Links, Links]]
-) -> tuple[float, float, float]:
-    """1 - (|A and S| + |A and P|) / (|A| + |S|), |A and P| / |A| and |A and S| / |S|.
-
-    >>> error_rate([{(0, 0), (1, 1)}], [({(0, 0)}, {(0, 0), (2, 1)})])
-    (0.33333333333333337, 0.5, 1.0)
-    """
-    links = sum(len(one) for one in found)
-    sure = sum(len(one) for one, _ in gold)
-    hit = sum(len(one & certain) for one, (certain, _) in zip(found, gold, strict=True))
-    near = sum(len(one & possible) for one, (_, possible) in zip(found, gold, strict=True))
-    if not links or not sure:
-        return 1.0, 0.0, 0.0
-    return 1 - (hit + near) / (links + sure), near / links, hit / sure
-
-
-def off_by(found: Sequence[Links], sure: Sequence[Links]) -> list[float]:
-    """Share of target words with a sure link whose own link is at most 0, 1, ... words away."""
-    counts, total = [0] * len(OFF_BY), 0
-    for links, certain in zip(found, sure, strict=True):
-        told = {j: i for i, j in links}
-        wanted: dict[int, list[int]] = {}
-        for i, j in certain:
-            wanted.setdefault(j, []).append(i)
-        total += len(wanted)
-        for j, places in wanted.items():
-            if j in told:
-                away = min(abs(told[j] - place) for place in places)
-                for far in OFF_BY:
-                    counts[far] += away <= far
-    return [count / max(1, total) for count in counts]
-
-
-def diagonal(source: int, target: int) -> Links:
-    """Each target word with the source word at the same share of the sentence."""
-    return {(min(source - 1, round(j * source / target)), j) for j in range(target)}
-
-
-def ibm_model_1(
-    pairs: Sequence[tuple[list[int], list[int]]], rounds: int = 5
-) -> dict[tuple[int, int], float]:
-    """p(target word | source word) by expectation maximization, after Brown et al., 1993.
-
-    https://aclanthology.org/J93-2003, section 4.1. The end of the source is the null word.
-    """
-    if not pairs:
-        return {}
-    sources, targets, rows, base = [], [], [], 0
-    for source, target in pairs:
-        known = np.asarray(source)
-        said = np.asarray(target[:-1], dtype=np.int64)
-        sources.append(np.tile(known, len(said)))
-        targets.append(np.repeat(said, len(known)))
-        rows.append(np.repeat(base + np.arange(len(said)), len(known)))
-        base += len(said)
-    source_of, target_of, row = (np.concatenate(one) for one in (sources, targets, rows))
-    wide = int(target_of.max()) + 1
-    keys, cell = np.unique(source_of.astype(np.int64) * wide + target_of, return_inverse=True)
-    chance = np.ones(len(keys))
-    for _ in range(rounds):
-        share = chance[cell]
-        share /= np.bincount(row, share, base)[row]
-        counts = np.bincount(cell, share, len(keys))
-        chance = counts / np.bincount(keys // wide, counts)[keys // wide]
-    return {
-        (int(key // wide), int(key % wide)): float(p) for key, p in zip(keys, chance, strict=True)
-    }
-
-
-def model_links(
-    model: Mapping[tuple[int, int], float], source: Sequence[int], target: Sequence[int]
-) -> Links:
-    """The likeliest source word of each target word; ties go to the one nearest the diagonal."""
-    found = set()
-    for j, word in enumerate(target):
-        straight = j * len(source) / len(target)
-        best = max(
-            range(len(source)),
-            key=lambda i: (model.get((source[i], word), 0.0), -abs(i - straight)),
-        )
-        if model.get((source[best], word), 0.0) >= model.get((EOS, word), 0.0):
-            found.add((best, j))
-    return found
-
-
-def _linked(gold: Float[Tensor, "T S"]) -> Links:
-    return {(int(i), int(j)) for j, i in (gold > 0).nonzero().tolist()}
 
 
 def _turned(row: Row) -> Row:

@@ -15,26 +15,18 @@ from bench.api.comparison import Entry
 from bench.api.metric import Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, TaskPreset
-from tasks.alignment.aligned_text import (
-    ALIGNERS,
-    BASELINE_PAIRS,
+from tasks.alignment.aligned_text import ALIGNERS
+from tasks.alignment.word_aligners import BASELINE_PAIRS, diagonal, ibm_model_1, model_links
+from tasks.data.string_baselines import id_pairs
+from tasks.metrics.accuracy import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
+from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY, alignment_scores
+from tasks.metrics.links import (
     LINK_METRICS,
     Links,
-    diagonal,
     error_rate,
     gold_links,
     hard_links,
-    ibm_model_1,
     link_metrics,
-    model_links,
-)
-from tasks.data.string_baselines import id_pairs
-from tasks.metrics.scores import (
-    ALIGNMENT_ENTROPY,
-    SEQUENCE_ACCURACY,
-    TOKEN_ACCURACY,
-    alignment_scores,
-    scores_by_length,
 )
 from tasks.translation.transduction import Transduction, TransductionConfig
 

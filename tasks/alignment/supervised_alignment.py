@@ -3,9 +3,9 @@
 Liu et al., 2016, "Neural machine translation with supervised attention",
 https://arxiv.org/abs/1609.04186; Mi, Wang & Ittycheriah, 2016, https://arxiv.org/abs/1608.00112.
 CzEnAli has gold links for its training part too, so that attention can be supervised there and its
-links measured on the test. Whether better links make better translations is the question;
-`noise` moves a share of the training links to random words. On generated strings, the rule `swap`
-of `transduction` asks the same with any number of pairs.
+links measured on the test. The task shows whether better links make better translations. `noise`
+moves a share of the training links to random words. On generated strings, the rule `swap` of
+`transduction` asks the same with any number of pairs.
 
 Deviations: gold links by hand on two thousand pairs instead of GIZA++ links on millions, so
 translations are poor. BLEU is given with the error rate because the question is about both, and at
@@ -30,11 +30,12 @@ from bench.api.errors import InvalidConfig
 from bench.api.metric import Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, TaskPreset
-from tasks.alignment.aligned_text import LINK_METRICS, AlignedText, teachers
+from tasks.alignment.aligned_text import AlignedText, teachers
 from tasks.data.word_alignment import LICENSES
 from tasks.data.words import EOS
+from tasks.metrics.links import LINK_METRICS
 from tasks.metrics.text_scores import BLEU
-from tasks.translation.multi30k_task import CHRF, NLL, likelihood
+from tasks.metrics.translation_scores import CHRF, NLL, likelihood
 
 SHOWN = (
     ("the company sold two banks last year .", "společnost loni prodala dvě banky ."),

@@ -27,10 +27,11 @@ from bench.api.license import License
 from bench.api.metric import Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, TaskPreset
-from tasks.alignment.aligned_text import AER, ALIGNERS, LINK_METRICS, AlignedText
+from tasks.alignment.aligned_text import ALIGNERS, AlignedText
 from tasks.data.word_alignment import LICENSES, LanguagePair
-from tasks.metrics.scores import ALIGNMENT_ENTROPY, alignment_scores
-from tasks.translation.multi30k_task import NLL, likelihood
+from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY, alignment_scores
+from tasks.metrics.links import AER, LINK_METRICS
+from tasks.metrics.translation_scores import NLL, likelihood
 
 SHOWN: dict[str, tuple[tuple[str, str], ...]] = {
     "en_cs": (

@@ -1,4 +1,4 @@
-"""Regression by attention: training inputs are keys, training outputs are values, nothing else.
+"""Regression by attention: training inputs are keys and training outputs are values.
 
 Nadaraya, 1964, "On estimating regression", https://doi.org/10.1137/1109020; as attention in Zhang
 et al., 2023, "Dive into deep learning", https://d2l.ai, section 11.2, and Murphy, 2022,

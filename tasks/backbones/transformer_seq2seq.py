@@ -109,7 +109,7 @@ class TransformerSeq2Seq(Backbone):
             made = registry.make(COMBINERS, config.combiner, read, lambda *widths: slot("cross"))
             if len(sources) > 1 and made.context_width != width:
                 raise Refused(
-                    f"{config.combiner.name} hands on contexts of width {made.context_width}, and "
+                    f"{config.combiner.name} returns contexts of width {made.context_width}, and "
                     f"a residual block adds {width}; use combiner=serial, parallel or flat."
                 )
             return made

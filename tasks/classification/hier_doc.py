@@ -23,11 +23,12 @@ from bench.api.errors import InvalidConfig
 from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
+from tasks.classification.drawn_texts import DrawnTextTask
 from tasks.classification.keyword_cls import TOPICS
-from tasks.classification.labeled_texts import DrawnTextTask, Labelled, heaviest_segment
+from tasks.classification.labeled_texts import Labeled, heaviest_segment
 from tasks.data.drawing import drawing
+from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY
 from tasks.metrics.labels import LABEL_ACCURACY, MACRO_F1, label_scores
-from tasks.metrics.scores import ALIGNMENT_ENTROPY
 
 TOP_SENTENCE_MATCH = Metric(
     name="top_sentence_match",
@@ -139,7 +140,7 @@ class HierDoc(DrawnTextTask):
         """Words as they are."""
         return [self.names[number] for number in ids]
 
-    def draw(self, count: int, generator: torch.Generator) -> list[Labelled]:
+    def draw(self, count: int, generator: torch.Generator) -> list[Labeled]:
         """New documents."""
         random, config = drawing(generator), self.config
         hedges = FIRST + len(ASSERTIONS)
@@ -164,7 +165,7 @@ class HierDoc(DrawnTextTask):
                 ids += words
                 segments += [number] * length
             gold = tuple(place for place, number in enumerate(segments) if number == evidence)
-            rows.append(Labelled(ids, label, segments, gold, self._shown(ids, segments)))
+            rows.append(Labeled(ids, label, segments, gold, self._shown(ids, segments)))
         return rows
 
     def label_scores(self, answers: Sequence[Answer]) -> list[Scored]:

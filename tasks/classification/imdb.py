@@ -20,11 +20,11 @@ from bench.api.errors import InvalidConfig
 from bench.api.license import License
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
-from tasks.classification.labeled_texts import ReadTextConfig, ReadTextTask
+from tasks.classification.read_texts import ReadTextConfig, ReadTextTask
 from tasks.data.imdb import load_imdb, sentences
 from tasks.data.words import tokenize
+from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY
 from tasks.metrics.labels import LABEL_ACCURACY, MACRO_F1
-from tasks.metrics.scores import ALIGNMENT_ENTROPY
 
 FLAT = "pooling[embedding=32,encoder=birnn]"
 

@@ -20,10 +20,11 @@ from bench.api.errors import InvalidConfig
 from bench.api.metric import Scored
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
-from tasks.classification.labeled_texts import DrawnTextTask, Labelled
+from tasks.classification.drawn_texts import DrawnTextTask
+from tasks.classification.labeled_texts import Labeled
 from tasks.data.drawing import drawing
+from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY, ALIGNMENT_MATCH
 from tasks.metrics.labels import LABEL_ACCURACY, MACRO_F1, label_scores
-from tasks.metrics.scores import ALIGNMENT_ENTROPY, ALIGNMENT_MATCH
 
 TOPICS = {
     "weather": ("rain", "snow", "storm", "frost"),
@@ -129,7 +130,7 @@ class KeywordCls(DrawnTextTask):
         """Words as they are."""
         return [self.names[number] for number in ids]
 
-    def draw(self, count: int, generator: torch.Generator) -> list[Labelled]:
+    def draw(self, count: int, generator: torch.Generator) -> list[Labeled]:
         """New texts."""
         random, per = drawing(generator), len(TOPICS["food"])
         noise = range(FIRST + len(TOPICS) * per, len(self.names))
@@ -144,7 +145,7 @@ class KeywordCls(DrawnTextTask):
             random.shuffle(pieces)
             ids = [word for piece in pieces for word in piece]
             gold = ids.index(keys[0][0])
-            rows.append(Labelled(ids, topics[0], gold=(gold,), text=" ".join(self.words(ids))))
+            rows.append(Labeled(ids, topics[0], gold=(gold,), text=" ".join(self.words(ids))))
         return rows
 
     def label_scores(self, answers: Sequence[Answer]) -> list[Scored]:

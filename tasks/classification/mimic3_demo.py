@@ -29,18 +29,14 @@ from bench.api.license import License
 from bench.api.metric import Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, TaskPreset
-from tasks.classification.labeled_texts import (
-    PARTS,
-    POOLS_OF_EVENTS,
-    Labelled,
-    ReadRows,
-    area_baselines,
-    label_batch,
-)
+from tasks.classification.bags_of_words import area_baselines
+from tasks.classification.labeled_texts import PARTS, POOLS_OF_EVENTS, Labeled, label_batch
+from tasks.classification.read_texts import ReadRows
 from tasks.data.corpus import parts_note
 from tasks.data.mimic3_demo import load_mimic3_demo
 from tasks.data.tables import Row
 from tasks.data.words import Vocabulary
+from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY
 from tasks.metrics.labels import (
     AUPRC,
     AUROC,
@@ -49,7 +45,6 @@ from tasks.metrics.labels import (
     log_odds,
     ranking_scores,
 )
-from tasks.metrics.scores import ALIGNMENT_ENTROPY
 
 SHARES = {"train": 0.5, "validation": 0.15}
 """Of the patients; the rest are the test."""
@@ -177,8 +172,8 @@ class Mimic3Demo(ReadRows):
         rows = [self._stay(events, label) for events, label in zip(OWN, (1, 0), strict=True)]
         return label_batch(rows, self.labels)
 
-    def _stay(self, events: Sequence[str], label: int) -> Labelled:
-        return Labelled(self.vocabulary.encode(events), label, text=", ".join(events))
+    def _stay(self, events: Sequence[str], label: int) -> Labeled:
+        return Labeled(self.vocabulary.encode(events), label, text=", ".join(events))
 
 
 def interval(true: Sequence[bool], odds: Sequence[float]) -> str:

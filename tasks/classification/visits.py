@@ -21,16 +21,12 @@ from bench.api.errors import InvalidConfig
 from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
-from tasks.classification.labeled_texts import (
-    POOLS_OF_EVENTS,
-    DrawnTextTask,
-    Labelled,
-    area_baselines,
-    heaviest_segment,
-)
+from tasks.classification.bags_of_words import area_baselines
+from tasks.classification.drawn_texts import DrawnTextTask
+from tasks.classification.labeled_texts import POOLS_OF_EVENTS, Labeled, heaviest_segment
 from tasks.data.drawing import drawing
+from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY
 from tasks.metrics.labels import AUPRC, AUROC, LABEL_ACCURACY, label_scores, ranking_scores
-from tasks.metrics.scores import ALIGNMENT_ENTROPY
 
 TOP_EVENT_MATCH = Metric(
     name="top_event_match",
@@ -127,7 +123,7 @@ class Visits(DrawnTextTask):
         """Codes and words as they are."""
         return [self.names[number] for number in ids]
 
-    def draw(self, count: int, generator: torch.Generator) -> list[Labelled]:
+    def draw(self, count: int, generator: torch.Generator) -> list[Labeled]:
         """New records."""
         random, config = drawing(generator), self.config
         per, grave = len(COURSES[0]), FIRST + sum(map(len, COURSES))
@@ -149,7 +145,7 @@ class Visits(DrawnTextTask):
                 ids += [code, said, *rest]
                 segments += [number] * (2 + len(rest))
             gold = tuple(place for place, number in enumerate(segments) if number == cause)
-            rows.append(Labelled(ids, label, segments, gold, " ".join(self.words(ids))))
+            rows.append(Labeled(ids, label, segments, gold, " ".join(self.words(ids))))
         return rows
 
     def label_scores(self, answers: Sequence[Answer]) -> list[Scored]:

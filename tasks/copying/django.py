@@ -32,7 +32,7 @@ from tasks.data.django import load_django
 from tasks.data.tables import Row
 from tasks.data.word_pairs import WordPair, WordPairs, spread
 from tasks.data.words import Vocabulary
-from tasks.metrics.scores import SEQUENCE_ACCURACY
+from tasks.metrics.accuracy import SEQUENCE_ACCURACY
 from tasks.metrics.text_scores import BLEU, UNKNOWN_SAID, Words, bleu, exact_match, unknown_said
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")

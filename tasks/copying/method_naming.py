@@ -32,7 +32,7 @@ from tasks.copying.code_pairs import COPYING, FAMILY, baseline_scores
 from tasks.data.stdlib_methods import Method, body_words, load_methods
 from tasks.data.word_pairs import WordPair, WordPairs, spread
 from tasks.data.words import Vocabulary
-from tasks.metrics.scores import SEQUENCE_ACCURACY
+from tasks.metrics.accuracy import SEQUENCE_ACCURACY
 from tasks.metrics.text_scores import (
     SUBTOKEN_F1,
     UNKNOWN_SAID,

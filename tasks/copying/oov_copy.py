@@ -21,14 +21,8 @@ from bench.api.registry import Citation, register
 from bench.api.task import Split, Task, TaskPreset
 from tasks.copying.code_pairs import COPYING, FAMILY
 from tasks.data.string_baselines import COUNTED, string_baselines
-from tasks.metrics.scores import (
-    ALIGNMENT_ENTROPY,
-    ALIGNMENT_MATCH,
-    SEQUENCE_ACCURACY,
-    TOKEN_ACCURACY,
-    alignment_scores,
-    scores_by_length,
-)
+from tasks.metrics.accuracy import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
+from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY, ALIGNMENT_MATCH, alignment_scores
 
 PAD, BOS, EOS, UNK, FIRST = 0, 1, 2, 3, 4
 OOV_ACCURACY = Metric(

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tasks.data.files import TextFile
-from tasks.data.hub import REPORT_IT, HubCopy
+from tasks.data.hub_copies import REPORT_IT, HubCopy
 from tasks.data.tables import DataSet, Rows, held_out, load_table, numbered, read_table
 
 TOPICS = ("World", "Sports", "Business", "Sci/Tech")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from bench.api.errors import DataDamaged, DataUnavailable
 from tasks.data.files import TextFile, read_text
-from tasks.data.hub import REPORT_IT, HubCopy
+from tasks.data.hub_copies import REPORT_IT, HubCopy
 from tasks.data.tables import DataSet, Row, Rows, load_table
 
 FOLDER = "en-10k"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.api.errors import DataDamaged
 from tasks.data.files import TextFile, read_parallel
-from tasks.data.hub import HubCopy
+from tasks.data.hub_copies import HubCopy
 from tasks.data.tables import DataSet, Rows, load_table
 
 TRAIN, VALIDATION = 0.851, 0.0532

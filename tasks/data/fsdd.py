@@ -5,8 +5,8 @@ https://doi.org/10.5281/zenodo.1342401. Recordings 0 to 4 of each digit and spea
 its authors say; 5 to 9 are held out of the rest for validation.
 
 The hub's `mteb/free-spoken-digit-dataset` keeps each recording as a file beside its label; speaker
-and number are read from the file's name, as in the directory, and so are the parts. Nothing decodes
-sound but `wave`. That the copy has those names was not seen; without them `fetch` refuses it.
+and number are read from the file's name, as in the directory, and so are the parts. Only `wave`
+decodes sound. We have not checked that the copy has those names; `fetch` refuses one without them.
 
 Deviations: the authors have no validation part.
 """
@@ -24,7 +24,7 @@ import numpy as np
 
 from bench.api.errors import DataDamaged, DataUnavailable
 from tasks.data.files import TextFile
-from tasks.data.hub import REPORT_IT, HubCopy
+from tasks.data.hub_copies import REPORT_IT, HubCopy
 from tasks.data.tables import DataSet, Row, Rows, load_table
 
 RATE = 8000

@@ -4,8 +4,8 @@ Maas et al., 2011, "Learning word vectors for sentiment analysis",
 https://aclanthology.org/P11-1015. No license is stated, so no review is shown.
 
 The data directory has 8334 reviews for training and 5000 to test, of both labels in turn. The hub's
-`stanfordnlp/imdb` has all 25000 and 25000, first the negative ones; whoever took its first rows
-would take one label, so they are shuffled here, always in the same way.
+`stanfordnlp/imdb` has all 25000 and 25000, first the negative ones. Its first rows all have one
+label, so rows are shuffled here, always in the same way.
 """
 
 import random
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tasks.data.files import TextFile
-from tasks.data.hub import REPORT_IT, HubCopy
+from tasks.data.hub_copies import REPORT_IT, HubCopy
 from tasks.data.tables import DataSet, Rows, held_out, load_table, numbered, read_json_lines
 
 EVERY = 10

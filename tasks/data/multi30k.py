@@ -10,7 +10,8 @@ from pathlib import Path
 from bench.api.errors import DataUnavailable, InvalidConfig, UnknownName
 from tasks.data.corpus import Lines, Origin, ParallelCorpus, Part
 from tasks.data.files import DATA_VARIABLE, data_folder, read_parallel
-from tasks.data.hub import FETCHABLE, copy_folder, fetch_command, read_copy
+from tasks.data.hub_copies import copy_folder, read_copy
+from tasks.data.hub_sets import FETCHABLE, fetch_command
 
 LANGUAGES = ("cs", "de", "en", "fr")
 _LOCAL_FILES = {"train": "train", "validation": "val", "test": "test_2016_flickr"}

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from tasks.data.files import data_folder
-from tasks.data.hub import FETCHABLE, copy_folder
+from tasks.data.hub_copies import copy_folder
+from tasks.data.hub_sets import FETCHABLE
 
 
 def path_of(name: str, data_dir: Path | None = None) -> Path | None:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from bench.api.errors import DataDamaged
 from tasks.data.derived import kept_arrays
 from tasks.data.files import TextFile, read_parallel
-from tasks.data.hub import REPORT_IT, HubCopy
+from tasks.data.hub_copies import REPORT_IT, HubCopy
 from tasks.data.tables import DataSet, Row, Rows, load_table, read_table
 from tasks.data.words import tokenize
 

@@ -9,11 +9,10 @@ the same fields.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from bench.api.errors import DataDamaged
 from tasks.data.files import TextFile
-from tasks.data.tables import DataSet, Rows, load_table, read_json_lines
+from tasks.data.tables import DataSet, Row, Rows, load_table, read_json_lines
 
 FIELDS = ("sentence1", "sentence2", "score")
 PARTS = ("train", "validation", "test")
@@ -42,7 +41,7 @@ def _read(folder: Path) -> tuple[Mapping[str, Rows], Sequence[TextFile]]:
     return {part: rows for part, (rows, _) in found.items()}, [file for _, file in found.values()]
 
 
-def _graded(row: Mapping[str, Any], place: str, number: int) -> dict[str, Any]:
+def _graded(row: Row, place: str, number: int) -> Row:
     score = row["score"]
     texts = (row["sentence1"], row["sentence2"])
     good = isinstance(score, int | float) and 0 <= score <= 1
@@ -54,5 +53,5 @@ def _graded(row: Mapping[str, Any], place: str, number: int) -> dict[str, Any]:
     return {**row, "score": MOST * score}
 
 
-def _key(row: Mapping[str, Any]) -> tuple[str, str]:
+def _key(row: Row) -> tuple[str, str]:
     return row["sentence1"], row["sentence2"]

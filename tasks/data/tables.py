@@ -10,7 +10,8 @@ from typing import Any
 from bench.api.errors import DataDamaged, DataUnavailable
 from tasks.data.corpus import Origin, origin_note
 from tasks.data.files import DATA_VARIABLE, TextFile, data_folder, read_text
-from tasks.data.hub import FETCHABLE, HubCopy, copy_folder, fetch_command, read_copy
+from tasks.data.hub_copies import HubCopy, copy_folder, read_copy
+from tasks.data.hub_sets import FETCHABLE, fetch_command
 
 Row = Mapping[str, Any]
 Rows = tuple[Row, ...]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.api.errors import DataDamaged
 from tasks.data.files import TextFile, read_text
-from tasks.data.hub import HubCopy
+from tasks.data.hub_copies import HubCopy
 from tasks.data.tables import DataSet, Rows, load_table
 
 NAME = "tinyshakespeare"

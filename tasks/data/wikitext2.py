@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tasks.data.files import TextFile, read_text
-from tasks.data.hub import HubCopy
+from tasks.data.hub_copies import HubCopy
 from tasks.data.tables import DataSet, Rows, load_table
 
 NAME = "wikitext2"

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from bench.api.errors import DataDamaged
 from bench.api.license import License
@@ -41,6 +41,8 @@ LICENSES: Mapping[str, License] = {
 _VALIDATION = 150
 """Last pairs of the training file of `en_cs` that are the validation."""
 _REMEDY = "copy the file again from its source"
+Link = tuple[int, int]
+"""Positions of a source and a target word."""
 _LINK = re.compile(r"(\d+)([-p])(\d+)")
 
 
@@ -155,7 +157,7 @@ def _parts(rows: Rows, first: int, second: int) -> dict[str, Rows]:
     return {"train": rows[:first], "validation": rows[first:second], "test": rows[second:]}
 
 
-def _links(path: Path, line: int, text: str, *, first: int) -> tuple[list[Any], list[Any]]:
+def _links(path: Path, line: int, text: str, *, first: int) -> tuple[list[Link], list[Link]]:
     """Sure and possible links of one line, counted from 0; the sure ones are possible too."""
     sure, possible = [], []
     for link in text.split():
@@ -171,10 +173,12 @@ def _links(path: Path, line: int, text: str, *, first: int) -> tuple[list[Any], 
     return sure, possible
 
 
-def _row(source: Sequence[str], target: Sequence[str], sure: list[Any], possible: list[Any]) -> Row:
+def _row(
+    source: Sequence[str], target: Sequence[str], sure: list[Link], possible: list[Link]
+) -> Row:
     """Lower-case the words; drop links that no word answers to, of which two sets have a few."""
 
-    def inside(links: list[Any]) -> list[Any]:
+    def inside(links: list[Link]) -> list[Link]:
         return [(i, j) for i, j in links if 0 <= i < len(source) and 0 <= j < len(target)]
 
     return {

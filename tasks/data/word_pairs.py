@@ -18,6 +18,7 @@ from bench.api.answer import Answer, Sample
 from bench.api.batch import Batch, Sizes, Text
 from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
+from tasks.data.samples import every_nth
 from tasks.data.words import BOS, EOS, SPECIAL_WORDS, UNK, Vocabulary
 
 EVALUATED_ROWS = 128
@@ -172,7 +173,7 @@ class WordPairs(Task):
             Sample(name, " ".join(reference), " ".join(said))
             for name, (said, reference, _) in zip(names, self.said(answers), strict=True)
         ]
-        return rows[:: max(1, len(rows) // count)][:count]
+        return list(every_nth(rows, count))
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
         """The words themselves."""

@@ -26,8 +26,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, Task, TaskPreset
+from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY, ALIGNMENT_MATCH, alignment_scores
 from tasks.metrics.numbers import MEAN_SQUARED_ERROR, mean_squared_error, numbers
-from tasks.metrics.scores import ALIGNMENT_ENTROPY, ALIGNMENT_MATCH, alignment_scores
 
 SUCCESS = Metric(
     name="success_accuracy",

@@ -21,10 +21,10 @@ from bench.api.metric import Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, Task, TaskPreset
 from tasks.data.string_baselines import COUNTED, most_frequent_answer
-from tasks.metrics.scores import (
+from tasks.metrics.accuracy import TOKEN_ACCURACY
+from tasks.metrics.attention_scores import (
     ALIGNMENT_ENTROPY,
     ALIGNMENT_MATCH,
-    TOKEN_ACCURACY,
     alignment_scores,
     selection_scores,
 )

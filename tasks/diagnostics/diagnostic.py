@@ -18,7 +18,7 @@ from bench.api.config import Config
 from bench.api.metric import Scored
 from bench.api.task import Split, Task
 from tasks.data.string_baselines import COUNTED, most_frequent_answer
-from tasks.metrics.scores import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
+from tasks.metrics.accuracy import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
 
 PAD, BOS, EOS = 0, 1, 2
 FIRST = 4

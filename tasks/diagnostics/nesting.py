@@ -82,8 +82,8 @@ class Nesting(Diagnostic):
     axis = "difficulty"
     seen_in_training = (
         "At the quick size (seed 0) training has seen 226 of the 256 test lists of depth 1, 15 of "
-        "depth 2 and 1 of depth 3, but none that is deeper than those of training: the scores at "
-        "depth 1 may be memory, those beyond depth 3 are not."
+        "depth 2 and 1 of depth 3, but none that is deeper than those of training. A network may "
+        "have memorized lists of depth 1, but none beyond depth 3."
     )
     comparison = (
         *ROSTER,

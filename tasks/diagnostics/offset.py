@@ -1,7 +1,7 @@
-"""Repeat the token some positions back, which only position information can do.
+"""Repeat the token some positions back, for which attention needs position information.
 
-y_t = x_{t-k} in one layer of causal self-attention. Content is of no help, so quality is the
-quality of the positions, and lengths beyond training show which of them extrapolate.
+y_t = x_{t-k} in one layer of causal self-attention. Content does not help, so the score measures
+the position information, and lengths beyond training show which of them extrapolate.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from bench.api.registry import Citation, register
 from bench.api.task import Split, Task, TaskPreset
 from tasks.data.string_baselines import COUNTED, most_frequent_answer
 from tasks.diagnostics.diagnostic import ROSTER
-from tasks.metrics.scores import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
+from tasks.metrics.accuracy import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
 
 FIRST = 4
 

@@ -1,7 +1,8 @@
 """Parity: whether the number of ones so far is odd, at every position.
 
 Hahn, 2020, "Theoretical limitations of self-attention in neural sequence models",
-https://arxiv.org/abs/1906.06755, section 4: soft attention cannot be sure of it at all lengths.
+https://arxiv.org/abs/1906.06755, section 4: soft attention cannot compute it reliably at all
+lengths.
 
 Deviations: answered at every position, not only at the last, which makes short lengths learnable.
 In a quick run scaled dot products are hardly better than uniform weights.
@@ -65,7 +66,7 @@ class Parity(Diagnostic):
     seen_in_training = (
         "At the quick size (seed 0) training has seen 250 of the 256 test strings of 12 bits, of "
         "which there are only 4096, and shorter ones as their beginnings, but none of 18 or 24 "
-        "bits: the scores at the training length may be memory, those beyond it are not."
+        "bits. A network may have memorized strings of the training length, but no longer ones."
     )
     comparison = (
         *ROSTER,

@@ -20,7 +20,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.diagnostics.diagnostic import BESIDE_A_SOURCE, BOS, EOS, FIRST, Diagnostic
-from tasks.metrics.scores import best_word
+from tasks.metrics.accuracy import best_word
 
 
 @dataclass(frozen=True, kw_only=True)

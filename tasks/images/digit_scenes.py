@@ -29,6 +29,7 @@ from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, Task, TaskPreset
 from tasks.data.digits import DIGITS_LICENSE, DIGITS_NOTE, SIDE, digits_parts
+from tasks.data.samples import decoded_samples
 from tasks.images.image_task import cover, nearest, picture_text, whole_picture
 from tasks.images.scene_drawing import (
     EOS,
@@ -41,14 +42,8 @@ from tasks.images.scene_drawing import (
     said_words,
     scene_pictures,
 )
-from tasks.metrics.scores import (
-    ALIGNMENT_ENTROPY,
-    ALIGNMENT_MATCH,
-    SEQUENCE_ACCURACY,
-    TOKEN_ACCURACY,
-    alignment_scores,
-    scores_by_length,
-)
+from tasks.metrics.accuracy import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
+from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY, ALIGNMENT_MATCH, alignment_scores
 from tasks.metrics.text_scores import BLEU
 
 POINTING = Metric(
@@ -225,14 +220,7 @@ class DigitScenes(Task):
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """First scenes with each number of digits."""
-        rows = [
-            Sample(f"scene {row + 1}", text, self._text(said))
-            for answer in answers
-            for row, (text, said) in enumerate(
-                zip(answer.batch.references, answer.generated or (), strict=True)
-            )
-        ]
-        return rows[:: max(1, len(rows) // count)][:count]
+        return decoded_samples(answers, count, self._text)
 
     def examples(self) -> Batch | None:
         """Three scenes of test digits, the same for every seed."""

@@ -29,8 +29,8 @@ from tasks.data.digits import (
 )
 from tasks.images.image_task import (
     PICTURE_METRICS,
-    LabelledPictures,
-    labelled,
+    LabeledPictures,
+    labeled,
     nearest_neighbors,
     of_part,
     picture_text,
@@ -55,7 +55,7 @@ class DigitsConfig(Config):
 
 
 @register("task", "digits", config=DigitsConfig, citation=DIGITS_CITATION)
-class DigitsTask(LabelledPictures):
+class DigitsTask(LabeledPictures):
     """Images of 8 by 8 pixels, ten labels.
 
     >>> task = DigitsTask(DigitsConfig(patch=2), seed=0)
@@ -137,7 +137,7 @@ class DigitsTask(LabelledPictures):
     def composed(self, part: Split, chosen: Int[Tensor, " B"], generator: torch.Generator) -> Batch:
         """The images as they are."""
         images, labels = of_part(part, chosen)
-        return labelled(picture_text(images, self.config.patch), labels)
+        return labeled(picture_text(images, self.config.patch), labels)
 
     def baselines(self) -> Mapping[str, float]:
         """The most frequent digit, and a vote of the three nearest training images."""

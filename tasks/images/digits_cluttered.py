@@ -25,9 +25,9 @@ from bench.api.task import Split, TaskPreset
 from tasks.data.digits import DIGITS_LICENSE, DIGITS_NOTE, SIDE, digits_parts, load_digits
 from tasks.images.image_task import (
     POINTED_METRICS,
-    LabelledPictures,
+    LabeledPictures,
     cover,
-    labelled,
+    labeled,
     nearest_neighbors,
     of_part,
     paste,
@@ -72,7 +72,7 @@ class DigitsClutteredConfig(Config):
         text="Mnih et al., 2014", url="https://arxiv.org/abs/1406.6247", where="section 4.1"
     ),
 )
-class DigitsCluttered(LabelledPictures):
+class DigitsCluttered(LabeledPictures):
     """One digit in four times its area; gold are the positions that it covers.
 
     >>> task = DigitsCluttered(DigitsClutteredConfig(pieces=0), seed=0)
@@ -139,7 +139,7 @@ class DigitsCluttered(LabelledPictures):
             canvas[row, top : top + SIDE, left : left + SIDE] = 0
         paste(canvas, images, corners)
         gold = cover(corners, SIDE, self.config.canvas, self.config.patch)
-        return labelled(picture_text(canvas, self.config.patch), labels, gold)
+        return labeled(picture_text(canvas, self.config.patch), labels, gold)
 
     def baselines(self) -> Mapping[str, float]:
         """The most frequent digit, and a vote of the three nearest of 2000 training pictures."""

@@ -1,4 +1,4 @@
-"""Few-shot recall: label a new image by the few labelled images before it.
+"""Few-shot recall: label a new image by the few labeled images before it.
 
 Santoro et al., 2016, "Meta-learning with memory-augmented neural networks",
 http://proceedings.mlr.press/v48/santoro16.html, and Mishra et al., 2018, "A simple neural attentive
@@ -13,11 +13,9 @@ episode, not one.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
 
 from bench.api.answer import Answer, Sample
 from bench.api.batch import Batch, Sizes
@@ -31,12 +29,12 @@ from tasks.data.digits import (
     DIGITS_LICENSE,
     DIGITS_NOTE,
     SIDE,
-    Digits,
     digits_parts,
     load_digits,
 )
+from tasks.images.digit_episodes import draw_episodes
+from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY, ALIGNMENT_MATCH, alignment_scores
 from tasks.metrics.labels import LABEL_ACCURACY, label_scores
-from tasks.metrics.scores import ALIGNMENT_ENTROPY, ALIGNMENT_MATCH, alignment_scores
 
 ASK, FIRST = 3, 4
 """Replaces a label that is queried; the first label."""
@@ -56,7 +54,7 @@ class FewshotDigitsConfig(Config):
     ways: Annotated[int, IntRange(2, 5)] = 5
     """Classes of an episode."""
     shots: Annotated[int, IntRange(1, 10)] = 5
-    """Labelled images of each class, at most; the plain score has as many."""
+    """Labeled images of each class, at most; the plain score has as many."""
     asked: Annotated[int, IntRange(1, 20)] = 5
     """Query images of an episode."""
     evaluate: int = 200
@@ -69,13 +67,6 @@ class FewshotDigitsConfig(Config):
                 f"fewshot_digits: 2 <= ways <= {len(NEW)}, and shots, asked and evaluate at least "
                 f"1, got {self.ways}, {self.shots}, {self.asked} and {self.evaluate}."
             )
-
-
-class Episodes(NamedTuple):
-    """Images in order, query images last, and the label of each."""
-
-    images: Float[Tensor, "B T P"]
-    labels: Int[Tensor, "B T"]
 
 
 @register(
@@ -174,7 +165,7 @@ class FewshotDigits(Task):
         return found
 
     def baselines(self) -> Mapping[str, float]:
-        """The label of the labelled image with the nearest pixels, with all shots."""
+        """The label of the labeled image with the nearest pixels, with all shots."""
         batch = self.evaluation("test")[-1]
         assert batch.frames is not None, "episodes have images"
         given = batch.frames.shape[1] - self.config.asked
@@ -226,38 +217,3 @@ class FewshotDigits(Task):
             gold=gold,
             frames=images,
         )
-
-
-def draw_episodes(
-    digits: Digits, rows: int, size: tuple[int, int, int], generator: torch.Generator
-) -> Episodes:
-    """Episodes of classes that are a digit turned in one way each; no image occurs twice.
-
-    Args:
-        digits: What to draw from.
-        rows: B, number of episodes.
-        size: Classes, labelled images of each, query images.
-        generator: Of all draws.
-    """
-    ways, shots, asked = size
-    kinds = digits.labels.unique()
-    chosen = kinds[torch.rand(rows, len(kinds), generator=generator).argsort(1)[:, :ways]]
-    turned = torch.randint(8, (rows, ways), generator=generator)
-    # random images of each class, never one twice: `shots` with labels, the others as queries
-    luck = torch.rand(rows, 1, len(digits.labels), generator=generator)
-    luck = luck.masked_fill(digits.labels != chosen.unsqueeze(-1), -1.0)
-    drawn = luck.topk(shots + asked, -1).indices
-    shown = torch.arange(ways).repeat_interleave(shots)
-    order = torch.rand(rows, len(shown), generator=generator).argsort(1)
-    label = torch.cat((shown[order], torch.randint(ways, (rows, asked), generator=generator)), 1)
-    turn = torch.arange(shots).repeat(ways)[order]
-    turn = torch.cat((turn, (shots + torch.arange(asked)).expand(rows, -1)), 1)
-    index = drawn[torch.arange(rows)[:, None], label, turn]
-    images = all_turned(digits.images)[turned.gather(1, label), index]
-    return Episodes(images.flatten(2), label)
-
-
-def all_turned(images: Float[Tensor, "N 8 8"]) -> Float[Tensor, "8 N 8 8"]:
-    """Each image turned by quarters, as it is and mirrored."""
-    both = (images, images.flip(2))
-    return torch.stack([torch.rot90(one, quarter, (1, 2)) for one in both for quarter in range(4)])

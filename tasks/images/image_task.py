@@ -12,13 +12,13 @@ from bench.api.batch import Batch, Sizes, Text
 from bench.api.metric import Scored
 from bench.api.task import Split, Task
 from tasks.data.digits import Digits, load_digits, patches
-from tasks.metrics.labels import LABEL_ACCURACY, MACRO_F1, label_scores
-from tasks.metrics.scores import (
+from tasks.metrics.attention_scores import (
     ALIGNMENT_ENTROPY,
     ALIGNMENT_MATCH,
     alignment_scores,
     selection_scores,
 )
+from tasks.metrics.labels import LABEL_ACCURACY, MACRO_F1, label_scores
 
 NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 FIRST = 4
@@ -64,7 +64,7 @@ def paste(
     canvas[row, down, across] = torch.maximum(canvas[row, down, across], pieces)
 
 
-class LabelledPictures(Task):
+class LabeledPictures(Task):
     """Pictures with one label each; a subclass makes batches of a part of the digits."""
 
     capabilities = frozenset({"grid"})
@@ -130,7 +130,7 @@ def number_word(number: int) -> str:
     return NAMES[number - FIRST] if 0 <= number - FIRST < len(NAMES) else "·"
 
 
-def labelled(
+def labeled(
     text: Text, labels: Int[Tensor, " B"], gold: Float[Tensor, "B S"] | None = None
 ) -> Batch:
     """A batch with one answer a picture."""

@@ -1,10 +1,10 @@
 """Inflection by invented rules: suffixes, vowel harmony, umlaut and a circumfix.
 
-What makes inflection hard for a network that only reads from left to right, reduced to four
-rules: a suffix whose vowel agrees with the last vowel of the stem, as in Finnish and Turkish; a
-change of that vowel, as in German plurals; a prefix and a suffix, as in German participles; and a
-last letter that is dropped. The language is invented, and every training word is new. The
-setting is that of Cotterell et al., 2017, https://aclanthology.org/K17-2001.
+Four rules that are hard for a network that reads only from left to right: a suffix whose vowel
+agrees with the last vowel of the stem, as in Finnish and Turkish; a change of that vowel, as in
+German plurals; a prefix and a suffix, as in German participles; and a last letter that is dropped.
+The language is invented, and every training word is new. The setting is that of Cotterell et al.,
+2017, https://aclanthology.org/K17-2001.
 """
 
 from collections.abc import Iterator

@@ -28,7 +28,7 @@ from tasks.data.tables import Row
 from tasks.data.word_pairs import WordPair, spread
 from tasks.data.words import Vocabulary
 from tasks.inflection.word_forms import Inflected, Inflection, rule_baselines, spelled
-from tasks.metrics.scores import SEQUENCE_ACCURACY
+from tasks.metrics.accuracy import SEQUENCE_ACCURACY
 
 # common words chosen by us; the forms are in any grammar
 SHOWN: dict[Language, tuple[Inflected, ...]] = {

@@ -10,7 +10,8 @@ from bench.api.comparison import Entry
 from bench.api.metric import Scored
 from bench.api.task import Split
 from tasks.data.word_pairs import WordPair, WordPairs
-from tasks.metrics.scores import ALIGNMENT_ENTROPY, SEQUENCE_ACCURACY, alignment_scores
+from tasks.metrics.accuracy import SEQUENCE_ACCURACY
+from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY, alignment_scores
 from tasks.metrics.text_scores import EDITS, edit_distance, exact_match
 
 TRANSFORMER = "transformer_seq2seq[width=64,layers=1,heads=4]"

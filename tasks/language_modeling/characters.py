@@ -5,13 +5,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from bench.api.task import Split
-from tasks.language_modeling.language_model import BITS, RARE_BITS, Characters, LanguageModelling
+from tasks.data.characters import Characters
+from tasks.language_modeling.language_model import BITS, RARE_BITS, LanguageModeling
 
 WORD = re.compile(r"[^\W\d]\w*")
 """A word of a play or a name of a program."""
 
 
-class CharacterModelling(LanguageModelling):
+class CharacterModeling(LanguageModeling):
     """Base: a subclass gives the texts of its parts.
 
     A rare repeat is every character after the first of a word that is not frequent in training

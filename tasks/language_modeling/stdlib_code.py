@@ -10,7 +10,7 @@ from bench.api.license import License
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.data.stdlib_code import load_stdlib_code
-from tasks.language_modeling.characters import CharacterModelling
+from tasks.language_modeling.characters import CharacterModeling
 from tasks.language_modeling.language_model import LanguageConfig
 
 
@@ -24,7 +24,7 @@ from tasks.language_modeling.language_model import LanguageConfig
         where="motivation: likelihood of source code, projects apart",
     ),
 )
-class StdlibCode(CharacterModelling):
+class StdlibCode(CharacterModeling):
     """Characters of programs, bits per character.
 
     >>> task = StdlibCode(LanguageConfig(window=32, validate=1, test=1), seed=0)

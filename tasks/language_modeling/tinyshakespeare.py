@@ -12,7 +12,7 @@ from bench.api.license import License
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.data.tinyshakespeare import load_tinyshakespeare
-from tasks.language_modeling.characters import CharacterModelling
+from tasks.language_modeling.characters import CharacterModeling
 from tasks.language_modeling.language_model import BITS, LanguageConfig
 
 
@@ -22,7 +22,7 @@ from tasks.language_modeling.language_model import BITS, LanguageConfig
     config=LanguageConfig,
     citation=Citation(text="Karpathy, 2015", url="https://github.com/karpathy/char-rnn"),
 )
-class TinyShakespeare(CharacterModelling):
+class TinyShakespeare(CharacterModeling):
     """Characters of plays, bits per character."""
 
     published_results = (

@@ -34,10 +34,10 @@ from tasks.data.words import EOS, SPECIAL_WORDS, Vocabulary
 from tasks.language_modeling.language_model import (
     PERPLEXITY,
     RARE_PERPLEXITY,
-    Ids,
     LanguageConfig,
-    LanguageModelling,
+    LanguageModeling,
 )
+from tasks.language_modeling.ngrams import Ids
 
 DIFFERS = (
     "All 33278 words, as with `vocab=40000` here; the whole test, and the state is carried along "
@@ -72,7 +72,7 @@ class WikiTextConfig(LanguageConfig):
         text="Merity et al., 2017", url="https://arxiv.org/abs/1609.07843", where="section 4.2"
     ),
 )
-class WikiText2Mini(LanguageModelling):
+class WikiText2Mini(LanguageModeling):
     """Words of articles, perplexity; every line ends in `</s>`."""
 
     metrics = (PERPLEXITY, RARE_PERPLEXITY)

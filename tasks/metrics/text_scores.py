@@ -10,9 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bench.api.metric import Metric, Scored
+
+if TYPE_CHECKING:
+    from rouge_score.rouge_scorer import RougeScorer
 
 EDITS = Metric(
     name="edit_distance_count",
@@ -209,7 +212,7 @@ def most_frequent(targets: Sequence[Words]) -> tuple[str, ...]:
 
 
 @cache
-def _rouge_scorer() -> Any:
+def _rouge_scorer() -> "RougeScorer":
     from rouge_score.rouge_scorer import RougeScorer  # noqa: PLC0415 - a second to import
 
     return RougeScorer(list(ROUGES), use_stemmer=False)

@@ -21,8 +21,9 @@ from bench.api.config import NoOptions
 from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
-from tasks.alignment.aligned_text import error_rate, hard_links, known_links
-from tasks.metrics.scores import points_into
+from tasks.alignment.aligned_text import known_links
+from tasks.metrics.attention_scores import points_into
+from tasks.metrics.links import error_rate, hard_links
 from tasks.probes.diagnostic_metric import diagnostic
 from tasks.probes.observations import Observation, observations
 

@@ -7,7 +7,7 @@ descent is difficult", https://doi.org/10.1109/72.279181, section III.
 Deviations: the norm is taken at the word embeddings and divided by that of all words together.
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -82,7 +82,7 @@ def _norms(subject: Subject, batch: Batch) -> Tensor:
     tokens = batch.sources[0].tokens if batch.sources else batch.inputs
     seen: list[Tensor] = []
 
-    def keep(module: nn.Module, given: Any, embedded: Tensor) -> Tensor | None:
+    def keep(module: nn.Module, given: tuple[Tensor, ...], embedded: Tensor) -> Tensor | None:
         if seen or given[0].shape != tokens.shape or not bool((given[0] == tokens).all()):
             return None
         seen.append(embedded.detach().requires_grad_())

@@ -144,13 +144,13 @@ def _run(subject: Subject, batch: Batch) -> tuple[Tensor, list[Tensor]]:
     embedded: list[Tensor] = []
     layers: list[Tensor] = []
 
-    def keep_words(module: nn.Module, given: Any, found: Tensor) -> Tensor | None:
+    def keep_words(module: nn.Module, given: tuple[Tensor, ...], found: Tensor) -> Tensor | None:
         if embedded or given[0].shape != tokens.shape or not bool((given[0] == tokens).all()):
             return None
         embedded.append(found.detach().requires_grad_())
         return embedded[0]
 
-    def keep_states(module: nn.Module, given: Any, found: Any) -> None:
+    def keep_states(module: nn.Module, given: object, found: Any) -> None:
         layers.append(found.states if isinstance(found, Encoded) else found[0])
 
     tables = [m for m in subject.backbone.modules() if isinstance(m, nn.Embedding)]

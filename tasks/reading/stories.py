@@ -14,8 +14,8 @@ from bench.api.metric import Metric, Scored
 from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.words import Vocabulary
+from tasks.metrics.attention_scores import ALIGNMENT_MATCH, alignment_scores
 from tasks.metrics.labels import LABEL_ACCURACY
-from tasks.metrics.scores import ALIGNMENT_MATCH, alignment_scores
 
 ERROR = Metric(
     name="error_proportion",

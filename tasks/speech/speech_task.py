@@ -1,8 +1,8 @@
-"""Spoken words: strings of recordings, frames, word errors, spectrograms."""
+"""Recognition of spoken words: frames of sound, batches, spectrograms."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -10,52 +10,30 @@ from torch import Tensor
 
 from bench.api.answer import Answer, Picture, Sample
 from bench.api.batch import Batch, Sizes, Text
+from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.metric import Metric, Scored
+from bench.api.metric import Scored
 from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
+from tasks.data.samples import decoded_samples
 from tasks.data.sound import LogMel, LogMelScale, fit_scale, to_frames
-from tasks.metrics.scores import (
-    ALIGNMENT_ENTROPY,
-    ALIGNMENT_MATCH,
-    HEARD_BEFORE,
-    SEQUENCE_ACCURACY,
-    alignment_scores,
-    delay_scores,
+from tasks.metrics.accuracy import SEQUENCE_ACCURACY
+from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY, ALIGNMENT_MATCH, alignment_scores
+from tasks.metrics.delays import HEARD_BEFORE, delay_scores
+from tasks.metrics.word_errors import WORD_ERROR_RATE, word_error_rate
+from tasks.speech.spoken_strings import (
+    GAP,
+    Recording,
+    Spoken,
+    draw_strings,
+    joined_wave,
+    num_samples,
 )
 
-WORD_ERROR_RATE = Metric(
-    name="word_error_rate",
-    title="Word error rate",
-    unit="errors per reference word",
-    low=0.0,
-    high=None,
-    better="lower",
-)
 BOS, EOS, FIRST = 1, 2, 4
-GAP = (240, 960)
-"""Shortest and longest silence between two words (samples): 30 to 120 ms at 8 kHz."""
 ROWS = 64
 """Strings of a batch that is evaluated."""
-
-
-class Recording(NamedTuple):
-    """One spoken word."""
-
-    wave: Float[Tensor, " N"]
-    word: int
-    """Its number in the list of words."""
-    speaker: str
-
-
-class Spoken(NamedTuple):
-    """Several words of one speaker, with silence between them."""
-
-    parts: tuple[int, ...]
-    """Numbers of the recordings."""
-    gaps: tuple[int, ...]
-    """Samples of silence before each word."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +67,28 @@ class SpeechConfig(Config):
             )
 
 
+def recognizers(online: str) -> tuple[Entry, ...]:
+    """Comparison of the tasks of spoken words.
+
+    Args:
+        online: Selector of a network with a left-to-right encoder.
+    """
+    # a decoder that gets no summary of the sound after its position
+    streaming = f"{online[:-1]},summaries=none,search=streaming]"
+    return (
+        Entry(variant="location_aware"),
+        Entry(variant="las"),
+        # the cost of the left-to-right encoder, whatever the attention
+        Entry(variant="scaled_dot", backbone=online),
+        Entry(variant="uniform", backbone=online),
+        Entry(variant="raffel_monotonic", backbone=online),
+        Entry(variant="mocha", backbone=online),
+        Entry(variant="milk", backbone=online),
+        Entry(variant="mocha", backbone=streaming),
+        Entry(variant="none_state"),
+    )
+
+
 class SpeechTask(Task):
     """Words from frames of sound; a subclass provides the recordings.
 
@@ -111,6 +111,7 @@ class SpeechTask(Task):
         """Take recordings by part, and measure the scale of the training part."""
         self.sound = LogMel(rate=rate, mels=self.config.mels, stack=self.config.stack)
         self.recordings = recordings
+        self.counts = (self.config.min_words, self.config.max_words)
         self.notes["caveat"] = HEARD_BEFORE
         self.scale = fit_scale([one.wave for one in recordings["train"]], self.sound)
         longest = max(len(one.wave) for part in recordings.values() for one in part)
@@ -124,8 +125,8 @@ class SpeechTask(Task):
         """Epochs that hold every recording once, in strings that are never the same."""
         part = self.recordings["train"]
         while True:
-            strings = self._strings(part, generator)
-            lengths = [_samples(part, spoken) for spoken in strings]
+            strings = draw_strings(part, self.counts, generator)
+            lengths = [num_samples(part, spoken) for spoken in strings]
             for chosen in bucketed_batches(lengths, batch_size, generator):
                 yield self._batch(part, [strings[index] for index in chosen])
 
@@ -133,7 +134,7 @@ class SpeechTask(Task):
         """Strings of about equal length together."""
         if split not in self._evaluation:
             part = self.recordings[split]
-            strings = sorted(self._fixed(split), key=lambda spoken: _samples(part, spoken))
+            strings = sorted(self._fixed(split), key=lambda spoken: num_samples(part, spoken))
             self._evaluation[split] = [
                 self._batch(part, strings[at : at + ROWS]) for at in range(0, len(strings), ROWS)
             ]
@@ -176,14 +177,7 @@ class SpeechTask(Task):
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """Every n-th string, from short ones to long ones."""
-        rows = [
-            Sample(name, reference, self._text(said))
-            for answer in answers
-            for name, reference, said in zip(
-                answer.batch.names, answer.batch.references, answer.generated or (), strict=True
-            )
-        ]
-        return rows[:: max(1, len(rows) // count)][:count]
+        return decoded_samples(answers, count, self._text)
 
     def examples(self) -> Batch:
         """Two of the strings of the test with the most words."""
@@ -221,32 +215,14 @@ class SpeechTask(Task):
         generator = self.seeded(split)
         found: list[Spoken] = []
         while len(found) < count:
-            found += self._strings(self.recordings[split], generator)
+            found += draw_strings(self.recordings[split], self.counts, generator)
         return found[:count]
-
-    def _strings(self, part: Sequence[Recording], generator: torch.Generator) -> list[Spoken]:
-        """All recordings in a random order, cut into strings of one speaker each."""
-        low, high = self.config.min_words, self.config.max_words
-        found = []
-        for speaker in sorted({one.speaker for one in part}):
-            own = [index for index, one in enumerate(part) if one.speaker == speaker]
-            order = [own[at] for at in torch.randperm(len(own), generator=generator).tolist()]
-            counts = torch.randint(low, high + 1, (len(own),), generator=generator).tolist()
-            gaps = torch.randint(GAP[0], GAP[1] + 1, (len(own),), generator=generator).tolist()
-            at = 0
-            for count in counts:
-                parts = tuple(order[at : at + count])
-                if len(parts) < low:
-                    break
-                found.append(Spoken(parts, (0, *gaps[at + 1 : at + len(parts)])))
-                at += count
-        mixed = torch.randperm(len(found), generator=generator).tolist()
-        return [found[index] for index in mixed]
 
     def _batch(self, part: Sequence[Recording], strings: Sequence[Spoken]) -> Batch:
         frames, mask = to_frames(
-            [_wave(part, spoken) for spoken in strings], self.sound, self.scale
+            [joined_wave(part, spoken) for spoken in strings], self.sound, self.scale
         )
+        seconds_of = [num_samples(part, spoken) / self.sound.rate for spoken in strings]
         places = torch.arange(1, frames.shape[1] + 1) * mask
         spoken_words = [[part[index].word for index in spoken.parts] for spoken in strings]
         targets, scored = pad_rows([[FIRST + w for w in words] + [EOS] for words in spoken_words])
@@ -258,8 +234,8 @@ class SpeechTask(Task):
             gold=self._gold(part, strings, (*targets.shape, frames.shape[1])),
             references=tuple(" ".join(self.words[w] for w in words) for words in spoken_words),
             names=tuple(
-                f"{part[spoken.parts[0]].speaker}, {_samples(part, spoken) / self.sound.rate:.2f} s"
-                for spoken in strings
+                f"{part[spoken.parts[0]].speaker}, {seconds:.2f} s"
+                for spoken, seconds in zip(strings, seconds_of, strict=True)
             ),
         )
 
@@ -274,23 +250,3 @@ class SpeechTask(Task):
                 first, last = start // self.sound.step, self.sound.frames(at)
                 gold[row, step, first:last] = 1 / (last - first)
         return gold
-
-
-def word_error_rate(pairs: Sequence[tuple[str, str]]) -> float:
-    """Errors of pairs (reference, said), all references together."""
-    import jiwer  # noqa: PLC0415 - half a second to import
-
-    references, said = zip(*pairs, strict=True)
-    return float(jiwer.wer(list(references), list(said)))
-
-
-def _samples(part: Sequence[Recording], spoken: Spoken) -> int:
-    return sum(len(part[index].wave) for index in spoken.parts) + sum(spoken.gaps)
-
-
-def _wave(part: Sequence[Recording], spoken: Spoken) -> Float[Tensor, " N"]:
-    """The words one after the other."""
-    pieces = []
-    for index, gap in zip(spoken.parts, spoken.gaps, strict=True):
-        pieces += [torch.zeros(gap), part[index].wave]
-    return torch.cat(pieces)

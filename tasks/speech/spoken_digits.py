@@ -18,18 +18,16 @@ from pathlib import Path
 
 import torch
 
-from bench.api.comparison import Entry
 from bench.api.license import License
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.data.corpus import parts_note
 from tasks.data.fsdd import DIGITS, RATE, load_fsdd
-from tasks.speech.speech_task import Recording, SpeechConfig, SpeechTask
+from tasks.speech.speech_task import SpeechConfig, SpeechTask, recognizers
+from tasks.speech.spoken_strings import Recording
 
 ONLINE = "rnn_seq2seq[encoder=uni_rnn,hidden=96,embedding=48]"
 """A left-to-right encoder, so that a state depends only on the sound before it."""
-STREAMING = f"{ONLINE[:-1]},summaries=none,search=streaming]"
-"""The same, and a decoder that gets no summary of the sound after its position."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,18 +67,7 @@ class SpokenDigits(SpeechTask):
             seconds=400.0,
         ),
     }
-    comparison = (
-        Entry(variant="location_aware"),
-        Entry(variant="las"),
-        # the cost of the left-to-right encoder, whatever the attention
-        Entry(variant="scaled_dot", backbone=ONLINE),
-        Entry(variant="uniform", backbone=ONLINE),
-        Entry(variant="raffel_monotonic", backbone=ONLINE),
-        Entry(variant="mocha", backbone=ONLINE),
-        Entry(variant="milk", backbone=ONLINE),
-        Entry(variant="mocha", backbone=STREAMING),
-        Entry(variant="none_state"),
-    )
+    comparison = recognizers(ONLINE)
     data_license = License("CC BY-SA 4.0 (FSDD)", redistributable=True)
     needs_download = True
     data_sets = ("fsdd",)

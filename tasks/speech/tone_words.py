@@ -16,12 +16,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.comparison import Entry
 from bench.api.config import FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
-from tasks.speech.speech_task import Recording, SpeechConfig, SpeechTask
+from tasks.speech.speech_task import SpeechConfig, SpeechTask, recognizers
+from tasks.speech.spoken_strings import Recording
 
 RATE = 8000
 """Samples a second."""
@@ -35,8 +35,7 @@ SPELLING = tuple(permutations(range(len(TONES)), 2))[: len(WORDS)]
 VOICES = ("alto", "bass", "tenor")
 PITCH = {"alto": 1.15, "bass": 0.85, "tenor": 1.0}
 ONLINE = "rnn_seq2seq[encoder=uni_rnn,hidden=64,embedding=32]"
-STREAMING = f"{ONLINE[:-1]},summaries=none,search=streaming]"
-"""An online encoder, and a decoder that gets no summary of the sound after its position."""
+"""A left-to-right encoder, so that a state depends only on the sound before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,18 +92,7 @@ class ToneWords(SpeechTask):
             seconds=200.0,
         ),
     }
-    comparison = (
-        Entry(variant="location_aware"),
-        Entry(variant="las"),
-        # the cost of the left-to-right encoder, whatever the attention
-        Entry(variant="scaled_dot", backbone=ONLINE),
-        Entry(variant="uniform", backbone=ONLINE),
-        Entry(variant="raffel_monotonic", backbone=ONLINE),
-        Entry(variant="mocha", backbone=ONLINE),
-        Entry(variant="milk", backbone=ONLINE),
-        Entry(variant="mocha", backbone=STREAMING),
-        Entry(variant="none_state"),
-    )
+    comparison = recognizers(ONLINE)
     words = WORDS
 
     def __init__(self, config: ToneWordsConfig, seed: int, data_dir: Path | None = None) -> None:

@@ -22,7 +22,7 @@ from bench.api.registry import Citation, register
 from bench.api.task import Split, TaskPreset
 from tasks.data.word_pairs import EncodedPair, WordPair
 from tasks.data.words import Vocabulary
-from tasks.metrics.scores import ALIGNMENT_MATCH, alignment_scores
+from tasks.metrics.attention_scores import ALIGNMENT_MATCH, alignment_scores
 from tasks.summarization.summary_pairs import Summaries
 
 PLAIN = ("the", "a", "of", "on", "in", "for", "with", "at", "by", "to")

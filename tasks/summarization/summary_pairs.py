@@ -35,7 +35,7 @@ class Summaries(WordPairs):
         REPEATED,
         NOVEL,
     )
-    family = "summarisation"
+    family = "summarization"
     comparison = (
         Entry(variant="additive"),
         Entry(variant="none_state"),

@@ -27,7 +27,7 @@ from bench.api.config import IntRange
 from bench.api.metric import AVERAGE_LAGGING, Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, TaskPreset
-from tasks.metrics.scores import HEARD_BEFORE
+from tasks.metrics.delays import HEARD_BEFORE
 from tasks.metrics.text_scores import BLEU
 from tasks.translation.multi30k_task import QUICK, SCALED, Captions, OneWayConfig
 

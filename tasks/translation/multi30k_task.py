@@ -1,18 +1,14 @@
-"""Translation of image captions: subwords, batches, scores of text, baselines.
+"""Translation of image captions: subwords, batches, baselines.
 
 Elliott et al., 2016, "Multi30K: multilingual English-German image descriptions",
-https://aclanthology.org/W16-3210. BLEU and chrF come from sacreBLEU with their signatures; repeated
-and omitted words are what Tu et al., 2016, "Modeling coverage for neural machine translation",
-https://arxiv.org/abs/1601.04811, call over- and under-translation, counted in the texts so that
-every mechanism is judged alike.
+https://aclanthology.org/W16-3210.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
 import torch
 
@@ -21,57 +17,25 @@ from bench.api.batch import Batch, Sizes, Text
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.license import License
-from bench.api.metric import Metric, Scored
+from bench.api.metric import Scored
 from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.corpus import Part
 from tasks.data.multi30k import load_multi30k
+from tasks.data.samples import decoded_samples
 from tasks.data.subwords import BOS, EOS, SubwordConfig, Subwords, corpus_subwords
-from tasks.data.words import tokenize
-from tasks.metrics.scores import ALIGNMENT_ENTROPY, alignment_scores, delay_scores
-from tasks.metrics.text_scores import BLEU, dropped, nearest, repeated
+from tasks.metrics.attention_scores import alignment_scores
+from tasks.metrics.delays import delay_scores
+from tasks.metrics.text_scores import nearest
+from tasks.metrics.translation_scores import (
+    TEXT_METRICS,
+    bleu_by_length,
+    corpus_bleu,
+    likelihood,
+    text_scores,
+)
 
 Language = Literal["de", "en", "fr", "cs"]
-
-CHRF = Metric(
-    name="chrf", title="chrF", unit="sacreBLEU points", low=0.0, high=100.0, better="higher"
-)
-NLL = Metric(
-    name="nll_nats_per_token",
-    title="Negative log likelihood",
-    unit="nats per token",
-    low=0.0,
-    high=None,
-    better="lower",
-)
-REPEATED = Metric(
-    name="repeated_proportion",
-    title="Word pairs said again",
-    unit="fraction of word pairs said",
-    low=0.0,
-    high=1.0,
-    better="lower",
-    group="diagnostic",
-)
-MISSING = Metric(
-    name="missing_proportion",
-    title="Reference words left out",
-    unit="fraction of reference words",
-    low=0.0,
-    high=1.0,
-    better="lower",
-    group="diagnostic",
-)
-LENGTH = Metric(
-    name="length_proportion",
-    title="Words said",
-    unit="fraction of reference words",
-    low=0.0,
-    high=None,
-    better="none",
-    group="diagnostic",
-)
-TEXT_METRICS = (BLEU, CHRF, NLL, REPEATED, MISSING, LENGTH, ALIGNMENT_ENTROPY)
 
 QUICK = "hidden=128,embedding=128,projection=bfloat16,encoder=embed[positions=learned]"
 """Options of the recurrent backbone in quick sizes."""
@@ -84,9 +48,6 @@ the first step that the softmax gives one word most of the weight, and training 
 with a temperature of 1 attention ends at an entropy of 0.02 nats, and BLEU is below that of no
 attention.
 """
-
-LENGTHS = (1, 9, 12, 16)
-"""Shortest source of each part of the length curve (words at spaces)."""
 
 SHOWN: Mapping[str, tuple[str, ...]] = {
     "de": (
@@ -138,6 +99,7 @@ class OneWayConfig(Config):
             raise InvalidConfig(f"translation: source and target are both {self.source!r}.")
 
 
+@runtime_checkable
 class CaptionOptions(Protocol):
     """Options that every task over captions has."""
 
@@ -175,7 +137,7 @@ class Captions(Task):
 
     def __init__(
         self,
-        config: Any,
+        config: Config,
         seed: int,
         data_dir: Path | None = None,
         *,
@@ -183,6 +145,7 @@ class Captions(Task):
         target: str,
     ) -> None:
         super().__init__(config, seed, data_dir)
+        assert isinstance(config, CaptionOptions), "tasks over captions have these options"
         self.asked: CaptionOptions = config
         self.languages, self.target = tuple(sources), target
         self.corpus = load_multi30k((*sources, target), data_dir)
@@ -250,14 +213,7 @@ class Captions(Task):
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """Every n-th sentence, from short ones to long ones."""
-        rows = [
-            Sample(name, reference, self._text(said))
-            for answer in answers
-            for name, reference, said in zip(
-                answer.batch.names, answer.batch.references, answer.generated or (), strict=True
-            )
-        ]
-        return rows[:: max(1, len(rows) // count)][:count]
+        return decoded_samples(answers, count, self._text)
 
     def examples(self) -> Batch:
         """Three captions written by us."""
@@ -316,78 +272,6 @@ def text_batch(
         references=references,
         names=names,
     )
-
-
-def text_scores(
-    said: Sequence[str], references: Sequence[str], *, lowercase: bool
-) -> tuple[list[Scored], dict[str, str]]:
-    """BLEU, chrF, repeated and omitted words, and the signatures of sacreBLEU.
-
-    Raises:
-        ValueError: The numbers of translations and references differ.
-    """
-    from sacrebleu.metrics import bleu, chrf  # noqa: PLC0415
-
-    if len(said) != len(references):
-        raise ValueError(f"{len(said)} translations for {len(references)} references")
-    scorers = {BLEU.name: bleu.BLEU(lowercase=lowercase), CHRF.name: chrf.CHRF(lowercase=lowercase)}
-    found, signatures = [], {}
-    for name, scorer in scorers.items():
-        value = scorer.corpus_score(said, [references]).score
-        found.append(Scored(metric=name, value=value))
-        signatures[name] = str(scorer.get_signature())
-    return found + repeats_and_omissions(said, references), signatures
-
-
-def corpus_bleu(said: Sequence[str], references: Sequence[str], *, lowercase: bool) -> float:
-    """BLEU of a corpus (sacreBLEU points)."""
-    from sacrebleu.metrics import bleu  # noqa: PLC0415
-
-    return float(bleu.BLEU(lowercase=lowercase).corpus_score(said, [references]).score)
-
-
-def bleu_by_length(
-    said: Sequence[str], references: Sequence[str], sources: Sequence[str], *, lowercase: bool
-) -> list[Scored]:
-    """BLEU of sources of about equal length; x is the shortest length of a part (words)."""
-    found = []
-    for low, beyond in pairwise((*LENGTHS, 10**6)):
-        chosen = [n for n, text in enumerate(sources) if low <= len(text.split()) < beyond]
-        if chosen:
-            value = corpus_bleu(
-                [said[n] for n in chosen], [references[n] for n in chosen], lowercase=lowercase
-            )
-            found.append(Scored(metric=BLEU.name, value=value, axis="source_length", x=float(low)))
-    return found
-
-
-def repeats_and_omissions(said: Sequence[str], references: Sequence[str]) -> list[Scored]:
-    """Bigrams generated more often than once and than in the reference; reference words left out.
-
-    >>> found = repeats_and_omissions(["a dog a dog"], ["a dog runs"])
-    >>> [round(one.value, 3) for one in found]
-    [0.333, 0.333, 1.333]
-    """
-    counts = [0] * 5
-    for text, reference in zip(said, references, strict=True):
-        told, wanted = tokenize(text), tokenize(reference)
-        for number, more in enumerate((*repeated(told, wanted), *dropped(told, wanted), len(told))):
-            counts[number] += more
-    again, pairs, missing, words, spoken = counts
-    return [
-        Scored(metric=REPEATED.name, value=again / max(1, pairs)),
-        Scored(metric=MISSING.name, value=missing / max(1, words)),
-        Scored(metric=LENGTH.name, value=spoken / max(1, words)),
-    ]
-
-
-def likelihood(answers: Sequence[Answer]) -> list[Scored]:
-    """Negative log likelihood of a reference token; nothing where an output has none."""
-    losses = [float(answer.nll.sum()) for answer in answers if answer.nll is not None]
-    if len(losses) < len(answers):
-        return []
-    tokens = sum(int(answer.batch.mask.sum()) for answer in answers)
-    return [Scored(metric=NLL.name, value=sum(losses) / tokens)]
 
 
 def _spelled(texts: Sequence[str]) -> list[list[str]]:

@@ -29,16 +29,16 @@ from bench.api.batch import NOT_A_WORD, Batch, Sizes, Text
 from bench.api.comparison import Entry
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.metric import Metric, Scored
+from bench.api.metric import Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, Task, TaskPreset
 from tasks.data.bucketing import pad_rows
 from tasks.data.digits import DIGITS_LICENSE, DIGITS_NOTE, SIDE, load_digits
+from tasks.data.samples import decoded_samples
 from tasks.images.image_task import FIRST, NAMES, nearest
 from tasks.images.scene_drawing import (
     EOS,
     WORDS,
-    DigitScene,
     captioned,
     captions,
     draw_scenes,
@@ -47,40 +47,23 @@ from tasks.images.scene_drawing import (
     said_words,
     scene_pictures,
 )
-from tasks.metrics.scores import (
-    ALIGNMENT_ENTROPY,
-    SEQUENCE_ACCURACY,
-    TOKEN_ACCURACY,
-    alignment_scores,
-    scores_by_length,
-)
+from tasks.metrics.accuracy import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
+from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY, alignment_scores
 from tasks.metrics.text_scores import BLEU, bleu
+from tasks.translation.ambiguous_words import (
+    AMBIGUOUS_WORDS,
+    REGION_POINTING,
+    ambiguous_accuracy,
+    region_pointing,
+    share_alike,
+)
+from tasks.translation.scene_descriptions import (
+    SOURCE_IDS,
+    SOURCE_WORDS,
+    ambiguous_places,
+    descriptions,
+)
 
-GERMAN = (
-    *("Null", "Eins", "Zwei", "Drei", "Vier"),
-    *("Fünf", "Sechs", "Sieben", "Acht", "Neun"),
-)
-AMBIGUOUS = "Ziffer"
-SOURCE_WORDS = ("", "", "", "", *GERMAN, AMBIGUOUS, "eine", "einer", "links", "von", "über")
-"""Word of each source id; ids below 4 are special."""
-SOURCE_IDS = {word: number for number, word in enumerate(SOURCE_WORDS) if word}
-AMBIGUOUS_WORDS = Metric(
-    name="ambiguous_word_accuracy",
-    title="Ambiguous words translated right",
-    unit="fraction of ambiguous words",
-    low=0.0,
-    high=1.0,
-    better="higher",
-)
-REGION_POINTING = Metric(
-    name="region_pointing_accuracy",
-    title="Strongest weight of an ambiguous word on its region",
-    unit="fraction of ambiguous words",
-    low=0.0,
-    high=1.0,
-    better="higher",
-    group="diagnostic",
-)
 TEXT_ONLY = "rnn_seq2seq[hidden=128,embedding=64]"
 SHOWN = 20160811
 """Seed of the scenes that are shown, whatever the seed of a cell."""
@@ -216,17 +199,17 @@ class SceneTranslation(Task):
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
         """Ambiguous words, exact match and BLEU of the output; where the weights point."""
-        found = [_ambiguous_accuracy(answers)]
+        found = [ambiguous_accuracy(answers)]
         for answer in answers:
             count = float(named(answer.batch.targets[0]).sum())
-            found.append(replace(_ambiguous_accuracy([answer]), axis="digits", x=count))
+            found.append(replace(ambiguous_accuracy([answer]), axis="digits", x=count))
         found += scores_by_length(answers, self.sizes.max_length, curve=False)
         said = [said_words(row) for answer in answers for row in answer.generated or ()]
         references = [text.split() for answer in answers for text in answer.batch.references]
         value, signature = bleu(said, references)
         found.append(Scored(metric=BLEU.name, value=value))
         self.notes[BLEU.name] = signature
-        found += _pointing(answers)
+        found += region_pointing(answers)
         about = alignment_scores(answers, self.sizes.max_length)
         return found + [scored for scored in about if scored.metric == ALIGNMENT_ENTROPY.name]
 
@@ -244,19 +227,12 @@ class SceneTranslation(Task):
         right = [FIRST + label for label in digits.labels[torch.tensor(near)].tolist()]
         return {
             "text alone, most frequent digit": asked.count(FIRST + most) / len(asked),
-            "nearest picture of the region": _share(right, asked),
+            "nearest picture of the region": share_alike(right, asked),
         }
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """First sentences with each number of digits."""
-        rows = [
-            Sample(source, text, " ".join(said_words(said)))
-            for answer in answers
-            for source, text, said in zip(
-                answer.batch.names, answer.batch.references, answer.generated or (), strict=True
-            )
-        ]
-        return rows[:: max(1, len(rows) // count)][:count]
+        return decoded_samples(answers, count, lambda ids: " ".join(said_words(ids)))
 
     def examples(self) -> Batch | None:
         """Three scenes of test digits with their own pictures, the same for every seed."""
@@ -304,26 +280,6 @@ class SceneTranslation(Task):
         )
 
 
-def descriptions(scene: DigitScene, hidden: Bool[Tensor, "B N"], cells: int) -> list[str]:
-    """The captions of `captions` in German, word by word; hidden digits are called Ziffer (digit).
-
-    >>> scene = DigitScene(torch.tensor([[3, 8, 7]]), torch.tensor([[0, 2, 4]]))
-    >>> descriptions(scene, torch.tensor([[False, True, False]]), 3)
-    ['eine Drei links von einer Ziffer über einer Sieben']
-    """
-    found = []
-    for text, unnamed in zip(captions(scene, cells), hidden.tolist(), strict=True):
-        open_ones = iter(unnamed)
-        words = [
-            (AMBIGUOUS if next(open_ones) else GERMAN[NAMES.index(word)])
-            if word in NAMES
-            else {"left": "links", "of": "von", "above": "über"}.get(word, "einer")
-            for word in text.split()
-        ]
-        found.append(" ".join(["eine", *words[1:]]))
-    return found
-
-
 def as_vectors(pictures: Float[Tensor, "N H W"], side: int) -> Float[Tensor, "N F"]:
     """Pixels of pictures that were scaled to one size, F = side^2; mean 0 and deviation 1 each."""
     size = (side, side)
@@ -337,13 +293,6 @@ def exchanged(batch: Batch) -> Batch:
     return replace(batch, features=batch.features.roll(1, 0))
 
 
-def ambiguous_places(batch: Batch) -> Bool[Tensor, "B N"]:
-    """Which digits of each scene the sentence does not name, in reading order."""
-    digits = {*GERMAN, AMBIGUOUS}
-    said = [[word for word in name.split() if word in digits] for name in batch.names]
-    return torch.tensor([[word == AMBIGUOUS for word in row] for row in said])
-
-
 def _gold(
     targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], hidden: Bool[Tensor, "B N"]
 ) -> tuple[Float[Tensor, "B T T"], Float[Tensor, "B T R"]]:
@@ -351,44 +300,6 @@ def _gold(
     count = hidden.shape[1]
     regions = functional.pad(torch.diag_embed(hidden.float()), (1, 0))
     pictured = gold_of_named(targets, regions)
-    assert pictured.shape[2] == count + 1, "the whole picture stands in front"
+    assert pictured.shape[2] == count + 1, "the whole picture comes first"
     words = mask & (pictured.sum(-1) == 0)
     return torch.diag_embed(words.float()), pictured
-
-
-def _ambiguous_accuracy(answers: Sequence[Answer]) -> Scored:
-    """Share of ambiguous words whose digit is right: the n-th digit of the scene as the n-th."""
-    said, asked = [], []
-    for answer in answers:
-        rows = zip(
-            ambiguous_places(answer.batch).tolist(),
-            answer.batch.references,
-            answer.generated or (),
-            strict=True,
-        )
-        for hidden, text, ids in rows:
-            told = [word for word in said_words(ids) if word in NAMES]
-            told += [""] * (len(hidden) - len(told))
-            right = [word for word in text.split() if word in NAMES]
-            said += [word for word, unnamed in zip(told, hidden, strict=False) if unnamed]
-            asked += [word for word, unnamed in zip(right, hidden, strict=True) if unnamed]
-    return Scored(metric=AMBIGUOUS_WORDS.name, value=_share(said, asked))
-
-
-def _pointing(answers: Sequence[Answer]) -> list[Scored]:
-    """Share of ambiguous words with the strongest weight on their region, if there are regions."""
-    hits = total = 0
-    for answer in answers:
-        weights, gold = answer.weights, answer.batch.gold
-        if weights is None or gold is None or answer.batch.beside == (0, 0):
-            continue
-        asked = torch.zeros_like(answer.batch.mask)
-        asked[named(answer.batch.targets)] = ambiguous_places(answer.batch).flatten()
-        strongest = weights.argmax(-1, keepdim=True)
-        hits += int((gold.gather(-1, strongest).squeeze(-1) > 0)[asked].sum())
-        total += int(asked.sum())
-    return [Scored(metric=REGION_POINTING.name, value=hits / total)] if total else []
-
-
-def _share(said: Sequence[object], asked: Sequence[object]) -> float:
-    return sum(one == other for one, other in zip(said, asked, strict=True)) / len(asked)

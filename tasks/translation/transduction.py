@@ -7,7 +7,7 @@ alignment and generalization beyond the training lengths can all be scored exact
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Int
@@ -22,26 +22,22 @@ from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, Task, TaskPreset
 from tasks.data.string_baselines import COUNTED, string_baselines
-from tasks.metrics.scores import (
+from tasks.metrics.accuracy import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
+from tasks.metrics.attention_scores import (
     ALIGNMENT_ENTROPY,
     ALIGNMENT_MATCH,
-    SEQUENCE_ACCURACY,
-    TOKEN_ACCURACY,
     alignment_scores,
-    delay_scores,
-    scores_by_length,
     selection_scores,
 )
-
-PAD, BOS, EOS, FIRST = 0, 1, 2, 4
-"""Ids below 4 are special (3 is UNK, unused here)."""
+from tasks.metrics.delays import delay_scores
+from tasks.translation.string_rules import BOS, EOS, FIRST, PAD, Rule, rule_alignment
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransductionConfig(Config):
     """Options of the transduction family."""
 
-    rule: Literal["copy", "reverse", "swap", "dict", "svo", "fert"] = "reverse"
+    rule: Rule = "reverse"
     """How the target follows from the source."""
     vocab: Annotated[int, IntRange(2, 1000)] = 10
     """Number of symbols."""
@@ -103,8 +99,8 @@ class Transduction(Task):
     )
     seen_in_training = (
         "At the quick size (seed 0) training has seen all test strings of 2 symbols, of which "
-        "there are only 100, 59 of 256 of 4 symbols, 1 of 256 of 6 and of 8, but none of 12 or 16: "
-        "the scores at the shortest length may be memory, those beyond 8 symbols are not."
+        "there are only 100, 59 of 256 of 4 symbols, 1 of 256 of 6 and of 8, but none of 12 or 16. "
+        "A network may have memorized strings of the shortest length, but none beyond 8 symbols."
     )
     family = "translation"
     comparison = (
@@ -256,7 +252,7 @@ class Transduction(Task):
         source = torch.zeros(rows, width + 1, dtype=torch.int64)
         source[:, :width] = torch.where(torch.arange(width) < lengths[:, None], symbols, PAD)
         source[torch.arange(rows), lengths] = EOS
-        place, target_lengths = self._alignment(symbols, lengths)
+        place, target_lengths = rule_alignment(self.config.rule, symbols, lengths)
         steps = torch.arange(int(target_lengths.max()) + 1)
         mask = steps <= target_lengths[:, None]
         ends = steps == target_lengths[:, None]
@@ -277,34 +273,3 @@ class Transduction(Task):
             extended=source,
             gold=gold.float(),
         )
-
-    def _alignment(
-        self, symbols: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]
-    ) -> tuple[Int[Tensor, "B T"], Int[Tensor, " B"]]:
-        """Source position of every target step (one step more than the longest), target lengths."""
-        count = lengths[:, None]
-        if self.config.rule == "fert":
-            return self._fertile(symbols, lengths)
-        steps = torch.arange(symbols.shape[1] + 1).expand(len(lengths), -1)
-        if self.config.rule == "reverse":
-            return (count - 1 - steps).clamp(min=0), lengths
-        if self.config.rule == "swap":
-            partner = steps ^ 1
-            return torch.where(partner < count, partner, steps), lengths
-        if self.config.rule == "svo":
-            # the last third moves to the front
-            shift = count - (count + 2) // 3
-            return (steps + shift) % count.clamp(min=1), lengths
-        return steps, lengths
-
-    def _fertile(
-        self, symbols: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]
-    ) -> tuple[Int[Tensor, "B T"], Int[Tensor, " B"]]:
-        """Symbol types emit 0, 1, 2 or 3 copies; an empty target gets its first symbol once."""
-        real = torch.arange(symbols.shape[1]) < lengths[:, None]
-        copies = ((symbols - FIRST) % 4) * real
-        copies[:, 0] += (copies.sum(1) == 0).long()
-        ends = copies.cumsum(1)
-        total = ends[:, -1]
-        steps = torch.arange(int(total.max()) + 1).expand(len(lengths), -1).contiguous()
-        return torch.searchsorted(ends, steps, right=True), total

@@ -24,15 +24,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.metric import Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, Task, TaskPreset
-from tasks.metrics.scores import (
-    ALIGNMENT_ENTROPY,
-    ALIGNMENT_MATCH,
-    SEQUENCE_ACCURACY,
-    TOKEN_ACCURACY,
-    alignment_scores,
-    best_word,
-    scores_by_length,
-)
+from tasks.metrics.accuracy import SEQUENCE_ACCURACY, TOKEN_ACCURACY, best_word, scores_by_length
+from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY, ALIGNMENT_MATCH, alignment_scores
 
 PAD, BOS, EOS, HIDDEN, FIRST = 0, 1, 2, 4, 5
 

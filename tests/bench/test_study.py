@@ -24,14 +24,7 @@ from bench.running.request import Request
 from bench.running.runner import JobResult, Outcome
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
-from bench.study import (
-    MOST_KNOBS,
-    distribution,
-    knobs_of,
-    run_studies,
-    study_name,
-    trial_cell,
-)
+from bench.study import distribution, run_studies, study_name
 from bench.study_request import FRESH_SEED, SAMPLERS, StudyRequest
 from bench.training.protocol import read_protocol
 from results.ledger import LedgerReader
@@ -106,53 +99,10 @@ def rates(executor, name):
     ]
 
 
-@pytest.mark.parametrize("name", sorted(registry.listed_variants()))
-def test_a_variant_has_the_learning_rate_and_at_most_two_knobs_of_its_own(name):
-    knobs = knobs_of(resolve(name))
-    assert knobs[0].name == "lr"
-    assert knobs[0].axis == "protocol"
-    assert 1 <= len(knobs) <= 1 + MOST_KNOBS
-    assert len({knob.name for knob in knobs}) == len(knobs)
-    for knob in knobs[1:]:
-        owner = knob.name.rpartition(".")[0]
-        assert owner in registry.registrations(knob.axis)
-
-
 def test_ranges_become_distributions():
     assert distribution(IntRange(8, 64, log=True)) == IntDistribution(8, 64, log=True)
     assert distribution(FloatRange(0.1, 1.0)) == FloatDistribution(0.1, 1.0)
     assert distribution(Choices(("a", 1, True))) == CategoricalDistribution(("a", 1, True))
-
-
-def test_a_trial_is_the_variant_and_the_protocol_with_the_parameters_put_in():
-    spec = resolve("additive")
-    asked = replace(ASKED, trial_seconds=7.0)
-    parameters = {"lr": 0.01, "additive.width": 24, "softmax.temperature": 0.5}
-    cell = trial_cell(spec, asked, knobs_of(spec), parameters).cell
-    assert cell.kind == "trial"
-    assert "width=24" in cell.variant
-    assert "temperature=0.5" in cell.variant
-    protocol = read_protocol(cell.protocol)
-    assert (protocol.lr, protocol.cpu_seconds) == (0.01, 7.0)
-    mechanism = resolve("linear_attention")
-    for knob in knobs_of(mechanism)[1:]:
-        low = getattr(knob.range, "low", None)
-        values = {"lr": 0.01, **{k.name: k.range.low for k in knobs_of(mechanism)[1:]}}
-        changed = trial_cell(mechanism, ASKED, knobs_of(mechanism), values).cell.variant
-        assert f"{knob.option}={low}" in changed
-
-
-def test_several_knobs_of_one_component_are_all_put_in():
-    spec = resolve("raffel_monotonic")
-    knobs = knobs_of(spec)
-    parameters = {"lr": 0.001}
-    for knob in knobs[1:]:
-        found = knob.range
-        parameters[knob.name] = found.options[-1] if isinstance(found, Choices) else found.low
-    variant = resolve(trial_cell(spec, ASKED, knobs, parameters).cell.variant)
-    for knob in knobs[1:]:
-        (owner,) = variant.axes[knob.axis]
-        assert owner.options[knob.option] == parameters[knob.name]
 
 
 def test_every_variant_gets_the_same_number_of_trials_and_the_winner_fresh_seeds(tune, tmp_path):
@@ -249,7 +199,7 @@ def test_another_question_is_another_study():
             ASKED,
             replace(ASKED, trial_seconds=3.0),
             replace(ASKED, sampler="tpe"),
-            replace(ASKED, request=replace(REQUEST, protocol="adam[steps=3]")),
+            replace(ASKED, request=replace(REQUEST, training="adam[steps=3]")),
             replace(ASKED, request=replace(REQUEST, first_seed=1)),
             replace(ASKED, request=replace(REQUEST, backbone="pooling[embedding=8]")),
         )

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import variants
-from bench.api import registry
 from bench.api.cell import Cell
+from bench.api.loading import load_package
 from bench.running.plan import plan
 from bench.running.request import Request
 from results import load
@@ -19,8 +19,8 @@ from results.row import Record, Row
 from results.store import Store
 
 torch.set_num_threads(1)
-registry.load_package("variants")
-registry.load_package("tasks")
+load_package("variants")
+load_package("tasks")
 
 
 def record(seed: int) -> Record:

@@ -17,8 +17,8 @@ from collections.abc import Callable
 import bare_copy
 import torch
 
-from bench.api import registry
 from bench.api.cell import Cell
+from bench.api.loading import load_package
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
@@ -39,7 +39,7 @@ BACKBONE = "rnn_seq2seq[hidden=128,embedding=64]"
 
 def harness_cell(model: str) -> Cell:
     """The cell that trains the same model."""
-    request = Request(backbone=BACKBONE, preset="standard", protocol="adam[batch=64,steps=100000]")
+    request = Request(backbone=BACKBONE, preset="standard", training="adam[batch=64,steps=100000]")
     return quality_cell(request, resolve(VARIANTS[model]), DefaultTask(task=TASK), 0).cell
 
 
@@ -102,8 +102,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20, help="Steps of each side in a round.")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    registry.load_package("variants")
-    registry.load_package("tasks")
+    load_package("variants")
+    load_package("tasks")
     for model in options.model or sorted(VARIANTS):
         found = measure(model, options.rounds, options.steps)
         assert math.isfinite(float(str(found["ratio"]))), "rounds gave no ratio"

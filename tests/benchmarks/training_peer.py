@@ -20,8 +20,8 @@ from pathlib import Path
 
 import torch
 
-from bench.api import registry
 from bench.api.batch import Batch
+from bench.api.loading import load_package
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.running.allocator import keep_freed_memory
@@ -55,7 +55,7 @@ class Harness:
         request = Request(
             preset="quick",
             backbone=backbone.format(more=more),
-            protocol=f"adam[lr={LR},batch={BATCH},steps=1000000,evaluate_every=1000000]",
+            training=f"adam[lr={LR},batch={BATCH},steps=1000000,evaluate_every=1000000]",
         )
         planned = quality_cell(
             request, resolve(variant), DefaultTask(task="translation[vocab=3000]"), seed=0
@@ -143,8 +143,8 @@ def main() -> None:
     torch.set_num_threads(1)
     if not options.hand_back:
         keep_freed_memory()
-    registry.load_package("variants")
-    registry.load_package("tasks")
+    load_package("variants")
+    load_package("tasks")
     ours = Harness(options.model, options.more, options.rounds * options.steps)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "batches.pt"

@@ -14,7 +14,7 @@ import time
 import bare_translation as bare
 import torch
 
-from bench.api import registry
+from bench.api.loading import load_package
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.running.quality_cells import quality_cell
@@ -92,8 +92,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    registry.load_package("variants")
-    registry.load_package("tasks")
+    load_package("variants")
+    load_package("tasks")
     sides = {
         "harness": Harness(options.model, options.seed),
         "bare": Bare(options.model, options.seed),

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from bench.api import registry
+from bench.api.loading import load_package
 from bench.api.resolve import resolve
 from bench.timing.memory import peak_bytes
 from bench.timing.shape import AttendShape
@@ -174,7 +174,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    registry.load_package("variants")
+    load_package("variants")
     measure(PROBLEMS[options.problem](), options.rounds)
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from synthetic import BASE, VARIANTS, catalog, quality_cell, record
 from synthetic_run import write_run
 
-from reports.choices import MOST_ROWS, choices_table, every_need, headline
+from reports.blocks import NO_VALUE, TableCell
+from reports.choices import MOST_ROWS, _cost, choices_table, every_need, headline
 from reports.folder import RunFolder, read_folder
 from reports.markdown import MOST_LINES
 from reports.needs import needs
@@ -186,3 +187,13 @@ def test_the_choice_table_stays_within_the_width_of_the_terminal(tmp_path: Path)
     for width in (40, 60, 80, 120):
         assert max(map(len, choices_text(table, width).splitlines())) <= width
     assert "shaw_rpr" in result_text(folder, 80)
+
+
+def test_a_cost_that_one_task_lacks_is_that_of_the_other_tasks_of_the_use(tmp_path: Path):
+    folder = written(tmp_path / "run", {"copying": DECIDED, "sorting": TIED}, steps={NEW: 12.0})
+    timed, untimed = folder.comparisons
+    assert _cost([timed], NEW) == TableCell(text="1.2× training step")
+    assert _cost([untimed], NEW).text == NO_VALUE
+    assert _cost([untimed], NEW, [untimed, timed]) == TableCell(
+        text="1.2× training step", marks=("on other tasks",)
+    )

@@ -34,7 +34,7 @@ def test_all_commands_stand_above_the_report_in_their_order(tmp_path: Path) -> N
     folder = folder_with(tmp_path / "run", {"commands": [RUN, LOOK]})
     made = document(folder)
     assert made.commands == (RUN, LOOK)
-    assert made.lead.endswith("The commands below compute it all again, in this order.")
+    assert made.lead.endswith("The commands below compute everything again, in this order.")
     written = render(folder.path)
     for path in (written.html, written.markdown):
         assert "analyze runs/x" in path.read_text()
@@ -43,7 +43,7 @@ def test_all_commands_stand_above_the_report_in_their_order(tmp_path: Path) -> N
 def test_one_command_is_called_one_and_none_is_not_claimed(tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "run", {"commands": [RUN]})
     assert document(folder).commands == (RUN,)
-    assert "The command below computes it all again." in document(folder).lead
+    assert "The command below computes everything again." in document(folder).lead
     assert "below" not in document(folder_with(tmp_path / "none", {"commands": []})).lead
 
 

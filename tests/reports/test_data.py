@@ -51,7 +51,7 @@ def test_cells_of_two_sources_are_warned_of_where_they_are_ranked(tmp_path: Path
     text = run_with_notes(tmp_path / "run", {BASE: DATA_DIR, "scaled_dot": HUB})
     _, after = text.split("read different data", 1)
     assert after.index(HUB) < after.index("| Rank")
-    assert "differs between cells, 2 values" in text
+    assert "differs between cells: 2 values" in text
 
 
 def test_a_run_without_notes_has_no_section_of_data(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ from synthetic import BASE, catalog, quality_cell, record
 from synthetic_run import write_json, write_run
 
 from reports.blocks import Figure, TableBlock
-from reports.curves import delay_section, legend_of
+from reports.curves import legend_of
 from reports.folder import RunFolder, read_folder
 from reports.render import render
 from reports.sections.metric_tables import measures, other_metrics, parts
+from reports.tradeoffs import delay_section
 from results.row import Row
 
 TASK = "reversal[length=24]"

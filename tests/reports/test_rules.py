@@ -116,11 +116,11 @@ def test_one_token_in_each_seed_is_no_claim_and_says_so(tmp_path: Path) -> None:
     ]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
     text = markdown_of(render(folder))
-    assert "On the test, nothing is shown to be better than bahdanau." in text
-    assert "Worse: shaw_rpr." in text
+    assert "No variant is significantly better than bahdanau." in text
+    assert "Significantly worse: shaw_rpr." in text
     (row,) = [line for line in text.splitlines() if line.startswith("| 1= | [scaled_dot]")]
     assert "| **1.00** | +0.000977 | 0.25 |" in row
-    assert text.partition("## Ablations")[0].count("that of the sign test (0.25 for three") == 1
+    assert text.partition("## Ablations")[0].count("that of the sign test: 0.25 for three") == 1
     (other,) = [line for line in text.splitlines() if "| shaw_rpr" in line and "±" in line]
     assert "<sup>" not in other.partition("±")[0]
     table = ranked_table(load(folder).rows, catalog(), {}).set_index("selector")
@@ -182,7 +182,7 @@ def test_times_of_two_processors_are_never_averaged(tmp_path: Path) -> None:
     frame.loc[frame["variant"] == BASE, "processor"] = "Xeon"
     frame.loc[frame["variant"] == "scaled_dot", "processor"] = "EPYC"
     (comparison,) = comparisons(frame, Catalog.of(catalog()))
-    gone = {"EPYC": BASE, "Xeon": "scaled_dot"}[comparison.processor]
+    gone = {"EPYC": BASE, "Xeon": "scaled_dot"}[comparison.cells.processor]
     lines = ranked_table(frame, catalog(), {}).set_index("selector")
     assert pd.isna(lines.loc[gone, "train_step_time_ms"])
     assert lines["score"].notna().all()
@@ -197,7 +197,7 @@ def test_a_table_says_whose_times_it_shows(tmp_path: Path) -> None:
     for name, cpu in ((known, "EPYC"), ("other", "Xeon")):
         write_json(folder / "environments" / f"{name}.json", {"id": name, "cpu": cpu})
     text = markdown_of(render(folder))
-    assert "of the cells that ran on EPYC; others ran on Xeon. Scores are of all." in text
+    assert "of cells that ran on EPYC. Others ran on Xeon. Scores are of all cells." in text
 
 
 def test_a_variant_alone_is_not_chosen(tmp_path: Path) -> None:
@@ -214,8 +214,8 @@ def test_a_clear_winner_is_chosen(tmp_path: Path) -> None:
     ]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
     text = markdown_of(render(folder))
-    assert "Choose scaled_dot: no other variant is among the best" in text
-    assert "On the test, better than bahdanau: scaled_dot." in text
+    assert "Choose scaled_dot. No other variant is among the best" in text
+    assert "Significantly better than bahdanau: scaled_dot." in text
 
 
 def test_a_leading_control_is_called_out(tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_runs_without_results_still_render(tmp_path: Path, records: list[Any] | 
     chosen = [refused] if records is None else records
     folder = write_run(tmp_path / "run", records=chosen, tasks=[TASK])
     text = markdown_of(render(folder))
-    assert "There is no score to choose a variant by." in text
+    assert "There is no score that could choose a variant." in text
     export_tables(folder, tmp_path / "tables")
 
 

@@ -10,6 +10,7 @@ import pytest
 from synthetic_families import DIGITS, TRANSLATION, families_catalog, families_records
 from synthetic_run import markdown_of, write_json, write_run
 
+from reports.example_figures import _lines, example_figure, two_kinds
 from reports.folder import RunFolder, read_folder
 from reports.render import RenderedReport
 from reports.steps import steps_data, steps_section
@@ -18,11 +19,8 @@ from reports.task_examples import (
     MOST_VARIANTS,
     MapPicture,
     Shown,
-    _lines,
-    example_figure,
     slug,
     task_examples,
-    two_kinds,
 )
 
 PICTURE = MapPicture(gray=((0.0, 1.0), (0.5, 0.25)), grid=(2, 2))

@@ -15,7 +15,6 @@ import pytest
 from results.store import Store
 
 WRITER = Path(__file__).with_name("ledger_writer.py")
-KILLS = 50
 ENDLESS = 10**9
 PAUSE_S = 0.01
 
@@ -50,14 +49,15 @@ def kill(writer: subprocess.Popen[bytes]) -> list[str]:
     return said.split("\n")[:-1]
 
 
-def test_fifty_kills_of_two_writers_lose_tear_and_repeat_nothing(tmp_path, start):
+@pytest.mark.parametrize("kills", [12, pytest.param(50, marks=pytest.mark.slow)])
+def test_kills_of_two_writers_lose_tear_and_repeat_nothing(tmp_path, start, kills):
     draw = random.Random(20261120)
     folder = tmp_path / "run"
     store = Store.create(folder)
     writers = [start(folder, ENDLESS, PAUSE_S), start(folder, ENDLESS, PAUSE_S)]
     acknowledged: list[str] = []
     busy_kills = 0
-    for turn in range(KILLS):
+    for turn in range(kills):
         time.sleep(draw.uniform(0.0, 0.03))
         said = kill(writers[turn % 2])
         busy_kills += bool(said)
@@ -67,7 +67,7 @@ def test_fifty_kills_of_two_writers_lose_tear_and_repeat_nothing(tmp_path, start
         writers[turn % 2] = start(folder, ENDLESS, PAUSE_S)
     for writer in writers:
         acknowledged += kill(writer)
-    assert busy_kills > 0.8 * KILLS, "the writers were killed before they wrote anything"
+    assert busy_kills > 0.8 * kills, "the writers were killed before they wrote anything"
 
     last = 1 + max(int(line.split()[0]) for line in acknowledged) + 20
     writer = start(folder, last)

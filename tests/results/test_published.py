@@ -6,7 +6,7 @@ import pytest
 
 import results
 from bench.api.cell import parse_label
-from bench.api.registry import load_package
+from bench.api.loading import load_package
 from bench.running.plan import plan
 from bench.running.request import Request
 from bench.running.revisions import canonical_cell, revisions_of

@@ -120,7 +120,7 @@ def test_one_round_bounds_nothing(load):
 
 def test_growth_is_fitted_over_the_lengths_of_one_shape(load):
     frame = load(*(speed_record(length, timed(length, 1.0)) for length in (64, 128, 256, 512)))
-    growth = frames.growth_exponents(frame).set_index("metric")
+    growth = frames.growth_exponents(frames.speed_summary(frame)).set_index("metric")
     assert growth.loc["forward_time_ms", "exponent"] == pytest.approx(1.0, abs=0.01)
     assert growth.loc["peak_memory_bytes", "exponent"] == pytest.approx(2.0)
     assert growth.loc["forward_time_ms", "lengths"] == 4
@@ -130,6 +130,6 @@ def test_growth_is_fitted_over_the_lengths_of_one_shape(load):
 
 def test_two_lengths_have_no_exponent(load):
     frame = load(*(speed_record(length, timed(length, 1.0)) for length in (64, 128)))
-    growth = frames.growth_exponents(frame)
+    growth = frames.growth_exponents(frames.speed_summary(frame))
     assert growth["exponent"].isna().all()
     assert (growth["high"] == math.inf).all()

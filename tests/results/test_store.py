@@ -321,6 +321,33 @@ def test_merging_counts_what_the_sources_had_lost(tmp_path):
     assert len(done.corrupt_lines) == 1
 
 
+def test_a_merge_names_trained_cells_with_different_test_values(tmp_path):
+    for name, loss in (("a", 0.5), ("b", 0.5), ("c", 0.25)):
+        with Store.create(tmp_path / name) as opened:
+            opened.append(record(loss=loss))
+    assert merge(tmp_path / "same", [tmp_path / "a", tmp_path / "b"]).differing == ()
+    found = merge(tmp_path / "other", [tmp_path / "a", tmp_path / "c"]).differing
+    assert found == (record().id,)
+    assert merge(tmp_path / "b", [tmp_path / "c"]).differing == (record().id,)
+
+
+ADD = """
+import sys
+from results.store import Store
+store, mine = Store(sys.argv[1]), sys.argv[2]
+for number in range(20):
+    store.update_json("catalog.json", lambda held: {**(held or {}), f"{mine} {number}": 1})
+"""
+
+
+def test_several_processes_add_to_one_file_and_lose_nothing(store):
+    asked = [[sys.executable, "-c", ADD, str(store.folder), str(n)] for n in range(4)]
+    for process in [subprocess.Popen(one) for one in asked]:
+        assert process.wait() == 0
+    wanted = {f"{process} {number}" for process in range(4) for number in range(20)}
+    assert set(store.read_json("catalog.json")) == wanted
+
+
 def test_a_missing_source_stops_a_merge_before_anything_is_written(tmp_path):
     with pytest.raises(NotARunFolder):
         merge(tmp_path / "all", [tmp_path / "nowhere"])

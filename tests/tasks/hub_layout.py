@@ -79,7 +79,7 @@ def imdb(folder: Path) -> Splits:
         rows = [json.loads(line) for line in lines(folder / f"{split}.jsonl.gz")]
         rows.sort(key=lambda row: row["label"])
         found[split] = [{"text": row["text"], "label": row["label"]} for row in rows]
-    return {**found, "unsupervised": [{"text": "Nobody labelled this.", "label": -1}]}
+    return {**found, "unsupervised": [{"text": "Nobody labeled this.", "label": -1}]}
 
 
 def multi30k(folder: Path) -> Splits:

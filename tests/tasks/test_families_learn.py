@@ -47,7 +47,7 @@ LEARNS = [
 def test_attention_learns_beyond_what_is_a_non_neural_baseline(
     task, variant, backbone, steps, baseline, margin
 ):
-    request = Request(preset="quick", protocol=f"adam[steps={steps},evaluate_every={steps}]")
+    request = Request(preset="quick", training=f"adam[steps={steps},evaluate_every={steps}]")
     default_task = DefaultTask(task=task, backbone=backbone)
     cell = quality_cell(request, resolve(variant), default_task, 11).cell
     rows = [row for row in train_cell(cell, data_dir=Path(REAL)).rows if row.split == "test"]

@@ -16,6 +16,7 @@ import torch
 
 from bench.api import registry
 from bench.api.errors import DataDamaged, DataUnavailable
+from bench.api.options import canonical
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
@@ -24,7 +25,7 @@ from bench.running.quality_cells import quality_cell
 from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.evaluate import evaluate
-from tasks.data import hub
+from tasks.data import hub, hub_copies, hub_sets
 from tasks.data.aeslc import load_aeslc
 from tasks.data.ag_news import load_ag_news
 from tasks.data.babi import load_babi
@@ -65,9 +66,9 @@ def copies(tmp_path_factory, directory):
 
 
 def fetch(patch, name, splits):
-    entry = hub.FETCHABLE[name]
+    entry = hub_sets.FETCHABLE[name]
     counts = {split: len(splits[split]) for split in entry.splits}
-    patch.setitem(hub.FETCHABLE, name, replace(entry, splits=counts))
+    patch.setitem(hub_sets.FETCHABLE, name, replace(entry, splits=counts))
     hub.fetch(name, load=lambda *_: splits, resolve=lambda *_: COMMIT)
 
 
@@ -79,7 +80,7 @@ def another(tmp_path, monkeypatch):
 
 
 def test_every_entry_has_a_layout_here():
-    assert set(LAYOUTS) == set(hub.FETCHABLE)
+    assert set(LAYOUTS) == set(hub_sets.FETCHABLE)
 
 
 @pytest.mark.parametrize(
@@ -182,11 +183,11 @@ def test_raw_pairs_of_the_hub_come_out_as_the_tokenized_ones(another):
     ],
 )
 def test_values_that_are_not_expected_name_file_and_line(name, load, rows, said, another):
-    another(name, {split: [rows] for split in hub.FETCHABLE[name].splits})
+    another(name, {split: [rows] for split in hub_sets.FETCHABLE[name].splits})
     with pytest.raises(DataDamaged, match=re.escape(said)) as told:
         load()
     assert ".jsonl: " in str(told.value)
-    assert hub.REPORT_IT in str(told.value)
+    assert hub_copies.REPORT_IT in str(told.value)
 
 
 def test_a_recording_beside_another_label_is_refused(directory, another):
@@ -213,7 +214,7 @@ def test_stories_that_are_none_are_refused(change, said, another):
         "answer": ["", "barn"],
         "supporting_ids": [[], ["1"]],
     }
-    good = {split: [{"story": story}] for split in hub.FETCHABLE["babi"].splits}
+    good = {split: [{"story": story}] for split in hub_sets.FETCHABLE["babi"].splits}
     another("babi", {**good, "qa1_test": [{"story": {**story, **change}}]})
     assert load_babi((2,)).parts["test"][0]["supporting"] == (0,)
     with pytest.raises(DataDamaged, match=rf"qa1_test\.jsonl: line 1 {said}"):
@@ -222,7 +223,7 @@ def test_stories_that_are_none_are_refused(change, said, another):
 
 def reads_only_fetched(name: str) -> bool:
     sets = registry.find("task", name).target.data_sets
-    return bool(sets) and set(sets) <= set(hub.FETCHABLE)
+    return bool(sets) and set(sets) <= set(hub_sets.FETCHABLE)
 
 
 FETCHED = [name for name in registry.registrations("task") if reads_only_fetched(name)]
@@ -242,7 +243,7 @@ def test_every_task_on_such_data_runs_from_the_hub_copy_alone(name):
     with torch.random.fork_rng():
         built = assemble(cell, None)
     assert "from the hub at" in built.task.notes["data"]
-    differs = hub.FETCHABLE[registry.find("task", name).target.data_sets[0]].differs
+    differs = hub_sets.FETCHABLE[registry.find("task", name).target.data_sets[0]].differs
     assert differs in built.task.notes["data"]
     next(built.task.training(2, torch.Generator().manual_seed(0)))
     found = evaluate(
@@ -291,7 +292,7 @@ def test_the_directory_alone_cannot_be_full_and_says_what_to_fetch(
 
 def test_ids_of_the_mini_set_are_those_from_before_it_could_be_full():
     def written(options):
-        return registry.canonical("task", parse(f"wikitext2_mini{options}")).show()
+        return canonical("task", parse(f"wikitext2_mini{options}")).show()
 
     assert "full" not in written("") + written("[full=false]")
     assert "full=true" in written("[full=true]")
@@ -302,7 +303,7 @@ def test_an_unpinned_copy_warns_and_a_pinned_one_does_not():
     assert f"revision {COMMIT} (unpinned)" in data.fetch("babi")
     assert "Warning" not in data.fetch("imdb")
     listed = data.data_sets("")
-    for name, registered in hub.FETCHABLE.items():
+    for name, registered in hub_sets.FETCHABLE.items():
         (line,) = [line for line in listed.splitlines() if line.split()[:1] == [name]]
         assert "fetched copy" in line
         assert registered.dataset in line

@@ -7,6 +7,7 @@ import pytest
 
 from bench.api import registry
 from bench.api.comparison import PublishedResult
+from bench.api.options import complete
 from bench.api.registry import build_config
 from bench.api.selector import parse
 from bench.docs.tasks import facts_of
@@ -75,7 +76,7 @@ def test_an_published_result_is_about_options_that_its_task_has(
     assert asked.name == name
     assert asked.show() == published_result.about, "in canonical form"
     assert asked.options.keys() <= {field.name for field in fields(entry.config)}
-    chosen = registry.complete("task", asked)  # unknown options and values raise
+    chosen = complete("task", asked)  # unknown options and values raise
     build_config(entry.config, chosen.options, name)
     assert published_result.holds_for(chosen)
 
@@ -87,7 +88,7 @@ IN_NO_PRESET = {"wikitext2_mini"}
 @pytest.mark.parametrize("name", sorted(ANCHORED.keys() - IN_NO_PRESET))
 def test_some_published_result_stands_beside_the_quick_or_the_standard_size(name: str) -> None:
     shown = [
-        describe_task(sized_task(name, preset)[0].show(), name).published_results
+        describe_task(name, sized_task(name, preset)[0]).published_results
         for preset in ("quick", "standard")
     ]
     assert any(shown)
@@ -123,8 +124,8 @@ def test_no_published_result_is_given_twice() -> None:
     ],
 )
 def test_numbers_of_other_options_do_not_stand_beside_a_run(asked: str, begins: str | None) -> None:
-    chosen = registry.complete("task", parse(asked))
-    shown = describe_task(chosen.show(), asked).published_results
+    chosen = complete("task", parse(asked))
+    shown = describe_task(asked, chosen).published_results
     assert {published_result.about for published_result in shown} == ({begins} if begins else set())
 
 

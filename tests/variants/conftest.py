@@ -243,8 +243,9 @@ def compare_with_oracle(
         regime=regime,
         source_vocab=VOCAB,
         word_dim=WORD_DIM,
+        attention_only=True,
     )
-    slot = slot.double()
+    slot = slot.double().eval()
     if drawn:
         randomize(slot, seed, scale=0.5)
     if arrange is not None:

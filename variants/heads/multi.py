@@ -8,15 +8,14 @@ Deviations: none.
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Dims
-from bench.api.component import Heads
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.source import Source
+from variants.heads.projections import ProjectedHeads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +36,7 @@ class MultiConfig(Config):
         text="Vaswani et al., 2017", url="https://arxiv.org/abs/1706.03762", where="section 3.2.2"
     ),
 )
-class MultiHeads(Heads):
+class MultiHeads(ProjectedHeads):
     """Linear maps to h heads of width D/h and back to D."""
 
     def __init__(
@@ -53,36 +52,13 @@ class MultiHeads(Heads):
                 f"multi: heads must divide the model width {query_width}, got {config.heads}."
             )
         width = query_width // config.heads
-        self.dims = Dims(config.heads, config.heads, width, width, width, query_width, regime)
+        dims = Dims(config.heads, config.heads, width, width, width, query_width, regime)
+        self.project(dims, source_width, bias=config.bias)
         self.output_width = query_width
-        self.to_query = nn.Linear(query_width, query_width, bias=config.bias)
-        self.to_key = nn.Linear(source_width, query_width, bias=config.bias)
-        self.to_value = nn.Linear(source_width, query_width, bias=config.bias)
         self.to_output = nn.Linear(query_width, query_width, bias=config.bias)
         for layer in (self.to_query, self.to_key, self.to_value, self.to_output):
             nn.init.xavier_uniform_(layer.weight)
 
-    def query(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B H L E"]:
-        """Project and split."""
-        return self._split(self.to_query(x))
-
-    def source(
-        self,
-        x: Float[Tensor, "B S Dk"],
-        mask: Bool[Tensor, "B S"] | None,
-        tokens: Int[Tensor, "B S"] | None,
-    ) -> Source:
-        """Project keys and values and split."""
-        return Source(
-            key=self._split(self.to_key(x)),
-            value=self._split(self.to_value(x)),
-            mask=mask,
-            tokens=tokens,
-        )
-
     def merge(self, output: Float[Tensor, "B H L E"]) -> Float[Tensor, "B L D"]:
         """Concatenate the heads and project."""
         return self.to_output(output.transpose(1, 2).flatten(2))
-
-    def _split(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B H L E"]:
-        return x.unflatten(-1, (self.dims.heads, -1)).transpose(1, 2)

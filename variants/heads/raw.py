@@ -1,7 +1,7 @@
 """Raw heads: states as they are, one head, no projection.
 
 Bahdanau et al., 2015, "Neural machine translation by jointly learning to align and translate",
-https://arxiv.org/abs/1409.0473, section 3.1: the score owns all that is learned.
+https://arxiv.org/abs/1409.0473, section 3.1: only the score has parameters.
 
 Deviations: none.
 """

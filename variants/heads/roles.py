@@ -11,15 +11,14 @@ attention. Pointing heads have values too; under `sharing=separate` nothing read
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Dims
-from bench.api.component import Heads
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.source import Source
+from variants.heads.projections import ProjectedHeads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +49,7 @@ class RolesConfig(Config):
         text="Allamanis et al., 2016", url="https://arxiv.org/abs/1602.03001", where="section 3.1"
     ),
 )
-class RolesHeads(Heads):
+class RolesHeads(ProjectedHeads):
     """Linear maps to h heads of width D/h; the map back reads all heads or the reading ones."""
 
     def __init__(
@@ -66,34 +65,15 @@ class RolesHeads(Heads):
                 f"roles: heads must divide the model width {query_width}, got {config.heads}."
             )
         width = query_width // config.heads
-        self.dims = Dims(config.heads, config.heads, width, width, width, query_width, regime)
+        dims = Dims(config.heads, config.heads, width, width, width, query_width, regime)
+        self.project(dims, source_width, bias=False)
         self.output_width = query_width
         separate = config.sharing == "separate"
         self.reading = config.heads - config.pointing if separate else config.heads
-        self.to_query = nn.Linear(query_width, query_width, bias=False)
-        self.to_key = nn.Linear(source_width, query_width, bias=False)
-        self.to_value = nn.Linear(source_width, query_width, bias=False)
         self.to_output = nn.Linear(self.reading * width, query_width, bias=False)
         for layer in (self.to_query, self.to_key, self.to_value, self.to_output):
             nn.init.xavier_uniform_(layer.weight)
 
-    def query(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B H L E"]:
-        """Project and split."""
-        return self._split(self.to_query(x))
-
-    def source(
-        self,
-        x: Float[Tensor, "B S Dk"],
-        mask: Bool[Tensor, "B S"] | None,
-        tokens: Int[Tensor, "B S"] | None,
-    ) -> Source:
-        """Project keys and values and split."""
-        key, value = self._split(self.to_key(x)), self._split(self.to_value(x))
-        return Source(key=key, value=value, mask=mask, tokens=tokens)
-
     def merge(self, output: Float[Tensor, "B H L E"]) -> Float[Tensor, "B L D"]:
         """Concatenate the heads that read, and project."""
         return self.to_output(output[:, : self.reading].transpose(1, 2).flatten(2))
-
-    def _split(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B H L E"]:
-        return x.unflatten(-1, (self.dims.heads, -1)).transpose(1, 2)

@@ -4,23 +4,22 @@ Zhang et al., 2019, "Self-attention generative adversarial networks",
 https://arxiv.org/abs/1805.08318, section 3, equations 1 to 3.
 
 Deviations: positions of a sequence instead of pixels, for which a 1x1 convolution is a linear map;
-no spectral normalization. x of y = gamma o + x is added by the host's residual. The authors' code
-halves the values (`value=2`) and pools keys and values 2x2, which is not done here.
+no spectral normalization. In y = gamma o + x, the residual connection around the slot adds x. The
+authors' code halves the values (`value=2`) and pools keys and values 2x2, which is not done here.
 """
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Dims
-from bench.api.component import Heads
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from bench.api.source import Source
+from variants.heads.projections import ProjectedHeads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +50,7 @@ class SaganConfig(Config):
         where="section 3, equations 1 to 3",
     ),
 )
-class SaganHeads(Heads):
+class SaganHeads(ProjectedHeads):
     """gamma W_v o, gamma = 0 at the start, so that a residual block begins as the identity."""
 
     def __init__(
@@ -64,29 +63,13 @@ class SaganHeads(Heads):
         super().__init__(config, query_width, source_width, regime)
         key = max(1, query_width // config.reduction)
         value = max(1, query_width // config.value)
-        self.dims = Dims(1, 1, key, key, value, query_width, regime)
+        dims = Dims(1, 1, key, key, value, query_width, regime)
+        self.project(dims, source_width, bias=False)
         self.output_width = query_width
-        self.to_query = nn.Linear(query_width, key, bias=False)
-        self.to_key = nn.Linear(source_width, key, bias=False)
-        self.to_value = nn.Linear(source_width, value, bias=False)
         self.to_output = nn.Linear(value, query_width, bias=False)
         for layer in (self.to_query, self.to_key, self.to_value, self.to_output):
             nn.init.xavier_uniform_(layer.weight)
         self.gamma = nn.Parameter(torch.zeros(()))
-
-    def query(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B 1 L Eq"]:
-        """Map to queries."""
-        return self.to_query(x).unsqueeze(1)
-
-    def source(
-        self,
-        x: Float[Tensor, "B S Dk"],
-        mask: Bool[Tensor, "B S"] | None,
-        tokens: Int[Tensor, "B S"] | None,
-    ) -> Source:
-        """Map to keys and values."""
-        key, value = self.to_key(x).unsqueeze(1), self.to_value(x).unsqueeze(1)
-        return Source(key=key, value=value, mask=mask, tokens=tokens)
 
     def merge(self, output: Float[Tensor, "B 1 L Ev"]) -> Float[Tensor, "B L D"]:
         """Map back to the channels and multiply by the gate."""

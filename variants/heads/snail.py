@@ -9,15 +9,14 @@ Deviations: none; keys and values are 16 wide by default, as in the paper's band
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from jaxtyping import Float
+from torch import Tensor
 
 from bench.api.call import Dims
-from bench.api.component import Heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from bench.api.source import Source
+from variants.heads.projections import ProjectedHeads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +44,7 @@ class SnailConfig(Config):
         text="Mishra et al., 2018", url="https://arxiv.org/abs/1707.03141", where="section 3"
     ),
 )
-class SnailHeads(Heads):
+class SnailHeads(ProjectedHeads):
     """Affine maps to queries, keys and values; no map back."""
 
     def __init__(
@@ -56,25 +55,9 @@ class SnailHeads(Heads):
         regime: Literal["cross", "causal", "self", "pool"],
     ) -> None:
         super().__init__(config, query_width, source_width, regime)
-        self.dims = Dims(1, 1, config.key, config.key, config.value, query_width, regime)
+        dims = Dims(1, 1, config.key, config.key, config.value, query_width, regime)
+        self.project(dims, source_width, bias=True)
         self.output_width = config.value
-        self.to_query = nn.Linear(query_width, config.key)
-        self.to_key = nn.Linear(source_width, config.key)
-        self.to_value = nn.Linear(source_width, config.value)
-
-    def query(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B 1 L Eq"]:
-        """Map to queries."""
-        return self.to_query(x).unsqueeze(1)
-
-    def source(
-        self,
-        x: Float[Tensor, "B S Dk"],
-        mask: Bool[Tensor, "B S"] | None,
-        tokens: Int[Tensor, "B S"] | None,
-    ) -> Source:
-        """Map to keys and values."""
-        key, value = self.to_key(x).unsqueeze(1), self.to_value(x).unsqueeze(1)
-        return Source(key=key, value=value, mask=mask, tokens=tokens)
 
     def merge(self, output: Float[Tensor, "B 1 L Ev"]) -> Float[Tensor, "B L Ev"]:
         """Drop the head axis."""

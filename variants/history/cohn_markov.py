@@ -8,34 +8,25 @@ Deviations: none. The window defaults to one neighbor on each side, as in the re
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import ClassVar
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.call import Call, Dims, QueryShape
+from bench.api.call import Call
 from bench.api.capabilities import Capability
-from bench.api.component import History, OneQuery
-from bench.api.config import Config, IntRange
-from bench.api.errors import InvalidConfig
+from bench.api.component import OneQuery
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from bench.api.shapes import Features, Weights
-from bench.api.source import Memory, Tree, leaf
-from variants.history.neighbors import beside, oracle_beside
+from bench.api.shapes import Weights
+from bench.api.source import Tree
+from variants.history.neighbors import Neighbors, NeighborsConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class CohnMarkovConfig(Config):
+class CohnMarkovConfig(NeighborsConfig):
     """Options of the Markov condition."""
 
-    window: Annotated[int, IntRange(0, 8)] = 1
-    """Neighbors seen on each side of a key, k (keys)."""
-
-    def __post_init__(self) -> None:
-        """Check the window."""
-        if self.window < 0:
-            raise InvalidConfig(f"cohn_markov: window must be at least 0, got {self.window}.")
+    named: ClassVar[str] = "cohn_markov"
 
 
 @register(
@@ -46,48 +37,24 @@ class CohnMarkovConfig(Config):
         text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="section 3.2"
     ),
 )
-class CohnMarkov(History):
+class CohnMarkov(Neighbors):
     """Features of key s are the last weights of keys s - k ... s + k, zeros at first."""
 
-    needs = frozenset({"weights", "takes_features"})
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "causal": "it needs weights over a source that does not grow from step to step",
         "self": "it needs the weights of the last step, and bidirectional self-attention has none",
         "pool": "it needs the weights of the step before, and pooling has one query",
     }
 
-    def __init__(self, config: CohnMarkovConfig, dims: Dims) -> None:
-        super().__init__(config, dims)
-        self.reach = config.window
-        self.num_features = 2 * config.window + 1
-
-    def start(self, memory: Memory | None, like: QueryShape) -> Tree:
-        """Zero weights."""
-        assert memory is not None, "it works in cross attention only"
-        keys = memory.source.key.shape[2]
-        shape = (like.rows, like.heads, keys)
-        return {"weights": torch.zeros(shape, dtype=like.dtype, device=like.device)}
-
-    def features(self, call: Call, state: Tree) -> Features:
-        """Weights of the step before, in windows."""
-        return beside(leaf(state, "weights"), self.reach).unsqueeze(2)
-
     def update(self, call: Call, weights: Weights, state: Tree) -> Tree:
         """Remember this step's weights."""
-        return {"weights": weights.squeeze(2)}
-
-    def oracle_features(self, one: OneQuery, state: dict[str, Any]) -> Float[Tensor, "S F"]:
-        """Each key's window, number by number."""
-        nothing = [one.key.new_zeros(()) for _ in range(one.num_keys)]
-        last = state.get("weights", nothing)
-        rows = [torch.stack(oracle_beside(last, s, self.reach)) for s in range(one.num_keys)]
-        return torch.stack(rows)
+        return {"numbers": weights.squeeze(2)}
 
     def oracle_update(
-        self, one: OneQuery, weights: Float[Tensor, " S"], state: dict[str, Any]
+        self, one: OneQuery, weights: Float[Tensor, " S"], state: dict[str, list[Tensor]]
     ) -> None:
         """Keep the weights."""
-        state["weights"] = [weights[s] for s in range(one.num_keys)]
+        state["numbers"] = [weights[s] for s in range(one.num_keys)]
 
 
 register_recipe(

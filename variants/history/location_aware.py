@@ -8,7 +8,7 @@ Deviations: before the first query all weights are zero; with several heads each
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -92,7 +92,9 @@ class LocationAware(History):
         """Remember the weights of this query."""
         return {"weights": weights.squeeze(2)}
 
-    def oracle_features(self, one: OneQuery, state: dict[str, Any]) -> Float[Tensor, "S F"]:
+    def oracle_features(
+        self, one: OneQuery, state: dict[str, list[Tensor]]
+    ) -> Float[Tensor, "S F"]:
         """The convolution, key by key and tap by tap."""
         zeros = [one.key.new_zeros(()) for _ in range(one.num_keys)]
         last = state.setdefault("weights", zeros)
@@ -112,7 +114,7 @@ class LocationAware(History):
         return torch.stack(found)
 
     def oracle_update(
-        self, one: OneQuery, weights: Float[Tensor, " S"], state: dict[str, Any]
+        self, one: OneQuery, weights: Float[Tensor, " S"], state: dict[str, list[Tensor]]
     ) -> None:
         """Remember them."""
         state["weights"] = list(weights)

@@ -3,16 +3,16 @@
 Mi, Sankaran, Wang & Ittycheriah, 2016, "Coverage embedding models for neural machine translation",
 https://arxiv.org/abs/1605.03148, section 3.
 
-Deviations: the equations and the default of the update are recalled, not copied: the gated unit
+Deviations: the equations and the default of the update were written from memory: the gated unit
 resets after the product with the old vector and has no biases. The width defaults to 32, not 100.
 The word itself does not enter the score. Copied words that the source vocabulary lacks share the
 vector of UNK. An update needs the word that was output, which comes with the next query, so the
-last word of a sentence, EOS, uses up nothing.
+last word of a sentence, EOS, changes no coverage.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -27,7 +27,7 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features, Weights
 from bench.api.source import Memory, Source, Tree, leaf
-from variants._math import per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear, xavier_per_head
 
 UNKNOWN = Sizes._field_defaults["unk"]
 
@@ -135,7 +135,7 @@ class MiCoverage(History):
             left = torch.where(mask[:, None], left, 0.0)
         return {"coverage_left": left.sum(2).mean(1, keepdim=True)}
 
-    def oracle_advance(self, one: OneQuery, state: dict[str, Any]) -> None:
+    def oracle_advance(self, one: OneQuery, state: dict[str, list[Tensor]]) -> None:
         """Start full, then run each key's update, unit by unit."""
         if "coverage" not in state:
             assert one.tokens is not None, "the oracle needs the tokens of the source"
@@ -171,12 +171,14 @@ class MiCoverage(History):
             found.append((1 - keep) * fresh + keep * old[unit])
         return torch.stack(found)
 
-    def oracle_features(self, one: OneQuery, state: dict[str, Any]) -> Float[Tensor, "S F"]:
+    def oracle_features(
+        self, one: OneQuery, state: dict[str, list[Tensor]]
+    ) -> Float[Tensor, "S F"]:
         """What is left of each key."""
         return torch.stack(state["coverage"])
 
     def oracle_update(
-        self, one: OneQuery, weights: Float[Tensor, " S"], state: dict[str, Any]
+        self, one: OneQuery, weights: Float[Tensor, " S"], state: dict[str, list[Tensor]]
     ) -> None:
         """Keep the weights."""
         state["weights"] = [weights[s] for s in range(one.num_keys)]

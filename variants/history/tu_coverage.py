@@ -10,7 +10,7 @@ without biases there; 1e-8 is added to fertility; each head has its own coverage
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -24,7 +24,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features, Weights
 from bench.api.source import Memory, Source, Tree, leaf
-from variants._math import per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear, xavier_per_head
 
 EPS = 1e-8
 
@@ -115,13 +115,15 @@ class TuCoverage(History):
         fresh = torch.tanh(given[2] + reset * recurrent[2])
         return {"coverage": fresh + keep * (coverage - fresh)}
 
-    def oracle_features(self, one: OneQuery, state: dict[str, Any]) -> Float[Tensor, "S F"]:
+    def oracle_features(
+        self, one: OneQuery, state: dict[str, list[Tensor]]
+    ) -> Float[Tensor, "S F"]:
         """Coverage before this query, zero at first."""
         nothing = [one.key.new_zeros(self.num_features) for _ in range(one.num_keys)]
         return torch.stack(state.setdefault("coverage", nothing))
 
     def oracle_update(
-        self, one: OneQuery, weights: Float[Tensor, " S"], state: dict[str, Any]
+        self, one: OneQuery, weights: Float[Tensor, " S"], state: dict[str, list[Tensor]]
     ) -> None:
         """Add to each key's sum, or run each key's network, unit by unit."""
         step = self._oracle_neural if self.neural else self._oracle_linguistic

@@ -5,7 +5,8 @@ translation", https://arxiv.org/abs/1512.04650, section 3, with the square of su
 
 Deviations: words that are special in the bench (padding, BOS, EOS: ids up to 2) are left out of
 rows and columns; several heads are averaged. Sources begin with their first word and keep one state
-a word, so that position t of one direction's targets is position t of the other's source.
+a word, so that position t of one direction's targets is position t of the other's source. The sum
+over the batch is divided by the number of target tokens, as the likelihoods are.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import JointLoss, LossInputs
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from variants.losses.both_directions import both_ways
+from variants.losses.both_directions import both_ways, per_token
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,7 @@ class AgreementL2Config(Config):
     "joint",
     "agreement_l2",
     config=AgreementL2Config,
+    revision=2,
     citation=Citation(
         text="Cheng et al., 2016", url="https://arxiv.org/abs/1512.04650", where="section 3"
     ),
@@ -53,10 +55,10 @@ class AgreementL2Loss(JointLoss):
         self.config = config
 
     def forward(self, there: LossInputs, back: LossInputs) -> Float[Tensor, ""]:
-        """Sum over pairs of words, averaged over the batch."""
+        """Sum over pairs of words, divided by the number of target tokens."""
         ahead, behind, real = both_ways(there, back)
         apart = torch.where(real, ahead - behind, 0.0)
-        return self.config.weight * apart.square().sum((1, 2)).mean()
+        return self.config.weight * per_token(apart.square().sum(), there, back)
 
 
 register_recipe(

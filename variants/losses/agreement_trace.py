@@ -4,9 +4,10 @@ Cohn et al., 2016, "Incorporating structural alignment biases into an attentiona
 translation model", https://arxiv.org/abs/1601.01085, on bidirectional training.
 
 Deviations: words that are special in the bench (padding, BOS, EOS: ids up to 2) are left out of
-rows and columns; several heads are averaged. As in the released code, gamma is 0.1 and the bonus is
-not divided by the length. Sources begin with their first word and keep one state a word, so that
-position t of one direction's targets is position t of the other's source.
+rows and columns; several heads are averaged. Sources begin with their first word and keep one state
+a word, so that position t of one direction's targets is position t of the other's source. As in the
+released code gamma is 0.1 beside likelihoods that are summed over words; here both are divided by
+the number of target tokens.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import JointLoss, LossInputs
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from variants.losses.both_directions import both_ways
+from variants.losses.both_directions import both_ways, per_token
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,7 @@ class AgreementTraceConfig(Config):
     "joint",
     "agreement_trace",
     config=AgreementTraceConfig,
+    revision=2,
     citation=Citation(text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085"),
 )
 class AgreementTraceLoss(JointLoss):
@@ -55,7 +57,7 @@ class AgreementTraceLoss(JointLoss):
         """Element by element: the product of the two matrices is never formed."""
         ahead, behind, real = both_ways(there, back)
         agreed = torch.where(real, ahead * behind, 0.0)
-        return -self.config.gamma * agreed.sum((1, 2)).mean()
+        return -self.config.gamma * per_token(agreed.sum(), there, back)
 
 
 register_recipe(

@@ -35,6 +35,16 @@ def both_ways(there: LossInputs, back: LossInputs) -> BothWays:
     return BothWays(ahead[:, :length, :width], behind[:, :length, :width], real)
 
 
+def per_token(total: Float[Tensor, ""], there: LossInputs, back: LossInputs) -> Float[Tensor, ""]:
+    """Divide a sum over the batch by its scored targets, the mean of both directions.
+
+    The papers add the term to likelihoods that are summed over words. Each direction's likelihood
+    is a mean over its targets here, so the term is one, too.
+    """
+    count = there.batch.mask.sum() + back.batch.mask.sum()
+    return 2 * total / count.clamp(min=1)
+
+
 def words(batch: Batch) -> Bool[Tensor, "B T"]:
     """Targets that are scored and are words."""
     return batch.mask & (batch.targets > LAST_SPECIAL)

@@ -1,13 +1,13 @@
 """Global fertility: the attention of each source word should be likely under a predicted fertility.
 
-Cohn et al., 2016, "Incorporating structural alignment biases into an attentional neural
-translation model", https://arxiv.org/abs/1601.01085, section 3.3, equation 11.
+Cohn et al., 2016, "Incorporating structural alignment biases into an attentional neural translation
+model", https://arxiv.org/abs/1601.01085, section 3.3, equation 11.
 
-Deviations: the phase of training without it is half of what was planned; from the start on, the
-predictor is soon so sure of itself that it crowds out the likelihood. Sources here end in EOS and
-have no BOS, so words that are special (ids up to 2) are left out rather than the first and the
-last; `leave_out=ends` is the released code's. States are the values that the attention reads. The
-sum over the batch is divided by the number of target tokens; several heads are averaged.
+Deviations: the loss is off for the first half of the planned training. Trained from the start, the
+predictor soon has so little variance that this term outweighs the likelihood. Sources here end in
+EOS and have no BOS, so words that are special (ids up to 2) are left out rather than the first and
+the last; `leave_out=ends` is the released code's. States are the values that the attention reads.
+The sum over the batch is divided by the number of target tokens; several heads are averaged.
 """
 
 import math

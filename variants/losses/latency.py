@@ -5,6 +5,9 @@ translation", https://arxiv.org/abs/1906.05218, section 4 (differentiable averag
 al., 2020, "Monotonic multihead attention", https://arxiv.org/abs/1909.12406, section 2.3, for
 several heads.
 
+Both papers add the term of a sentence to its likelihood, which is summed over words. So the sum
+over sentences is divided by the number of target tokens, as the likelihood is here and in fairseq.
+
 Deviations: the softmax over heads and their variance are taken in each layer, then averaged over
 layers, not over all heads of all layers at once.
 """
@@ -20,6 +23,7 @@ from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
+from variants.losses.coverage import per_token
 
 HEADS = {"mean": "expected_delay", "leading": "delay_leading"}
 """Terms of a normalizer that join the delays of its heads."""
@@ -30,11 +34,11 @@ class LatencyConfig(Config):
     """Options of the latency loss."""
 
     weight: Annotated[float, FloatRange(0.01, 1.0, log=True)] = 0.1
-    """lambda of the average lagging (nats per source token)."""
+    """lambda of a sentence's average lagging (nats per source token)."""
     heads: Literal["mean", "leading"] = "mean"
     """How delays of heads are joined: the mean, or a softmax mean that favors the longest."""
     variance: Annotated[float, FloatRange(0.0, 1.0)] = 0.0
-    """lambda of the variance of delays over heads (nats per squared source token)."""
+    """lambda of a sentence's mean variance of delays over heads (nats per squared source token)."""
 
     def __post_init__(self) -> None:
         """Check the weights."""
@@ -49,6 +53,7 @@ class LatencyConfig(Config):
     "loss",
     "latency",
     config=LatencyConfig,
+    revision=2,
     citation=Citation(
         text="Arivazhagan et al., 2019", url="https://arxiv.org/abs/1906.05218", where="section 4"
     ),
@@ -65,19 +70,20 @@ class LatencyLoss(Loss):
     def forward(
         self, inputs: LossInputs, carry: dict[str, Tensor]
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
-        """Mean over sentences, and over the slots with monotonic attention."""
+        """Sum over sentences, mean over the slots with monotonic attention."""
         mask = inputs.batch.mask
+        count = mask.sum(1).clamp(min=1)
         found = []
         for attended, memory in zip(inputs.trace.attended, inputs.trace.memories, strict=False):
             if memory is None or "expected_delay" not in attended.terms:
                 continue
             delay = attended.terms[HEADS[self.config.heads]]
             lag = average_lagging(delay, memory.source.length, mask)
-            term = self.config.weight * lag.mean()
+            term = self.config.weight * lag
             if self.config.variance:
                 apart = torch.where(mask, attended.terms["delay_variance"], 0.0)
-                term = term + self.config.variance * apart.sum() / mask.sum().clamp(min=1)
-            found.append(term)
+                term = term + self.config.variance * apart.sum(1) / count
+            found.append(per_token(term.sum(), inputs))
         if not found:
             raise Refused("latency needs a monotonic normalizer; use milk, mocha or mma.")
         return torch.stack(found).mean(), carry

@@ -55,7 +55,7 @@ class MiCoverageNormLoss(Loss):
     def forward(
         self, inputs: LossInputs, carry: dict[str, Tensor]
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
-        """Add up what is left at the last scored step of each row."""
+        """Sum of the norms at the last scored step of each row."""
         mask = inputs.batch.mask
         place = torch.arange(mask.shape[1], device=mask.device)
         last = torch.where(mask, place, -1).amax(1, keepdim=True)

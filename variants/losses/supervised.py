@@ -4,9 +4,10 @@ Liu et al., 2016, "Neural machine translation with supervised attention",
 https://arxiv.org/abs/1609.04186; Mi, Wang & Ittycheriah, 2016, "Supervised attentions for neural
 machine translation", https://arxiv.org/abs/1608.00112.
 
-Deviations: the term is averaged over aligned words, not summed; several heads are averaged. By
-default target words without a link are ignored and links are not smoothed; `unaligned` and
-`smoothing` are the papers' alternatives. The null word is the last key, EOS.
+Deviations: the sum over aligned words is divided by the number of target tokens, as the negative
+log likelihood is; several heads are averaged. By default target words without a link are ignored
+and links are not smoothed; `unaligned` and `smoothing` are the papers' alternatives. The null word
+is the last key, EOS.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
-from variants.losses.coverage import real_keys
+from variants.losses.coverage import per_token, real_keys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,9 +29,9 @@ class SupervisedConfig(Config):
     """Options of supervised attention."""
 
     weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
-    """lambda, against the negative log likelihood of one target; dimensionless."""
+    """lambda of a linked target, beside the negative log likelihood of one; dimensionless."""
     distance: Literal["ce", "mul", "mse"] = "ce"
-    """Cross entropy (nats), log of the aligned weight (nats), or half the squared distance."""
+    """Cross entropy (nats), log of the aligned weight (nats), half the squared distance."""
     unaligned: Literal["ignore", "null", "copy_prev", "copy_next"] = "ignore"
     """Target words without a link: left out, linked to the last key, or linked as the nearest
     aligned word before or after; words that have none there are left out."""
@@ -51,6 +52,7 @@ class SupervisedConfig(Config):
     "loss",
     "supervised",
     config=SupervisedConfig,
+    revision=2,
     citation=Citation(text="Liu et al., 2016", url="https://arxiv.org/abs/1609.04186"),
 )
 class SupervisedLoss(Loss):
@@ -65,7 +67,7 @@ class SupervisedLoss(Loss):
     def forward(
         self, inputs: LossInputs, carry: dict[str, Tensor]
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
-        """Mean over the scored targets that have a link."""
+        """Sum over the scored targets that have a link."""
         if inputs.batch.gold is None:
             raise Refused("supervised needs gold alignments, and this batch has none.")
         weights = inputs.trace.weights
@@ -76,7 +78,7 @@ class SupervisedLoss(Loss):
         aligned = (gold.sum(-1) > 0) & mask
         distance = self._distance(gold, weights)
         total = torch.where(aligned, distance, 0.0).sum()
-        return self.config.weight * total / aligned.sum().clamp(min=1), carry
+        return self.config.weight * per_token(total, inputs), carry
 
     def _fill(
         self, gold: Float[Tensor, "B T S"], real: Bool[Tensor, "B S"]

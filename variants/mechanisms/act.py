@@ -19,12 +19,13 @@ from torch import Tensor, nn
 from bench.api.call import Call, Dims, MixResult, Read
 from bench.api.component import expand_heads
 from bench.api.config import Config, FloatRange, IntRange
-from bench.api.errors import InvalidConfig, Refused
+from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Source, Tree
 from bench.api.variant import Impl, Variant
-from variants._math import at_least_single, per_head_linear
-from variants.mechanisms.memory_hop import oracle_read, read_memory
+from variants.mechanisms.memory_hop import check_hops, oracle_read, read_memory
+from variants.per_head_linear import per_head_linear
+from variants.precision import at_least_single
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,13 +70,7 @@ class Act(Variant):
 
     def __init__(self, config: ActConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"act has no impl={impl}; use auto or eager.")
-        if dims.value_width != dims.query_width:
-            raise Refused(
-                "act adds what it read to the query, so values must be as wide as queries, "
-                f"got {dims.value_width} and {dims.query_width}."
-            )
+        check_hops("act", dims, impl)
         self.hops = config.hops
         self.enough = 1 - config.epsilon
         heads, width = dims.heads, dims.query_width

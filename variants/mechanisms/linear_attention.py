@@ -6,8 +6,6 @@ attention", https://arxiv.org/abs/2006.16236, sections 3.2 to 3.4.
 Deviations: none; 1e-6 is added to the normalizer as in the authors' code.
 """
 
-from typing import Any
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -99,7 +97,7 @@ class LinearAttention(Variant):
         return key, expand_heads(source.value, heads).to(key.dtype)
 
     def oracle(
-        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: Any
+        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
     ) -> tuple[Float[Tensor, "Hq L Ev"], None]:
         """The weighted mean of values under the product of features, pair by pair."""
         group = query.shape[0] // source.key.shape[1]

@@ -5,12 +5,12 @@ https://arxiv.org/abs/1601.06733, section 3.1.
 
 Deviations: several heads are several small networks side by side. The heads' projections give x_t
 twice, as the query and as the value that enters the gates; keys are not used. A step whose token is
-padding leaves nothing on the tape.
+padding writes nothing to the tape.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -25,13 +25,9 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.variant import Impl, Variant
-from variants._math import (
-    at_least_single,
-    masked_softmax,
-    oracle_softmax,
-    per_head_linear,
-    xavier_per_head,
-)
+from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
+from variants.per_head_linear import per_head_linear, xavier_per_head
+from variants.precision import at_least_single
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +153,7 @@ class Lstmn(Variant):
         }
 
     def oracle(
-        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: Any
+        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Head by head, step by step, state by state."""
         heads = query.shape[0]

@@ -8,7 +8,7 @@ Deviations: none.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -68,7 +68,7 @@ class MaxPooling(Variant):
         return MixResult(found.expand(-1, -1, length, -1), None, carried, {})
 
     def oracle(
-        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: Any
+        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
     ) -> tuple[Float[Tensor, "Hq L Ev"], None]:
         """The larger of two values, key by key and feature by feature."""
         heads, length, _ = query.shape

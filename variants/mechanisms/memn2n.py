@@ -19,12 +19,12 @@ from torch import Tensor, nn
 from bench.api.call import Call, Dims, MixResult, Read
 from bench.api.component import expand_heads
 from bench.api.config import Choices, Config, FloatRange, IntRange
-from bench.api.errors import InvalidConfig, Refused
+from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, Tree, leaf
 from bench.api.variant import Impl, Variant
-from variants._math import per_head_linear, xavier_per_head
-from variants.mechanisms.memory_hop import oracle_read, read_memory
+from variants.mechanisms.memory_hop import check_hops, oracle_read, read_memory
+from variants.per_head_linear import per_head_linear, xavier_per_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,13 +76,7 @@ class MemN2N(Variant):
 
     def __init__(self, config: MemN2NConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"memn2n has no impl={impl}; use auto or eager.")
-        if dims.value_width != dims.query_width:
-            raise Refused(
-                "memn2n adds what it read to the query, so values must be as wide as queries, "
-                f"got {dims.value_width} and {dims.query_width}."
-            )
+        check_hops("memn2n", dims, impl)
         self.hops = config.hops
         self.linear_start = config.linear_start
         heads, width = dims.heads, dims.query_width

@@ -4,9 +4,26 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.call import Call
+from bench.api.call import Call, Dims
+from bench.api.errors import Refused
 from bench.api.shapes import Allowed, Weights
-from variants._math import masked_softmax
+from bench.api.variant import Impl
+from variants.normalizers.masked_softmax import masked_softmax
+
+
+def check_hops(name: str, dims: Dims, impl: Impl) -> None:
+    """Check that a mechanism of several hops can be built.
+
+    Raises:
+        Refused: It has no such implementation, or values are not as wide as queries.
+    """
+    if impl not in ("auto", "eager"):
+        raise Refused(f"{name} has no impl={impl}; use auto or eager.")
+    if dims.value_width != dims.query_width:
+        raise Refused(
+            f"{name} adds what it read to the query, so values must be as wide as queries, "
+            f"got {dims.value_width} and {dims.query_width}."
+        )
 
 
 def read_memory(

@@ -11,7 +11,7 @@ features.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Float
@@ -26,7 +26,7 @@ from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Mixed, Weights
 from bench.api.source import Memory, Source, Tree, leaf
 from bench.api.variant import Impl, Variant
-from variants._math import per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear, xavier_per_head
 
 CHUNK_ELEMENTS = 2**20
 """Largest tensor of hidden units computed at once: 4 MB in float32, so that it stays in cache."""
@@ -127,7 +127,7 @@ class MultiDimensionalAttention(Variant):
         return per_head_linear(functional.elu(hidden), self.feature_map)
 
     def oracle(
-        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: Any
+        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Feature by feature and key by key."""
         heads, length, _ = query.shape

@@ -26,21 +26,17 @@ from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Weights
 from bench.api.source import Memory, Source, Tree, leaf
 from bench.api.variant import Impl, Variant
-from variants._math import at_least_single, inverse_softplus, masked_softmax
-
-Kernel = Literal["gaussian", "laplace", "boxcar", "epanechnikov", "triangular", "constant"]
-KERNELS: tuple[Kernel, ...] = (
-    "gaussian",
-    "laplace",
-    "boxcar",
-    "epanechnikov",
-    "triangular",
-    "constant",
+from variants.mechanisms.distance_kernels import (
+    COMPACT,
+    FLAT,
+    KERNELS,
+    Kernel,
+    compact_kernel,
+    oracle_kernel,
 )
-COMPACT = frozenset({"boxcar", "epanechnikov", "triangular"})
-"""Kernels that are zero from distance one on."""
-FLAT = frozenset({"boxcar", "constant"})
-"""Kernels without a gradient, so that their bandwidth cannot be learned."""
+from variants.normalizers.masked_softmax import masked_softmax
+from variants.precision import at_least_single
+from variants.softplus import inverse_softplus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,11 +173,7 @@ class NadarayaWatson(Variant):
         return self._compact(distance, allowed)
 
     def _compact(self, distance: Weights, allowed: Allowed | None) -> Weights:
-        if self.kernel == "boxcar":
-            mass = (distance <= 1).to(distance.dtype)
-        else:
-            power = 2 if self.kernel == "epanechnikov" else 1
-            mass = (1 - distance**power).clamp(min=0)
+        mass = compact_kernel(self.kernel, distance)
         if allowed is not None:
             mass = torch.where(allowed, mass, 0.0)
         total = mass.sum(-1, keepdim=True)
@@ -221,7 +213,7 @@ class NadarayaWatson(Variant):
     def _oracle_weights(self, distances: dict[int, Tensor]) -> dict[int, Tensor]:
         # K(u) / sum K(u) is the same for masses relative to the largest, which never vanish all
         least = min((float(u.detach()) for u in distances.values()), default=0.0)
-        masses = {s: _oracle_kernel(self.kernel, distances[s], least) for s in distances}
+        masses = {s: oracle_kernel(self.kernel, distances[s], least) for s in distances}
         total = sum(masses.values(), torch.zeros(()))
         if total > 0:
             return {s: masses[s] / total for s in masses}
@@ -253,17 +245,3 @@ def _oracle_distance(query: Tensor, key: Tensor, beta: Tensor) -> Tensor:
     for unit in range(query.shape[0]):
         total = total + beta[unit] * (query[unit] - key[unit]) ** 2
     return torch.sqrt(total)
-
-
-def _oracle_kernel(kernel: Kernel, u: Tensor, least: float) -> Tensor:
-    """K(u); of kernels without an edge K(u) / K(least), since far tails are zero as numbers."""
-    inside = float(u.detach()) <= 1
-    if kernel == "gaussian":
-        return torch.exp((least * least - u * u) / 2)
-    if kernel == "laplace":
-        return torch.exp(least - u)
-    if kernel == "epanechnikov":
-        return 1 - u * u if inside else torch.zeros_like(u)
-    if kernel == "triangular":
-        return 1 - u if inside else torch.zeros_like(u)
-    return torch.ones_like(u) if inside or kernel == "constant" else torch.zeros_like(u)

@@ -16,7 +16,7 @@ from bench.api.errors import Refused
 from bench.api.selector import Selector
 from bench.api.shapes import Allowed, Energy, Weights
 from bench.api.source import Memory, Source, Tree, branch
-from variants._math import masked_softmax, oracle_softmax
+from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.normalizers.monotonic_walk import MonotonicConfig, MonotonicNormalizer
 
 

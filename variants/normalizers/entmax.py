@@ -11,7 +11,7 @@ the paper draws it.
 
 from dataclasses import dataclass
 from math import log, log2
-from typing import Annotated, Any
+from typing import Annotated
 
 import entmax
 import torch
@@ -25,8 +25,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Energy
 from bench.api.source import Tree
-from variants._math import at_least_single
 from variants.normalizers.sparse_weights import Alpha, sparse_weights
+from variants.precision import at_least_single
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ class EntmaxNormalizer(Normalizer):
         self,
         energy: Float[Tensor, " S"],
         allowed: list[bool],
-        state: dict[str, Any],
+        state: dict[str, object],
         one: OneQuery,
     ) -> Float[Tensor, " S"]:
         """Search the threshold; one differentiable Newton step from the root has its gradient."""

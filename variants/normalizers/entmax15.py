@@ -8,37 +8,22 @@ Deviations: the temperature is not in the paper.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import ClassVar
 
 import entmax
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.call import Call, Dims
-from bench.api.component import Normalized, Normalizer, OneQuery
-from bench.api.config import Config, FloatRange
-from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.shapes import Allowed, Energy
-from bench.api.source import Tree
-from variants.normalizers.sparse_weights import sparse_weights
-
-FAR = 2.0
-"""A key this far below the best one has no weight: of halved energies, 1 below is too far."""
+from bench.api.shapes import Energy, Weights
+from variants.normalizers.fixed_alpha import FixedAlpha, FixedAlphaConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entmax15Config(Config):
+class Entmax15Config(FixedAlphaConfig):
     """Options of 1.5-entmax."""
 
-    temperature: Annotated[float, FloatRange(0.1, 10.0, log=True)] = 1.0
-    """What energies are divided by (dimensionless); lower is sparser."""
-
-    def __post_init__(self) -> None:
-        """Check the temperature."""
-        if self.temperature <= 0:
-            raise InvalidConfig(f"entmax15: temperature must be above 0, got {self.temperature}.")
+    named: ClassVar[str] = "entmax15"
 
 
 @register(
@@ -54,33 +39,17 @@ class Entmax15Config(Config):
     default_task=DefaultTask(task="recall"),
     cost=1.3,
 )
-class Entmax15Normalizer(Normalizer):
+class Entmax15Normalizer(FixedAlpha):
     """max(e / 2 - tau, 0)^2 with tau such that a row sums to one; time O(L S log S) per head."""
 
-    gives = frozenset({"simplex"})
+    alpha = 1.5
 
-    def __init__(self, config: Entmax15Config, dims: Dims) -> None:
-        super().__init__(config, dims)
-        self.temperature = config.temperature
-
-    def normalize(
-        self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call
-    ) -> Normalized:
+    def solve(self, energy: Energy) -> Weights:
         """Normalize each row."""
-        energy = energy / self.temperature
-        return Normalized(sparse_weights(entmax.entmax15, energy, allowed, alpha=1.5, far=FAR))
+        return entmax.entmax15(energy)
 
-    def oracle(
-        self,
-        energy: Float[Tensor, " S"],
-        allowed: list[bool],
-        state: dict[str, Any],
-        one: OneQuery,
-    ) -> Float[Tensor, " S"]:
+    def oracle_threshold(self, best: list[Tensor], zero: Tensor) -> Tensor:
         """Solve sum (z - tau)^2 = 1 for growing sets of the best keys, until the next is below."""
-        half = [e / self.temperature / 2 for e in energy]
-        best = sorted((z for z, a in zip(half, allowed, strict=True) if a), reverse=True)
-        zero = torch.zeros_like(energy[0])
         threshold = zero
         for count in range(1, len(best) + 1):
             linear = sum(best[:count], zero)
@@ -92,9 +61,4 @@ class Entmax15Normalizer(Normalizer):
             threshold = (linear - torch.sqrt(inside)) / count
             if count < len(best) and float((best[count] - threshold).detach()) <= 0:
                 break
-        return torch.stack(
-            [
-                (z - threshold) ** 2 if a and float((z - threshold).detach()) > 0 else zero
-                for z, a in zip(half, allowed, strict=True)
-            ]
-        )
+        return threshold

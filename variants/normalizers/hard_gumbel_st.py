@@ -9,7 +9,7 @@ number of steps. Noise is added to the energies, which are log weights up to a c
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 from jaxtyping import Float
@@ -22,8 +22,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed, Energy
 from bench.api.source import Tree
-from variants._best_key import one_hot_best, oracle_best
-from variants._math import masked_softmax, oracle_softmax
+from variants.normalizers.best_key import one_hot_best, oracle_best
+from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 
 KEY = "hard_gumbel_st.key"
 """Stream of noise: the key of a query."""
@@ -92,7 +92,7 @@ class HardGumbelNormalizer(Normalizer):
         self,
         energy: Float[Tensor, " S"],
         allowed: list[bool],
-        state: dict[str, Any],
+        state: dict[str, object],
         one: OneQuery,
     ) -> Float[Tensor, " S"]:
         """One row by loops."""

@@ -9,7 +9,7 @@ and log probabilities add. The scores have no temperature (the authors' default 
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Float
@@ -22,8 +22,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed, Energy, Weights
 from bench.api.source import Tree
-from variants._best_key import one_hot_best, oracle_best
-from variants._math import masked_softmax, oracle_softmax
+from variants.normalizers.best_key import one_hot_best, oracle_best
+from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 
 KEY, EXAMPLE = "hard_reinforce.key", "hard_reinforce.example"
 """Streams of noise: the key of a query, and whether an example samples at all."""
@@ -103,7 +103,7 @@ class HardReinforceNormalizer(Normalizer):
         self,
         energy: Float[Tensor, " S"],
         allowed: list[bool],
-        state: dict[str, Any],
+        state: dict[str, object],
         one: OneQuery,
     ) -> Float[Tensor, " S"]:
         """One row by loops."""

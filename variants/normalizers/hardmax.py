@@ -3,13 +3,14 @@
 Xu et al., 2015, "Show, attend and tell", https://arxiv.org/abs/1502.03044, section 4.1: what hard
 attention reads when it takes the likeliest position instead of a sample.
 
-Deviations: also in training, where the paper draws. The choice has no gradient, so training uses
-that of a softmax (straight-through, Bengio et al., 2013, https://arxiv.org/abs/1308.3432). Under
-`gradient=none` there is none, and the parameters of the score are never trained.
+Deviations: training takes the likeliest position too, where the paper samples. The choice has no
+gradient, so training uses that of a softmax (straight-through, Bengio et al., 2013,
+https://arxiv.org/abs/1308.3432). Under `gradient=none` there is none, and the parameters of the
+score are never trained.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from jaxtyping import Float
 from torch import Tensor
@@ -21,8 +22,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Energy
 from bench.api.source import Tree
-from variants._best_key import one_hot_best, oracle_best
-from variants._math import masked_softmax
+from variants.normalizers.best_key import one_hot_best, oracle_best
+from variants.normalizers.masked_softmax import masked_softmax
 
 Gradient = Literal["straight_through", "none"]
 
@@ -78,7 +79,7 @@ class HardmaxNormalizer(Normalizer):
         self,
         energy: Float[Tensor, " S"],
         allowed: list[bool],
-        state: dict[str, Any],
+        state: dict[str, object],
         one: OneQuery,
     ) -> Float[Tensor, " S"]:
         """Search one row."""

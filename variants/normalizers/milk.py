@@ -1,4 +1,4 @@
-"""Monotonic infinite lookback: where the walk stops, read softly all that came before.
+"""Monotonic infinite lookback: softmax attention over all keys up to the stop of a walk.
 
 Arivazhagan et al., 2019, "Monotonic infinite lookback attention for simultaneous machine
 translation", https://arxiv.org/abs/1906.05218, section 3.

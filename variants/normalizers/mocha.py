@@ -1,4 +1,4 @@
-"""Monotonic chunkwise attention: where the walk stops, read a small window softly.
+"""Monotonic chunkwise attention: softmax over a small window that ends where a walk stops.
 
 Chiu & Raffel, 2018, "Monotonic chunkwise attention", https://arxiv.org/abs/1712.05382, sections
 2.2 and 2.3 (equations 20 and 21 for training).
@@ -18,8 +18,8 @@ from bench.api.config import IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed, Weights
-from variants._math import masked_softmax
 from variants.normalizers.chunk_read import ChunkConfig, ChunkNormalizer
+from variants.normalizers.masked_softmax import masked_softmax
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ other scores work too.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -27,13 +27,9 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed, Energy, Weights
 from bench.api.source import Tree, leaf
-from variants._math import (
-    at_least_single,
-    masked_softmax,
-    oracle_softmax,
-    per_head_linear,
-    xavier_per_head,
-)
+from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
+from variants.per_head_linear import per_head_linear, xavier_per_head
+from variants.precision import at_least_single
 
 Previous = Float[Tensor, "B Hq S"]
 
@@ -146,7 +142,7 @@ class NtmAddressing(Normalizer):
         self,
         energy: Float[Tensor, " S"],
         allowed: list[bool],
-        state: dict[str, Any],
+        state: dict[str, list[Tensor]],
         one: OneQuery,
     ) -> Float[Tensor, " S"]:
         """The five equations, position by position."""

@@ -8,7 +8,7 @@ long utterances, the bench in training too.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from jaxtyping import Float
 from torch import Tensor
@@ -20,7 +20,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Energy
 from bench.api.source import Tree
-from variants._math import masked_softmax, oracle_softmax
+from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class SharpenedNormalizer(Normalizer):
         self,
         energy: Float[Tensor, " S"],
         allowed: list[bool],
-        state: dict[str, Any],
+        state: dict[str, object],
         one: OneQuery,
     ) -> Float[Tensor, " S"]:
         """Normalize one row by loops."""

@@ -1,16 +1,15 @@
 """Softmax: weights proportional to the exponential of the energy.
 
-Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473, equation 6 (section 3.1). Masking by minus
-a million is that of Murphy, "Probabilistic machine learning: an introduction", 2022,
+Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473, equation 6 (section 3.1). Masking by minus a
+million is that of Murphy, "Probabilistic machine learning: an introduction", 2022,
 https://probml.github.io/pml-book/book1.html (masked attention).
 
 Deviations: a row without any allowed key gives zeros, not NaN. Only `mask_mode=neg_inf` is
-certified; the other ways to hide a key are there for comparison, and fail where the option's text
-says.
+certified; the other ways to hide a key are there for comparison; the option says where each fails.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Float
@@ -23,7 +22,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.shapes import Allowed, Energy, Weights
 from bench.api.source import Tree
-from variants._math import masked_softmax, oracle_softmax
+from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 
 MaskMode = Literal["neg_inf", "neg_1e6_fill", "neg_1e6_add", "multiplicative_renorm"]
 HIDDEN = -1e6
@@ -88,7 +87,7 @@ class SoftmaxNormalizer(Normalizer):
         self,
         energy: Float[Tensor, " S"],
         allowed: list[bool],
-        state: dict[str, Any],
+        state: dict[str, object],
         one: OneQuery,
     ) -> Float[Tensor, " S"]:
         """Normalize one row by loops."""

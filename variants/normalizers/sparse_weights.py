@@ -5,20 +5,19 @@ trace the library's backward passes.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.shapes import Allowed, Energy, Weights
-from variants._math import at_least_single
+from variants.precision import at_least_single
 
 Alpha = float | Float[Tensor, "H 1 1"]
 
 
 def sparse_weights(
-    normalize: Callable[[Any], Any],
+    normalize: Callable[[Energy], Weights],
     energy: Energy,
     allowed: Allowed | None,
     *,
@@ -47,7 +46,7 @@ def sparse_weights(
     return torch.where(allowed, weights, 0.0).to(energy.dtype)
 
 
-def _with_gradient(normalize: Callable[[Any], Any], energy: Energy, alpha: Alpha) -> Weights:
+def _with_gradient(normalize: Callable[[Energy], Weights], energy: Energy, alpha: Alpha) -> Weights:
     """The weights, plus a zero that has their gradient (Peters et al., 2019, section 3)."""
     with torch.no_grad():
         weights = normalize(energy)

@@ -24,9 +24,10 @@ from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Emit, Trace
-from variants._convolution import last_by_channel, source_map, unit_gate
-from variants._math import at_least_single, masked_softmax
+from variants.normalizers.masked_softmax import masked_softmax
 from variants.outputs.copy_scores import NEVER, copy_ids, log_softmax, scatter_rows, source_states
+from variants.precision import at_least_single
+from variants.scores.gated_convolution import last_by_channel, source_map, unit_gate
 
 FLOOR = 1e-20
 """Probability of copying a word that is not there; keeps logarithms and gradients finite."""

@@ -8,7 +8,7 @@ from bench.api.batch import Batch
 from bench.api.errors import Refused
 from bench.api.output import OutputSizes
 from bench.api.source import Memory
-from variants._math import at_least_single
+from variants.precision import at_least_single
 
 NEVER = -1e30
 """Logarithm of no probability; finite, so that gradients are."""
@@ -31,7 +31,7 @@ def source_states(
     states = memory.source.value.transpose(1, 2).flatten(2)
     if states.shape[2] != sizes.source:
         raise Refused(
-            f"{owner} reads source states of width {sizes.source}, and these heads hand on "
+            f"{owner} reads source states of width {sizes.source}, and these heads return "
             f"{states.shape[2]}; use head=raw."
         )
     return states, memory.source.key_mask()

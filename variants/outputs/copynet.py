@@ -12,7 +12,6 @@ side. A target beyond the vocabulary that the source does not hold is trained as
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -25,7 +24,7 @@ from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.source import Memory, Tree, leaf
 from bench.api.trace import Emit, Trace
-from variants._math import at_least_single, masked_softmax
+from variants.normalizers.masked_softmax import masked_softmax
 from variants.outputs.copy_scores import (
     NEVER,
     copy_ids,
@@ -34,6 +33,7 @@ from variants.outputs.copy_scores import (
     scatter_rows,
     source_states,
 )
+from variants.precision import at_least_single
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class CopyNetOutput(Output):
         self.to_key = nn.Linear(sizes.source, sizes.states, bias=False)
 
     @classmethod
-    def feed_width(cls, config: Any, source: int) -> int:
+    def feed_width(cls, config: CopyNetConfig, source: int) -> int:
         """The selective read is a mean of source states."""
         return source if config.selective_read else 0
 

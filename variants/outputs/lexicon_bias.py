@@ -22,9 +22,9 @@ from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes, Pair
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Emit, Trace
-from variants._math import at_least_single
 from variants.outputs.copy_scores import scatter_rows
 from variants.outputs.lexicon import Lexicon
+from variants.precision import at_least_single
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,9 +23,9 @@ from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Tree
 from bench.api.trace import Emit, Trace
-from variants._math import at_least_single
 from variants.outputs.copy_scores import NEVER, log_matches, log_softmax, log_words, scatter_rows
 from variants.outputs.recent_states import RecentStates, extended, known_words
+from variants.precision import at_least_single
 
 
 @dataclass(frozen=True, kw_only=True)

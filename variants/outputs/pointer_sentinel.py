@@ -1,4 +1,4 @@
-"""Pointer sentinel: one softmax over recent words and a sentinel, the share of the vocabulary.
+"""Pointer sentinel: one softmax over recent words and a sentinel for the vocabulary.
 
 Merity, Xiong, Bradbury & Socher, 2017, "Pointer sentinel mixture models",
 https://arxiv.org/abs/1609.07843, section 2; the loss of the gate is section 2.4.
@@ -22,9 +22,9 @@ from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Tree
 from bench.api.trace import Emit, Trace
-from variants._math import at_least_single
 from variants.outputs.copy_scores import NEVER, log_matches, log_softmax, log_words, scatter_rows
 from variants.outputs.recent_states import RecentStates, extended, known_words
+from variants.precision import at_least_single
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from bench.api.batch import Batch
 from bench.api.output import Output
 from bench.api.registry import Citation, register
 from bench.api.trace import Emit, Trace
-from variants._math import at_least_single
+from variants.precision import at_least_single
 
 SLICE = 512
 """Tokens projected to the vocabulary at once: the logits stay in cache, which measured faster."""

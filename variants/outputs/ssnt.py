@@ -27,9 +27,9 @@ from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.source import Memory, Tree, leaf
 from bench.api.trace import Emit, Trace
-from variants._math import at_least_single
 from variants.outputs.copy_scores import NEVER, log_softmax
 from variants.outputs.latent_alignment import in_chunks, values_as_contexts
+from variants.precision import at_least_single
 
 CHUNK_LOGITS = 2**22
 """Most logits alive at once: 16 MB in float32."""

@@ -33,7 +33,7 @@ def collect(weights: Float[Tensor, "B H L S"], first: int, clip: int) -> Float[T
 
 class _Spread(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, by_distance: Any, first: Any, keys: Any) -> Any:
+    def forward(ctx: Any, by_distance: Tensor, first: int, keys: int) -> Tensor:
         queries, clip = by_distance.shape[2], by_distance.shape[3] // 2
         ctx.first, ctx.clip = first, clip
         places = torch.arange(first, first + queries, device=by_distance.device)
@@ -42,13 +42,13 @@ class _Spread(torch.autograd.Function):
         return by_distance.gather(-1, bucket.expand(*by_distance.shape[:2], -1, -1))
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         return _Collect.apply(grad, ctx.first, ctx.clip), None, None
 
 
 class _Collect(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, weights: Any, first: Any, clip: Any) -> Any:
+    def forward(ctx: Any, weights: Tensor, first: int, clip: int) -> Tensor:
         ctx.first, ctx.keys = first, weights.shape[3]
         rows, heads, queries, keys = weights.shape
         found = weights.new_empty(rows, heads, queries, 2 * clip + 1)
@@ -63,7 +63,7 @@ class _Collect(torch.autograd.Function):
         return found
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         return _Spread.apply(grad, ctx.first, ctx.keys), None, None
 
 

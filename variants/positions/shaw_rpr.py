@@ -23,7 +23,7 @@ from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Mixed, Weights
-from variants._math import per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear, xavier_per_head
 from variants.positions.relative_distances import collect, spread
 
 

@@ -4,7 +4,7 @@ Vaswani et al., 2017, "Attention is all you need", https://arxiv.org/abs/1706.03
 
 Deviations: none by default; an odd width ends in a sine. The authors' own code (tensor2tensor)
 differs from the paper in layout and spacing, and is `layout=halves,spacing=ends`. Scaling the
-embeddings and dropout belong to the backbone: embeddings much larger than one drown the sinusoids.
+embeddings and dropout belong to the backbone: embeddings much larger than one hide the sinusoids.
 """
 
 import math

@@ -1,11 +1,11 @@
 """Concatenation of the heaviest values: the best k keys side by side, projected back.
 
-No paper: a weighted sum mixes the values of all keys, and this keeps the first k apart. The nearest
-is the concatenation of selected facts in memory networks (Weston et al., 2015,
+No paper: a weighted sum mixes the values of all keys, and this keeps the heaviest k separate. The
+nearest is the concatenation of selected facts in memory networks (Weston et al., 2015,
 https://arxiv.org/abs/1410.3916, section 3.1, k = 2 supporting facts).
 
 Deviations: those networks choose one fact after the other; here all are chosen by one weight row.
-Values are times their weights, which is what the scores learn from.
+Each value is multiplied by its weight, so that the scores get a gradient.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Mixed, Weights
-from variants._math import per_head_linear
+from variants.per_head_linear import per_head_linear
 
 
 @dataclass(frozen=True, kw_only=True)

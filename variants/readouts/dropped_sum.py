@@ -21,7 +21,7 @@ from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Mixed, Weights
-from variants._math import weighted_values
+from variants.readouts.weighted_values import weighted_values
 
 KEY = "dropped_sum.key"
 """Stream of noise: whether a key is dropped."""

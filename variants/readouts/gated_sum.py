@@ -3,8 +3,9 @@
 Li, Tarlow, Brockschmidt & Zemel, 2016, "Gated graph sequence neural networks",
 https://arxiv.org/abs/1511.05493, equation 7: the gate decides which nodes matter to the whole.
 
-Deviations: that sum has gates alone, this one gates and weights; there gates also read the input,
-and values and sum pass tanh. `gate=query` is another reading, one gate of the query on the sum.
+Deviations: the paper's sum has gates and no weights, this one has both. In the paper the gates also
+read the input, and values and sum go through tanh. `gate=query` is another reading, one gate of the
+query on the sum.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ from bench.api.config import Choices, Config
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Mixed, Weights
 from bench.api.source import Source, Tree, leaf
-from variants._math import per_head_linear, weighted_values, xavier_per_head
+from variants.per_head_linear import per_head_linear, xavier_per_head
+from variants.readouts.weighted_values import weighted_values
 
 
 @dataclass(frozen=True, kw_only=True)

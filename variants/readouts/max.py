@@ -1,8 +1,8 @@
 """Arg-max value: only the value of the heaviest key, whatever its weight.
 
-No paper: the hard end of the weighted sum; the gradient is the straight-through estimator of
-Bengio, Leonard & Courville, 2013, "Estimating or propagating gradients through stochastic neurons
-for conditional computation", https://arxiv.org/abs/1308.3432.
+No paper: the weighted sum when one key has all the weight; the gradient is the straight-through
+estimator of Bengio, Leonard & Courville, 2013, "Estimating or propagating gradients through
+stochastic neurons for conditional computation", https://arxiv.org/abs/1308.3432.
 
 Deviations: the estimator is applied to a choice that is not sampled. In training the answer is the
 same and its gradient is that of the weighted sum; `gradient=none` has none, so that scores never
@@ -21,8 +21,8 @@ from bench.api.component import OneQuery, Readout
 from bench.api.config import Choices, Config
 from bench.api.registry import Citation, register
 from bench.api.shapes import Allowed, Mixed, Weights
-from variants._best_key import one_hot_best, oracle_best
-from variants._math import weighted_values
+from variants.normalizers.best_key import one_hot_best, oracle_best
+from variants.readouts.weighted_values import weighted_values
 
 Gradient = Literal["straight_through", "none"]
 

@@ -13,7 +13,7 @@ from bench.api.call import Call
 from bench.api.component import OneQuery, Readout
 from bench.api.registry import Citation, register
 from bench.api.shapes import Allowed, Mixed, Weights
-from variants._math import weighted_values
+from variants.readouts.weighted_values import weighted_values
 
 
 @register(

@@ -25,7 +25,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
-from variants._math import at_least_single, per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear, xavier_per_head
+from variants.precision import at_least_single
 
 FREQUENCIES: dict[int, tuple[float, ...]] = {
     4: (0.4861132, 1.396493, 1.984468, 2.913239, 4.155182, 5.546471),
@@ -129,16 +130,14 @@ class AdditiveFourierScore(Score):
         return (x.unsqueeze(-1) * x.new_tensor(self.frequencies)).flatten(-2)
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
-        """The sines of the sum, key by key and unit by unit."""
+        """The sines of the sum, key by key and frequency by frequency."""
         found = []
         for s in range(one.num_keys):
-            total = one.query.new_zeros(())
-            for unit in range(self.v.shape[1]):
-                asked = one.query @ self.query_map[one.head, :, unit]
-                given = one.key[s] @ self.key_map[one.head, :, unit] + self.bias[one.head, 0, unit]
-                inside = asked.clip(-self.clip, self.clip) + given.clip(-self.clip, self.clip)
-                for frequency, amplitude in zip(self.frequencies, self.amplitudes, strict=True):
-                    sine = amplitude * torch.sin(frequency * inside)
-                    total = total + self.v[one.head, unit, 0] * sine
-            found.append(total)
+            asked = one.query @ self.query_map[one.head]
+            given = one.key[s] @ self.key_map[one.head] + self.bias[one.head, 0]
+            inside = asked.clip(-self.clip, self.clip) + given.clip(-self.clip, self.clip)
+            unit = torch.zeros_like(inside)
+            for frequency, amplitude in zip(self.frequencies, self.amplitudes, strict=True):
+                unit = unit + amplitude * torch.sin(frequency * inside)
+            found.append(unit @ self.v[one.head, :, 0])
         return torch.stack(found)

@@ -10,34 +10,24 @@ features of history and position components enter inside the tanh.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.call import Call, Dims
-from bench.api.component import OneQuery, Score, expand_heads
-from bench.api.config import Config, IntRange
-from bench.api.errors import InvalidConfig
+from bench.api.call import Dims
+from bench.api.component import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.shapes import Energy, Features
-from bench.api.source import Source, Tree, leaf
-from variants._math import per_head_linear, xavier_per_head
-from variants.scores.tanh_sum import tanh_sum
+from variants.per_head_linear import per_head_linear, xavier_per_head
+from variants.scores.hidden_layer import HiddenLayerConfig, HiddenLayerScore
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdditiveNormedConfig(Config):
+class AdditiveNormedConfig(HiddenLayerConfig):
     """Options of the normalized additive score."""
 
-    width: Annotated[int, IntRange(8, 1024, log=True)] = 64
-    """Hidden units d_a, per head."""
-
-    def __post_init__(self) -> None:
-        """Check the width."""
-        if self.width < 1:
-            raise InvalidConfig(f"additive_normed: width must be at least 1, got {self.width}.")
+    named: ClassVar[str] = "additive_normed"
 
 
 @register(
@@ -53,11 +43,8 @@ class AdditiveNormedConfig(Config):
     cost=1.2,
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
-class AdditiveNormedScore(Score):
+class AdditiveNormedScore(HiddenLayerScore):
     """g v/|v| . tanh(W q + U k + b); time O(L S d_a) and memory O(L S) per head."""
-
-    takes_features = True
-    gives = frozenset({"key_local", "takes_features"})
 
     def __init__(self, config: AdditiveNormedConfig, dims: Dims) -> None:
         super().__init__(config, dims)
@@ -65,43 +52,31 @@ class AdditiveNormedScore(Score):
         self.query_map = nn.Parameter(xavier_per_head(heads, dims.query_width, width))
         self.key_map = nn.Parameter(xavier_per_head(heads, dims.key_width, width))
         self.bias = nn.Parameter(torch.zeros(heads, 1, width))
-        self.v = nn.Parameter(torch.empty(heads, width, 1))
-        nn.init.uniform_(self.v, -(width**-0.5), width**-0.5)
+        self.make_output(heads, width)
         self.length = nn.Parameter(torch.full((heads, 1, 1), width**-0.5))
-        self.feature_map: nn.Parameter | None = None
-        if dims.num_features:
-            self.feature_map = nn.Parameter(xavier_per_head(heads, dims.num_features, width))
+        self.make_feature_map(dims, width)
 
-    def flops(self, batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
-        """An addition, a tanh (counted as one) and a multiply-add for each unit and pair."""
-        return 4 * batch * heads * queries * keys * self.v.shape[1]
+    def query_units(self, query: Float[Tensor, "B H L Eq"]) -> Float[Tensor, "B H L D"]:
+        """W q."""
+        return per_head_linear(query, self.query_map)
 
-    def prepare(self, source: Source) -> Tree:
-        """Project the keys, once per source; doubled, as `tanh_sum` expects them."""
-        key = expand_heads(source.key, self.key_map.shape[0])
-        return {"key": 2 * (per_head_linear(key, self.key_map) + self.bias)}
+    def key_units(self, key: Float[Tensor, "B H S Ek"]) -> Float[Tensor, "B H S D"]:
+        """U k + b."""
+        return per_head_linear(key, self.key_map) + self.bias
 
-    def energy(self, call: Call, features: Features | None) -> Energy:
-        """Perceptron of every query and key."""
-        query = 2 * per_head_linear(call.query, self.query_map)
-        key = leaf(call.memory.parts, self.branch, "key")
-        v = self.v * (self.length / self.v.norm(dim=1, keepdim=True))
-        feature_map = None if self.feature_map is None else 2 * self.feature_map
-        return tanh_sum(query, key, v, features, feature_map)
+    def output_vector(self) -> Float[Tensor, "H D 1"]:
+        """The vector v over its norm, times the length g."""
+        return self.v * (self.length / self.v.norm(dim=1, keepdim=True))
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
-        """The perceptron, key by key and unit by unit, over the norm of v, times its length."""
+        """The perceptron, key by key, over the norm of v, times its length."""
         v = self.v[one.head, :, 0]
-        squares = sum((v[unit] * v[unit] for unit in range(len(v))), one.query.new_zeros(()))
+        direction = self.length[one.head, 0, 0] * v / torch.sqrt((v * v).sum())
         found = []
         for s in range(one.num_keys):
-            total = one.query.new_zeros(())
-            for unit in range(len(v)):
-                inside = self.bias[one.head, 0, unit]
-                inside = inside + one.query @ self.query_map[one.head, :, unit]
-                inside = inside + one.key[s] @ self.key_map[one.head, :, unit]
-                if features is not None and self.feature_map is not None:
-                    inside = inside + features[s] @ self.feature_map[one.head, :, unit]
-                total = total + v[unit] * torch.tanh(inside)
-            found.append(self.length[one.head, 0, 0] * total / torch.sqrt(squares))
+            inside = self.bias[one.head, 0] + one.query @ self.query_map[one.head]
+            inside = inside + one.key[s] @ self.key_map[one.head]
+            if features is not None and self.feature_map is not None:
+                inside = inside + features[s] @ self.feature_map[one.head]
+            found.append(torch.tanh(inside) @ direction)
         return torch.stack(found)

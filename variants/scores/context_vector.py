@@ -1,4 +1,4 @@
-"""Context vector: the product of each key's hidden units and one learned vector, the only query.
+"""Context vector: the product of each key's hidden units with a learned vector, whatever the query.
 
 Yang et al., 2016, "Hierarchical attention networks for document classification",
 https://aclanthology.org/N16-1174, section 2.2, equations 5 and 6.
@@ -20,7 +20,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
-from variants._math import per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear, xavier_per_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,14 +77,9 @@ class ContextVectorScore(Score):
         return energy.expand(-1, -1, call.query.shape[2], -1)
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
-        """The perceptron, key by key and unit by unit."""
+        """The perceptron, key by key."""
         found = []
         for s in range(one.num_keys):
-            total = one.query.new_zeros(())
-            for unit in range(self.context.shape[1]):
-                inside = self.bias[one.head, 0, unit]
-                for e in range(one.key.shape[1]):
-                    inside = inside + one.key[s, e] * self.key_map[one.head, e, unit]
-                total = total + self.context[one.head, unit, 0] * torch.tanh(inside)
-            found.append(total)
+            inside = self.bias[one.head, 0] + one.key[s] @ self.key_map[one.head]
+            found.append(torch.tanh(inside) @ self.context[one.head, :, 0])
         return torch.stack(found)

@@ -26,7 +26,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
-from variants._convolution import (
+from variants.per_head_linear import per_head_linear, xavier_per_head
+from variants.scores.gated_convolution import (
     EPS,
     GATE_SLOPE,
     SOURCE_SLOPE,
@@ -35,7 +36,6 @@ from variants._convolution import (
     source_map,
     unit_gate,
 )
-from variants._math import per_head_linear, xavier_per_head
 
 
 @dataclass(frozen=True, kw_only=True)

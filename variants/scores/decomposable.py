@@ -22,7 +22,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
-from variants._math import per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear, xavier_per_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,15 +96,11 @@ class DecomposableScore(Score):
         found = []
         for s in range(one.num_keys):
             answered = self._oracle_perceptron(one.key[s], one.head)
-            products = (a * b for a, b in zip(asked, answered, strict=True))
-            found.append(sum(products, one.query.new_zeros(())))
+            found.append((asked * answered).sum())
         return torch.stack(found)
 
     def _oracle_perceptron(self, x: Float[Tensor, " E"], head: int) -> Tensor:
         for weight, bias in ((self.first, self.first_bias), (self.second, self.second_bias)):
-            units = []
-            for unit in range(weight.shape[2]):
-                total = bias[head, 0, unit] + x @ weight[head, :, unit]
-                units.append(total if total > 0 else total * 0)
-            x = torch.stack(units)
+            total = bias[head, 0] + x @ weight[head]
+            x = torch.where(total > 0, total, 0.0)
         return x

@@ -25,7 +25,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
-from variants._math import per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear, xavier_per_head
 from variants.scores.pair_blocks import block_steps
 
 
@@ -133,29 +133,20 @@ class DeepMlpScore(Score):
         return torch.relu_(hidden) if self.rectifies else 2 * torch.sigmoid(2 * hidden) - 1
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
-        """Layer by layer for each key, unit by unit."""
+        """Layer by layer for each key."""
         found = []
         for s in range(one.num_keys):
-            layer = []
-            for unit in range(self.v.shape[1]):
-                inside = self.bias[one.head, 0, unit]
-                inside = inside + one.query @ self.query_map[one.head, :, unit]
-                inside = inside + one.key[s] @ self.key_map[one.head, :, unit]
-                if features is not None and self.feature_map is not None:
-                    inside = inside + features[s] @ self.feature_map[one.head, :, unit]
-                layer.append(self._oracle_activate(inside))
+            inside = self.bias[one.head, 0] + one.query @ self.query_map[one.head]
+            inside = inside + one.key[s] @ self.key_map[one.head]
+            if features is not None and self.feature_map is not None:
+                inside = inside + features[s] @ self.feature_map[one.head]
+            layer = self._oracle_activate(inside)
             for weight, bias in zip(self.maps, self.biases, strict=True):
-                units = range(len(layer))
-                sums = [
-                    sum((layer[i] * weight[one.head, i, j] for i in units), bias[one.head, 0, j])
-                    for j in units
-                ]
-                layer = [self._oracle_activate(inside) for inside in sums]
-            terms = (unit * v for unit, v in zip(layer, self.v[one.head, :, 0], strict=True))
-            found.append(sum(terms, one.query.new_zeros(())))
+                layer = self._oracle_activate(layer @ weight[one.head] + bias[one.head, 0])
+            found.append(layer @ self.v[one.head, :, 0])
         return torch.stack(found)
 
     def _oracle_activate(self, inside: Tensor) -> Tensor:
         if self.rectifies:
-            return inside if float(inside.detach()) > 0 else torch.zeros_like(inside)
+            return torch.where(inside > 0, inside, 0.0)
         return torch.tanh(inside)

@@ -22,7 +22,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
-from variants._math import inverse_softplus
+from variants.softplus import inverse_softplus
 
 
 @dataclass(frozen=True, kw_only=True)

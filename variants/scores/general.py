@@ -16,7 +16,7 @@ from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import NoOptions
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
-from variants._math import per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear, xavier_per_head
 
 
 @register(
@@ -50,12 +50,8 @@ class GeneralScore(Score):
         return per_head_linear(call.query, self.weight), call.memory.source.key, 1.0
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
-        """The double sum over both widths, key by key."""
+        """The bilinear form, key by key."""
         found = []
         for s in range(one.num_keys):
-            total = one.query.new_zeros(())
-            for i in range(one.query.shape[0]):
-                for j in range(one.key.shape[1]):
-                    total = total + one.query[i] * self.weight[one.head, i, j] * one.key[s, j]
-            found.append(total)
+            found.append(one.query @ (self.weight[one.head] @ one.key[s]))
         return torch.stack(found)

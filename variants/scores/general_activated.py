@@ -20,7 +20,7 @@ from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Choices, Config
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
-from variants._math import per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear, xavier_per_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,12 +67,9 @@ class GeneralActivatedScore(Score):
         return self.activation(product + self.bias)
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
-        """The double sum over both widths, then the activation, key by key."""
+        """The bilinear form, then the activation, key by key."""
         found = []
         for s in range(one.num_keys):
-            total = self.bias[one.head, 0, 0]
-            for i in range(one.query.shape[0]):
-                for j in range(one.key.shape[1]):
-                    total = total + one.query[i] * self.weight[one.head, i, j] * one.key[s, j]
-            found.append(self.activation(total))
+            form = one.query @ (self.weight[one.head] @ one.key[s])
+            found.append(self.activation(form + self.bias[one.head, 0, 0]))
         return torch.stack(found)

@@ -17,7 +17,7 @@ from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import NoOptions
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features, Query
-from variants._math import per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear, xavier_per_head
 
 
 @register(
@@ -54,14 +54,9 @@ class GeneralBiasedScore(Score):
         return per_head_linear(query, self.weight) + self.bias
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
-        """The double sum over both widths and the bias, key by key."""
+        """The bilinear form and the product with the bias, key by key."""
         found = []
         for s in range(one.num_keys):
-            total = one.query.new_zeros(())
-            for j in range(one.key.shape[1]):
-                mapped = self.bias[one.head, 0, j]
-                for i in range(one.query.shape[0]):
-                    mapped = mapped + one.query[i] * self.weight[one.head, i, j]
-                total = total + one.key[s, j] * mapped
-            found.append(total)
+            form = one.query @ (self.weight[one.head] @ one.key[s])
+            found.append(form + self.bias[one.head, 0] @ one.key[s])
         return torch.stack(found)

@@ -22,7 +22,7 @@ from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Energy, Features
-from variants._math import per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear, xavier_per_head
 
 
 @dataclass(frozen=True, kw_only=True)

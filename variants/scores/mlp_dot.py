@@ -20,7 +20,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
-from variants._math import per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear, xavier_per_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,20 +82,17 @@ class MlpDotScore(Score):
         return query, leaf(call.memory.parts, self.branch, "key"), 1.0
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
-        """The sum over units, key by key."""
+        """The product of two small networks, key by key."""
         query = self._oracle_say(one.query, self.query_in, self.query_bias, self.query_out, one)
         found = []
         for s in range(one.num_keys):
             key = self._oracle_say(one.key[s], self.key_in, self.key_bias, self.key_out, one)
-            found.append(sum((q * k for q, k in zip(query, key, strict=True)), key.new_zeros(())))
+            found.append((query * key).sum())
         return torch.stack(found)
 
     @staticmethod
     def _oracle_say(
         x: Tensor, entering: Tensor, bias: Tensor, leaving: Tensor, one: OneQuery
     ) -> Tensor:
-        units = range(entering.shape[2])
-        hidden = [torch.tanh(x @ entering[one.head, :, u] + bias[one.head, 0, u]) for u in units]
-        return torch.stack(
-            [sum(hidden[u] * leaving[one.head, u, v] for u in units) for v in units]  # type: ignore[misc]
-        )
+        hidden = torch.tanh(x @ entering[one.head] + bias[one.head, 0])
+        return hidden @ leaving[one.head]

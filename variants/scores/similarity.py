@@ -19,7 +19,7 @@ from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Choices, Config
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
-from variants._math import at_least_single
+from variants.precision import at_least_single
 
 Kind = Literal["neg_l1", "neg_l2_squared", "cosine"]
 EPS = 1e-6

@@ -4,15 +4,15 @@ Two exact forms of tanh, both of twice the argument, which is why queries, keys 
 given doubled:
 
     tanh(x) = 2 sigmoid(2x) - 1             any range, features too
-    tanh(q + k) = 1 - 2 K / (K + Q),        K = exp(-2k), Q = exp(2q): nothing but a sum and a
-                                            quotient is left for a pair of query and key
+    tanh(q + k) = 1 - 2 K / (K + Q),        K = exp(-2k), Q = exp(2q): a pair of query and
+                                            key needs only a sum and a quotient
 
 The constants add up to the sum of v, which softmax would cancel and other normalizers would not, so
 it stays. Nothing as wide as queries x keys x units is ever whole in memory: both forms work on
 blocks that fit the cache, and their backward passes compute the blocks again.
 
 Sharing one reciprocal between several units (a/A + b/B = (a B + b A) / (A B)) saves divisions
-where these are dear, as on GPUs; in passes over memory it costs more than it saves.
+where divisions are slow, as on GPUs; in passes over memory it costs more than it saves.
 """
 
 import math
@@ -24,7 +24,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from bench.api.shapes import Energy, Features
-from variants._math import at_least_single, per_head_linear
+from variants.per_head_linear import per_head_linear
+from variants.precision import at_least_single
 from variants.scores.pair_blocks import Block, block_steps, blocks
 from variants.scores.tanh_reciprocals import ReciprocalSum
 
@@ -35,6 +36,8 @@ LONG = 32
 
 Query = Float[Tensor, "B H L D"]
 Key = Float[Tensor, "B H S D"]
+Slopes = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]
+"""Gradients of query, key, v, features and the map of features."""
 
 
 def tanh_sum(
@@ -128,7 +131,14 @@ class _SigmoidSum(torch.autograd.Function):
     """sum_d 2 v_d sigmoid(x_d) - v_d by blocks of rows and queries, all units of a pair at once."""
 
     @staticmethod
-    def forward(ctx: Any, query: Any, key: Any, v: Any, features: Any, feature_map: Any) -> Any:
+    def forward(
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        v: Tensor,
+        features: Tensor | None,
+        feature_map: Tensor | None,
+    ) -> Tensor:
         ctx.save_for_backward(query, key, v, features, feature_map)
         pieces = _blocks_of(query, key)
         if len(pieces) == 1:
@@ -141,20 +151,26 @@ class _SigmoidSum(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Any) -> Any:
+    def backward(ctx: Any, grad: Tensor) -> Slopes:
         query, key, v, features, feature_map = ctx.saved_tensors
         pieces = _blocks_of(query, key)
         if len(pieces) == 1:
             found = _sigmoid_slopes(grad, query, key, v, features, feature_map)
         else:
-            found = tuple(None if x is None else torch.zeros_like(x) for x in ctx.saved_tensors)
+            found = (
+                torch.zeros_like(query),
+                torch.zeros_like(key),
+                torch.zeros_like(v),
+                None if features is None else torch.zeros_like(features),
+                None if feature_map is None else torch.zeros_like(feature_map),
+            )
             for row, at in pieces:
                 given = (grad[row, :, at], query[row, :, at], key[row], v)
                 part = _sigmoid_slopes(*given, _cut(features, row, at), feature_map)
-                into: tuple[Any, ...] = (found[0][row, :, at], found[1][row], found[2])
-                into = (*into, _cut(found[3], row, at), found[4])
+                rows = (found[0][row, :, at], found[1][row], found[2])
+                into = (*rows, _cut(found[3], row, at), found[4])
                 for total, more in zip(into, part, strict=True):
-                    if total is not None:
+                    if total is not None and more is not None:
                         total.add_(more)
         scale = 2 * v.transpose(1, 2)
         to_v = 2 * found[2] - grad.sum((0, 2, 3)).view(-1, 1, 1)
@@ -172,7 +188,7 @@ def _sigmoid_slopes(
     v: Tensor,
     features: Tensor | None,
     feature_map: Tensor | None,
-) -> tuple[Any, ...]:
+) -> Slopes:
     """What a block adds to the gradients; 2 v waits until the sums of the first two are short."""
     hidden = _inside(query, key, features, feature_map).sigmoid_()
     to_v = (grad.flatten(2).unsqueeze(2) @ hidden.flatten(2, 3)).sum(0).transpose(1, 2)

@@ -6,7 +6,7 @@ Deviations: none.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from bench.api.call import Call, Dims, QueryShape
 from bench.api.capabilities import Capability
-from bench.api.component import History, OneQuery
+from bench.api.component import History, OneQuery, OracleState
 from bench.api.config import NoOptions
 from bench.api.registry import DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features, Weights
@@ -50,13 +50,13 @@ class NewNameHistory(History):
         """Remember this step's weights."""
         return {"weights": weights.squeeze(2)}
 
-    def oracle_features(self, one: OneQuery, state: dict[str, Any]) -> Float[Tensor, "S F"]:
+    def oracle_features(self, one: OneQuery, state: OracleState) -> Float[Tensor, "S F"]:
         """The same for one query; written from the paper, not from `features`."""
         nothing = [one.key.new_zeros(()) for _ in range(one.num_keys)]
         return torch.stack([weight.reshape(1) for weight in state.get("weights", nothing)])
 
     def oracle_update(
-        self, one: OneQuery, weights: Float[Tensor, " S"], state: dict[str, Any]
+        self, one: OneQuery, weights: Float[Tensor, " S"], state: OracleState
     ) -> None:
         """Keep the weights."""
         state["weights"] = [weights[s] for s in range(one.num_keys)]

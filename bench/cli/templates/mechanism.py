@@ -6,13 +6,13 @@ Deviations: none.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.call import Call, Dims, MixResult, Read
+from bench.api.call import Call, Dims, MixResult, OracleOptions, Read
 from bench.api.capabilities import Capability
 from bench.api.component import expand_heads
 from bench.api.config import NoOptions
@@ -55,7 +55,11 @@ class NewName(Variant):
         return MixResult(found.expand(-1, -1, length, -1), None, carried, {})
 
     def oracle(
-        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: Any
+        self,
+        query: Float[Tensor, "Hq L Eq"],
+        source: Source,
+        read: Read,
+        **call: Unpack[OracleOptions],
     ) -> tuple[Float[Tensor, "Hq L Ev"], None]:
         """The same, value by value; written from the paper, not from `prepare`."""
         heads, length, _ = query.shape

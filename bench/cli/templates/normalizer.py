@@ -6,19 +6,19 @@ Deviations: none.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Call, Dims
-from bench.api.component import Normalized, Normalizer, OneQuery
+from bench.api.component import Normalized, Normalizer, OneQuery, OracleState
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import DefaultTask, register
 from bench.api.shapes import Allowed, Energy
 from bench.api.source import Tree
-from variants._math import masked_softmax, oracle_softmax
+from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class NewNameNormalizer(Normalizer):
         self,
         energy: Float[Tensor, " S"],
         allowed: list[bool],
-        state: dict[str, Any],
+        state: OracleState,
         one: OneQuery,
     ) -> Float[Tensor, " S"]:
         """The same for one query; written from the paper, not from `normalize`."""

@@ -19,7 +19,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes
 from bench.api.registry import DefaultTask, register
 from bench.api.trace import Emit, Trace
-from variants._math import at_least_single
+from variants.precision import at_least_single
 
 
 @dataclass(frozen=True, kw_only=True)

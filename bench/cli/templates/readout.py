@@ -18,7 +18,7 @@ from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import DefaultTask, register
 from bench.api.shapes import Allowed, Mixed, Weights
-from variants._math import weighted_values
+from variants.readouts.weighted_values import weighted_values
 
 
 @dataclass(frozen=True, kw_only=True)

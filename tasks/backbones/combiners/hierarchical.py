@@ -7,17 +7,16 @@ Deviations: none.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.combiner import Answers, AttachSlot, Combiner, CombinerSizes
+from bench.api.combiner import AttachSlot, Combiner, CombinerSizes
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.source import Memory, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,18 +56,13 @@ class HierarchicalCombiner(Combiner):
         self.v = nn.Linear(config.width, 1, bias=False)
         self.context_width = sizes.query
 
-    def attend(
-        self,
-        query: Float[Tensor, "B L D"],
-        memories: tuple[Memory, ...],
-        states: tuple[State, ...],
-        call: dict[str, Any],
-    ) -> Answers:
-        """Read every source, then weigh what was read."""
-        contexts, attended = self.ask(query, memories, states, call)
+    def combine(
+        self, query: Float[Tensor, "B L D"], contexts: list[Float[Tensor, "B L _"]]
+    ) -> Float[Tensor, "B L Dv"]:
+        """Weigh what was read from each source."""
         share = self.shares(query, contexts)
         values = [value(context) for value, context in zip(self.value, contexts, strict=True)]
-        return (share.unsqueeze(-1) * torch.stack(values, -2)).sum(-2), attended
+        return (share.unsqueeze(-1) * torch.stack(values, -2)).sum(-2)
 
     def shares(self, query: Float[Tensor, "B L D"], contexts: list[Tensor]) -> Tensor:
         """b, the weight of every source."""

@@ -8,17 +8,16 @@ Deviations: no dropout within the second attention.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.combiner import Answers, AttachSlot, Combiner, CombinerSizes
+from bench.api.combiner import AttachSlot, Combiner, CombinerSizes
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from bench.api.source import Memory, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,19 +63,14 @@ class HierarchicalHeadsCombiner(Combiner):
         self.join = nn.Linear(sizes.query, sizes.query, bias=False)
         self.context_width = sizes.query
 
-    def attend(
-        self,
-        query: Float[Tensor, "B L D"],
-        memories: tuple[Memory, ...],
-        states: tuple[State, ...],
-        call: dict[str, Any],
-    ) -> Answers:
-        """Read every source, then let every head weigh what was read."""
-        contexts, attended = self.ask(query, memories, states, call)
+    def combine(
+        self, query: Float[Tensor, "B L D"], contexts: list[Float[Tensor, "B L _"]]
+    ) -> Float[Tensor, "B L Dv"]:
+        """Let every head weigh what was read from each source."""
         read = torch.stack(contexts, 2)
         asked = self.query(query).unflatten(-1, (self.heads, -1))
         keys = self.key(read).unflatten(-1, (self.heads, -1))
         values = self.value(read).unflatten(-1, (self.heads, -1))
         energy = torch.einsum("blhe,blkhe->blhk", asked, keys) / asked.shape[-1] ** 0.5
         mixed = torch.einsum("blhk,blkhe->blhe", torch.softmax(energy, -1), values)
-        return self.join(mixed.flatten(2)), attended
+        return self.join(mixed.flatten(2))

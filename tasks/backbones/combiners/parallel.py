@@ -6,15 +6,12 @@ decoder", https://arxiv.org/abs/1811.04716, section 3 (parallel).
 Deviations: dropout falls on the sum, not on every context; a recurrent decoder may use it too.
 """
 
-from typing import Any
-
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.combiner import Answers, AttachSlot, Combiner, CombinerSizes
+from bench.api.combiner import AttachSlot, Combiner, CombinerSizes
 from bench.api.config import NoOptions
 from bench.api.registry import Citation, register
-from bench.api.source import Memory, State
 
 
 @register(
@@ -33,13 +30,8 @@ class ParallelCombiner(Combiner):
         super().__init__(config, sizes, attach)
         self.context_width = self.one_width("parallel")
 
-    def attend(
-        self,
-        query: Float[Tensor, "B L D"],
-        memories: tuple[Memory, ...],
-        states: tuple[State, ...],
-        call: dict[str, Any],
-    ) -> Answers:
-        """Query every slot and add the contexts."""
-        contexts, attended = self.ask(query, memories, states, call)
-        return sum(contexts[1:], contexts[0]), attended
+    def combine(
+        self, query: Float[Tensor, "B L D"], contexts: list[Float[Tensor, "B L _"]]
+    ) -> Float[Tensor, "B L Dv"]:
+        """Add the contexts."""
+        return sum(contexts[1:], contexts[0])

@@ -7,12 +7,11 @@ Deviations: none.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.call import Attended
+from bench.api.call import Attended, AttendOptions
 from bench.api.combiner import Answers, AttachSlot, Combiner, CombinerSizes, Residual
 from bench.api.config import NoOptions
 from bench.api.registry import Citation, register
@@ -51,7 +50,7 @@ class SerialCombiner(Combiner):
         around: Sequence[Residual],
         memories: tuple[Memory, ...],
         states: tuple[State, ...],
-        call: dict[str, Any],
+        call: AttendOptions,
     ) -> tuple[Float[Tensor, "B L D"], Answers]:
         """Query one source, add its context, and query the next with the sum."""
         contexts: list[Tensor] = []

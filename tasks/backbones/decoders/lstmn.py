@@ -3,7 +3,7 @@
 Cheng, Dong & Lapata, 2016, "Long short-term memory-networks for machine reading",
 https://arxiv.org/abs/1601.06733, section 3.1 (intra-attention) and 3.3 (shallow and deep fusion).
 
-Deviations: the first thing on the tape is the state that the source's summary gives, with an empty
+Deviations: the first entry of the tape is the state that the source's summary gives, with an empty
 cell. The encoder may be of any kind; for deep fusion a linear map of what was attended to
 replaces the cell of an encoder that has a tape. Shallow fusion reads out as Luong et al. do.
 """

@@ -9,10 +9,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.combiner import AttachSlot
-from bench.api.decoder import Decoder, DecoderSizes, DecoderState, Steps
+from bench.api.decoder import DecoderSizes, DecoderState, Steps
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, leaf
 from bench.api.trace import Mode
+from tasks.backbones.decoders.open_loop import OpenLoopDecoder
 from tasks.backbones.recurrent_layers import RecurrentConfig, advance, begin, recurrent
 
 
@@ -24,12 +25,10 @@ from tasks.backbones.recurrent_layers import RecurrentConfig, advance, begin, re
         text="Cho et al., 2014", url="https://arxiv.org/abs/1406.1078", where="section 2.2"
     ),
 )
-class NoneInputDecoder(Decoder):
+class NoneInputDecoder(OpenLoopDecoder):
     """A recurrent decoder that reads the summary beside every word."""
 
-    gives = frozenset({"open_loop"})
-    unsupported = {"unread_start": "without attention a decoder knows nothing but the summary."}
-    attends = False
+    unsupported = {"unread_start": "without attention a decoder knows only the summary."}
 
     def __init__(self, config: RecurrentConfig, sizes: DecoderSizes, attach: AttachSlot) -> None:
         super().__init__(config, sizes, attach)
@@ -44,16 +43,6 @@ class NoneInputDecoder(Decoder):
         """Keep the summary on the path."""
         hidden = torch.tanh(self.start(summary))
         return DecoderState(hidden, (), {**begin(self.rnn, hidden), "summary": summary})
-
-    def step(
-        self,
-        x: Float[Tensor, "B 1 De"],
-        memories: tuple[Memory, ...],
-        path: DecoderState,
-        mode: Mode,
-    ) -> Steps:
-        """One word."""
-        return self.run(x, memories, path, mode)
 
     def run(
         self,

@@ -9,10 +9,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.combiner import AttachSlot
-from bench.api.decoder import Decoder, DecoderSizes, DecoderState, Steps
+from bench.api.decoder import DecoderSizes, DecoderState, Steps
 from bench.api.registry import Citation, register
 from bench.api.source import Memory
 from bench.api.trace import Mode
+from tasks.backbones.decoders.open_loop import OpenLoopDecoder
 from tasks.backbones.recurrent_layers import RecurrentConfig, advance, begin, recurrent
 
 
@@ -25,12 +26,10 @@ from tasks.backbones.recurrent_layers import RecurrentConfig, advance, begin, re
     ),
     revision=2,
 )
-class NoneStateDecoder(Decoder):
+class NoneStateDecoder(OpenLoopDecoder):
     """A recurrent decoder that starts from the summary of the source."""
 
-    gives = frozenset({"open_loop"})
-    unsupported = {"unread_start": "without attention a decoder knows nothing but the summary."}
-    attends = False
+    unsupported = {"unread_start": "without attention a decoder knows only the summary."}
 
     def __init__(self, config: RecurrentConfig, sizes: DecoderSizes, attach: AttachSlot) -> None:
         super().__init__(config, sizes, attach)
@@ -42,16 +41,6 @@ class NoneStateDecoder(Decoder):
         """Squash the summary into the first state."""
         hidden = torch.tanh(self.start(summary))
         return DecoderState(hidden, (), begin(self.rnn, hidden))
-
-    def step(
-        self,
-        x: Float[Tensor, "B 1 De"],
-        memories: tuple[Memory, ...],
-        path: DecoderState,
-        mode: Mode,
-    ) -> Steps:
-        """One word."""
-        return self.run(x, memories, path, mode)
 
     def run(
         self,

@@ -14,11 +14,12 @@ from torch import Tensor, nn
 from bench.api.batch import Batch
 from bench.api.combiner import AttachSlot
 from bench.api.config import NoOptions
-from bench.api.decoder import Decoder, DecoderSizes, DecoderState, Steps
+from bench.api.decoder import DecoderSizes, DecoderState, Steps
 from bench.api.encoder import Encoded
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, Source
 from bench.api.trace import Mode
+from tasks.backbones.decoders.open_loop import OpenLoopDecoder
 
 
 @register(
@@ -26,12 +27,11 @@ from bench.api.trace import Mode
     "target_only",
     citation=Citation(text="Yu et al., 2016", url="https://arxiv.org/abs/1609.08194"),
 )
-class TargetOnlyDecoder(Decoder):
+class TargetOnlyDecoder(OpenLoopDecoder):
     """g_t = GRU(y, g_{t-1}) from zeros; the output layer reads [c; g_t]; the output gives c."""
 
     needs = frozenset({"reads_source"})
     gives = frozenset({"open_loop", "source_states"})
-    attends = False
 
     def __init__(self, config: NoOptions, sizes: DecoderSizes, attach: AttachSlot) -> None:
         super().__init__(config, sizes, attach)
@@ -48,16 +48,6 @@ class TargetOnlyDecoder(Decoder):
     def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> DecoderState:
         """Zeros: even the first state knows nothing of the source."""
         return DecoderState(summary.new_zeros(summary.shape[0], self.hidden), (), {})
-
-    def step(
-        self,
-        x: Float[Tensor, "B 1 De"],
-        memories: tuple[Memory, ...],
-        path: DecoderState,
-        mode: Mode,
-    ) -> Steps:
-        """One word."""
-        return self.run(x, memories, path, mode)
 
     def run(
         self,

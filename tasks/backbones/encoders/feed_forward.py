@@ -1,4 +1,4 @@
-"""Feed-forward encoder: each state is a perceptron of its own position, and of nothing else.
+"""Feed-forward encoder: each state is a perceptron of its own position alone.
 
 Raffel & Ellis, 2015, "Feed-forward networks with attention can solve some long-term memory
 problems", https://arxiv.org/abs/1512.08756, section 3.2, h_t = LReLU(W x_t + b).

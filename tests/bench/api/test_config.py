@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import pytest
 
 from bench.api import registry
+from bench.api.axes import AXES
 from bench.api.config import (
     Choices,
     Config,
@@ -21,7 +22,6 @@ from bench.api.config import (
     search_ranges,
 )
 from bench.api.errors import InvalidConfig
-from bench.api.registry import AXES
 from bench.api.selector import Selector, parse
 
 

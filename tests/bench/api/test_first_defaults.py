@@ -9,8 +9,10 @@ import json
 from pathlib import Path
 
 from bench.api import registry
+from bench.api.axes import AXES, DEFAULTS
 from bench.api.config import config_options, first_defaults
-from bench.api.registry import AXES, DEFAULTS, Recipe, load_package
+from bench.api.loading import load_package
+from bench.api.registry import Recipe
 from bench.api.selector import show_value
 from bench.timing.shape import AttendShape, Rounds
 from bench.training.protocol import AdamProtocol

@@ -6,10 +6,13 @@ from typing import Annotated
 import pytest
 
 from bench.api import registry
+from bench.api.axes import DEFAULTS, VARIANT_AXES
 from bench.api.cell import Cell
 from bench.api.component import Score
 from bench.api.config import Config, FirstDefault
-from bench.api.registry import Registration, load_package
+from bench.api.loading import load_package
+from bench.api.options import canonical
+from bench.api.registry import Registration
 from bench.api.resolve import canonical_backbone, resolve
 from bench.api.selector import Selector, parse, parse_names
 from bench.running.revisions import revisions
@@ -33,7 +36,7 @@ FROZEN = {
 
 def cell(task, backbone, variant):
     spec = resolve(variant)
-    chosen = registry.canonical("task", parse(task))
+    chosen = canonical("task", parse(task))
     written = canonical_backbone(backbone, spec.fixes)
     return Cell(
         kind="quality",
@@ -101,8 +104,8 @@ def test_a_new_axis_changes_no_old_id_and_matters_where_it_is_set(changed, monke
     changed("gate", "open", registry.NoOptions)
     changed("gate", "half", registry.NoOptions)
     for module in (registry, resolving, identity):
-        monkeypatch.setattr(module, "VARIANT_AXES", (*registry.VARIANT_AXES, "gate"))
-        monkeypatch.setattr(module, "DEFAULTS", {**registry.DEFAULTS, "gate": "open"})
+        monkeypatch.setattr(module, "VARIANT_AXES", (*VARIANT_AXES, "gate"))
+    monkeypatch.setattr(identity, "DEFAULTS", {**DEFAULTS, "gate": "open"})
     monkeypatch.setattr(resolving, "USUAL", {**resolving.USUAL, "gate": parse_names("open")})
     assert ids() == FROZEN
     (asked, old), *_ = FROZEN.items()

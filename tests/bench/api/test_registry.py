@@ -1,21 +1,17 @@
 """Registration, plug-ins, and what is listed."""
 
-import sys
-
 import pytest
 
 from bench.api import registry
-from bench.api.errors import BenchError, InvalidConfig, UnknownName
+from bench.api.axes import AXES
+from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.registry import (
-    AXES,
     Citation,
     DefaultTask,
     Recipe,
     add_registration,
     find,
     listed_variants,
-    load_package,
-    load_plugin,
     register,
     register_recipe,
     registrations,
@@ -39,15 +35,6 @@ def test_listed_variants_are_those_with_a_default_task_and_are_sorted():
     controls = {name for name, item in listed.items() if item.control}
     assert {"none_state", "random", "aa_control", "uniform"} <= controls
     assert not {"scaled_dot", "bahdanau"} & controls
-
-
-def test_loading_a_package_again_changes_nothing():
-    before = {axis: registrations(axis) for axis in AXES}
-    load_package("variants")
-    registry._LOADED.discard("variants")
-    load_package("variants")
-    for axis in AXES:
-        assert before[axis].items() <= registrations(axis).items()
 
 
 def test_an_unknown_name_is_answered_with_the_closest_and_where_to_look():
@@ -105,51 +92,3 @@ def test_a_recipe_is_data():
         default_task=DefaultTask(task="recall"),
     )
     assert "mine" in listed_variants()
-
-
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
-        ("import nowhere_at_all", r"failed to import: ModuleNotFoundError\(.*mend the file"),
-        ("def broken(:", "failed to import: SyntaxError"),
-        ("1 / 0", "failed to import: ZeroDivisionError"),
-        (
-            "from bench.api.registry import register\nregister('score', 'dot')(type('D', (), {}))",
-            "already registered by variants.scores.dot; choose another name",
-        ),
-        (
-            "from bench.api.component import Score\n"
-            "class Bad(Score):\n    needs = frozenset({'wings'})",
-            "wings",
-        ),
-    ],
-)
-def test_a_plug_in_that_does_not_import_is_one_sentence(tmp_path, content, complaint):
-    path = tmp_path / "broken.py"
-    path.write_text(content)
-    with pytest.raises(BenchError, match=complaint) as error:
-        load_plugin(path)
-    assert "\n" not in str(error.value)
-    assert "bench_plugin_broken" not in sys.modules
-
-
-def test_a_plug_in_that_is_not_there_is_one_sentence(tmp_path):
-    with pytest.raises(BenchError, match=r"no plug-in file .*give the path"):
-        load_plugin(tmp_path / "nothing.py")
-
-
-def test_a_plug_in_is_loaded_once_and_listed(window_plugin):
-    load_plugin(window_plugin)
-    target = find("mask", "sliding").target
-    load_plugin(window_plugin)
-    assert find("mask", "sliding").target is target
-    assert "sliding" in listed_variants()
-
-
-def test_two_plug_ins_of_one_name_are_distinguished(tmp_path):
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "mine.py").write_text("")
-    load_plugin(tmp_path / "one" / "mine.py")
-    with pytest.raises(BenchError, match="rename one of the plug-ins"):
-        load_plugin(tmp_path / "two" / "mine.py")

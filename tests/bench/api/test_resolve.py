@@ -8,17 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.api import registry
+from bench.api.axes import ABSENT, BACKBONE_AXES, CHAIN_AXES, STACKED, VARIANT_AXES
 from bench.api.build import SlotPlace, build_slot, build_variant
 from bench.api.call import Dims
 from bench.api.errors import BenchError, InvalidConfig, Refused, UnknownName
-from bench.api.registry import (
-    ABSENT,
-    BACKBONE_AXES,
-    CHAIN_AXES,
-    STACKED,
-    VARIANT_AXES,
-    load_package,
-)
+from bench.api.loading import load_package
+from bench.api.options import complete
 from bench.api.resolve import canonical_backbone, find, resolve
 from bench.api.selector import Selector, parse
 
@@ -160,7 +155,7 @@ def test_the_backbone_axes_of_a_recipe_are_left_out_beneath_a_users_own_model():
 def test_a_fixed_axis_replaces_the_backbones_own():
     fixes = resolve("bahdanau").fixes
     (decoder,) = canonical_backbone("rnn_seq2seq", fixes).options["decoder"]
-    assert registry.complete("decoder", decoder) == fixes["decoder"]
+    assert complete("decoder", decoder) == fixes["decoder"]
     with pytest.raises(Refused, match=r"fixes decoder=.*pooling has no such axis"):
         canonical_backbone("pooling", fixes)
 

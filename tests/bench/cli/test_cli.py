@@ -14,9 +14,10 @@ import click
 import pytest
 
 from bench.api import registry
+from bench.api.axes import AXES
 from bench.api.cell import cell_from_dict, parse_label
-from bench.api.registry import AXES
 from bench.cli import main as command_line
+from bench.conformance import certify
 from bench.running.plan import plan
 from bench.running.presets import PRESETS
 from bench.running.request import Request
@@ -28,7 +29,7 @@ SELECTION = (
     "--tasks --backbone --preset --minutes --seeds --device --dtype --jobs --baseline --plugin "
     "--first-seed --slot --training --impl"
 )
-PLACE = "--out --data-dir --keep-models --retry --inline --json --spec"
+PLACE = "--out --data-dir --keep-models --retry --inline --json --spec --fail-on --trust"
 OPTIONS = {
     "run": f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell --probes",
     "plan": f"--variants {SELECTION} --quality --speed --data-dir --json",
@@ -426,15 +427,21 @@ def test_a_spec_file_reruns_everything_elsewhere(call, finished, tmp_path):
         ("study --spec {spec}", "run: python -m bench run --spec"),
         ("run --spec {odd}", "did you mean 'variants'"),
         ("run --spec {list}", "is no spec"),
+        (
+            "run --spec {words}",
+            "seeds='three', and the default is 0; give a value of the same type",
+        ),
     ],
 )
 def test_a_spec_that_does_not_fit_is_one_sentence(call, finished, tmp_path, arguments, said):
     (tmp_path / "odd.json").write_text('{"varaints": "dot"}')
     (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "words.json").write_text('{"seeds": "three"}')
     paths = {
         "spec": finished / "spec.json",
         "odd": tmp_path / "odd.json",
         "list": tmp_path / "list.json",
+        "words": tmp_path / "words.json",
     }
     code, out, err = call(*arguments.format(**paths).split())
     assert (code, out) == (2, "")
@@ -489,6 +496,41 @@ def test_refused_cells_alone_are_no_failure(call, tmp_path):
     assert reason == {"status": "refused", "reason": record.detail, "cells": 1}
 
 
+def test_what_ends_with_exit_code_one_can_be_chosen(call, tmp_path, trouble_plugin):
+    refused = ["run", "--variants", "bahdanau", *SMOKE, "--out", tmp_path / "refused"]
+    code, _, err = call(*refused, "--fail-on", "red,refused")
+    assert code == 1
+    assert "1 cell refused; the reasons are above." in err
+    failed = ["run", "--variants", "raiser", *SMOKE, "--plugin", trouble_plugin]
+    failed += ["--out", tmp_path / "failed"]
+    assert call(*failed, "--fail-on", "none")[0] == 0
+    code, _, err = call(*failed)
+    assert code == 1
+    assert "1 cell failed; log.txt has the tracebacks" in err
+    code, _, err = call(*failed, "--fail-on", "faild")
+    assert code == 2
+    assert "no ending named 'faild'; did you mean 'failed'?" in err
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        (["--variants", "all[x=1]"], "all takes no options, got all[x=1]"),
+        (["--minutes", "nan"], "minutes must be a number >= 0, got nan"),
+        (["--minutes", "inf"], "minutes must be a number >= 0, got inf"),
+        (["--first-seed", "-1"], "the first seed must be >= 0, got -1"),
+        (["--training", "adam[warmup=-1]"], "adam: warmup must be >= 0, got -1"),
+        (["--training", "adam[weight_decay=-0.1]"], "adam: weight_decay must be >= 0, got -0.1"),
+        (["--training", "adam[cpu_seconds=-2.0]"], "adam: cpu_seconds must be >= 0, got -2.0"),
+        (["--training", "adam[lr=1e999]"], "expected a number that a float can hold"),
+    ],
+)
+def test_values_without_meaning_are_refused(call, typed, sentence):
+    code, _, err = call("plan", *typed)
+    assert code == 2
+    assert sentence in err
+
+
 def test_a_failed_cell_is_exit_code_one_also_when_it_failed_before(call, tmp_path, trouble_plugin):
     asked = ["run", "--variants", "raiser", *SMOKE, "--plugin", trouble_plugin]
     asked += ["--out", tmp_path / "run"]
@@ -506,8 +548,9 @@ def test_a_failed_cell_is_exit_code_one_also_when_it_failed_before(call, tmp_pat
 def test_data_that_are_not_here_are_refused_rows_with_the_command_that_fetches_them(call, tmp_path):
     asked = ["run", "--variants", "luong_global,bahdanau", "--tasks", "translation"]
     asked += ["--preset", "smoke", "--no-speed", "--no-verify", "--inline"]
-    code, out, _ = call(*asked, "--out", tmp_path / "run")
-    assert code == 0
+    code, out, err = call(*asked, "--out", tmp_path / "run")
+    assert code == 1
+    assert "3 cells refused; the reasons are above." in err
     assert "cells: 3 refused" in out
     for record in Store(tmp_path / "run").records():
         assert record.status == "refused"
@@ -528,12 +571,32 @@ def test_a_report_is_published_and_exported(call, finished, tmp_path):
     assert (other / "report.html").is_file()
 
 
+def test_commands_into_one_folder_keep_what_the_others_wrote(call, tmp_path):
+    folder = tmp_path / "run"
+    for name in ("dot", "general"):
+        assert call("run", "--variants", name, *SMOKE, "--out", folder)[0] == 0
+    spec = json.loads((folder / "spec.json").read_text())
+    assert spec["variants"] == "general"
+    assert [one["variants"] for one in spec["earlier"]] == ["dot"]
+    plan = json.loads((folder / "plan.json").read_text())
+    planned = " ".join(plan["cells"])
+    assert "dot" in planned
+    assert "general" in planned
+    assert call("run", "--spec", folder / "spec.json", "--inline", "--json")[0] == 0
+
+
 def test_runs_are_merged_into_a_report(call, finished, tmp_path):
     folder = tmp_path / "run"
     assert call("run", "--variants", "general", *SMOKE, "--out", folder)[0] == 0
-    assert call("report", folder, "--merge", finished)[0] == 0
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    code, _, err = call("report", folder, "--merge", finished)
+    assert code == 2
+    assert "--merge writes a run folder of its own; give --out" in err
+    assert call("report", folder, "--merge", finished, "--out", tmp_path / "both")[0] == 0
+    assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    folder = tmp_path / "both"
     text = (folder / "report.md").read_text()
-    assert "The commands below compute it all again, in this order." in text
+    assert "The commands below compute everything again, in this order." in text
     for name in ("general", "dot"):
         assert f"python -m bench run --variants {name} " in text
     names = {r.cell["variant"].partition("[")[0] for r in Store(folder).records()}
@@ -559,7 +622,15 @@ def test_a_report_of_some_tasks_alone_goes_elsewhere_and_holds_nothing_else(call
     assert "did you mean 'recall'" in err
 
 
-def test_an_ablation_writes_a_row_for_each_value_and_refuses_what_has_no_meaning(call, tmp_path):
+def test_an_ablation_writes_a_row_for_each_value_and_refuses_what_has_no_meaning(
+    call, tmp_path, monkeypatch
+):
+    # one check tells a refusal from a failed proof; the whole suite is tested elsewhere
+    monkeypatch.setattr(
+        "bench.running.runner.certify",
+        lambda variant, checks, impl: certify(variant, checks=["runs_somewhere"], impl=impl),
+    )
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
     folder = tmp_path / "run"
     asked = ["ablate", "--base", "additive", "--axis", "normalizer", "--preset", "smoke"]
     asked += ["--tasks", "after_marker"]
@@ -612,6 +683,7 @@ def test_options_of_the_component_that_an_ablation_replaces_go_with_it():
 def test_probes_look_at_the_models_of_a_run_and_their_rows_stand_in_the_report(call, tmp_path):
     folder = tmp_path / "run"
     asked = "--variants additive,none_state --tasks transduction --preset smoke --no-speed"
+    asked += " --training adam[steps=2]"
     place = f"--no-verify --inline --out {folder}"
     code, _, err = call("run", *asked.split(), *place.split())
     assert code == 0, err
@@ -674,11 +746,17 @@ def test_a_plug_in_is_listed_planned_verified_and_run(call, window_plugin, tmp_p
     assert json.loads((tmp_path / "run" / "spec.json").read_text())["plugin"] == [
         str(window_plugin)
     ]
+    spec = ["run", "--spec", tmp_path / "run" / "spec.json", "--inline"]
+    code, _, err = call(*spec)
+    assert code == 2
+    assert f"opens {window_plugin}; look at it, and add --trust if you trust it." in err
+    assert call(*spec, "--trust")[0] == 0
     again = read_folder(tmp_path / "run")
     trained, *_ = again.of_kind("quality")
     command = shlex.split(again.command(trained.cell.label))
     assert f"--plugin {window_plugin}" in (tmp_path / "run" / "report.md").read_text()
-    code, _, err = call(*command[3:], "--out", tmp_path / "again", "--inline", "--no-verify")
+    elsewhere = ["--out", tmp_path / "again", "--inline", "--no-verify", "--no-speed"]
+    code, _, err = call(*command[3:], *elsewhere)
     assert code == 0, err
 
 

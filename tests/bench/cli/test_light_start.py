@@ -13,7 +13,7 @@ from bench.cli import light_start
 
 ROOT = Path(__file__).parents[3]
 MOST_CPU_S = 2.0
-"""Far above what is measured (0.3 to 0.4 s), and below what importing torch alone costs."""
+"""Far above what is measured (0.3 to 0.8 s), and below what importing torch alone costs."""
 
 LIGHT = """
 import sys
@@ -108,10 +108,11 @@ from bench.cli import light_start
 if sys.argv[1] == "light":
     sys.meta_path.insert(0, light_start.StandIns())
 from bench.api import registry
+from bench.api.axes import AXES
 from bench.cli.registered import load_registry
 from bench.cli.show import showing
 load_registry(())
-names = sorted({name for axis in registry.AXES for name in registry.registrations(axis)})
+names = sorted({name for axis in AXES for name in registry.registrations(axis)})
 print(json.dumps({name: showing(name, (), as_json=True) for name in names}))
 """
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from bench.api.loading import load_plugin
 from bench.cli import new
 from bench.cli.main import cli
 from bench.conformance import certify
@@ -25,7 +26,7 @@ def test_a_plug_in_is_written_with_its_test_loads_and_is_certified(tmp_path, fre
     files = sorted(path.name for path in (tmp_path / "mine").iterdir())
     assert files == ["brand_new.py", "test_brand_new.py"]
     assert f"bench verify brand_new --plugin {tmp_path / 'mine' / 'brand_new.py'}" in said
-    fresh_registry.load_plugin(tmp_path / "mine" / "brand_new.py")
+    load_plugin(tmp_path / "mine" / "brand_new.py")
     assert certify("brand_new", checks=["runs_somewhere", "oracle", "splits"]).green()
 
 

@@ -15,8 +15,8 @@ import pytest
 
 import variants
 from bench.api import registry
+from bench.api.axes import ABSENT, CHAIN_AXES, DEFAULTS, STACKED
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.registry import ABSENT, CHAIN_AXES, DEFAULTS, STACKED
 from bench.api.resolve import resolve
 from bench.conformance import as_text, certify
 

@@ -12,9 +12,9 @@ from bench.api.component import Normalized
 from bench.api.source import Memory
 from bench.api.variant import Variant
 from bench.conformance import certify
-from variants._math import masked_softmax, oracle_softmax
 from variants.masks.full import FullMask
 from variants.masks.luong_local_p import LocalPredictedConfig, LocalPredictedMask
+from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.normalizers.softmax import SoftmaxConfig, SoftmaxNormalizer
 from variants.scores.scaled_dot import ScaledDotScore
 

@@ -6,9 +6,9 @@ import torch
 from bench.api.component import Normalized
 from bench.api.source import leaf
 from bench.conformance import certify
-from variants._math import masked_softmax
 from variants.history.tu_coverage import TuCoverage, TuCoverageConfig
 from variants.masks.luong_local_p import LocalPredictedConfig, LocalPredictedMask
+from variants.normalizers.masked_softmax import masked_softmax
 from variants.positions.shaw_rpr import ShawConfig, ShawPosition
 from variants.positions.sinusoid import SinusoidConfig, SinusoidPosition
 from variants.scores.scaled_dot import ScaledDotScore

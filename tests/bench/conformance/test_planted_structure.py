@@ -13,8 +13,8 @@ from bench.api.config import Config, IntRange
 from bench.api.source import leaf
 from bench.api.variant import Variant
 from bench.conformance import certify
-from variants._math import masked_softmax
 from variants.history.tu_coverage import TuCoverage, TuCoverageConfig
+from variants.normalizers.masked_softmax import masked_softmax
 from variants.normalizers.raffel_monotonic import RaffelMonotonicConfig, RaffelMonotonicNormalizer
 from variants.normalizers.softmax import SoftmaxConfig, SoftmaxNormalizer
 from variants.scores.scaled_dot import ScaledDotScore

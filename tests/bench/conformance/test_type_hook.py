@@ -5,8 +5,8 @@ import torch
 from jaxtyping import TypeCheckError
 
 import variants
-from variants._math import masked_softmax
 from variants.heads.multi import MultiConfig, MultiHeads
+from variants.normalizers.masked_softmax import masked_softmax
 from variants.scores.additive import AdditiveConfig
 
 

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from bench.api import registry
-from bench.api.registry import DefaultTask, complete
+from bench.api.options import complete
+from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.running.families import compared_tasks

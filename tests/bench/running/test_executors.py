@@ -1,19 +1,21 @@
 """Jobs in processes: the same numbers as inline, and every way of dying is a row."""
 
 import io
+import multiprocessing
 import os
 import signal
 import time
+from multiprocessing import popen_forkserver
 
 import pytest
 
-from bench.api.registry import load_plugin
+from bench.api.loading import load_plugin
 from bench.running.inline import InlineExecutor
 from bench.running.plan import plan
 from bench.running.processes import ProcessExecutor
 from bench.running.request import Request
 from bench.running.runner import Job
-from bench.running.worker import WorkerSettings
+from bench.running.worker import WorkerSettings, tell
 
 SMALL = Request(tasks="after_marker", preset="smoke", speed=False)
 
@@ -137,6 +139,38 @@ def test_a_worker_whose_driver_is_gone_ends_itself(trouble_plugin):
     running.connection.close()
     running.process.join(20)
     assert running.process.exitcode == 1
+
+
+def test_a_worker_has_nothing_to_say_to_a_driver_that_is_gone():
+    """An interrupt may close the connection between the last step and the answer."""
+    ours, theirs = multiprocessing.Pipe()
+    tell(theirs, ("progress", 0.5))
+    assert ours.recv() == ("progress", 0.5)
+    ours.close()
+    tell(theirs, ("done", None))
+    theirs.close()
+
+
+def test_an_interrupt_waits_until_a_worker_has_all_that_it_was_sent(monkeypatch):
+    """Halfway, the worker would end with a traceback on the user's screen."""
+    launch, launched = popen_forkserver.Popen._launch, []
+
+    def interrupted(self, process):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)  # whichever thread receives it
+        launch(self, process)
+        launched.append(process)
+
+    monkeypatch.setattr(popen_forkserver.Popen, "_launch", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ProcessExecutor(WorkerSettings())._start(job(cells("dot")["dot"]))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    (process,) = launched
+    process.kill()
+    process.join()
 
 
 def test_a_worker_leaves_the_keyboard_to_its_driver(trouble_plugin):

@@ -17,7 +17,7 @@ from bench.running.left_out import LeftOut
 from bench.running.missing_data import missing_data
 from bench.running.plan import plan
 from bench.running.request import Request
-from tasks.data.hub import copy_folder
+from tasks.data.hub_copies import copy_folder
 from tasks.data.paths import path_of
 
 EVERYTHING = Request(preset="families", variants="uniform", seeds=1, minutes=1e6)

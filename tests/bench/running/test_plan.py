@@ -86,7 +86,7 @@ def test_every_field_of_a_planned_cell_is_what_was_asked():
         tasks="transduction[rule=swap]",
         backbone="transformer_seq2seq[width=32]",
         slot="causal",
-        protocol="adam[steps=7]",
+        training="adam[steps=7]",
         seeds=2,
         first_seed=5,
         device="cuda",
@@ -217,14 +217,14 @@ def test_a_variant_that_no_task_shows_is_timed_and_not_trained(monkeypatch):
 
 def test_commands_of_what_was_left_out_name_the_plug_ins_that_they_need():
     plugins = ("my file.py", "b.py")
-    made = plan(Request(variants="none_state", preset="smoke", plugins=plugins))
+    made = plan(Request(variants="none_state", preset="smoke", plugin=plugins))
     (left,) = made.left_out
     asked = "--variants none_state --preset smoke"
     assert left.command.endswith(f"{asked} --plugin 'my file.py' --plugin b.py")
 
 
 def test_where_files_lie_is_no_part_of_the_question_that_a_study_is_named_by():
-    assert repr(Request(plugins=("a.py",), data_dir="here")) == repr(Request())
+    assert repr(Request(plugin=("a.py",), data_dir="here")) == repr(Request())
 
 
 def test_named_tasks_have_no_budget():
@@ -263,7 +263,11 @@ def test_speed_cells_stand_in_the_regimes_in_which_the_variant_trains(quick):
         if cell.kind == "speed":
             assert parse_shape(cell.task).regime == cell.slot
             assert cell.slot in speed_regimes(resolve(cell.variant))
-    baseline = {c.slot for c in quick.cells if c.kind == "speed" and c.variant == quick.baseline}
+    baseline = {
+        c.slot
+        for c in quick.cells
+        if c.kind == "speed" and c.variant == quick.baseline.canonical.show()
+    }
     assert baseline == {"cross", "causal"}
 
 
@@ -271,7 +275,7 @@ def test_every_block_of_timed_cells_holds_the_baseline(quick):
     blocks = group_blocks([c for c in quick.cells if c.kind == "speed"])
     assert len(blocks) >= 3
     for block in blocks:
-        assert quick.baseline in {cell.variant for cell in block}
+        assert quick.baseline.canonical.show() in {cell.variant for cell in block}
 
 
 @pytest.mark.parametrize(
@@ -301,7 +305,7 @@ def test_a_variant_without_a_default_task_is_shown_beside_the_controls(fresh_reg
     registry._ENTRIES["score"]["dot"] = replace(registered, default_task=None)
     without_default_task = plan(Request(variants="dot", preset="smoke", speed=False))
     assert made.quality
-    assert {p.shown_task for p in without_default_task.quality} == {plain_task().task}
+    assert {p.task.text for p in without_default_task.quality} == {plain_task().task}
 
 
 def test_a_backbone_that_a_variant_cannot_stand_in_is_still_a_cell():
@@ -327,8 +331,8 @@ def test_a_backbone_that_a_variant_cannot_stand_in_is_still_a_cell():
         ({"dtype": "float23"}, "float32"),
         ({"impl": "egaer"}, "eager"),
         ({"baseline": "scaled_dto"}, "scaled_dot"),
-        ({"protocol": "adam[step=4]"}, "steps"),
-        ({"protocol": "adan[steps=4]"}, "adam"),
+        ({"training": "adam[step=4]"}, "steps"),
+        ({"training": "adan[steps=4]"}, "adam"),
     ],
 )
 def test_a_misspelled_name_is_answered_with_the_closest_one(changed, suggestion):
@@ -365,7 +369,7 @@ def test_a_task_without_sizes_for_a_preset_says_which_it_has(fresh_registry):
 
 def test_a_longer_protocol_costs_more_and_dearer_variants_too():
     short, long = (
-        plan(replace(SMALL, speed=False, protocol=f"adam[steps={n}]")).seconds for n in (30, 60)
+        plan(replace(SMALL, speed=False, training=f"adam[steps={n}]")).seconds for n in (30, 60)
     )
     assert long == pytest.approx(2 * short)
     costs = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.api.registry import load_plugin
+from bench.api.loading import load_plugin
 from bench.api.resolve import resolve
 from bench.running import machine_lock as locks
 from bench.running.certificate_cache import CertificateCache
@@ -121,7 +121,7 @@ def test_what_stands_nowhere_is_refused_by_its_cells_and_not_certified(start):
     session = start(lambda job: JobResult(certificate={"passed": ["shapes"], "failed": {}}))
     nowhere = resolve("additive[normalizer=hard_reinforce]").canonical.show()
     somewhere = [resolve(name).canonical.show() for name in ("additive", "none_state")]
-    found = session.certify([nowhere, *somewhere], "auto")
+    found = session.certify(map(resolve, [nowhere, *somewhere]), "auto")
     assert [*found] == somewhere
 
 
@@ -251,7 +251,7 @@ def test_a_block_of_timed_cells_leaves_out_what_another_process_holds(start, mad
     sizes = [len(job.cells) for job in session.executor.done]
     assert sizes == [3, 4, 4, 1]
     assert session.executor.done[-1].cells == (block[1],)
-    assert session.executor.done[-1].reference.variant == made.baseline
+    assert session.executor.done[-1].reference.variant == made.baseline.canonical.show()
     assert session.tally.counts == {"ok": 12}
 
 
@@ -313,27 +313,29 @@ def test_timed_blocks_run_one_at_a_time_beside_the_baseline(start, made):
     session.measure(made.speed, made.baseline)
     assert at_once == [1]
     assert [len(job.cells) for job in session.executor.done] == [4, 4, 4]
-    assert {job.reference.variant for job in session.executor.done} == {made.baseline}
+    assert {job.reference.variant for job in session.executor.done} == {
+        made.baseline.canonical.show()
+    }
 
 
 def test_a_resumed_block_still_has_its_baseline(start, made):
     first = start()
-    first.measure([p for p in made.speed if p.cell.variant == made.baseline], made.baseline)
+    first.measure([p for p in made.speed if p.spec == made.baseline], made.baseline)
     session = start()
     session.measure(made.speed, made.baseline)
     for job in session.executor.done:
-        assert made.baseline not in {cell.variant for cell in job.cells}
-        assert job.reference.variant == made.baseline
+        assert made.baseline.canonical.show() not in {cell.variant for cell in job.cells}
+        assert job.reference.variant == made.baseline.canonical.show()
 
 
 def test_a_timed_cell_alone_is_compared_with_the_baseline_and_not_with_itself(start, made):
     session = start()
-    alone = next(p for p in made.speed if p.cell.variant != made.baseline)
+    alone = next(p for p in made.speed if p.spec != made.baseline)
     session.measure([alone], made.baseline)
     (job,) = session.executor.done
     assert job.cells == (alone.cell,)
     planned = {p.cell.id for p in made.speed}
-    assert job.reference.variant == made.baseline
+    assert job.reference.variant == made.baseline.canonical.show()
     assert job.reference.id in planned, "the very cell that a plan has"
 
 
@@ -384,13 +386,13 @@ def test_certificates_are_cached_by_the_code_and_deaths_are_not(start, monkeypat
         return JobResult(certificate=red if died else green, died=died)
 
     session = start(answer)
-    found = session.certify(["dot", "general", "dot"], "auto")
+    found = session.certify(map(resolve, ["dot", "general", "dot"]), "auto")
     assert found == {"dot": green, "general": red}
     assert json.loads((session.store.folder / "certificates.json").read_text()) == found
     again = start(lambda job: JobResult(certificate=green), folder="other")
-    assert again.certify(["dot", "general"], "auto")["general"] == green
+    assert again.certify(map(resolve, ["dot", "general"]), "auto")["general"] == green
     assert [job.variant for job in again.executor.done] == ["general"]
-    again.certify(["dot"], "eager")
+    again.certify([resolve("dot")], "eager")
     assert again.executor.done[-1].impl == "eager"
 
 

@@ -28,7 +28,7 @@ def smoke() -> Callable[..., Cell]:
     ) -> Cell:
         if backbone is None:
             backbone = SMALL if task.startswith(("transduction", "oov_copy")) else ""
-        request = Request(preset="smoke", backbone=backbone, slot=slot, protocol=protocol)
+        request = Request(preset="smoke", backbone=backbone, slot=slot, training=protocol)
         return quality_cell(request, resolve(variant), DefaultTask(task=task), seed).cell
 
     return make

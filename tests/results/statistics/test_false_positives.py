@@ -21,7 +21,13 @@ def at_most(share: float, experiments: int) -> float:
 
 
 @pytest.mark.parametrize(
-    ("variants", "seeds", "experiments"), [(2, 3, 3000), (6, 3, 2000), (6, 5, 2000), (9, 10, 600)]
+    ("variants", "seeds", "experiments"),
+    [
+        (2, 3, 3000),
+        (6, 3, 2000),
+        pytest.param(6, 5, 2000, marks=pytest.mark.slow),
+        pytest.param(9, 10, 600, marks=pytest.mark.slow),
+    ],
 )
 def test_a_ranking_without_a_true_difference_makes_any_claim_in_five_percent(
     variants, seeds, experiments
@@ -45,7 +51,13 @@ def test_a_ranking_without_a_true_difference_makes_any_claim_in_five_percent(
 
 @pytest.mark.parametrize(
     ("misses", "variants", "seeds", "experiments"),
-    [(0.5, 6, 3, 1000), (1, 6, 3, 1000), (2, 6, 3, 1000), (1, 2, 3, 2000), (1, 6, 5, 1000)],
+    [
+        (1, 6, 3, 1000),
+        (1, 2, 3, 2000),
+        pytest.param(0.5, 6, 3, 1000, marks=pytest.mark.slow),
+        pytest.param(2, 6, 3, 1000, marks=pytest.mark.slow),
+        pytest.param(1, 6, 5, 1000, marks=pytest.mark.slow),
+    ],
 )
 def test_scores_of_a_few_missed_tokens_make_any_claim_in_five_percent(
     misses, variants, seeds, experiments

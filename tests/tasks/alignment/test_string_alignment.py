@@ -7,9 +7,9 @@ import torch
 
 from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
-from tasks.alignment.aligned_text import gold_links
 from tasks.alignment.string_alignment import StringAlignment, StringAlignmentConfig
 from tasks.alignment.taught_strings import TaughtStrings, TaughtStringsConfig, misled
+from tasks.metrics.links import gold_links
 
 RULES = ("copy", "reverse", "swap", "dict", "svo", "fert")
 

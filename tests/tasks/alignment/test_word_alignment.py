@@ -12,19 +12,13 @@ import torch
 
 from bench.api.answer import Answer
 from bench.api.errors import DataDamaged, InvalidConfig
-from tasks.alignment.aligned_text import (
-    diagonal,
-    error_rate,
-    hard_links,
-    ibm_model_1,
-    known_links,
-    model_links,
-    off_by,
-)
+from tasks.alignment.aligned_text import known_links
 from tasks.alignment.supervised_alignment import SupervisedAlignment, SupervisedAlignmentConfig
+from tasks.alignment.word_aligners import diagonal, ibm_model_1, model_links
 from tasks.alignment.word_alignment import WordAlignment, WordAlignmentConfig
 from tasks.data.word_alignment import load_word_alignment
 from tasks.data.words import UNK
+from tasks.metrics.links import error_rate, hard_links, off_by
 
 REAL = os.environ.get("BENCH_DATA_DIR", "")
 SMALL = Path(__file__).parents[1] / "small_data"
@@ -234,7 +228,7 @@ def learned(task: str, variant: str) -> float:
     from bench.running.request import Request
     from bench.training.quality import train_cell
 
-    request = Request(preset="quick", protocol="adam[steps=200,evaluate_every=200]")
+    request = Request(preset="quick", training="adam[steps=200,evaluate_every=200]")
     cell = quality_cell(request, resolve(variant), DefaultTask(task=task), 0).cell
     rows = train_cell(cell, data_dir=Path(REAL)).rows
     own = [row for row in rows if row.split == "test" and not row.baseline]

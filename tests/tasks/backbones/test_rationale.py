@@ -8,6 +8,7 @@ from bench.api.batch import Batch
 from bench.api.encoder import Encoded
 from bench.api.errors import Refused
 from bench.api.noise import Noise
+from bench.api.options import canonical
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.trace import Mode
@@ -151,14 +152,14 @@ def backbone_of(task):
 
 def test_the_encoder_needs_its_loss_and_the_recipe_brings_both():
     task = registry.find("task", "after_marker").target
-    alone = registry.canonical("backbone", parse("pooling[encoder=rationale]"))
+    alone = canonical("backbone", parse("pooling[encoder=rationale]"))
     reason = cell_refusal(resolve("additive"), task, alone, "pool")
     assert reason == "rationale needs the rationale loss, which nothing here gives."
     assert cell_refusal(resolve("additive[loss=rationale]"), task, alone, "pool") is None
     spec = resolve("rationale[sparsity=0.05,encoder=rationale[encoder=birnn]]")
     assert spec.axes["loss"][0].options["sparsity"] == 0.05
     assert spec.fixes["encoder"].options["encoder"][0].name == "birnn"
-    plain = registry.canonical("backbone", parse("pooling"))
+    plain = canonical("backbone", parse("pooling"))
     refused = cell_refusal(resolve("rationale"), task, plain, "pool")
     assert refused.endswith("and this backbone has encoder=embed[positions=off].")
 
@@ -166,7 +167,7 @@ def test_the_encoder_needs_its_loss_and_the_recipe_brings_both():
 def test_a_decoder_without_attention_needs_the_loss_too():
     task = registry.find("task", "transduction").target
     chosen = "rnn_seq2seq[encoder=rationale,decoder=none_state]"
-    backbone = registry.canonical("backbone", parse(chosen))
+    backbone = canonical("backbone", parse(chosen))
     reason = cell_refusal(resolve("additive"), task, backbone, "cross")
     assert reason == "rationale needs the rationale loss, which nothing here gives."
 

@@ -346,7 +346,7 @@ PLAIN = "transformer_seq2seq[width=16,heads=2,layers=2]"
 
 def cell_of(task: str, variant: str = "scaled_dot") -> Cell:
     protocol = "adam[steps=4,batch=8,evaluate_every=2]"
-    request = Request(preset="smoke", backbone=PLAIN, protocol=protocol)
+    request = Request(preset="smoke", backbone=PLAIN, training=protocol)
     return quality_cell(request, resolve(variant), DefaultTask(task=task), 0).cell
 
 
@@ -373,7 +373,7 @@ def test_it_learns_to_the_same_number_as_before_there_were_several_sources():
 
 
 def test_contexts_side_by_side_do_not_fit_a_residual_block():
-    with pytest.raises(Refused, match="concat hands on contexts of width 32, and a residual block"):
+    with pytest.raises(Refused, match="concat returns contexts of width 32, and a residual block"):
         assemble(cell_of("two_source"), None)
     assemble(cell_of("two_source[read=first]"), None)
 

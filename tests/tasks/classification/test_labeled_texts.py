@@ -8,9 +8,9 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from bench.api import registry
 from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
+from bench.api.options import canonical
 from bench.api.probe import Subject
 from bench.api.registry import DefaultTask, make, registrations
 from bench.api.resolve import resolve
@@ -22,8 +22,9 @@ from bench.training.evaluate import evaluate
 from bench.training.quality import train_cell
 from tasks.classification.hier_doc import ASSERTIONS, HEDGES
 from tasks.classification.keyword_cls import TOPICS
-from tasks.classification.labeled_texts import PARTS, _digest, heaviest_segment, hide_words
+from tasks.classification.labeled_texts import PARTS, heaviest_segment
 from tasks.classification.mimic3_demo import divided, interval
+from tasks.classification.read_texts import _digest, hide_words
 from tasks.classification.visits import COURSES, GRAVE
 from tasks.data.corpus import parts_note
 from tasks.data.tables import held_out
@@ -82,7 +83,7 @@ def test_a_part_with_fewer_texts_than_asked_for_is_noted(sst2):
 @pytest.mark.parametrize("name", ["sst2", "imdb", "ag_news"])
 def test_a_wrong_number_is_told_in_the_name_of_its_task_and_option(name):
     with pytest.raises(InvalidConfig, match=f"^{name}: train must be >= 0, and 0 is all; got -5"):
-        registry.canonical("task", parse(f"{name}[train=-5]"))
+        canonical("task", parse(f"{name}[train=-5]"))
 
 
 def test_texts_that_occur_elsewhere_are_not_trained_on(sst2):
@@ -304,7 +305,7 @@ def test_no_entry_of_a_comparison_is_refused(name):
 def learned(task, variant, protocol, **place):
     default_task = DefaultTask(task=task, **place)
     cell = quality_cell(
-        Request(preset="families", tasks=task, protocol=protocol), resolve(variant), default_task, 0
+        Request(preset="families", tasks=task, training=protocol), resolve(variant), default_task, 0
     ).cell
     rows = train_cell(cell).rows
     return {

@@ -100,7 +100,7 @@ def test_impossible_options_are_refused(tmp_path, options):
 @pytest.mark.slow
 @pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR is not set: the real directory is not here")
 def test_copying_beats_its_absence_and_the_english_itself():
-    request = Request(preset="quick", protocol="adam[steps=150,evaluate_every=150]")
+    request = Request(preset="quick", training="adam[steps=150,evaluate_every=150]")
     default_task = DefaultTask(task="django[longest=20,vocab=300,evaluate=100]")
     found = {}
     for name in ("additive", "pointer_generator"):

@@ -22,11 +22,6 @@ def test_naive_bayes_counts_as_many_texts_as_networks_read(name, count):
     assert len(train) == shown_to_networks(type(task)) == count > 4 * len(test)
 
 
-def test_pairs_that_take_long_to_draw_are_bounded():
-    task = quick("nli_syn")
-    assert len(task.rows("train")) == 20_000 < shown_to_networks(type(task))
-
-
 def test_rules_from_many_words_are_better_than_those_from_few(monkeypatch):
     task = quick("infl")
     many = task.baselines()["suffix rules"]

@@ -14,14 +14,14 @@ import pytest
 
 from bench.api.errors import DataDamaged, DataUnavailable, UnknownName
 from bench.cli.data import fetch
-from tasks.data import hub
+from tasks.data import hub, hub_copies, hub_sets
 
 ROWS = {"train": ["eins\u2028", "zwei"], "validation": ["drei"], "test": ["vier"]}
 
 
 @pytest.fixture(autouse=True)
 def _small_entry(monkeypatch):
-    entry = hub.HubDataset(
+    entry = hub_sets.HubDataset(
         dataset="someone/tiny",
         revision="main",
         splits={split: len(rows) for split, rows in ROWS.items()},
@@ -29,14 +29,14 @@ def _small_entry(monkeypatch):
         license="none stated",
         license_open=False,
     )
-    monkeypatch.setitem(hub.FETCHABLE, "tiny", entry)
+    monkeypatch.setitem(hub_sets.FETCHABLE, "tiny", entry)
 
 
 def resolve(dataset: str, revision: str) -> str:
     return {"main": "0123abc"}[revision]
 
 
-def load(entry: hub.HubDataset, commit: str) -> dict:
+def load(entry: hub_sets.HubDataset, commit: str) -> dict:
     assert (entry.dataset, commit) == ("someone/tiny", "0123abc")
     return {
         split: [{"de": text, "en": f"{text} in English", "id": 7} for text in texts]
@@ -54,7 +54,7 @@ def fetch_tiny() -> Path:
 
 def test_a_copy_holds_the_fields_and_the_source():
     folder = fetch_tiny()
-    copy = hub.read_copy("tiny")
+    copy = hub_copies.read_copy("tiny")
     assert copy.revision == "0123abc (unpinned)", "`main` is a branch, which moves"
     assert copy.splits["train"][0] == {"de": "eins\u2028", "en": "eins\u2028 in English"}
     assert {split: len(rows) for split, rows in copy.splits.items()} == {
@@ -78,29 +78,29 @@ def test_a_damaged_copy_is_refused_and_fetched_anew():
     folder = fetch_tiny()
     (folder / "train.jsonl").write_bytes(b'{"de": "x"}\n')
     with pytest.raises(DataDamaged, match=r"train\.jsonl.*python -m bench data fetch tiny"):
-        hub.read_copy("tiny")
+        hub_copies.read_copy("tiny")
     fetch_tiny()
-    assert len(hub.read_copy("tiny").splits["train"]) == 2
+    assert len(hub_copies.read_copy("tiny").splits["train"]) == 2
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"files": {"gone.jsonl": ""}, "revision": ""}'])
 def test_a_damaged_source_record_is_refused(content):
     (fetch_tiny() / "source.json").write_bytes(content)
     with pytest.raises(DataDamaged, match=r"source\.json"):
-        hub.read_copy("tiny")
+        hub_copies.read_copy("tiny")
 
 
 def test_rows_that_are_missing_leave_nothing_behind():
-    def short(entry: hub.HubDataset, commit: str) -> dict:
+    def short(entry: hub_sets.HubDataset, commit: str) -> dict:
         return load(entry, commit) | {"test": []}
 
     with pytest.raises(DataDamaged, match="test has 0 rows where 1 are expected"):
         hub.fetch("tiny", load=short, resolve=resolve)
-    assert hub.read_copy("tiny") is None
+    assert hub_copies.read_copy("tiny") is None
 
 
 def test_a_row_without_a_field_is_refused():
-    def holed(entry: hub.HubDataset, commit: str) -> dict:
+    def holed(entry: hub_sets.HubDataset, commit: str) -> dict:
         return load(entry, commit) | {"validation": [{"de": "drei", "en": ""}]}
 
     with pytest.raises(DataDamaged, match="row 1 of validation has no 'en'"):
@@ -138,22 +138,22 @@ def test_fetching_what_is_not_pinned_warns_and_says_which_commit_came(monkeypatc
 
 def test_a_pinned_commit_is_told_as_it_is(monkeypatch):
     commit = "ab" * 20
-    entry = replace(hub.FETCHABLE["tiny"], revision=commit)
-    monkeypatch.setitem(hub.FETCHABLE, "tiny", entry)
+    entry = replace(hub_sets.FETCHABLE["tiny"], revision=commit)
+    monkeypatch.setitem(hub_sets.FETCHABLE, "tiny", entry)
     hub.fetch("tiny", load=lambda entry, _: load(entry, "0123abc"), resolve=lambda *_: commit)
     assert fetch("tiny").startswith(f"tiny: revision {commit}, 3 files")
     assert "Warning" not in fetch("tiny")
 
 
 def test_multi30k_is_pinned_and_not_open():
-    entry = hub.FETCHABLE["multi30k"]
+    entry = hub_sets.FETCHABLE["multi30k"]
     assert len(entry.revision) == 40
     assert not entry.license_open
 
 
 def change(monkeypatch, **changed):
-    entry = replace(hub.FETCHABLE["tiny"], **changed)
-    monkeypatch.setitem(hub.FETCHABLE, "tiny", entry)
+    entry = replace(hub_sets.FETCHABLE["tiny"], **changed)
+    monkeypatch.setitem(hub_sets.FETCHABLE, "tiny", entry)
 
 
 def test_what_came_in_the_place_of_a_field_a_type_or_a_split_is_told(monkeypatch):
@@ -166,16 +166,16 @@ def test_what_came_in_the_place_of_a_field_a_type_or_a_split_is_told(monkeypatch
     change(monkeypatch, fields={"de": str}, splits={"train": 2, "dev": 1})
     with pytest.raises(DataDamaged, match="there is no split 'dev', only 'train', 'validation', "):
         fetch_tiny()
-    assert hub.read_copy("tiny") is None
+    assert hub_copies.read_copy("tiny") is None
 
 
 def test_rows_that_were_not_counted_may_be_any_but_none(monkeypatch):
     change(monkeypatch, splits={"train": None, "test": None})
     fetch_tiny()
-    assert len(hub.read_copy("tiny").splits["train"]) == 2
+    assert len(hub_copies.read_copy("tiny").splits["train"]) == 2
     change(monkeypatch, dataset="someone/tiny", splits={"train": None, "validation": None})
     with pytest.raises(DataDamaged, match=r"source\.json names no validation\.jsonl; delete"):
-        hub.read_copy("tiny")
+        hub_copies.read_copy("tiny")
     with pytest.raises(DataDamaged, match="validation has 0 rows where some are expected"):
         hub.fetch(
             "tiny",
@@ -192,13 +192,13 @@ def test_blank_rows_pass_where_the_data_have_them(monkeypatch):
         hub.fetch("tiny", load=blank, resolve=resolve)
     change(monkeypatch, blank=("de",))
     hub.fetch("tiny", load=blank, resolve=resolve)
-    assert hub.read_copy("tiny").splits["test"][0]["de"] == ""
+    assert hub_copies.read_copy("tiny").splits["test"][0]["de"] == ""
 
 
 def test_only_the_splits_asked_for_are_read_and_named():
     folder = fetch_tiny()
     (folder / "train.jsonl").unlink()
-    copy = hub.read_copy("tiny", splits=["test"])
+    copy = hub_copies.read_copy("tiny", splits=["test"])
     assert set(copy.splits) == {"test"}
     assert set(copy.files) == {"test.jsonl"}
 
@@ -214,7 +214,7 @@ def test_a_branch_with_a_slash_is_one_word_of_the_address(monkeypatch):
     change(monkeypatch, revision="refs/convert/parquet")
     hub.fetch("tiny", load=load)
     assert asked[0].endswith("/api/datasets/someone/tiny/revision/refs%2Fconvert%2Fparquet")
-    assert hub.read_copy("tiny").revision == "0123abc (unpinned)"
+    assert hub_copies.read_copy("tiny").revision == "0123abc (unpinned)"
 
 
 @pytest.fixture
@@ -245,7 +245,7 @@ def local(tmp_path, monkeypatch):
 def fetch_local(monkeypatch, folder, **changed):
     change(monkeypatch, dataset=str(folder), **changed)
     hub.fetch("tiny", resolve=resolve)
-    return hub.read_copy("tiny").splits
+    return hub_copies.read_copy("tiny").splits
 
 
 def test_datasets_reads_the_config_that_an_entry_names(local, monkeypatch):
@@ -259,7 +259,7 @@ def test_datasets_reads_the_config_that_an_entry_names(local, monkeypatch):
     )
     assert splits["train"] == ({"text": " two train\n", "label": 0}, {"text": "", "label": 1})
     assert splits["test"][0]["text"] == " two test\n"
-    source = json.loads((hub.copy_folder("tiny") / "source.json").read_bytes())
+    source = json.loads((hub_copies.copy_folder("tiny") / "source.json").read_bytes())
     assert source["config"] == "two"
 
 
@@ -305,12 +305,12 @@ def test_sound_without_a_name_is_refused(monkeypatch):
             )
 
 
-PINNED = {name for name, registered in hub.FETCHABLE.items() if registered.pinned}
+PINNED = {name for name, registered in hub_sets.FETCHABLE.items() if registered.pinned}
 
 
-@pytest.mark.parametrize("name", sorted(hub.FETCHABLE))
+@pytest.mark.parametrize("name", sorted(hub_sets.FETCHABLE))
 def test_an_entry_that_is_not_pinned_says_so_everywhere(name):
-    entry = hub.FETCHABLE[name]
+    entry = hub_sets.FETCHABLE[name]
     assert name in PINNED or entry.revision in {"main", "refs/convert/parquet"}
     assert set(entry.files) in (set(), set(entry.splits))
     assert set(entry.blank) <= set(entry.fields)

@@ -3,7 +3,7 @@
 import pytest
 
 from bench.api.errors import DataDamaged, DataUnavailable, InvalidConfig, UnknownName
-from tasks.data import hub
+from tasks.data import hub, hub_sets
 from tasks.data.multi30k import load_multi30k
 
 PART = {"de": ("ein Hund", "eine Katze"), "en": ("a dog", "a cat"), "fr": ("un chien", "un chat")}
@@ -12,9 +12,9 @@ SPLITS = ("train", "validation", "test")
 
 
 def fetch_small(monkeypatch):
-    entry = hub.FETCHABLE["multi30k"]
-    small = hub.HubDataset(**{**vars(entry), "splits": dict.fromkeys(SPLITS, 2)})
-    monkeypatch.setitem(hub.FETCHABLE, "multi30k", small)
+    entry = hub_sets.FETCHABLE["multi30k"]
+    small = hub_sets.HubDataset(**{**vars(entry), "splits": dict.fromkeys(SPLITS, 2)})
+    monkeypatch.setitem(hub_sets.FETCHABLE, "multi30k", small)
     rows = [{"de": de, "en": en} for de, en in zip(PART["de"], PART["en"], strict=True)]
     hub.fetch(
         "multi30k",
@@ -36,7 +36,7 @@ def test_equal_text_has_one_hash_wherever_it_comes_from(write_directory, monkeyp
     fetch_small(monkeypatch)
     fetched = load_multi30k()
     assert fetched.origin == "hub"
-    assert fetched.revision == hub.FETCHABLE["multi30k"].revision
+    assert fetched.revision == hub_sets.FETCHABLE["multi30k"].revision
     local = load_multi30k(("en", "de"), write_directory(FILES))
     assert local.origin == "directory"
     assert local.hash == fetched.hash

@@ -5,6 +5,7 @@ import torch
 
 from bench.api import registry
 from bench.api.batch import Batch, Text
+from bench.api.options import canonical
 from bench.api.selector import parse
 from tasks.data.string_baselines import id_pairs, most_frequent_answer, string_baselines
 
@@ -18,7 +19,7 @@ STRINGS = ("most frequent target", "copy the source", "nearest source", "word fo
 
 
 def made(text):
-    return registry.make("task", registry.canonical("task", parse(text)), 1)
+    return registry.make("task", canonical("task", parse(text)), 1)
 
 
 def batch(pairs, extended=None):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bench.api.errors import DataDamaged, DataUnavailable
-from tasks.data import hub
+from tasks.data import hub, hub_sets
 from tasks.data.stsb import load_stsb
 
 PARTS = ("train", "validation", "test")
@@ -37,9 +37,9 @@ def test_pairs_of_the_test_are_dropped_from_training(tmp_path):
 
 
 def test_the_fetched_copy_has_the_same_fields(monkeypatch):
-    entry = hub.FETCHABLE["stsb"]
-    small = hub.HubDataset(**{**vars(entry), "splits": dict.fromkeys(PARTS, 2)})
-    monkeypatch.setitem(hub.FETCHABLE, "stsb", small)
+    entry = hub_sets.FETCHABLE["stsb"]
+    small = hub_sets.HubDataset(**{**vars(entry), "splits": dict.fromkeys(PARTS, 2)})
+    monkeypatch.setitem(hub_sets.FETCHABLE, "stsb", small)
     hub.fetch(
         "stsb",
         load=lambda entry, commit: {key: [ROW, OTHER] for key in PARTS},

@@ -73,7 +73,7 @@ def test_impossible_canvases_are_refused(options):
 @pytest.mark.slow
 def test_attention_learns_to_find_the_digit_among_the_pieces():
     task = "digits_cluttered[pieces=4]"
-    request = Request(preset="quick", protocol="adam[lr=0.003,steps=500,evaluate_every=500]")
+    request = Request(preset="quick", training="adam[lr=0.003,steps=500,evaluate_every=500]")
     cell = quality_cell(request, resolve("scaled_dot"), DefaultTask(task=task), 0).cell
     rows = train_cell(cell).rows
     found = {

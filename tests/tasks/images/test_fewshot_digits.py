@@ -13,7 +13,8 @@ from bench.running.quality_cells import quality_cell
 from bench.running.request import Request
 from bench.training.quality import train_cell
 from tasks.data.digits import load_digits
-from tasks.images.fewshot_digits import KNOWN, NEW, all_turned, draw_episodes
+from tasks.images.digit_episodes import all_turned, draw_episodes
+from tasks.images.fewshot_digits import KNOWN, NEW
 
 
 def made(options: str = "", seed: int = 0):
@@ -109,7 +110,7 @@ def test_impossible_episodes_are_refused(options):
 
 @pytest.mark.slow
 def test_attention_learns_to_compare_images_of_digits_it_has_never_seen():
-    request = Request(preset="quick", protocol="adam[steps=300,evaluate_every=300]")
+    request = Request(preset="quick", training="adam[steps=300,evaluate_every=300]")
     cell = quality_cell(request, resolve("scaled_dot"), DefaultTask(task="fewshot_digits"), 0).cell
     rows = [r for r in train_cell(cell).rows if r.split == "test" and not r.baseline]
     found = {(r.metric, r.axis, r.x): r.value for r in rows}

@@ -5,7 +5,7 @@ import torch
 from bench.api.batch import Text
 from tasks.images.image_task import (
     cover,
-    labelled,
+    labeled,
     nearest,
     nearest_neighbors,
     paste,
@@ -18,7 +18,7 @@ def test_a_picture_survives_being_cut_into_patches():
     picture = torch.rand(2, 8, 12, generator=torch.Generator().manual_seed(0))
     text = picture_text(picture, 4)
     assert text.grid == (2, 3)
-    found = whole_picture(labelled(text, torch.tensor([0, 0])), 1)
+    found = whole_picture(labeled(text, torch.tensor([0, 0])), 1)
     assert found is not None
     assert torch.equal(torch.tensor(found.gray), picture[1])
     assert found.grid == (2, 3)
@@ -26,7 +26,7 @@ def test_a_picture_survives_being_cut_into_patches():
 
 def test_words_make_no_picture():
     words = Text(torch.ones(1, 4, dtype=torch.int64), None)
-    assert whole_picture(labelled(words, torch.tensor([0])), 0) is None
+    assert whole_picture(labeled(words, torch.tensor([0])), 0) is None
 
 
 def test_a_piece_lies_where_its_corner_is_and_the_darker_pixel_stays():

@@ -120,7 +120,7 @@ def test_impossible_scenes_are_refused(options):
 def test_attention_learns_to_name_digits_and_to_point_at_them_and_the_mean_state_does_not():
     found = {}
     for name in ("bahdanau", "uniform"):
-        request = Request(preset="quick", protocol="adam[steps=250,evaluate_every=250]")
+        request = Request(preset="quick", training="adam[steps=250,evaluate_every=250]")
         cell = quality_cell(request, resolve(name), DefaultTask(task="digit_scenes"), 0).cell
         rows = train_cell(cell).rows
         found[name] = {

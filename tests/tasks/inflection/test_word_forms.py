@@ -97,7 +97,7 @@ def test_impossible_options_are_refused(tmp_path, options):
 @pytest.mark.slow
 @pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR is not set: the real directory is not here")
 def test_attention_learns_to_inflect_where_its_absence_does_not():
-    request = Request(preset="quick", protocol="adam[steps=300,evaluate_every=300]")
+    request = Request(preset="quick", training="adam[steps=300,evaluate_every=300]")
     default_task = DefaultTask(task="inflection[language=english,evaluate=100]")
     found = {}
     for name in ("additive", "none_state"):

@@ -21,7 +21,9 @@ from bench.running.quality_cells import quality_cell
 from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.evaluate import evaluate
-from tasks.language_modeling.language_model import Characters, LanguageConfig, Ngrams
+from tasks.data.characters import Characters
+from tasks.language_modeling.language_model import LanguageConfig
+from tasks.language_modeling.ngrams import Ngrams
 from tasks.language_modeling.stdlib_code import StdlibCode
 from tasks.language_modeling.tinyshakespeare import TinyShakespeare
 from tasks.language_modeling.wikitext2_mini import WikiText2Mini, WikiTextConfig
@@ -275,4 +277,4 @@ def test_attention_with_positions_beats_bigrams_and_no_attention_does_not():
 
 def test_the_tasks_belong_to_one_family():
     for name in ("tinyshakespeare", "wikitext2_mini", "stdlib_code"):
-        assert registry.find("task", name).target.family == "language modelling"
+        assert registry.find("task", name).target.family == "language modeling"

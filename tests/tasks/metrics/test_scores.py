@@ -8,12 +8,9 @@ import torch
 from bench.api.answer import Answer
 from bench.api.batch import Batch, Text
 from bench.api.metric import Scored
-from tasks.metrics.scores import (
-    alignment_scores,
-    delay_scores,
-    scores_by_length,
-    selection_scores,
-)
+from tasks.metrics.accuracy import scores_by_length
+from tasks.metrics.attention_scores import alignment_scores, selection_scores
+from tasks.metrics.delays import delay_scores
 
 
 def answer(lengths: list[int], right: list[list[int]], **more) -> Answer:

@@ -77,7 +77,7 @@ def test_impossible_counts_are_refused():
 def test_a_memory_finds_one_fact_and_uniform_weights_do_not():
     def accuracy(variant):
         cell = quality_cell(
-            Request(preset="quick", protocol="adam[steps=500,evaluate_every=500]"),
+            Request(preset="quick", training="adam[steps=500,evaluate_every=500]"),
             resolve(variant),
             DefaultTask(task="chains[facts=1]", backbone="memn2n[width=32,hops=1]"),
             0,

@@ -15,6 +15,7 @@ from bench.api.errors import InvalidConfig
 from tasks.data.sound import LogMel, fit_scale, to_frames
 from tasks.speech.speech_task import EOS, FIRST
 from tasks.speech.spoken_digits import SpokenDigits, SpokenDigitsConfig
+from tasks.speech.spoken_strings import draw_strings
 from tasks.speech.tone_words import ToneWords, ToneWordsConfig
 
 SMALL = runpy.run_path(str(Path(__file__).parents[1] / "small_data" / "fsdd.py"))
@@ -104,7 +105,7 @@ def test_gold_lies_on_the_frames_that_a_word_was_spoken_in(tones):
 
 def test_every_recording_of_training_comes_at_most_once_an_epoch(tones):
     part = tones.recordings["train"]
-    strings = tones._strings(part, torch.Generator().manual_seed(0))
+    strings = draw_strings(part, tones.counts, torch.Generator().manual_seed(0))
     used = [index for spoken in strings for index in spoken.parts]
     assert len(used) == len(set(used)) > 0.9 * len(part)
 

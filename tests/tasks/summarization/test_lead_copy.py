@@ -82,7 +82,7 @@ def test_impossible_options_are_refused(options):
 
 @pytest.mark.slow
 def test_a_pointer_learns_to_copy_names_where_plain_attention_cannot():
-    request = Request(preset="quick", protocol="adam[steps=300,evaluate_every=300]")
+    request = Request(preset="quick", training="adam[steps=300,evaluate_every=300]")
     default_task = DefaultTask(task="lead_copy[evaluate=64,sentences=2,vocab=20]")
     found = {}
     for name in ("additive", "pointer_generator"):

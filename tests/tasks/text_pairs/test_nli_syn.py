@@ -11,6 +11,8 @@ from bench.api.resolve import resolve
 from bench.running.quality_cells import quality_cell
 from bench.running.request import Request
 from bench.training.quality import train_cell
+from tasks.data.drawing import shown_to_networks
+from tasks.text_pairs import nli_syn
 from tasks.text_pairs.nli_syn import NliSyn, NliSynConfig
 
 
@@ -48,15 +50,23 @@ def test_minimal_pairs_are_scored_apart():
     assert (mixed["label_accuracy"], mixed["counterfactual_accuracy"]) == (1.0, 0.0)
 
 
-def test_the_hypothesis_alone_gives_little_away():
-    found = NliSyn(NliSynConfig(), 0).baselines()
+@pytest.mark.parametrize("pairs", [4000, pytest.param(nli_syn.COUNTED, marks=pytest.mark.slow)])
+def test_the_hypothesis_alone_gives_little_away(pairs, monkeypatch):
+    monkeypatch.setattr(nli_syn, "COUNTED", pairs)
+    task = NliSyn(NliSynConfig(), 0)
+    found = task.baselines()
     assert found["hypothesis alone (naive Bayes)"] < 0.45
+    assert len(task.rows("train")) == pairs
+
+
+def test_pairs_that_take_long_to_draw_are_bounded():
+    assert nli_syn.COUNTED == 20_000 < shown_to_networks(NliSyn)
 
 
 @pytest.mark.slow
 def test_attention_beats_the_hypothesis_alone_by_far():
     cell = quality_cell(
-        Request(preset="quick", protocol="adam[steps=400,evaluate_every=400]"),
+        Request(preset="quick", training="adam[steps=400,evaluate_every=400]"),
         resolve("scaled_dot"),
         DefaultTask(task="nli_syn[test=300,validate=64]"),
         0,

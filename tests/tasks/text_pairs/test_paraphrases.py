@@ -62,7 +62,7 @@ def test_the_example_that_pages_show_without_the_data_is_that_of_the_examples(tm
 @pytest.mark.slow
 def test_attention_beats_shared_words():
     cell = quality_cell(
-        Request(preset="quick", protocol="adam[steps=400,evaluate_every=400]"),
+        Request(preset="quick", training="adam[steps=400,evaluate_every=400]"),
         resolve("scaled_dot"),
         DefaultTask(task="paraphrases[test=300,validate=64]"),
         0,

@@ -50,7 +50,7 @@ def test_minimal_pairs_of_both_sides_stand_behind_the_test(directory):
 @pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR names no directory with snli")
 def test_real_pairs_are_learned_beyond_the_majority():
     cell = quality_cell(
-        Request(preset="quick", protocol="adam[lr=0.003,steps=250,evaluate_every=250]"),
+        Request(preset="quick", training="adam[lr=0.003,steps=250,evaluate_every=250]"),
         resolve("scaled_dot"),
         DefaultTask(task="snli[test=1000,validate=100]"),
         0,

@@ -11,11 +11,12 @@ import torch
 from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
 from tasks.data.multi30k import LANGUAGES
+from tasks.metrics.translation_scores import LENGTHS, bleu_by_length, repeats_and_omissions
 from tasks.translation.incremental_translation import (
     IncrementalTranslation,
     IncrementalTranslationConfig,
 )
-from tasks.translation.multi30k_task import LENGTHS, SHOWN, bleu_by_length, repeats_and_omissions
+from tasks.translation.multi30k_task import SHOWN
 from tasks.translation.multi_source_translation import (
     MultiSourceTranslation,
     MultiSourceTranslationConfig,
@@ -133,7 +134,7 @@ def test_a_small_network_comes_closer_to_the_references_than_their_sources(monke
     from bench.running.request import Request
     from bench.training.quality import train_cell
 
-    request = Request(preset="quick", protocol="adam[steps=300,evaluate_every=300]")
+    request = Request(preset="quick", training="adam[steps=300,evaluate_every=300]")
     default_task = DefaultTask(task="incremental_translation[test=100]")
     cell = quality_cell(request, resolve("scaled_dot"), default_task, 0).cell
     rows = train_cell(cell, data_dir=Path(REAL)).rows

@@ -18,15 +18,8 @@ from bench.training.quality import train_cell
 from tasks.data.digits import load_digits
 from tasks.images.image_task import NAMES
 from tasks.images.scene_drawing import IDS, DigitScene, draw_scenes, scene_pictures
-from tasks.translation.scene_translation import (
-    AMBIGUOUS,
-    GERMAN,
-    TEXT_ONLY,
-    SceneTranslationConfig,
-    ambiguous_places,
-    as_vectors,
-    descriptions,
-)
+from tasks.translation.scene_descriptions import AMBIGUOUS, GERMAN, ambiguous_places, descriptions
+from tasks.translation.scene_translation import TEXT_ONLY, SceneTranslationConfig, as_vectors
 
 ENGLISH = {
     **dict(zip(GERMAN, NAMES, strict=True)),
@@ -337,7 +330,7 @@ def test_a_network_learns_what_only_pictures_tell_and_is_misled_by_those_of_othe
         ("other", "bahdanau", "[shuffle=test]", ""),
         ("text", "bahdanau", "", TEXT_ONLY),
     ):
-        request = Request(preset="quick", protocol="adam[steps=250,evaluate_every=250]")
+        request = Request(preset="quick", training="adam[steps=250,evaluate_every=250]")
         default_task = DefaultTask(task=f"scene_translation{options}", backbone=backbone)
         rows = train_cell(quality_cell(request, resolve(variant), default_task, 11).cell).rows
         found[name] = {

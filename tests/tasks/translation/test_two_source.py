@@ -5,7 +5,7 @@ import torch
 
 from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
-from bench.api.registry import canonical
+from bench.api.options import canonical
 from bench.api.selector import parse
 from bench.running.catalog import describe_task
 from tasks.translation.two_source import EOS, HIDDEN, TwoSource, TwoSourceConfig
@@ -82,6 +82,6 @@ def test_options_that_make_no_sense_raise(options, says):
 def test_tasks_with_something_ablated_name_the_whole_one():
     less = canonical("task", parse("two_source[read=first,shuffle=false]"))
     whole = canonical("task", parse("two_source"))
-    assert describe_task(less.show(), "less").whole == whole.show()
-    assert describe_task(whole.show(), "whole").whole == whole.show()
-    assert describe_task(canonical("task", parse("recall")).show(), "recall").whole == ""
+    assert describe_task("less", less).whole == whole.show()
+    assert describe_task("whole", whole).whole == whole.show()
+    assert describe_task("recall", canonical("task", parse("recall"))).whole == ""

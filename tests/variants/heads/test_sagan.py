@@ -86,11 +86,6 @@ def test_shares_of_the_width_are_options_and_at_least_one_unit_is_left():
     assert slot_of(4).heads.dims.key_width == 1
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-def test_the_variant_beneath_equals_its_loops(regime, equals_oracle):
-    equals_oracle("sagan", regime, dim=16)
-
-
 def test_wrong_shares_are_refused():
     asked = parse("sagan[reduction=0]")
     with pytest.raises(InvalidConfig, match="at least 1"):

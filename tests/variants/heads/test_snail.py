@@ -34,11 +34,6 @@ def test_queries_and_keys_of_other_widths_meet_in_one():
     assert output.shape == (2, 5, 16)
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-def test_the_variant_beneath_equals_its_loops(regime, equals_oracle):
-    equals_oracle("additive[width=4,head=snail[key=3,value=4]]", regime)
-
-
 def test_the_recipe_has_a_green_certificate():
     certificate = certify("snail", checks=("shapes", "oracle", "dtypes", "dead_rows"))
     assert certificate.green(), certificate.failed

@@ -36,16 +36,6 @@ def walk(variant, drawn, words):
 
 
 @pytest.mark.parametrize("selector", BOTH)
-@pytest.mark.parametrize("padded", [True, False])
-def test_vectorized_code_equals_the_loops(equals_oracle, selector, padded):
-    equals_oracle(selector, padded=padded)
-
-
-def test_raw_states_of_different_widths_equal_the_loops(equals_oracle):
-    equals_oracle(GRU, heads=None, dim=4, source_dim=6)
-
-
-@pytest.mark.parametrize("selector", BOTH)
 def test_the_first_query_sees_the_full_embedding_of_each_token(beneath, draw, selector):
     drawn = draw()
     variant = beneath(selector)
@@ -162,7 +152,7 @@ def test_a_source_without_keys_gives_zeros_with_finite_gradients(answer, beneath
 
 
 def test_what_is_missing_and_other_regimes_are_refused():
-    options = {"dim": 8, "heads": 2, "regime": "cross"}
+    options = {"dim": 8, "heads": 2, "regime": "cross", "attention_only": True}
     with pytest.raises(Refused, match="mi_coverage needs the token ids of the source"):
         variants.build("mi_coverage", **options, word_dim=3)
     with pytest.raises(Refused, match="mi_coverage needs per-query token embeddings"):
@@ -176,6 +166,6 @@ def test_what_is_missing_and_other_regimes_are_refused():
         ("pool", "one query"),
     ):
         with pytest.raises(Refused, match=why):
-            variants.build("mi_coverage", dim=8, heads=2, regime=regime)
+            variants.build("mi_coverage", **{**options, "regime": regime})
     with pytest.raises(InvalidConfig, match="width must be at least 1, got 0"):
         variants.build("mi_coverage[width=0]", **options, source_vocab=9, word_dim=3)

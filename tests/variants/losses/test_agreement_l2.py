@@ -27,7 +27,9 @@ def side(weights, targets, mask=None):
 
 
 def apart(there, back, weight=1.0):
-    return AgreementL2Loss(AgreementL2Config(weight=weight))(there, back)
+    """The penalty of a whole batch: what is paid a target word, times the target words."""
+    words = (there.batch.mask.sum() + back.batch.mask.sum()) / 2
+    return AgreementL2Loss(AgreementL2Config(weight=weight))(there, back) * words
 
 
 def test_by_hand_and_the_same_from_both_sides():
@@ -55,7 +57,7 @@ def test_eos_and_padding_count_for_nothing(source_has_eos):
     there = side(ahead, [[4, 5, 6, EOS], [4, EOS, 0, 0]], [[True] * 4, [True, True, False, False]])
     other = side(back, [[7, 8, EOS], [7, EOS, 0]], [[True] * 3, [True, True, False]])
     second = (ahead[1, 0, 0, 0] - back[1, 0, 0, 0]).item() ** 2
-    assert apart(there, other).item() == pytest.approx((APART + second) / 2)
+    assert apart(there, other).item() == pytest.approx(APART + second)
 
 
 def test_it_is_the_squared_norms_minus_twice_the_trace():

@@ -22,7 +22,9 @@ def side(weights, targets, mask=None):
 
 
 def bonus(there, back, gamma=1.0):
-    return -AgreementTraceLoss(AgreementTraceConfig(gamma=gamma))(there, back)
+    """The bonus of a whole batch: what is earned a target word, times the target words."""
+    words = (there.batch.mask.sum() + back.batch.mask.sum()) / 2
+    return -AgreementTraceLoss(AgreementTraceConfig(gamma=gamma))(there, back) * words
 
 
 AHEAD = torch.tensor([[[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]]], dtype=torch.float64)
@@ -48,7 +50,7 @@ def test_eos_and_padding_count_for_nothing(source_has_eos):
     there = side(ahead, [[4, 5, 6, EOS], [4, EOS, 0, 0]], [[True] * 4, [True, True, False, False]])
     other = side(back, [[7, 8, EOS], [7, EOS, 0]], [[True] * 3, [True, True, False]])
     second = ahead[1, 0, 0, 0] * back[1, 0, 0, 0]
-    assert bonus(there, other).item() == pytest.approx((1.36 + second.item()) / 2)
+    assert bonus(there, other).item() == pytest.approx(1.36 + second.item())
 
 
 def test_the_bonus_lies_between_zero_and_the_shorter_length():
@@ -60,6 +62,13 @@ def test_the_bonus_lies_between_zero_and_the_shorter_length():
         assert 0 <= found <= min(length, width)
     eye = torch.eye(3)[None, None]
     assert bonus(side(eye, [[5] * 3]), side(eye, [[6] * 3])).item() == 3
+
+
+@pytest.mark.parametrize("length", [4, 16])
+def test_agreement_on_every_word_earns_gamma_a_word(length):
+    eye = side(torch.eye(length)[None, None], [[5] * length])
+    term = AgreementTraceLoss(AgreementTraceConfig(gamma=0.1))(eye, eye)
+    assert term.item() == pytest.approx(-0.1)
 
 
 def test_gradients_are_the_other_direction_and_zero_off_the_words():

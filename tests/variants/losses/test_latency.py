@@ -1,5 +1,3 @@
-import itertools
-
 import pytest
 import torch
 
@@ -91,9 +89,9 @@ def test_the_term_is_the_weighted_lagging_and_variance(heads, weight, variance):
     )
     name = {"mean": "expected_delay", "leading": "delay_leading"}[heads]
     lags = [by_loops(terms[name][row, :n].tolist(), s) for row, n, s in ((0, 4, 5), (1, 2, 3))]
-    apart = [terms["delay_variance"][row, t] for row, t in itertools.product(range(2), range(4))]
-    apart = sum(float(v) for v, real in zip(apart, mask.flatten(), strict=True) if real) / 6
-    assert found.item() == pytest.approx(weight * sum(lags) / 2 + variance * apart)
+    apart = [terms["delay_variance"][row, :n].mean().item() for row, n in ((0, 4), (1, 2))]
+    targets = 6
+    assert found.item() == pytest.approx((weight * sum(lags) + variance * sum(apart)) / targets)
     assert carry == {}
 
 

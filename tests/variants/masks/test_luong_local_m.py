@@ -167,15 +167,6 @@ def test_it_is_predicted_attention_without_its_gaussian_where_the_center_is_the_
     torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
 
 
-def test_a_source_without_keys_gives_zeros_with_finite_gradients(beneath, answer, draw):
-    drawn = draw(2, 2, 3, 5, lengths=[5, 0])
-    variant = beneath("luong_local_m[window=1]")
-    found = answer(variant, drawn.query, drawn.source)
-    assert not found.weights[1].any()
-    found.output.sum().backward()
-    assert all(p.grad.isfinite().all() for p in variant.parameters())
-
-
 def test_pooling_and_windows_without_keys_are_refused():
     with pytest.raises(Refused, match="pooling has only one"):
         variants.build("luong_local_m", dim=8, heads=2, regime="pool")

@@ -27,16 +27,6 @@ def as_lstm(variant, head):
     return own
 
 
-@pytest.mark.parametrize("padded", [True, False])
-@pytest.mark.parametrize("heads", [1, 2])
-def test_vectorized_code_equals_the_loops(equals_oracle, padded, heads):
-    equals_oracle(SMALL, "causal", padded=padded, heads=heads)
-
-
-def test_raw_states_equal_the_loops(equals_oracle):
-    equals_oracle(SMALL, "causal", heads=None, dim=5)
-
-
 def test_with_all_weight_on_the_last_state_it_is_the_lstm(answer, beneath, draw, monkeypatch):
     def newest(energy, allowed):
         weights = torch.zeros_like(energy)
@@ -107,17 +97,6 @@ def test_steps_with_padding_between_them_leave_nothing_on_the_tape(answer, benea
     found = answer(variant, drawn.query, source)
     assert not found.output[:, :, ~kept].any()
     assert not found.weights[..., ~kept].any()
-
-
-def test_gradients_are_right(answer, beneath, draw):
-    drawn = draw(1, 1, 4, 4, (2, 2, 2), lengths=())
-    variant = beneath(SMALL, heads=1, widths=(2, 2, 2), regime="causal")
-
-    def output(query, value):
-        return answer(variant, query, Source(drawn.source.key, value)).output
-
-    inputs = (drawn.query.requires_grad_(), drawn.source.value.requires_grad_())
-    assert torch.autograd.gradcheck(output, inputs)
 
 
 def test_in_half_precision_the_tape_stays_in_float32():

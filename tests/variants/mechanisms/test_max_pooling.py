@@ -6,12 +6,6 @@ from bench.api.errors import Refused
 from bench.api.source import Source
 
 
-@pytest.mark.parametrize("regime", ["cross", "self", "pool"])
-@pytest.mark.parametrize("padded", [True, False])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime, padded):
-    equals_oracle("max_pooling", regime, padded=padded)
-
-
 def test_golden_maximum_of_every_feature_with_and_without_a_mask(beneath, answer, golden):
     variant = beneath("max_pooling", heads=1, widths=(2, 2, 2))
     found = answer(variant, golden.query, golden.source)

@@ -6,7 +6,6 @@ from bench.api.config import build_config
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.selector import parse
 from bench.api.source import Source
-from bench.conformance.suite import certify
 from variants.mechanisms.memn2n import MemN2NConfig
 
 SQUARE = (5, 5, 5)
@@ -17,13 +16,6 @@ def reading(variant, drawn, progress=1.0, query=None):
     memory = variant.prepare(drawn.source)
     asked = drawn.query if query is None else query
     return variant.attend(asked, memory, variant.start(memory, None), progress=progress)
-
-
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("tying", TYINGS)
-@pytest.mark.parametrize("hops", [1, 2, 4])
-def test_vectorized_code_equals_the_loops(hops, tying, regime, equals_oracle):
-    equals_oracle(f"memn2n[hops={hops},tying={tying}]", regime)
 
 
 @pytest.mark.parametrize("tying", TYINGS)
@@ -122,11 +114,6 @@ def test_evaluation_always_has_the_softmax(beneath, answer, draw):
         for share in (0.0, 0.5)
     ]
     assert torch.equal(*outputs)
-
-
-def test_the_layer_wise_kind_has_a_green_certificate():
-    certificate = certify("memn2n[tying=layer_wise]")
-    assert certificate.green(), certificate.failed
 
 
 @pytest.mark.parametrize(

@@ -12,18 +12,6 @@ from variants.mechanisms import multi_dimensional
 FORMS = ("full", "bounded", "source2token")
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("padded", [True, False])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime, form, padded):
-    equals_oracle(f"multi_dimensional[form={form},width=3]", regime, padded=padded)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_queries_and_keys_may_differ_in_width(equals_oracle, form):
-    equals_oracle(f"multi_dimensional[form={form},width=3]", heads=None, dim=4, source_dim=6)
-
-
 @pytest.mark.parametrize("regime", ["cross", "causal"])
 def test_chunks_of_queries_change_nothing(beneath, answer, draw, monkeypatch, regime):
     drawn = draw(2, 2, 7, 7, lengths=[7, 4])
@@ -101,20 +89,6 @@ def test_outputs_lie_between_the_values_and_constants_come_out_as_they_are(
     constant = Source(drawn.source.key, torch.full_like(drawn.source.value, 3.0))
     output = answer(variant, drawn.query, constant).output
     torch.testing.assert_close(output, torch.full_like(output, 3.0), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_row_without_keys_reads_zero_with_finite_gradients(beneath, answer, draw, form):
-    drawn = draw(2, 2, 3, 5, lengths=[3, 0])
-    drawn.source.key.requires_grad_()
-    variant = beneath(f"multi_dimensional[form={form}]")
-    found = answer(variant, drawn.query, drawn.source)
-    assert not found.output[1].any()
-    assert not found.weights[1].any()
-    assert not found.weights[0, :, :, 3:].any()
-    found.output.sum().backward()
-    assert drawn.source.key.grad.isfinite().all()
-    assert not drawn.source.key.grad[0, :, 3:].any()
 
 
 def test_other_code_and_impossible_sizes_are_refused():

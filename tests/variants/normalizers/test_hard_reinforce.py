@@ -99,7 +99,7 @@ def test_sampled_inference_draws_one_key_in_every_example_and_says_how_likely(no
 )
 def test_a_trained_model_reads_as_the_inference_option_says(inference, read):
     selector = f"hard_reinforce[score=scaled_dot,inference={inference}]"
-    slot = variants.build(selector, dim=8, heads=2, regime="cross")
+    slot = variants.build(selector, dim=8, heads=2, regime="cross", attention_only=True).eval()
     rng = torch.Generator().manual_seed(0)
     memory = slot.prepare(torch.randn(2, 6, 8, generator=rng))
     x = 3 * torch.randn(2, 4, 8, generator=rng)
@@ -140,15 +140,6 @@ def test_half_of_the_examples_sample_by_default(normalize):
     weights = normalize(energies(4000, 1, 1, 3), read="train", noise=NOISE).weights
     share = (weights == 1).any(-1).double().mean().item()
     assert abs(share - 0.5) < 3 * (0.25 / 4000) ** 0.5
-
-
-def test_terms_do_not_depend_on_how_many_queries_come_at_once(normalize):
-    energy = energies(4, 2, 5, 6)
-    together = normalize(energy, read="train", noise=NOISE).terms
-    for index in range(5):
-        alone = normalize(energy[:, :, [index]], read="train", noise=NOISE, offset=index).terms
-        for name, value in alone.items():
-            torch.testing.assert_close(value[:, 0], together[name][:, index])
 
 
 def test_padding_changes_neither_draws_nor_terms(normalize):

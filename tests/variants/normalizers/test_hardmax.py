@@ -6,12 +6,6 @@ from bench.api.errors import InvalidConfig
 UNTAUGHT = "hardmax[gradient=none]"
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("selector", ["hardmax", UNTAUGHT])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime, selector):
-    equals_oracle(selector, regime)
-
-
 def test_the_first_of_equal_keys_gets_all_the_weight(row):
     assert row("hardmax", [1, 3, 2, 3]) == [0, 1, 0, 0]
     assert row("hardmax", [1, 3, 2, 3], [True, False, True, True]) == [0, 0, 0, 1]
@@ -44,17 +38,6 @@ def test_straight_through_lends_the_gradient_of_softmax_in_training_alone(
     torch.testing.assert_close(energy.grad, copy.grad, rtol=0, atol=1e-12)
     assert energy.grad.abs().max() > 1e-2
     assert not aligned(selector, energies(2, 2, 3, 5)).requires_grad
-
-
-def test_a_row_without_keys_reads_nothing_and_its_gradient_is_zero(aligned, energies):
-    energy = energies(1, 1, 2, 4)
-    allowed = torch.ones(1, 1, 2, 4, dtype=torch.bool)
-    allowed[:, :, 0] = False
-    weights = aligned("hardmax", energy, allowed, read="train")
-    assert not weights[:, :, 0].any()
-    weights.square().sum().backward()
-    assert energy.grad.isfinite().all()
-    assert not energy.grad[:, :, 0].any()
 
 
 def test_temperatures_must_be_positive(beneath):

@@ -112,15 +112,8 @@ def test_vectorized_code_equals_the_loops(equals_oracle, read, end):
 
 
 @pytest.mark.parametrize("name", ["mma", "mma_h"])
-@pytest.mark.parametrize("read", READS)
-def test_multihead_monotonic_attention_equals_the_loops(equals_oracle, name, read):
-    compared = equals_oracle(name, read=read, noise=NOISE, queries=6, keys=9, heads=2)
-    assert compared.slot.variant.dims.heads == 4
-
-
-@pytest.mark.parametrize("name", ["mma", "mma_h"])
 def test_heads_walk_by_themselves(name):
-    slot = variants.build(name, dim=16, regime="cross").double()
+    slot = variants.build(name, dim=16, regime="cross", attention_only=True).double()
     torch.manual_seed(0)
     memory = slot.prepare(4 * torch.randn(3, 9, 16, dtype=torch.float64))
     x = 4 * torch.randn(3, 6, 16, dtype=torch.float64)

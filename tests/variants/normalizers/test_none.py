@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from bench.api.axes import ABSENT
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.registry import ABSENT
 from bench.api.resolve import resolve
 
 

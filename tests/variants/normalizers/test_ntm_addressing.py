@@ -146,11 +146,6 @@ def test_a_row_without_keys_reads_nothing_and_gradients_are_finite(addressing, w
         assert all(p.grad.isfinite().all() for p in part.parameters())
 
 
-def test_each_head_asks_for_itself(equals_oracle):
-    weights = equals_oracle("ntm_addressing", padded=False).parallel.weights
-    assert not torch.allclose(weights[:, 0], weights[:, 1])
-
-
 def test_growing_sources_pooling_and_negative_reach_are_refused():
     with pytest.raises(Refused, match="source that is still growing"):
         variants.build("ntm_addressing", dim=8, heads=2, regime="causal")

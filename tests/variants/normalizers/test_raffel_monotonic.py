@@ -119,11 +119,6 @@ def test_the_closed_form_loses_weight_in_float32_and_the_exact_forms_do_not():
     assert max(gap for name, gap in gaps.items() if name != "parallel") < 2e-6
 
 
-@pytest.mark.parametrize("read", READS)
-def test_vectorized_code_equals_the_loops(equals_oracle, read):
-    equals_oracle("raffel_monotonic[score=scaled_dot]", read=read, noise=NOISE, queries=6, keys=9)
-
-
 @pytest.mark.parametrize("computation", EXACT[1:])
 def test_every_computation_equals_the_loops_with_noise(equals_oracle, computation):
     selector = f"raffel_monotonic[score=scaled_dot,computation={computation}]"

@@ -44,8 +44,8 @@ def test_the_vocabulary_is_never_asked(scene):
         raise AssertionError("a pointer network has no vocabulary")
 
     output, trace, batch = scene.output("pointer_net"), scene.trace(), scene.batch()
-    output.nll(trace, emit, batch)
-    output.log_probs(trace, emit, batch)
+    assert output.nll(trace, emit, batch).shape == batch.targets.shape
+    assert output.log_probs(trace, emit, batch).shape[:2] == batch.targets.shape
 
 
 def test_a_query_without_keys_has_a_finite_loss_and_gradient(scene):

@@ -11,18 +11,6 @@ from bench.api.source import Memory, Source
 SELECTOR = "cohn_position[score=additive[width=3]]"
 
 
-@pytest.mark.parametrize("order", ["released", "paper"])
-@pytest.mark.parametrize("count_from", [0, 1])
-def test_vectorized_code_equals_the_loops(equals_oracle, order, count_from):
-    equals_oracle(f"{SELECTOR[:-1]},order={order},count_from={count_from}]")
-
-
-@pytest.mark.parametrize("regime", ["self", "pool"])
-def test_other_regimes_and_raw_states_equal_the_loops(equals_oracle, regime):
-    equals_oracle(SELECTOR, regime)
-    equals_oracle(SELECTOR, heads=None, dim=4, source_dim=6)
-
-
 def features(component, drawn, selector="cohn_position", offset=0):
     position = component("position", selector)
     memory = {position.branch: position.prepare(drawn.source)}

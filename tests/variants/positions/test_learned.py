@@ -15,11 +15,6 @@ def test_vectorized_code_equals_the_loops(component):
             torch.testing.assert_close(found[row, place], expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("regime", ["causal", "self"])
-def test_the_attention_itself_stays_as_it_was(equals_oracle, regime):
-    equals_oracle("learned[max_length=9]", regime)
-
-
 def test_the_last_place_is_served_and_the_one_beyond_is_refused(component):
     position = component("position", "learned[max_length=6]", regime="causal")
     assert position.embed(torch.zeros(1, 2, 10, dtype=torch.float64), 4).shape == (1, 2, 10)

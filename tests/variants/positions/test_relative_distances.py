@@ -59,8 +59,11 @@ def test_gradients_and_their_gradients_equal_finite_differences(case):
     weights = normal(1, 2, queries, keys).requires_grad_()
     assert torch.autograd.gradcheck(lambda x: spread(x, first, keys), by_distance)
     assert torch.autograd.gradcheck(lambda x: collect(x, first, clip), weights)
-    assert torch.autograd.gradgradcheck(lambda x: spread(x, first, keys), by_distance)
-    assert torch.autograd.gradgradcheck(lambda x: collect(x, first, clip), weights)
+    # both are linear, so one direction drawn at random shows the second derivative too
+    assert torch.autograd.gradgradcheck(
+        lambda x: spread(x, first, keys), by_distance, fast_mode=True
+    )
+    assert torch.autograd.gradgradcheck(lambda x: collect(x, first, clip), weights, fast_mode=True)
 
 
 def test_memory_in_any_order_is_read_right():

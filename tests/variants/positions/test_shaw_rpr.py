@@ -237,22 +237,6 @@ def test_decoding_with_a_cache_counts_distances_from_the_last_key(answer, beneat
         torch.testing.assert_close(found.output, whole[:, :, at], rtol=0, atol=1e-12)
 
 
-def test_gradients_are_right(answer, beneath, draw):
-    drawn = draw(2, 2, 3, 3, (3, 3, 2), lengths=[3, 2])
-    variant = beneath("shaw_rpr[clip=1]", widths=(3, 3, 2), regime="causal")
-    names = ("key_table", "value_table")
-
-    def output(query, *tables):
-        changed = {f"positions.0.{n}": t for n, t in zip(names, tables, strict=True)}
-        holder = torch.nn.Module()
-        holder.positions = torch.nn.ModuleList(variant.positions)
-        holder.forward = lambda: answer(variant, query, drawn.source).output
-        return torch.func.functional_call(holder, changed, ())
-
-    tables = [getattr(variant.positions[0], n).detach().requires_grad_() for n in names]
-    assert torch.autograd.gradcheck(output, (drawn.query.requires_grad_(), *tables))
-
-
 def test_two_sequences_pooling_and_negative_clips_are_refused():
     for regime in ("cross", "pool"):
         with pytest.raises(Refused, match="shaw_rpr: relative positions need one sequence"):

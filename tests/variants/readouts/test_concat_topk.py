@@ -5,12 +5,6 @@ from bench.api.errors import InvalidConfig
 from bench.api.source import Source
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("k", [1, 3, 9])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime, k):
-    equals_oracle(f"concat_topk[k={k}]", regime)
-
-
 @pytest.mark.parametrize("normalizer", ["none", "sparsemax"])
 def test_it_reads_other_normalizers_too(equals_oracle, normalizer):
     equals_oracle(f"concat_topk[k=2,normalizer={normalizer}]")

@@ -10,12 +10,6 @@ NOISE = Noise(seed=3)
 DROPPED = "dropped_sum[share=0.4]"
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("read", ["train", "expected", "hard"])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime, read):
-    equals_oracle(DROPPED, regime, read=read, noise=NOISE)
-
-
 def test_windows_and_history_drop_by_the_place_of_a_key(equals_oracle):
     for extra in ("mask=luong_local_m[window=1]", "score=additive,history=tu_coverage"):
         selector = f"dropped_sum[share=0.4,{extra}]"

@@ -4,12 +4,6 @@ import torch
 from bench.api.source import Source
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("gate", ["value", "query"])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime, gate):
-    equals_oracle(f"gated_sum[gate={gate}]", regime)
-
-
 @pytest.mark.parametrize("gate", ["value", "query"])
 @pytest.mark.parametrize(("bias", "share"), [(50.0, 1.0), (-50.0, 0.0), (0.0, 0.5)])
 def test_open_gates_leave_the_weighted_sum_shut_ones_nothing_and_even_ones_half(

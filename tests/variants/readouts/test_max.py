@@ -6,12 +6,6 @@ from bench.api.errors import Refused
 BOTH = ("max", "max[gradient=none]")
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("padded", [True, False])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime, padded):
-    equals_oracle("max_readout", regime, padded=padded)
-
-
 @pytest.mark.parametrize("normalizer", ["sparsemax", "none", "raffel_monotonic"])
 def test_it_reads_other_normalizers_too(equals_oracle, normalizer):
     equals_oracle(f"max_readout[normalizer={normalizer}]")

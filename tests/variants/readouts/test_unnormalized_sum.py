@@ -1,13 +1,6 @@
-import pytest
 import torch
 
 from bench.api.source import Source
-
-
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("padded", [True, False])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime, padded):
-    equals_oracle("unnormalized_sum", regime, padded=padded)
 
 
 def test_under_a_window_only_visible_keys_count(equals_oracle):

@@ -4,11 +4,6 @@ import torch
 from bench.api.resolve import resolve
 
 
-@pytest.mark.parametrize("heads", [None, 2])
-def test_vectorized_code_equals_the_loops(equals_oracle, heads):
-    equals_oracle("scaled_dot[readout=weighted_sum]", heads=heads)
-
-
 def test_golden_context(read, golden):
     weights = torch.tensor([0.401112, 0.197776, 0.401112], dtype=torch.float64).view(1, 1, 1, 3)
     found = read("weighted_sum", weights, golden.source).flatten()

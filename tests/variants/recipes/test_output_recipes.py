@@ -1,7 +1,7 @@
 import pytest
 
-from bench.api import registry
 from bench.api.errors import InvalidConfig
+from bench.api.loading import load_package
 from bench.api.resolve import resolve
 
 RECIPES = {
@@ -17,7 +17,7 @@ RECIPES = {
 
 @pytest.fixture(scope="module", autouse=True)
 def _decoders_are_loaded():
-    registry.load_package("tasks")
+    load_package("tasks")
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from bench.api import registry
+from bench.api.loading import load_package
 from bench.api.resolve import resolve
 
 MINE = ("last_state", "mean_pooling", "seq2vec_attention")
@@ -11,7 +11,7 @@ MINE = ("last_state", "mean_pooling", "seq2vec_attention")
 
 @pytest.fixture(scope="module", autouse=True)
 def _encoders_are_loaded():
-    registry.load_package("tasks")
+    load_package("tasks")
 
 
 @pytest.mark.parametrize("name", MINE)

@@ -4,6 +4,7 @@ import torch
 import variants
 from bench.api import registry
 from bench.api.errors import InvalidConfig
+from bench.api.loading import load_package
 from bench.api.resolve import resolve
 
 MINE = (
@@ -20,7 +21,7 @@ MINE = (
 
 @pytest.fixture(scope="module", autouse=True)
 def _decoders_are_loaded():
-    registry.load_package("tasks")
+    load_package("tasks")
 
 
 @pytest.mark.parametrize("name", MINE)

@@ -35,7 +35,7 @@ def test_show_prints_the_title_page_of_a_variant_that_shares_its_file():
 def test_show_prints_a_page_once_for_a_component_and_its_recipe():
     shown = CliRunner().invoke(cli, ["show", "mocha"]).output
 
-    assert shown.count("where the walk stops, read a small window") == 1
+    assert shown.count("softmax over a small window that ends where a walk stops") == 1
     assert "deviations those of the normalizer `mocha`" in shown
 
 

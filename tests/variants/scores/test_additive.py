@@ -2,15 +2,6 @@ import pytest
 import torch
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime):
-    equals_oracle("additive[width=3]", regime)
-
-
-def test_queries_and_keys_may_differ_in_width(equals_oracle):
-    equals_oracle("additive[width=3]", heads=None, dim=4, source_dim=6)
-
-
 def test_golden_energies_weights_and_context(component, ask, golden):
     score = component("score", "additive[width=2]", heads=1, widths=(2, 2, 2))
     with torch.no_grad():

@@ -38,16 +38,6 @@ def one_unit(component, reach):
     return score
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("reach", REACHES)
-def test_vectorized_code_equals_the_loops(equals_oracle, regime, reach):
-    equals_oracle(f"additive_fourier[width=3,reach={reach}]", regime)
-
-
-def test_queries_and_keys_may_differ_in_width(equals_oracle):
-    equals_oracle("additive_fourier[width=3]", heads=None, dim=4, source_dim=6)
-
-
 @pytest.mark.parametrize("reach", REACHES)
 def test_the_sum_of_sines_is_as_near_to_tanh_as_it_says(reach):
     worst = 0.0

@@ -4,15 +4,6 @@ import torch
 from bench.api import registry
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime):
-    equals_oracle("concat_linear", regime)
-
-
-def test_queries_and_keys_may_differ_in_width(equals_oracle):
-    equals_oracle("concat_linear", heads=None, dim=4, source_dim=6)
-
-
 @pytest.mark.parametrize("query", [(1.0, 0.0), (0.0, 0.0), (-3.0, 8.0)])
 def test_golden_weights_for_any_query(component, ask, golden, query):
     score = component("score", "concat_linear", heads=1, widths=(2, 2, 2))

@@ -6,15 +6,6 @@ from bench.api.errors import InvalidConfig
 from bench.api.source import Source
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime):
-    equals_oracle("context_vector[width=3]", regime)
-
-
-def test_queries_and_keys_may_differ_in_width(equals_oracle):
-    equals_oracle("context_vector[width=3]", heads=None, dim=4, source_dim=6)
-
-
 def test_it_is_the_additive_score_without_its_query(beneath, answer, draw):
     drawn = draw()
     mine, additive = beneath("context_vector[width=4]"), beneath("additive[width=4]")

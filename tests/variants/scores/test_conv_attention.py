@@ -2,25 +2,14 @@ import pytest
 import torch
 
 import variants
-from bench.api.call import Call
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.source import Memory, Source
+from bench.api.source import Source
 
 SMALL = "conv_attention[filters1=3,filters2=2,width1=3,width2=4,width3=2]"
 
 
 def energies(score, ask, query, source):
     return score.energy(ask(query, source, parts={"score": score.prepare(source)}), None)
-
-
-@pytest.mark.parametrize("regime", ["cross", "self", "pool"])
-@pytest.mark.parametrize("padded", [True, False])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime, padded):
-    equals_oracle(SMALL, regime, padded=padded)
-
-
-def test_the_published_widths_equal_the_loops_on_a_shorter_source(equals_oracle):
-    equals_oracle("conv_attention", heads=None, dim=4, source_dim=3, queries=2, rows=2)
 
 
 def test_a_query_of_the_gates_width_is_the_gate_itself(equals_oracle):
@@ -103,28 +92,6 @@ def test_appended_padding_changes_nothing_even_if_it_is_not_finite(component, as
     longer = energies(score, ask, drawn.query, Source(key, key, mask))
     short = energies(score, ask, drawn.query, drawn.source)
     torch.testing.assert_close(longer[..., :8], short, rtol=0, atol=1e-12)
-
-
-def test_a_source_without_keys_has_finite_gradients(component, ask, draw):
-    drawn = draw(2, 2, 3, 5, lengths=[5, 0])
-    score = component("score", SMALL)
-    drawn.query.requires_grad_()
-    energies(score, ask, drawn.query, drawn.source).sum().backward()
-    assert drawn.query.grad.isfinite().all()
-    assert all(p.grad.isfinite().all() for p in score.parameters())
-
-
-def test_gradients_are_right(component, draw):
-    drawn = draw(2, 2, 2, 4, lengths=[4, 2])
-    score = component("score", "conv_attention[filters1=2,filters2=2,width1=2,width2=2,width3=2]")
-
-    def energy(query, key):
-        source = Source(key, key, drawn.source.mask)
-        memory = Memory(source, {"score": score.prepare(source)})
-        return score.energy(Call(query=query, memory=memory, offset=0, causal=False), None)
-
-    inputs = (drawn.query.requires_grad_(), drawn.source.key.requires_grad_())
-    assert torch.autograd.gradcheck(energy, inputs)
 
 
 def test_causal_attention_and_empty_filters_are_refused():

@@ -13,12 +13,6 @@ def weights_of(score, ask, query, source):
     return torch.softmax(score.energy(ask(query, source, parts=parts), None), -1)
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("options", ["", "[learned=false,strength=3.0]"])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime, options):
-    equals_oracle(f"cosine{options}", regime)
-
-
 def test_golden_weights_and_context(component, ask, golden):
     score = component("score", "cosine[learned=false,strength=1.0]", heads=1, widths=(2, 2, 2))
     weights = weights_of(score, ask, golden.query, golden.source)

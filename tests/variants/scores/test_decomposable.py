@@ -28,12 +28,6 @@ def identity(beneath):
     return variant
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("padded", [True, False])
-def test_vectorized_code_equals_the_loops(regime, padded, equals_oracle):
-    equals_oracle("decomposable[width=6]", regime, padded=padded)
-
-
 def test_golden_contexts_of_both_sentences(identity, answer):
     there = answer(identity, ONE, Source(TWO, TWO))
     expected = torch.tensor([[0.844638, 0.733044], [0.334759, 1.575210]], dtype=torch.float64)

@@ -14,19 +14,12 @@ def energy_of(score, drawn, ask, features=None):
     return score.energy(ask(drawn.query, drawn.source, parts=parts), features)
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime, activation):
-    equals_oracle(f"deep_mlp[width=3,activation={activation}]", regime)
-
-
 @pytest.mark.parametrize("layers", [2, 3, 5])
 def test_any_number_of_layers_equals_the_loops(equals_oracle, layers):
     equals_oracle(f"deep_mlp[width=3,layers={layers}]")
 
 
-def test_queries_and_keys_may_differ_in_width_and_features_enter(equals_oracle):
-    equals_oracle("deep_mlp[width=3]", heads=None, dim=4, source_dim=6)
+def test_features_enter(equals_oracle):
     equals_oracle("deep_mlp[width=3,history=tu_coverage[width=2]]", queries=3)
 
 

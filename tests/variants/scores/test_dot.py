@@ -6,11 +6,6 @@ from bench.api.errors import Refused
 from bench.api.source import Source
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime):
-    equals_oracle("dot", regime)
-
-
 def test_golden_weights_and_context(component, ask, golden):
     score = component("score", "dot", heads=1, widths=(2, 2, 2))
     weights = torch.softmax(score.energy(ask(golden.query, golden.source), None), -1)

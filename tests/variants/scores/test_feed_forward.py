@@ -6,15 +6,6 @@ import torch
 from bench.api.source import Source
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime):
-    equals_oracle("feed_forward", regime)
-
-
-def test_queries_and_keys_may_differ_in_width(equals_oracle):
-    equals_oracle("feed_forward", heads=None, dim=4, source_dim=6)
-
-
 @pytest.mark.parametrize(("keys", "bound"), [(50, 0.131), (1000, 0.00734), (10000, 0.00074)])
 def test_no_weight_exceeds_the_published_bound(component, ask, keys, bound):
     """The best case: one key at the top of the tanh, all others at its bottom."""

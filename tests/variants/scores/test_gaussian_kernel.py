@@ -6,12 +6,6 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.source import Source
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("options", ["", "[learned=false,beta=0.4]"])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime, options):
-    equals_oracle(f"gaussian_kernel{options}", regime)
-
-
 def regress(beneath, answer, beta, place, **options):
     """Kernel regression on the points (0, 0), (1, 1), (2, 4)."""
     variant = beneath(

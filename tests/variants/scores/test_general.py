@@ -2,15 +2,6 @@ import pytest
 import torch
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime):
-    equals_oracle("general", regime)
-
-
-def test_queries_and_keys_may_differ_in_width(equals_oracle):
-    equals_oracle("general", heads=None, dim=4, source_dim=6)
-
-
 def test_golden_weights_and_context_of_a_swap(component, ask, golden):
     score = component("score", "general", heads=1, widths=(2, 2, 2))
     with torch.no_grad():
@@ -37,16 +28,3 @@ def test_its_dot_form_is_its_energy(component, ask, draw):
     call = ask(drawn.query, drawn.source)
     query, key, scale = score.dot_form(call)
     torch.testing.assert_close(query @ key.mT * scale, score.energy(call, None))
-
-
-def test_gradients_are_right(component, ask, draw):
-    drawn = draw(2, 2, 2, 3, (3, 2, 2), lengths=())
-    score = component("score", "general", widths=(3, 2, 2))
-
-    def energy(query, weight):
-        call = ask(query, drawn.source)
-        return torch.func.functional_call(score, {"weight": weight}, (call, None))
-
-    score.forward = score.energy
-    inputs = (drawn.query.requires_grad_(), score.weight.detach().requires_grad_())
-    assert torch.autograd.gradcheck(energy, inputs)

@@ -7,16 +7,6 @@ import variants
 from bench.api.errors import InvalidConfig
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("activation", ["tanh", "relu"])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime, activation):
-    equals_oracle(f"general_activated[activation={activation}]", regime)
-
-
-def test_queries_and_keys_may_differ_in_width(equals_oracle):
-    equals_oracle("general_activated", heads=None, dim=4, source_dim=6)
-
-
 def test_without_its_bias_it_is_the_activation_of_the_general_score(component, ask, draw):
     drawn = draw()
     call = ask(drawn.query, drawn.source)

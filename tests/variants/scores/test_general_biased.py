@@ -4,15 +4,6 @@ import torch
 from bench.api.source import Source
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime):
-    equals_oracle("general_biased", regime)
-
-
-def test_queries_and_keys_may_differ_in_width(equals_oracle):
-    equals_oracle("general_biased", heads=None, dim=4, source_dim=6)
-
-
 def test_it_is_the_general_score_plus_a_prior_on_content(component, ask, draw):
     drawn = draw(widths=(3, 5, 4))
     call = ask(drawn.query, drawn.source)

@@ -8,17 +8,6 @@ from bench.api.errors import InvalidConfig
 from bench.api.source import Source
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("max_keys", [1, 3, 7, 20])
-@pytest.mark.parametrize("padded", [True, False])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime, max_keys, padded):
-    equals_oracle(f"location[max_keys={max_keys}]", regime, padded=padded)
-
-
-def test_queries_and_keys_may_differ_in_width(equals_oracle):
-    equals_oracle("location[max_keys=5]", heads=None, dim=4, source_dim=6)
-
-
 def test_golden_weights_of_a_source_shorter_than_the_places(beneath, answer, golden):
     variant = beneath("location[max_keys=4]", heads=1, widths=(2, 2, 2))
     with torch.no_grad():

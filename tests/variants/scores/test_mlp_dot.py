@@ -5,15 +5,6 @@ import variants
 from bench.api.errors import InvalidConfig
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime):
-    equals_oracle("mlp_dot[width=3]", regime)
-
-
-def test_queries_and_keys_may_differ_in_width(equals_oracle):
-    equals_oracle("mlp_dot[width=3]", heads=None, dim=4, source_dim=6)
-
-
 def test_it_is_the_product_of_two_modules_of_torch(component, ask, draw):
     drawn = draw(2, 1, 3, 4, (3, 2, 2), lengths=())
     score = component("score", "mlp_dot[width=5]", heads=1, widths=(3, 2, 2))
@@ -54,17 +45,6 @@ def test_the_perceptron_of_the_keys_runs_once_a_source(beneath, draw):
     kept = memory.parts["score"]["key"]
     assert kept.shape == (3, 2, 6, 3)
     assert kept.abs().max() > 0
-
-
-def test_gradients_are_right(answer, beneath, draw):
-    drawn = draw(1, 1, 2, 3, (2, 2, 2), lengths=())
-    variant = beneath("mlp_dot[width=2]", heads=1, widths=(2, 2, 2))
-
-    def output(query, key):
-        return answer(variant, query, type(drawn.source)(key, drawn.source.value)).output
-
-    inputs = (drawn.query.requires_grad_(), drawn.source.key.requires_grad_())
-    assert torch.autograd.gradcheck(output, inputs)
 
 
 def test_a_width_below_one_is_refused():

@@ -6,11 +6,6 @@ from bench.api import registry
 from bench.api.errors import InvalidConfig
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime):
-    equals_oracle("random", regime)
-
-
 def test_weights_do_not_depend_on_the_content(component, ask, draw):
     score = component("score", "random")
     one, other = draw(seed=1), draw(seed=2)

@@ -2,12 +2,6 @@ import pytest
 import torch
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("padded", [True, False])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime, padded):
-    equals_oracle("scaled_dot", regime, padded=padded)
-
-
 def test_golden_weights_and_context(component, ask, golden):
     score = component("score", "scaled_dot", heads=1, widths=(2, 2, 2))
     weights = torch.softmax(score.energy(ask(golden.query, golden.source), None), -1)

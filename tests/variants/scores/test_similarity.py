@@ -8,12 +8,6 @@ from bench.api.source import Source
 KINDS = ("neg_l1", "neg_l2_squared", "cosine")
 
 
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_vectorized_code_equals_the_loops(equals_oracle, regime, kind):
-    equals_oracle(f"similarity[kind={kind}]", regime)
-
-
 def energies(component, ask, query, source, selector, **options):
     score = component("score", selector, **options)
     return score.energy(ask(query, source, parts={"score": score.prepare(source)}), None)

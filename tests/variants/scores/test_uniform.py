@@ -1,12 +1,6 @@
-import pytest
 import torch
 
 from bench.api import registry
-
-
-@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
-def test_vectorized_code_equals_the_loops(equals_oracle, regime):
-    equals_oracle("uniform", regime)
 
 
 def test_the_output_is_the_mean_of_the_real_values(equals_oracle):

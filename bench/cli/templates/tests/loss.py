@@ -5,13 +5,14 @@ import torch
 
 from bench.api.config import build_config
 from bench.api.errors import InvalidConfig
+from bench.api.loss import LOSSES
 from bench.api.registry import find, make
 from bench.api.selector import parse
 
 
 def test_golden_entropy_of_the_targets_that_are_scored(seen):
     rows = torch.tensor([[[[0.5, 0.5], [1.0, 0.0], [0.5, 0.5]]]], dtype=torch.float64)
-    loss = make("loss", parse("new_name[weight=0.1]"))
+    loss = make(LOSSES, parse("new_name[weight=0.1]"))
     term, carry = loss(seen(rows, mask=[[True, True, False]]), loss.init())
     assert term.item() == pytest.approx(0.1 * math.log(2) / 2)
     assert carry == {}

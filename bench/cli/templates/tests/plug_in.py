@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from bench.api.registry import load_package, load_plugin
+from bench.api.loading import load_package, load_plugin
 from bench.conformance import certify
 
 

@@ -4,10 +4,11 @@ import torch
 from bench.api.errors import InvalidConfig
 from bench.api.registry import make
 from bench.api.selector import parse
+from bench.api.task import TASKS
 
 
 def test_each_answer_is_the_token_before_and_the_first_is_not_scored():
-    task = make("task", parse("new_name[length=6,beyond=9,evaluate=5]"), 1)
+    task = make(TASKS, parse("new_name[length=6,beyond=9,evaluate=5]"), 1)
     stream = task.training(5, torch.Generator().manual_seed(0))
     for batch in (next(stream), *task.evaluation("validation"), *task.evaluation("test")):
         for inputs, targets, mask in zip(
@@ -20,4 +21,4 @@ def test_each_answer_is_the_token_before_and_the_first_is_not_scored():
 @pytest.mark.parametrize("options", ["length=1", "beyond=3", "vocab=0", "evaluate=0"])
 def test_impossible_options_are_refused(options):
     with pytest.raises(InvalidConfig, match="new_name: "):
-        make("task", parse(f"new_name[{options}]"), 0)
+        make(TASKS, parse(f"new_name[{options}]"), 0)

@@ -11,7 +11,7 @@ from bench.training.quality import train_cell
 
 def scores(variant, task, steps=150, backbone="rnn_seq2seq[hidden=32,embedding=16]"):
     protocol = f"adam[steps={steps},batch=32,evaluate_every={steps},lr=0.01]"
-    request = Request(preset="smoke", backbone=backbone, protocol=protocol)
+    request = Request(preset="smoke", backbone=backbone, training=protocol)
     rows = train_cell(quality_cell(request, resolve(variant), DefaultTask(task=task), 0).cell).rows
     return {
         row.metric: row.value

@@ -22,7 +22,7 @@ ONLINE = "encoder=uni_rnn"
 
 def streams(name):
     """Whether a variant gives the capability `stream` and none of its parts removes it away."""
-    parts = [part for _, part in resolve(name).capabilities()]
+    parts = [part for _, part in resolve(name).parts]
     gives, removes = ({*()}.union(*(getattr(p, f) for p in parts)) for f in ("gives", "removes"))
     return "stream" in gives - removes
 

@@ -1,0 +1,102 @@
+"""Real lengths: longer than every block, chunk and window that the code has.
+
+The other checks ask a few queries, which fit into one block of the fast code. Here a sequence is
+long enough that chunks are carried over, windows are copied out and blocks have a remainder.
+"""
+
+import torch
+
+from bench.api.chain import Chain
+from bench.conformance.checks_oracle import loops
+from bench.conformance.compare import LOOPS, expect_near, gradients, leaves_of
+from bench.conformance.place import Placed
+from bench.conformance.question import DRAWN, Question, ReadMode, answer, ask, modes
+
+LENGTH = 150
+"""Keys, and queries where they are the same sequence: two chunks of 64 and a rest."""
+SPLITS = ((64, 1, 85), (37, 113))
+"""Uneven calls, one of which ends where a chunk does."""
+PLACES = (0, 1, 2, 23, 62, 63, 64, 65, 127, 128, 148, 149)
+"""Queries that are compared with the loops, where none depends on earlier ones."""
+WALKED, STEPS = 68, 6
+"""Keys, one chunk and a rest, and queries of another sequence, where each query depends on the one
+before and the loops have to walk along all of them."""
+ROWS, LARGE, SMALL = 5, 260, (90, 90, 80)
+"""Five rows of so many keys are more pairs than fit into a block of `pair_blocks`."""
+
+
+def long(subject: Placed) -> None:
+    """A long sequence equals the loops, and the same sequence asked in uneven calls."""
+    question = ask(subject, seed=31, rows=1, queries=LENGTH, keys=LENGTH)
+    _equals_the_loops(subject, question)
+    if subject.regime != "pool":
+        _equals_its_parts(subject, question)
+        _gradients_equal_those_of_parts(subject, question)
+    _rows_of_a_large_batch_stand_alone(subject)
+
+
+def _equals_the_loops(subject: Placed, question: Question) -> None:
+    places: tuple[int, ...] | None = PLACES
+    if subject.regime == "pool":
+        places = None
+    elif not isinstance(subject.variant, Chain) or _carries(subject, question):
+        places, question = None, ask(subject, seed=31, rows=1, queries=STEPS, keys=WALKED)
+    seen = slice(None) if places is None else list(places)
+    sentence = f"{question.source.key.shape[2]} keys differ from the loops"
+    with torch.no_grad():
+        for read in subject.variant.reads:
+            output, weights = loops(subject, question, ReadMode(read), 0, places=places)
+            for mode in modes(subject, read):
+                if not mode.weights and read != "expected":
+                    continue
+                found = answer(subject, question, mode)
+                expect_near(found.output[0][:, seen], output, LOOPS, f"{mode}: {sentence}")
+                if weights is not None and found.weights is not None:
+                    mine = found.weights[0][:, seen]
+                    expect_near(mine, weights, LOOPS, f"{mode}: {sentence}, in the weights")
+
+
+def _carries(subject: Placed, question: Question) -> bool:
+    """Whether something is carried from one query to the next."""
+    after = answer(subject, question, modes(subject)[0]).state
+    return bool(leaves_of(after.carried))
+
+
+def _equals_its_parts(subject: Placed, question: Question) -> None:
+    with torch.no_grad():
+        for mode in modes(subject):
+            whole = answer(subject, question, mode)
+            for split in SPLITS:
+                parts = answer(subject, question, mode, split=split)
+                sentence = f"{mode}: {LENGTH} queries in calls of {list(split)} differ"
+                expect_near(parts.output, whole.output, LOOPS, sentence)
+                if whole.weights is not None and parts.weights is not None:
+                    expect_near(parts.weights, whole.weights, LOOPS, f"{sentence}, in the weights")
+
+
+def _gradients_equal_those_of_parts(subject: Placed, question: Question) -> None:
+    parameters = dict(subject.variant.named_parameters())
+    names = ("query", "key", "value", *parameters)
+    for mode in modes(subject, "train", "expected"):
+        found = []
+        for split in (None, SPLITS[0]):
+            fresh = question.fresh()
+            output = answer(subject, fresh, mode, split=split).output
+            found.append(gradients(output, (*fresh.leaves(), *parameters.values())))
+        for name, whole, parts in zip(names, *found, strict=True):
+            sentence = f"{mode}: the gradient of {name} in calls of {list(SPLITS[0])} differs"
+            expect_near(parts, whole, LOOPS, sentence)
+
+
+def _rows_of_a_large_batch_stand_alone(subject: Placed) -> None:
+    question = ask(subject, seed=37, rows=ROWS, queries=LARGE, keys=LARGE)
+    with torch.no_grad():
+        for mode in modes(subject, "expected"):
+            assert mode.read not in DRAWN, "noise is addressed by the row"
+            whole = answer(subject, question, mode)
+            for row in (0, ROWS - 1):
+                # in calls that each fit into a block
+                split = None if subject.regime == "pool" else SMALL
+                alone = answer(subject, question.rows(slice(row, row + 1)), mode, split=split)
+                sentence = f"{mode}: row {row} of a batch of {ROWS} x {LARGE} keys differs alone"
+                expect_near(whole.output[row], alone.output[0], LOOPS, sentence)

@@ -1,0 +1,49 @@
+"""What a comparison is ranked by where its plain score is saturated: the only place that decides.
+
+A harder part of the test comes first, then the training steps to a threshold. Where a run stored
+neither, the score stays, and the page says so.
+"""
+
+from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.harder_test import harder_test
+from reports.ranked_table.saturation import is_solved, nearly_all_solved
+from reports.ranked_table.steps_to_threshold import explanation, has_curves, steps_to_threshold
+
+
+def headline_of(comparison: Comparison) -> Comparison:
+    """What a ranked table shows: another metric where nearly all variants are saturated."""
+    if not nearly_all_solved(comparison):
+        return comparison
+    return harder_test(comparison) or steps_to_threshold(comparison) or comparison
+
+
+def separating(comparison: Comparison) -> Comparison:
+    """What decides between the best: a harder part as soon as two of them are saturated."""
+    harder = harder_test(comparison) if is_solved(comparison) else None
+    return harder or headline_of(comparison)
+
+
+def about_the_headline(comparison: Comparison) -> str:
+    """Sentences for the page on what a table ranks by; empty where it is the plain score.
+
+    Args:
+        comparison: From `headline_of`.
+    """
+    if comparison.part:
+        return (
+            f"Nearly all variants are saturated on the whole test. So the table ranks by "
+            f"{comparison.part}, the hardest part on which something was learned."
+        )
+    if comparison.plain is not None:
+        return explanation(comparison)
+    if not nearly_all_solved(comparison):
+        return ""
+    why = (
+        "too few of them reached the threshold in validation"
+        if has_curves(comparison)
+        else "no learning curve is stored"
+    )
+    return (
+        "Nearly all variants are saturated on this test, so its score cannot separate them. Steps "
+        f"to a threshold are unknown, because {why}."
+    )

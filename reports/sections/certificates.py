@@ -1,0 +1,52 @@
+"""What each variant was proved to satisfy before it was measured."""
+
+from reports.blocks import NO_VALUE, Column, Paragraph, Section, TableBlock, TableCell, clean
+from reports.catalog import certificate_of, red_reasons
+from reports.folder import RunFolder
+
+
+def certificates_section(folder: RunFolder) -> Section:
+    """What each variant was proved to satisfy before it was measured."""
+    variants = sorted({outcome.cell.variant for outcome in folder.outcomes})
+    lines, dimmed = [], []
+    for variant in variants:
+        line = _certificate_line(folder, variant)
+        lines.append(line)
+        dimmed.append(line[1].text != "green")
+    columns = ("variant", "certificate", "passed", "skipped, with the reason", "failed")
+    table = TableBlock(
+        key="certificates-table",
+        title="Conformance checks of every variant",
+        columns=tuple(Column(title=name, numeric=name == "passed") for name in columns),
+        rows=tuple(lines),
+        dimmed=tuple(dimmed),
+    )
+    text = Paragraph(
+        "A variant with a red certificate is shown and not ranked. Red means that a check failed, "
+        "or that a check which the variant is expected to pass did not run. “none” means that "
+        "nothing was checked."
+    )
+    return Section(key="certificates", title="Certificates", blocks=(text, table))
+
+
+def _certificate_line(folder: RunFolder, variant: str) -> tuple[TableCell, ...]:
+    certificate = certificate_of(folder.certificates, variant)
+    name = TableCell(text=folder.catalog.label(variant))
+    if certificate is None:
+        return (
+            name,
+            TableCell(text="none"),
+            TableCell(text="0", sort=0),
+            TableCell(text=NO_VALUE),
+            TableCell(text=NO_VALUE),
+        )
+    red = red_reasons(folder.certificates, variant)
+    passed = list(certificate.get("passed") or ())
+    skipped = [f"{check}: {why}" for check, why in (certificate.get("skipped") or {}).items()]
+    return (
+        name,
+        TableCell(text="red", marks=("not ranked",)) if red else TableCell(text="green"),
+        TableCell(text=str(len(passed)), sort=len(passed)),
+        TableCell(text=clean("; ".join(skipped)) or NO_VALUE),
+        TableCell(text=clean("; ".join(red)) or NO_VALUE),
+    )

@@ -1,0 +1,82 @@
+"""What controls say of a comparison, in sentences: A/A control, uniform attention, and others."""
+
+from reports.prose import join
+from reports.ranked_table.comparison import Comparison
+from results.statistics import Ranked
+
+
+def is_control(comparison: Comparison, line: Ranked) -> bool:
+    """Whether a line is there to read the others by."""
+    return comparison.catalog.flag(line.variant, "control")
+
+
+def controls(comparison: Comparison) -> list[str]:
+    """What the controls say: the A/A control must be tied with the baseline, others must not."""
+    label = comparison.catalog.label
+    level = [
+        line.variant
+        for line in comparison.ranking
+        if is_control(comparison, line)
+        and not line.differs_from_best
+        and not line.worse_than_baseline
+    ]
+    aa_controls = [name for name in level if comparison.catalog.flag(name, "aa_control")]
+    told = [
+        f"{label(name)} is the baseline under another name. The two are tied, as they must be."
+        for name in aa_controls[:1]
+    ]
+    first = {line.variant for line in comparison.leading}
+    groups: dict[str, list[str]] = {}
+    for name in level:
+        if name not in aa_controls:
+            place = "among the best" if name in first else "n.s. against the best"
+            groups.setdefault(f"{place}{_beaten(comparison, name)}", []).append(label(name))
+    for said, lazy in groups.items():
+        many = len(lazy) > 1
+        subject = f"The control{'s' if many else ''} {join(lazy)} {'are' if many else 'is'}"
+        told.append(f"{subject} {said.format('each' if many else 'it')}.")
+    return told
+
+
+def _beaten(comparison: Comparison, control: str) -> str:
+    """What scores say of a control where the tests say nothing."""
+    fair = [name for name in comparison.contenders if name in comparison.compared]
+    above = comparison.above_every_seed(control)
+    if not above:
+        return ". These seeds and this budget do not show what attention is for here"
+    seeds = comparison.most_seeds
+    if len(above) == len(fair):
+        return (
+            ". Every seed of every variant is better than every seed of {} on the test. With "
+            f"{seeds} seeds this is not significant after the correction for all pairs"
+        )
+    some = join([comparison.catalog.label(name) for name in above])
+    return (
+        f". Every seed of {some} is better than every seed of {{}} on the test. With {seeds} seeds "
+        "this is not significant after the correction for all pairs"
+    )
+
+
+def learned(comparison: Comparison) -> str:
+    """Say who is no better than uniform attention, in every seed or in some."""
+    if comparison.uniform_baseline is None:
+        return ""
+    label = comparison.catalog.label
+    uniform_baseline = label(comparison.uniform_baseline)
+    lost = {
+        label(line.variant): comparison.lost_seeds(line.variant)
+        for line in comparison.ranking
+        if not is_control(comparison, line)
+    }
+    never = [name for name, (bad, seeds) in lost.items() if seeds and bad == seeds]
+    partly = [f"{name} ({bad} of {n})" for name, (bad, n) in lost.items() if 0 < bad < n]
+    said = []
+    if never:
+        said.append(
+            f"Failed to learn (no seed above {uniform_baseline} on validation): {join(never)}."
+        )
+    if partly:
+        said.append(f"Some seeds are not above {uniform_baseline} on validation: {join(partly)}.")
+    return (
+        " ".join(said) or f"On validation, every seed of every variant is above {uniform_baseline}."
+    )

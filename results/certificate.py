@@ -1,0 +1,36 @@
+"""What `certificates.json` says of a variant; written by the conformance suite."""
+
+from typing import TypedDict
+
+from results.json_values import JsonObject, as_list, as_object, as_text
+
+
+class CertificateEntry(TypedDict):
+    """The checks of a variant, by what became of them."""
+
+    passed: list[str]
+    skipped: dict[str, str]
+    """Each with the reason."""
+    failed: dict[str, str]
+    """Each with what does not hold."""
+    expected: list[str]
+    """Checks that had to pass; a skip among them is not green."""
+
+
+def certificate_entry(data: JsonObject) -> CertificateEntry:
+    """Read one entry; a part that is missing is empty."""
+    return CertificateEntry(
+        passed=[as_text(check) for check in as_list(data.get("passed"))],
+        skipped=_sentences(data, "skipped"),
+        failed=_sentences(data, "failed"),
+        expected=[as_text(check) for check in as_list(data.get("expected"))],
+    )
+
+
+def certificate_entries(data: JsonObject) -> dict[str, CertificateEntry]:
+    """Read `certificates.json`: entries by variant."""
+    return {variant: certificate_entry(as_object(entry)) for variant, entry in data.items()}
+
+
+def _sentences(data: JsonObject, key: str) -> dict[str, str]:
+    return {check: as_text(why) for check, why in as_object(data.get(key)).items()}

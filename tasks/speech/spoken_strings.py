@@ -1,0 +1,70 @@
+"""Strings of recorded words: one speaker each, with silence between the words."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+GAP = (240, 960)
+"""Shortest and longest silence between two words (samples): 30 to 120 ms at 8 kHz."""
+
+
+class Recording(NamedTuple):
+    """One spoken word."""
+
+    wave: Float[Tensor, " N"]
+    word: int
+    """Its number in the list of words."""
+    speaker: str
+
+
+class Spoken(NamedTuple):
+    """Several words of one speaker, with silence between them."""
+
+    parts: tuple[int, ...]
+    """Numbers of the recordings."""
+    gaps: tuple[int, ...]
+    """Samples of silence before each word."""
+
+
+def draw_strings(
+    part: Sequence[Recording], counts: tuple[int, int], generator: torch.Generator
+) -> list[Spoken]:
+    """All recordings in a random order, cut into strings of one speaker each.
+
+    Args:
+        part: Recordings.
+        counts: Fewest and most words of a string.
+        generator: Random numbers.
+    """
+    low, high = counts
+    found = []
+    for speaker in sorted({one.speaker for one in part}):
+        own = [index for index, one in enumerate(part) if one.speaker == speaker]
+        order = [own[at] for at in torch.randperm(len(own), generator=generator).tolist()]
+        words = torch.randint(low, high + 1, (len(own),), generator=generator).tolist()
+        gaps = torch.randint(GAP[0], GAP[1] + 1, (len(own),), generator=generator).tolist()
+        at = 0
+        for count in words:
+            parts = tuple(order[at : at + count])
+            if len(parts) < low:
+                break
+            found.append(Spoken(parts, (0, *gaps[at + 1 : at + len(parts)])))
+            at += count
+    mixed = torch.randperm(len(found), generator=generator).tolist()
+    return [found[index] for index in mixed]
+
+
+def num_samples(part: Sequence[Recording], spoken: Spoken) -> int:
+    """Length of the words and of the silence between them."""
+    return sum(len(part[index].wave) for index in spoken.parts) + sum(spoken.gaps)
+
+
+def joined_wave(part: Sequence[Recording], spoken: Spoken) -> Float[Tensor, " N"]:
+    """The words one after the other."""
+    pieces = []
+    for index, gap in zip(spoken.parts, spoken.gaps, strict=True):
+        pieces += [torch.zeros(gap), part[index].wave]
+    return torch.cat(pieces)

@@ -1,0 +1,69 @@
+"""Planted defects that a few keys do not show: behind a chunk, a block, a window that is copied."""
+
+import torch
+
+from bench.api.component import Normalized
+from bench.conformance import certify
+from variants.masks import luong_local_m
+from variants.mechanisms import linear_attention
+from variants.normalizers.masked_softmax import masked_softmax
+from variants.scores import pair_blocks, tanh_sum
+
+EVERYTHING_ELSE = ("causality", "splits", "oracle", "gradients", "batch_invariance", "weight_law")
+
+
+def red_at_real_lengths_alone(selector):
+    assert certify(selector, checks=EVERYTHING_ELSE).green()
+    found = certify(selector, checks=["long"])
+    assert not found.green(), "the defect was not found"
+    return found.failed["long"]
+
+
+def test_linear_attention_that_answers_zero_behind_its_first_chunk(monkeypatch):
+    mix = linear_attention.LinearAttention.mix
+
+    def broken(self, call, carried, want_weights):
+        found = mix(self, call, carried, want_weights)
+        output = found.output.clone()
+        output[:, :, linear_attention.CHUNK :] = 0
+        return found._replace(output=output)
+
+    monkeypatch.setattr(linear_attention.LinearAttention, "mix", broken)
+    assert red_at_real_lengths_alone("linear_attention")
+
+
+def test_a_softmax_that_forgets_keys_behind_the_hundredth(plant):
+    def normalize(self, energy, allowed, state, call):
+        weights = masked_softmax(energy, allowed)
+        seen = torch.arange(weights.shape[-1]) < 100
+        weights = torch.where(seen, weights, 0.0)
+        return Normalized(weights / weights.sum(-1, keepdim=True).clamp_min(1e-30))
+
+    plant.normalizer(normalize)
+    sentence = red_at_real_lengths_alone("additive[normalizer=planted]")
+    assert "150 keys differ from the loops" in sentence
+
+
+def test_blocks_that_leave_out_the_last_row(monkeypatch):
+    def broken(rows, queries, steps):
+        found = list(pair_blocks.blocks(rows, queries, steps))
+        if len(found) == 1:
+            return iter(found)
+        row, at = found[-1]
+        found[-1] = slice(row.start, row.stop - 1), at
+        return iter(found)
+
+    monkeypatch.setattr(tanh_sum, "blocks", broken)
+    assert red_at_real_lengths_alone("additive")
+
+
+def test_windows_that_are_copied_out_one_place_late(monkeypatch):
+    gather = luong_local_m.LocalMonotonicMask.gather
+
+    def broken(self, call):
+        windows = gather(self, call)
+        last = call.memory.source.key.shape[2] - 1
+        return windows._replace(keys=(windows.keys + 1).clamp(max=last))
+
+    monkeypatch.setattr(luong_local_m.LocalMonotonicMask, "gather", broken)
+    assert red_at_real_lengths_alone("luong_local_m")

@@ -1,0 +1,230 @@
+"""Variants in a user's own model: nothing that is asked for is ignored, and nothing is dropped."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+import variants
+from bench.api.errors import BenchError, InvalidConfig, Refused, UnknownName
+from bench.api.registry import listed_variants
+
+variants.load_all()
+NAMES = sorted(listed_variants())
+REGIMES = ("cross", "causal", "self", "pool")
+MORE = {
+    "none_state": "decoder none_state",
+    "pointer_generator": "output pointer_generator",
+    "coverage_loss": "loss coverage_loss",
+    "unk_replacement": "search greedy",
+    "las": "encoder pyramid",
+    "agreement_l2": "direction both",
+    "additive[decoder=luong]": "decoder",
+}
+
+
+def built(name, regime="self", **options):
+    try:
+        return variants.build(name, dim=8, regime=regime, attention_only=True, **options)
+    except BenchError as reason:
+        pytest.skip(str(reason))
+
+
+def drawn(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def call(attention, x, source=None, **options):
+    own = attention.heads.dims.regime in ("causal", "self")
+    return (
+        attention(x, **options) if own else attention(x, x if source is None else source, **options)
+    )
+
+
+@pytest.mark.parametrize(("selector", "lost"), MORE.items())
+def test_what_is_more_than_attention_is_refused_or_asked_for(selector, lost):
+    with pytest.raises(Refused, match=f"build would leave out its .*{lost}"):
+        variants.build(selector, dim=8, regime="cross")
+    assert variants.build(selector, dim=8, regime="cross", attention_only=True) is not None
+
+
+@pytest.mark.parametrize("regime", ["Causal", "", "encoder"])
+def test_a_regime_is_one_of_the_four(regime):
+    with pytest.raises(UnknownName, match="no regime named"):
+        variants.build("scaled_dot", dim=8, regime=regime)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"dim": 0}, {"dim": 8, "heads": 0}, {"dim": 8, "source_dim": -1}]
+)
+def test_widths_and_heads_are_whole_numbers(wrong):
+    with pytest.raises(InvalidConfig, match="must be a whole number of at least 1"):
+        variants.build("scaled_dot", **{"regime": "cross", **wrong})
+
+
+def test_heads_are_honored_by_names_with_heads_of_their_own():
+    assert variants.build("mha", dim=16, heads=8).heads.dims.heads == 8
+    assert variants.build("mha[heads=8]", dim=16, heads=8).heads.dims.heads == 8
+    assert variants.build("mha", dim=16).heads.dims.heads == 4
+    with pytest.raises(InvalidConfig, match="name two numbers of heads"):
+        variants.build("mha[heads=4]", dim=16, heads=8)
+    with pytest.raises(InvalidConfig, match="whose number is not an option"):
+        variants.build("snail", dim=16, heads=8, regime="causal")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.long, torch.uint8])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_mask_of_zeros_and_ones_is_a_mask(name, dtype):
+    attention = built(name, "cross", source_dim=8).eval()
+    x, source = drawn(2, 3, 8), drawn(2, 5, 8, seed=1)
+    mask = torch.arange(5) < torch.tensor([5, 2])[:, None]
+    try:
+        wanted = attention(x, source, mask=mask)
+    except BenchError as reason:
+        pytest.skip(str(reason))
+    torch.testing.assert_close(attention(x, source, mask=mask.to(dtype)), wanted)
+    moved = torch.where(mask.unsqueeze(-1), source, 9.0)
+    torch.testing.assert_close(attention(x, moved, mask=mask.to(dtype)), wanted)
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_masks_that_are_none_are_refused(regime):
+    attention = variants.build("scaled_dot", dim=8, regime=regime)
+    x = drawn(2, 4, 8)
+    with pytest.raises(InvalidConfig, match="has padding before real vectors"):
+        call(attention, x, mask=torch.tensor([[False, True, True, True]] * 2))
+    with pytest.raises(InvalidConfig, match="this one has other values"):
+        call(attention, x, mask=torch.full((2, 4), 0.5))
+    with pytest.raises(InvalidConfig, match="must have shape"):
+        call(attention, x, mask=torch.ones(4, 2, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_empty_sequences_have_an_answer_or_a_sentence(regime):
+    attention = variants.build("scaled_dot", dim=8, heads=2, regime=regime)
+    empty, some = torch.zeros(2, 0, 8), torch.zeros(2, 3, 8)
+    assert call(attention, empty, some).shape == (2, 0, 8)
+    if regime in ("cross", "pool"):
+        with pytest.raises(InvalidConfig, match="nothing to attend to"):
+            attention(some, empty)
+
+
+def test_a_source_is_given_exactly_where_it_is_needed():
+    x = drawn(1, 3, 8)
+    with pytest.raises(InvalidConfig, match="leave the source out"):
+        variants.build("scaled_dot", dim=8)(x, drawn(1, 3, 8, seed=1))
+    with pytest.raises(InvalidConfig, match="needs a source"):
+        variants.build("scaled_dot", dim=8, regime="cross")(x)
+
+
+DRAWING = [
+    "hard_gumbel_st",
+    "hard_reinforce",
+    "raffel_monotonic",
+    "mocha",
+    "milk",
+    "dropped_sum",
+]
+
+
+@pytest.mark.parametrize("name", DRAWING)
+def test_train_and_eval_decide_how_it_reads(name):
+    attention = built(name, "cross", source_dim=8)
+    x, source = drawn(2, 3, 8), drawn(2, 9, 8, seed=1)
+    torch.manual_seed(1)
+    first = attention.train()(x, source)
+    again = attention(x, source)
+    torch.manual_seed(1)
+    repeated = attention(x, source)
+    assert torch.equal(first, repeated)
+    calm = attention.eval()(x, source)
+    assert torch.equal(calm, attention(x, source))
+    assert not torch.equal(first, again) or not torch.equal(first, calm)
+
+
+@pytest.mark.parametrize("name", ["hard_gumbel_st", "raffel_monotonic", "mocha", "milk"])
+def test_in_training_scores_have_gradients(name):
+    attention = built(name, "cross", source_dim=8).train()
+    attention(drawn(2, 3, 8), drawn(2, 9, 8, seed=1)).square().sum().backward()
+    found = [p.grad for n, p in attention.named_parameters() if "score" in n or "query" in n]
+    assert found
+    assert any(grad is not None and bool(grad.abs().sum() > 0) for grad in found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_stands_in_a_sequential(name):
+    attention = built(name, "self", heads=None if name in ("sagan", "snail", "mha_roles") else 2)
+    model = nn.Sequential(nn.Linear(4, 8), attention)
+    try:
+        found = model(drawn(2, 5, 4))
+    except BenchError as reason:
+        pytest.skip(str(reason))
+    assert found.shape == (2, 5, attention.output_width)
+    found.sum().backward()
+
+
+COMPILE = """
+import sys, torch, variants
+for name in sys.argv[1:]:
+    attention = variants.build(name, dim=8, heads=2, regime="causal").eval()
+    x = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0))
+    compiled = torch.compile(attention, backend="aot_eager", fullgraph=True)(x)
+    exported = torch.export.export(attention, (x,)).module()(x)
+    torch.testing.assert_close(compiled, attention(x))
+    torch.testing.assert_close(exported, attention(x))
+    torch._dynamo.reset()
+"""
+COMPILED = ["scaled_dot", "additive", "shaw_rpr", "linear_attention", "entmax15", "lstmn", "cosine"]
+
+
+@pytest.mark.slow
+def test_it_compiles_and_exports():
+    # in a process of its own, without the hook that checks types
+    subprocess.run([sys.executable, "-c", COMPILE, *COMPILED], check=True)
+
+
+def test_losses_are_callables():
+    attention = variants.build("additive", dim=8, source_dim=8, regime="cross")
+    loss = variants.build_loss("coverage_loss[start=0,weight=2.0]")
+    memory = attention.prepare(drawn(2, 5, 8, seed=1))
+    x = drawn(2, 3, 8)
+    _, attended = attention.attend(x, memory, attention.start(memory, x))
+    weights = attended.weights[:, 0]
+    mask = torch.tensor([[True, True, True], [True, False, False]])
+    found = loss(attended, memory, mask=mask)
+    scored = torch.where(mask[..., None], weights, 0.0)
+    by_hand = torch.minimum(scored, scored.cumsum(1) - scored).sum() / 4
+    torch.testing.assert_close(found, 2 * by_hand)
+
+
+def test_the_moving_average_of_a_reward_is_carried_in_training_alone():
+    attention = variants.build("hard_reinforce", dim=8, regime="cross", attention_only=True).train()
+    loss = variants.build_loss("reinforce").train()
+    memory, x = attention.prepare(drawn(2, 5, 8)), drawn(2, 3, 8, seed=1)
+    _, attended = attention.attend(x, memory, attention.start(memory, x))
+    mask = torch.ones(2, 3, dtype=torch.bool)
+    loss(attended, memory, mask=mask, nll=torch.ones(2, 3))
+    assert loss.carry["baseline"].item() == pytest.approx(-0.3)
+    loss.eval()(attended, memory, mask=mask, nll=torch.ones(2, 3))
+    assert loss.carry["baseline"].item() == pytest.approx(-0.3)
+
+
+def test_an_output_is_a_layer():
+    attention = variants.build("additive", dim=6, source_dim=8, regime="cross")
+    layer = variants.build_output(
+        "pointer_generator", vocab=10, state_dim=6, context_dim=8, word_dim=4, unk=3
+    )
+    memory, states = attention.prepare(drawn(2, 5, 8)), drawn(2, 3, 6, seed=1)
+    context, attended = attention.attend(states, memory, attention.start(memory, states))
+    extended = torch.tensor([[4, 5, 10, 6, 2], [7, 11, 12, 5, 2]])
+    given = (states, context, drawn(2, 3, 4, seed=2), attended, memory)
+    found = layer(*given, extended=extended, num_extra=3)
+    assert found.shape == (2, 3, 13)
+    torch.testing.assert_close(found.exp().sum(-1), torch.ones(2, 3))
+    targets = torch.tensor([[4, 10, 2], [11, 5, 2]])
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+    nll = layer.nll(*given, targets=targets, mask=mask, extended=extended, num_extra=3)
+    chosen = found.gather(-1, targets[..., None])[..., 0]
+    torch.testing.assert_close(nll, torch.where(mask, -chosen, 0.0))

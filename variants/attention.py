@@ -1,0 +1,164 @@
+"""Attention as a module of a user's own model: one call, masks checked, `train()` and `eval()`."""
+
+from typing import Unpack
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from bench.api.call import Attended, AttendOptions
+from bench.api.errors import InvalidConfig
+from bench.api.noise import Noise
+from bench.api.source import Memory, State, Tree
+from bench.api.variant import Slot
+
+
+class Attention(Slot):
+    """A variant in its heads. Call it as a function, or in parts where a decoder steps.
+
+    In `train()` mechanisms that sample draw and drop as their papers train them; in `eval()` they
+    read as they are scored. Draws come from PyTorch's global generator: `torch.manual_seed` repeats
+    them.
+
+    >>> from variants import build
+    >>> attention = build("additive", dim=8, source_dim=6, regime="cross")
+    >>> x, source = torch.zeros(2, 3, 8), torch.zeros(2, 5, 6)
+    >>> mask = torch.tensor([[True] * 5, [True, True, False, False, False]])
+    >>> attention(x, source, mask=mask).shape
+    torch.Size([2, 3, 6])
+    """
+
+    def forward(
+        self,
+        x: Float[Tensor, "B L D"],
+        source: Float[Tensor, "B S Dk"] | None = None,
+        *,
+        mask: Tensor | None = None,
+        tokens: Int[Tensor, "B S"] | None = None,
+        extras: Tree | None = None,
+    ) -> Float[Tensor, "B L Dv"]:
+        """Attend from every vector of `x`, all at once.
+
+        Args:
+            x: What asks; under self-attention also what is attended to.
+            source: What is attended to; left out under self-attention.
+            mask: `B S`, True (or 1) where what is attended to is real. Padding is on the right.
+            tokens: Ids of what is attended to, for variants that look at them.
+            extras: Declared inputs of each query, such as `{"word": ...}`.
+
+        Raises:
+            InvalidConfig: The source is missing, superfluous or empty, or the mask is no mask.
+        """
+        regime = self.heads.dims.regime
+        own = regime in ("causal", "self")
+        if own and source is not None and source is not x:
+            raise InvalidConfig(
+                f'this attention was built with regime="{regime}" and attends to its own queries; '
+                'leave the source out, or build it with regime="cross".'
+            )
+        if not own and source is None:
+            raise InvalidConfig(
+                f'this attention was built with regime="{regime}" and needs a source; '
+                'call attention(x, source), or build it with regime="self".'
+            )
+        if x.shape[1] == 0:
+            return x.new_zeros(x.shape[0], 0, self.output_width)
+        seen = x if source is None else source
+        return self.answer_all(x, seen, mask, tokens, extras=extras, want_weights=False)[0]
+
+    def answer_all(
+        self,
+        x: Float[Tensor, "B L D"],
+        source: Float[Tensor, "B S Dk"],
+        mask: Tensor | None = None,
+        tokens: Int[Tensor, "B S"] | None = None,
+        **call: Unpack[AttendOptions],
+    ) -> tuple[Float[Tensor, "B L Dv"], Attended]:
+        """Attend from every vector of `x`, and return the weights and what else `attend` does.
+
+        Under self-attention `source` is `x`.
+        """
+        if self.heads.dims.regime == "causal":
+            return self.attend(x, None, self.start(None, x), own=(x, mask, tokens), **call)
+        memory = self.prepare(source, mask, tokens)
+        return self.attend(x, memory, self.start(memory, x), **call)
+
+    def prepare(
+        self,
+        x: Float[Tensor, "B S Dk"],
+        mask: Tensor | None = None,
+        tokens: Tensor | None = None,
+        values: Float[Tensor, "B S Dk"] | None = None,
+    ) -> Memory:
+        """Project a source and let the variant prepare it; see `Slot.prepare`.
+
+        Raises:
+            InvalidConfig: There is nothing to attend to, or the mask is no mask.
+        """
+        return super().prepare(x, key_mask(mask, x), tokens, values)
+
+    def attend(
+        self,
+        x: Float[Tensor, "B L D"],
+        memory: Memory | None,
+        state: State,
+        *,
+        own: tuple[Tensor, Tensor | None, Tensor | None] | None = None,
+        **call: Unpack[AttendOptions],
+    ) -> tuple[Float[Tensor, "B L Dv"], Attended]:
+        """Answer some queries; see `Slot.attend`. `read` and `noise` follow `train()` and `eval()`.
+
+        Raises:
+            InvalidConfig: There is nothing to attend to, or the mask is no mask.
+        """
+        if own is not None:
+            own = (own[0], key_mask(own[1], own[0]), own[2])
+        draws = self.training and "train" in self.variant.reads
+        if draws and call.get("read") is None:
+            call["read"] = "train"
+            call.setdefault("noise", _noise())
+        return super().attend(x, memory, state, own=own, **call)
+
+
+def key_mask(mask: Tensor | None, x: Tensor) -> Tensor | None:
+    """Check a mask of what is attended to, and make it one of truth values.
+
+    Raises:
+        InvalidConfig: It has another shape, other values than 0 and 1, or padding on the left.
+    """
+    if x.shape[1] == 0:
+        raise InvalidConfig("there is nothing to attend to: the source has no positions.")
+    if mask is None:
+        return None
+    if mask.shape != x.shape[:2]:
+        raise InvalidConfig(
+            f"the mask must have shape {tuple(x.shape[:2])}, one value for each vector that is "
+            f"attended to, got {tuple(mask.shape)}."
+        )
+    if mask.dtype != torch.bool:
+        _check(
+            (mask == 0) | (mask == 1),
+            "a mask must be True (or 1) where a vector is real and False (or 0) where it is "
+            "padding; this one has other values.",
+        )
+        mask = mask != 0
+    _check(
+        mask[:, :-1] | ~mask[:, 1:],
+        "the mask has padding before real vectors; move the padding to the right, because places "
+        "are counted from the first vector.",
+    )
+    return mask
+
+
+def _check(holds: Tensor, sentence: str) -> None:
+    """Raise unless all hold; in compiled code and on an accelerator without waiting for it."""
+    if holds.is_cpu and not torch.compiler.is_compiling():
+        if not bool(holds.all()):
+            raise InvalidConfig(sentence)
+    else:
+        torch._assert_async(holds.all(), sentence)
+
+
+def _noise() -> Noise:
+    """A family of draws that PyTorch's global generator names."""
+    return Noise(int(torch.randint(2**31, ())))

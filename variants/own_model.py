@@ -1,0 +1,197 @@
+"""Variants for a user's own model."""
+
+from dataclasses import replace
+
+from bench.api import registry
+from bench.api.axes import BACKBONE_AXES, PLAIN
+from bench.api.build import SlotPlace, build_slot
+from bench.api.call import REGIMES, regime_of
+from bench.api.capabilities import Capability, part_of
+from bench.api.errors import InvalidConfig, Refused, UnknownName
+from bench.api.loading import load_package
+from bench.api.loss import LOSSES, LossSizes
+from bench.api.options import options_of
+from bench.api.output import OUTPUTS, OutputSizes
+from bench.api.registry import Recipe
+from bench.api.resolve import VariantSpec, resolve
+from bench.api.selector import Selector, parse, show_value
+from bench.api.variant import Impl
+from variants.attention import Attention
+from variants.losses.attention_loss import AttentionLoss
+from variants.outputs.output_layer import OutputLayer
+
+
+def load_all() -> None:
+    """Import every variant once; calling again costs nothing."""
+    load_package("variants")
+
+
+def build(
+    selector: str,
+    *,
+    dim: int,
+    heads: int | None = None,
+    source_dim: int | None = None,
+    regime: str = "self",
+    source_vocab: int = 0,
+    word_dim: int = 0,
+    impl: Impl = "auto",
+    attention_only: bool = False,
+    projection_bias: bool = False,
+) -> Attention:
+    """Build a variant with its heads, ready to be used in a model.
+
+    Args:
+        selector: A variant as on the command line, `shaw_rpr[clip=8]`.
+        dim: Width of the queries (and of the output).
+        heads: Number of heads; None for raw states without projections, as in classic decoders, or
+            for the number that a variant with heads of its own has.
+        source_dim: Width of what is attended to; `dim` if not given.
+        regime: Where the keys come from: `cross` (a source), `causal` or `self` (its own queries,
+            up to its own place or all), or `pool` (a source, for one query).
+        source_vocab: Ids that source tokens can take, where they are handed to `prepare`; 0 where
+            they are not.
+        word_dim: Width of the embedded words that are handed to `attend` as
+            `extras={"word": ...}`; 0 where none are.
+        impl: Which code computes it.
+        attention_only: Leave out what a variant has besides its attention: an output layer, a
+            loss, a decoder or an encoder of its own.
+        projection_bias: Whether the projections of plain heads have biases.
+
+    Raises:
+        UnknownName: No such variant or regime.
+        InvalidConfig: A width or a number of heads has no meaning.
+        Refused: The variant cannot be used there, or is more than attention; the message says why.
+    """
+    load_all()
+    if regime not in REGIMES:
+        raise UnknownName.among("regime", regime, REGIMES)
+    for name, value in (("dim", dim), ("heads", heads), ("source_dim", source_dim)):
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise InvalidConfig(f"{name} must be a whole number of at least 1, got {value!r}.")
+    asked = parse(selector)
+    if not attention_only:
+        _refuse_more_than_attention(asked)
+    spec = resolve(asked, beneath=True)
+    given: set[Capability] = {"padding", "stepwise"}
+    for axis in ("output", "loss"):
+        # whoever leaves out a loss brings it along in a training loop of their own
+        for chosen in spec.axes[axis]:
+            given |= part_of(registry.find(axis, chosen.name).target).gives
+    usual = resolve(PLAIN).axes
+    spec = replace(spec, axes={**spec.axes, "output": usual["output"], "loss": usual["loss"]})
+    given |= {"source_tokens"} if source_vocab else set()
+    given |= {"token_extras"} if word_dim else set()
+    place = SlotPlace(
+        regime=regime_of(regime),
+        query_width=dim,
+        source_width=dim if source_dim is None else source_dim,
+        head="raw" if heads is None else f"multi[bias={show_value(projection_bias)},heads={heads}]",
+        source_vocab=source_vocab,
+        word_width=word_dim,
+        given=frozenset(given),
+    )
+    if heads is not None:
+        spec = _with_heads(asked, spec, heads)
+    slot = build_slot(spec, place, impl=impl)
+    return Attention(slot.heads, slot.variant)
+
+
+def build_loss(
+    selector: str, *, source_dim: int = 0, state_dim: int = 0, word_dim: int = 0
+) -> AttentionLoss:
+    """Build a loss on attention, `coverage_loss[weight=0.5]`, as a callable.
+
+    Args:
+        selector: A loss with its options; `bench list loss` names them.
+        source_dim: Width of the values of a key, all heads together, for losses that read them.
+        state_dim: Width of decoder states, for losses that predict from them.
+        word_dim: Width of decoder inputs, for losses that predict from them.
+
+    Raises:
+        UnknownName: No such loss.
+        InvalidConfig: An option has a wrong value.
+    """
+    load_all()
+    sizes = LossSizes(source=source_dim, states=state_dim, embedded=word_dim)
+    return AttentionLoss(registry.make(LOSSES, parse(selector)), sizes)
+
+
+def build_output(
+    selector: str,
+    *,
+    vocab: int,
+    state_dim: int,
+    context_dim: int,
+    word_dim: int,
+    unk: int,
+    source_dim: int = 0,
+) -> OutputLayer:
+    """Build an output layer, `pointer_generator`, for a decoder of a user's own.
+
+    Args:
+        selector: An output with its options; `bench list output` names them.
+        vocab: Size of the vocabulary.
+        state_dim: Width of decoder states.
+        context_dim: Width of what the attention returns.
+        word_dim: Width of decoder inputs.
+        unk: Id of the unknown word.
+        source_dim: Width of the states of the source; `context_dim` if not given.
+
+    Raises:
+        UnknownName: No such output.
+        InvalidConfig: An option has a wrong value.
+    """
+    load_all()
+    sizes = OutputSizes(
+        vocab=vocab,
+        states=state_dim,
+        context=context_dim,
+        embedded=word_dim,
+        unk=unk,
+        source=source_dim or context_dim,
+        source_vocab=vocab,
+    )
+    return OutputLayer(registry.make(OUTPUTS, parse(selector), sizes))
+
+
+def _refuse_more_than_attention(asked: Selector) -> None:
+    """Refuse what would lose a part without a word."""
+    spec = resolve(asked, beneath=True)
+    recipe = spec.registered.target
+    fixes = recipe.fixes if isinstance(recipe, Recipe) else {}
+    fixed = {axis: parse(text).name for axis, text in fixes.items()}
+    fixed |= {axis: "" for axis in BACKBONE_AXES if axis in asked.options}
+    more = [f"{axis} {name}".strip() for axis, name in fixed.items()]
+    usual = resolve(PLAIN).axes
+    for axis in ("output", "loss"):
+        more += [f"{axis} {one.name}" for one in spec.axes[axis] if one not in usual[axis]]
+    if more:
+        raise Refused(
+            f"{asked} is more than attention, and build would leave out its {', its '.join(more)}; "
+            "pass attention_only=True for the attention alone, and see variants.build_output and "
+            "variants.build_loss."
+        )
+
+
+def _with_heads(asked: Selector, spec: VariantSpec, heads: int) -> VariantSpec:
+    """Give the number of heads to a variant with heads of its own.
+
+    Raises:
+        InvalidConfig: Its selector names another number, or its heads cannot be counted.
+    """
+    chosen = spec.axes["head"][0]
+    if chosen.name == "auto":
+        return spec
+    if "heads" not in chosen.options:
+        if heads == 1:
+            return spec
+        raise InvalidConfig(
+            f"{asked} has {chosen.name} heads, whose number is not an option; leave heads out."
+        )
+    written = asked.options.get("heads")
+    for named in options_of(asked.options.get("head", ())):
+        written = named.options.get("heads", written)
+    if written is not None and written != heads:
+        raise InvalidConfig(f"{asked} and heads={heads} name two numbers of heads; leave one out.")
+    return replace(spec, axes={**spec.axes, "head": (chosen.with_options(heads=heads),)})
