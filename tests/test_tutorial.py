@@ -17,11 +17,27 @@ def blocks():
     return [match.groupdict() for match in BLOCK.finditer(TEXT)]
 
 
+def programs():
+    """The blocks, with Python that follows Python as one program."""
+    found = []
+    for block in blocks():
+        plain = (block["language"], block["about"].strip()) == ("python", "")
+        if (
+            plain
+            and found
+            and (found[-1]["language"], found[-1]["about"].strip()) == ("python", "")
+        ):
+            found[-1] = {**found[-1], "code": found[-1]["code"] + block["code"]}
+        else:
+            found.append(block)
+    return found
+
+
 @pytest.mark.slow
 def test_every_block_of_the_tutorial_runs(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
     environment |= {"BENCH_CACHE_DIR": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
-    for block in blocks():
+    for block in programs():
         name, code = block["about"].strip(), block["code"]
         if name.startswith("file="):
             (tmp_path / name.removeprefix("file=")).write_text(code, encoding="utf-8")
