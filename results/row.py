@@ -14,6 +14,14 @@ STATUSES: tuple[Status, ...] = (
     "failed",
 )
 
+LATER: dict[str, object] = {
+    "environmental": False,
+    "code": "",
+    "made": (),
+    "data": {},
+    "other_code": False,
+}
+"""Fields of a record that came after the first ledgers, with what a line without them means."""
 RECORD_SCHEMA = 2
 """Raised by hand when the meaning of a field of a row or a record changes."""
 
@@ -68,8 +76,18 @@ class Record:
     """UTC time, ISO 8601."""
     rows: tuple[Row, ...] = field(default=())
     schema: int = RECORD_SCHEMA
-    lacks_data: bool = False
-    """Whether it was refused for data that are missing or damaged, which may be mended later."""
+    environmental: bool = False
+    """Whether the cause lies outside the code: data that are missing or damaged, a full disk. It
+    may be gone later, so such a cell is asked again."""
+    code: str = ""
+    """Hash of the code that computed it; empty where that is not known."""
+    made: tuple[str, ...] = ()
+    """`axis:name` of every registered part that was built, which `code` covers."""
+    data: dict[str, str] = field(default_factory=dict)
+    """File -> start of its SHA-256, for every data file that was read."""
+    other_code: bool = False
+    """Whether code or data have changed since, and the result was kept all the same; such a
+    result is not ranked."""
 
     def __post_init__(self) -> None:
         if (self.status == "ok") != (self.detail == ""):
@@ -78,14 +96,16 @@ class Record:
     def to_json(self) -> dict[str, object]:
         """Plain data for one ledger line."""
         found = asdict(self)
-        if not self.lacks_data:  # as lines were written before there was the field
-            del found["lacks_data"]
+        for name, usual in LATER.items():  # as lines were written before there was the field
+            if found[name] == usual:
+                del found[name]
         return found
 
 
 def record_from_json(data: dict[str, object]) -> Record:
     """Read one ledger line back."""
-    rows = data.pop("rows", [])
-    if not isinstance(rows, list):
-        raise ValueError("ledger line: rows must be a list")
-    return Record(rows=tuple(Row(**row) for row in rows), **data)  # type: ignore[arg-type]
+    rows, made = data.pop("rows", []), data.pop("made", [])
+    if not isinstance(rows, list) or not isinstance(made, list):
+        raise ValueError("ledger line: rows and made must be lists")
+    read = tuple(Row(**row) for row in rows)
+    return Record(rows=read, made=tuple(made), **data)  # type: ignore[arg-type]

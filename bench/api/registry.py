@@ -6,7 +6,9 @@ so that a new variant is one new file and no edited file.
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Generic, Literal, TypedDict, TypeVar, Unpack, overload
@@ -122,6 +124,7 @@ class Recipe:
 
 
 RECIPES = Axis[Recipe]("recipe")
+_MADE: ContextVar[set[tuple[str, str]] | None] = ContextVar("made", default=None)
 
 
 class Declared(TypedDict, total=False):
@@ -250,10 +253,23 @@ def make(axis: str, selector: Selector, *args: object, **kwargs: object) -> obje
 def make(axis: str, selector: Selector, *args: object, **kwargs: object) -> object:
     """Build what a selector names: `target(config, *args, **kwargs)`."""
     found = find(axis, selector.name)
+    if (made := _MADE.get()) is not None:
+        made.add((axis, selector.name))
     config = build_config(found.config, selector.options, selector.name)
     if not callable(found.target):
         raise InvalidConfig(f"{axis} {selector.name!r} is data, and nothing is built of it.")
     return found.target(config, *args, **kwargs)
+
+
+@contextmanager
+def watch_made() -> Generator[set[tuple[str, str]]]:
+    """Collect axis and name of everything that is built inside the block."""
+    seen: set[tuple[str, str]] = set()
+    token = _MADE.set(seen)
+    try:
+        yield seen
+    finally:
+        _MADE.reset(token)
 
 
 def _first_line(text: str | None) -> str:

@@ -104,6 +104,7 @@ def make_session(options: RunOptions, store: Store) -> Session:
         inline=options.inline,
         retry=frozenset(status for status in STATUSES if status in options.retry),
         keep_models=options.keep_models,
+        keep_old=options.keep_old,
     )
 
 

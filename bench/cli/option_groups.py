@@ -166,6 +166,12 @@ running = _together(
         help="Run cells of this status again, for example failed.",
     ),
     click.option(
+        "--keep-old",
+        is_flag=True,
+        help="Keep results whose code or data have changed since, marked and not ranked, instead "
+        "of running their cells again.",
+    ),
+    click.option(
         "--fail-on",
         default="red,failed",
         show_default=True,

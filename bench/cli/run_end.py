@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench.cli.run_options import RunOptions
-from bench.running.session import Session
+from bench.running.session import LOG, Session
 from bench.running.tally import Tally
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def _endings(tally: Tally, folder: "RunFolder", asked: Sequence[str]) -> list[st
     found = []
     if "failed" in asked and tally.failed:
         found.append(
-            f"{counted(tally.failed, 'cell')} failed; log.txt has the tracebacks, and "
-            "--retry failed runs them again."
+            f"{counted(tally.failed, 'cell')} failed; {folder.path / LOG} has the tracebacks, and "
+            f"--retry {' --retry '.join(tally.failures)} runs them again."
         )
     if tally.refused and ("refused" in asked or not tally.with_value):
         found.append(f"{counted(tally.refused, 'cell')} refused; the reasons are above.")
@@ -150,4 +150,9 @@ def _finished_before(tally: Tally) -> str:
         return ""
     refused = tally.before["refused"]
     again = f"; {refused} refused before; --retry refused asks them again" if refused else ""
-    return f", {tally.already} were finished before{again}"
+    other = (
+        f"; {tally.other_code} of them of other code or data, kept and not ranked"
+        if tally.other_code
+        else ""
+    )
+    return f", {tally.already} were finished before{other}{again}"

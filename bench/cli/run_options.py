@@ -24,6 +24,8 @@ class RunOptions(Request):
     """Run folder; empty for one named after the preset."""
     retry: tuple[str, ...] = ()
     """Statuses whose cells are run again."""
+    keep_old: bool = False
+    """Whether results of other code or data stay, marked and not ranked."""
     probes: str = ""
     """Probes for every trained model, separated by commas, or `all`."""
     fail_on: tuple[str, ...] = ("red", "failed")

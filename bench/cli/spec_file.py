@@ -24,7 +24,18 @@ SPEC = "spec.json"
 """Name of the file in a run folder."""
 EARLIER = "earlier"
 """Key of what other commands asked for in the same folder."""
-NOT_ASKED = ("spec", "out", "data_dir", "as_json", "jobs", "retry", "inline", "fail_on", "trust")
+NOT_ASKED = (
+    "spec",
+    "out",
+    "data_dir",
+    "as_json",
+    "jobs",
+    "retry",
+    "keep_old",
+    "inline",
+    "fail_on",
+    "trust",
+)
 """Options that say where and how, not what."""
 BESIDE = ("command", "base", "axis", "tuning")
 """Keys of a spec file that are not options of every command."""

@@ -1,19 +1,27 @@
 """A job in, outcomes out, whatever happens: the only code that catches broadly."""
 
+import errno
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 import torch
 
+from bench.api import registry
 from bench.api.cell import Cell
 from bench.api.errors import BenchError, DataDamaged, DataUnavailable, Diverged, Refused
+from bench.api.loading import loaded_plugins
+from bench.api.opened_files import watch_opened
+from bench.api.registry import watch_made
 from bench.api.variant import impl_of
 from bench.conformance import CHECKS, COMPILE, certify
+from bench.running.code_of_cells import timed_parts
 from bench.running.devices import NO_CUDA
+from bench.running.read_files import DataFiles
+from bench.running.source_code import PROJECT, plugins_digest
 from bench.timing.block import measure_block
 from bench.timing.reason import Reason, ran_out_of_memory
 from bench.training.analysis import analyze_cell, model_path
@@ -21,6 +29,17 @@ from bench.training.quality import train_cell
 from results.certificate import CertificateEntry
 from results.row import Row, Status
 
+ENVIRONMENTAL = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EROFS,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.ESTALE,
+}
+"""Errors of the operating system that the code of a cell does not cause."""
 ShareDone = Callable[[float], None]
 
 
@@ -59,8 +78,12 @@ class Outcome:
     rows: tuple[Row, ...] = ()
     artifact: dict[str, object] = field(default_factory=dict)
     seconds: float = 0.0
-    lacks_data: bool = False
-    """Whether data are missing or damaged."""
+    environmental: bool = False
+    """Whether the cause lies outside the code, as missing data do."""
+    made: tuple[str, ...] = ()
+    """`axis:name` of every registered part that was built."""
+    data: Mapping[str, str] = field(default_factory=dict)
+    """Hashes of the data files that were read."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +96,26 @@ class JobResult:
     """Traceback of an unexpected error, for the log."""
     died: bool = False
     """Whether the process ended without an answer of its own."""
+    plugins: str = ""
+    """Hash of the plug-ins that the process had loaded."""
 
 
 def run_job(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult:
-    """Do a job; never raises but for an interrupt."""
+    """Do a job, and note which code and data it used; never raises but for an interrupt."""
+    with watch_made() as parts, watch_opened() as opened:
+        result = _run(job, data_dir, share_done)
+    if job.reference is not None:  # its times stand beside those of every cell
+        parts |= timed_parts(job.reference.variant)
+    modules = {registry.find(axis, name).module for axis, name in parts}
+    for name, plugin in loaded_plugins().items():
+        opened |= plugin.opened if name in modules else frozenset()
+    made = tuple(sorted(f"{axis}:{name}" for axis, name in parts))
+    data = DataFiles(data_dir).hashes(opened)
+    outcomes = tuple(replace(one, made=made, data=data) for one in result.outcomes)
+    return replace(result, outcomes=outcomes, plugins=plugins_digest())
+
+
+def _run(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult:
     start = time.perf_counter()
     try:
         if job.kind == "certificate":
@@ -99,7 +138,9 @@ def failed_result(job: Job, reason: Reason, seconds: float, trace: str = "") -> 
         certificate = CertificateEntry(passed=[], skipped={}, failed=failed, expected=[])
         return JobResult(certificate=certificate, trace=trace)
     outcomes = tuple(
-        Outcome(cell, reason.status, reason.detail, seconds=seconds, lacks_data=reason.lacks_data)
+        Outcome(
+            cell, reason.status, reason.detail, seconds=seconds, environmental=reason.environmental
+        )
         for cell in job.cells
     )
     return JobResult(outcomes, trace=trace)
@@ -109,7 +150,7 @@ def reason_of(error: Exception) -> Reason:
     """Status and one sentence for whatever a cell raised."""
     text = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, DataUnavailable | DataDamaged):
-        return Reason("refused", text, lacks_data=True)
+        return Reason("refused", text, environmental=True)
     if isinstance(error, Refused):
         return Reason("refused", text)
     if isinstance(error, Diverged):
@@ -118,7 +159,20 @@ def reason_of(error: Exception) -> Reason:
         return Reason("out_of_memory", f"ran out of memory: {text}")
     if isinstance(error, BenchError):
         return Reason("failed", text)
-    return Reason("failed", f"{type(error).__name__}: {text}")
+    full = isinstance(error, OSError) and error.errno in ENVIRONMENTAL
+    where = _place(error)
+    return Reason("failed", f"{type(error).__name__}: {text}{where}", environmental=full)
+
+
+def _place(error: Exception) -> str:
+    """File and line of the last code outside of libraries that an error came through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "site-packages" not in Path(frame.filename).parts]
+    if not ours:
+        return ""
+    path = Path(ours[-1].filename)
+    shown = path.relative_to(PROJECT) if path.is_relative_to(PROJECT) else path.name
+    return f" ({shown}:{ours[-1].lineno})"
 
 
 def _train(job: Job, data_dir: Path | None, share_done: ShareDone, start: float) -> JobResult:

@@ -9,16 +9,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-from bench.api.cell import Cell
+from bench.api.cell import Cell, cell_from_dict
 from bench.api.resolve import VariantSpec
 from bench.api.selector import parse
 from bench.conformance.place import stands_nowhere
 from bench.running.certificate_cache import CertificateCache
+from bench.running.code_of_cells import CodeOfCells
 from bench.running.inline import InlineExecutor
 from bench.running.machine_lock import machine_lock
 from bench.running.processes import Executor, ProcessExecutor
 from bench.running.progress import Display
 from bench.running.quality_cells import PlannedCell
+from bench.running.read_files import DataFiles
 from bench.running.runner import Job, JobResult, Outcome
 from bench.running.tally import Tally
 from bench.running.worker import WorkerSettings
@@ -30,6 +32,8 @@ from results.json_values import Json, as_object
 from results.row import Record, Status
 from results.store import Store
 
+LOG = "log.txt"
+"""File of a run folder with the traceback of every unexpected error."""
 SLACK = 30.0
 """A cell may take this many times its expected seconds before it is ended."""
 LEAST_TIMEOUT_S = 120.0
@@ -45,6 +49,8 @@ class Session:
     inline: bool = False
     retry: frozenset[Status] = frozenset()
     """Statuses that are asked again."""
+    keep_old: bool = False
+    """Whether results of other code or other data stay, marked; else their cells run again."""
     stream: TextIO = field(default_factory=lambda: sys.stderr)
     keep_models: bool = False
     tally: Tally = field(default_factory=Tally)
@@ -56,6 +62,8 @@ class Session:
         self._attempts = {record.id: record.attempt for record in self.store.records()}
         """Attempts before this run: a status that is asked again is asked once."""
         self._queue: deque[Job] = deque()
+        self._code = CodeOfCells()
+        self._data = DataFiles(Path(self.settings.data_dir) if self.settings.data_dir else None)
 
     def certify(self, variants: Iterable[VariantSpec], impl: str) -> dict[str, CertificateEntry]:
         """Certify variants whose code has not been certified before; returns all certificates.
@@ -173,18 +181,33 @@ class Session:
         asked = {cell.id for cell in cells}
         todo = {id_ for id_ in asked if self._wants(newest.get(id_))}
         for id_ in asked - todo:
-            self.tally.found(newest[id_])
+            self._found(newest[id_])
         return todo
 
-    def _wants(self, found: Record | None) -> bool:
-        """Whether to run a cell: never finished, asked again, or refused for want of data.
+    def _found(self, record: Record) -> None:
+        """Count a finished cell, and write down whether its code and data are those of today."""
+        other = self._outdated(record)
+        if other != record.other_code:
+            self.store.append(replace(record, attempt=record.attempt + 1, other_code=other))
+        self.tally.found(record, other_code=other)
 
-        Data may be there by now, and only looking tells.
+    def _wants(self, found: Record | None) -> bool:
+        """Whether to run a cell: never finished, asked again, or of other code or data.
+
+        A cause outside the code may be gone by now, and only running tells.
         """
         if found is None:
             return True
-        again = found.lacks_data or found.status in self.retry
-        return again and found.attempt <= self._attempts.get(found.id, 0)
+        if found.attempt > self._attempts.get(found.id, 0):  # by this run, or beside it
+            return False
+        again = found.environmental or found.status in self.retry
+        return again or (not self.keep_old and self._outdated(found))
+
+    def _outdated(self, record: Record) -> bool:
+        """Whether other code or other data made a result than are here now."""
+        if record.code != self._code.digest(cell_from_dict(dict(record.cell)), record.made):
+            return True
+        return bool(self._data.changed(record.data))
 
     def _run(
         self, jobs: list[Job], at_once: int, *, exclusive: bool
@@ -243,24 +266,26 @@ class Session:
             if self._wants(found):
                 mine.append(cell)
             elif found is not None:
-                self.tally.found(found)
+                self._found(found)
                 self.store.release(cell.id)
         return mine, held
 
     def _keep(self, job: Job, result: JobResult) -> None:
         """Store what a job left, before anything else is done with it."""
         if result.trace:
-            with (self.store.folder / "log.txt").open("a", encoding="utf-8") as log:
+            with (self.store.folder / LOG).open("a", encoding="utf-8") as log:
                 log.write(f"{datetime.now(UTC).isoformat()} {job.label}\n{result.trace}\n")
         for outcome in result.outcomes:
             self.tally.ended(outcome)
             if outcome.artifact:
                 self.store.write_artifact(outcome.cell.id, outcome.artifact)
-            self.store.append(self._record(outcome))
+            self.store.append(self._record(outcome, result.plugins))
             self.store.release(outcome.cell.id)
 
-    def _record(self, outcome: Outcome) -> Record:
+    def _record(self, outcome: Outcome, plugins: str = "") -> Record:
         cell = outcome.cell
+        # an edit between our import and that of the worker leaves nothing to say for certain
+        same = plugins in ("", self._code.source.plugins)
         before = self.store.ledger().newest().get(cell.id)
         attempt = before.attempt + 1 if before else 1
         return Record(
@@ -273,7 +298,10 @@ class Session:
             seconds=round(outcome.seconds, 3),
             finished=datetime.now(UTC).isoformat(timespec="seconds"),
             rows=outcome.rows,
-            lacks_data=outcome.lacks_data,
+            environmental=outcome.environmental,
+            code=self._code.digest(cell, outcome.made) if same else "",
+            made=outcome.made,
+            data=dict(outcome.data),
         )
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from bench.running.runner import Outcome
-from results.row import Record, Status
+from results.row import STATUSES, Record, Status
 
 
 @dataclass
@@ -18,14 +18,18 @@ class Tally:
     reasons: Counter[tuple[Status, str]] = field(default_factory=Counter)
     """Asked cells without a value, of this run or before, by status and sentence."""
 
+    other_code: int = 0
+    """Finished cells of other code or data that were kept."""
+
     @property
     def already(self) -> int:
         """Cells that another run had finished."""
         return self.before.total()
 
-    def found(self, record: Record) -> None:
+    def found(self, record: Record, *, other_code: bool = False) -> None:
         """Count a cell that another run had finished."""
         self.before[record.status] += 1
+        self.other_code += other_code
         self._why(record.status, record.detail)
 
     def ended(self, outcome: Outcome) -> None:
@@ -48,7 +52,11 @@ class Tally:
         return self.counts["ok"] + self.before["ok"]
 
     @property
+    def failures(self) -> list[Status]:
+        """Statuses other than a refusal of asked cells without a value."""
+        return [status for status in STATUSES[2:] if self.counts[status] + self.before[status]]
+
+    @property
     def failed(self) -> int:
         """Asked cells that ended without a value for another reason than a refusal."""
-        everyone = self.counts + self.before
-        return sum(n for status, n in everyone.items() if status not in ("ok", "refused"))
+        return sum(self.counts[status] + self.before[status] for status in self.failures)

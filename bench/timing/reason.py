@@ -14,8 +14,8 @@ class Reason(NamedTuple):
     status: Status
     detail: str
     """One sentence."""
-    lacks_data: bool = False
-    """Whether data are missing or damaged, so that asking later may end otherwise."""
+    environmental: bool = False
+    """Whether the cause lies outside the code, so that asking later may end otherwise."""
 
 
 def reason_for(error: Exception) -> Reason:

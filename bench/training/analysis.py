@@ -12,7 +12,7 @@ from bench.api.capabilities import refusal
 from bench.api.cell import Cell
 from bench.api.config import Config, build_config, changed_options
 from bench.api.errors import DataUnavailable, InvalidConfig, Refused
-from bench.api.options import canonical
+from bench.api.options import canonical, complete
 from bench.api.places import trained_place
 from bench.api.probe import PROBES, Subject
 from bench.api.selector import Selector, parse, parse_list
@@ -119,6 +119,11 @@ def analysis_label(cell: Cell) -> str:
 
 def _read(cell: Cell) -> Analysis:
     return build_config(Analysis, parse(cell.protocol).options, "analysis")
+
+
+def analysis_probe(cell: Cell) -> Selector:
+    """The probe of an analysis cell, every option written out."""
+    return complete(PROBES, _read(cell).probe)
 
 
 def model_path(models: Path, cell: Cell) -> Path:

@@ -307,10 +307,10 @@ def test_merged_runs_keep_the_commands_of_both_and_of_what_was_written_before_th
 
 def test_a_line_of_a_refusal_says_whether_data_are_missing_and_others_are_as_before():
     plain = record(1).to_json()
-    assert "lacks_data" not in plain
-    lacking = record(1, status="refused", detail="not here.", rows=(), lacks_data=True)
-    assert record_from_json(json.loads(json.dumps(lacking.to_json()))).lacks_data
-    assert not record_from_json(json.loads(json.dumps(plain))).lacks_data
+    assert "environmental" not in plain
+    lacking = record(1, status="refused", detail="not here.", rows=(), environmental=True)
+    assert record_from_json(json.loads(json.dumps(lacking.to_json()))).environmental
+    assert not record_from_json(json.loads(json.dumps(plain))).environmental
 
 
 def test_merging_counts_what_the_sources_had_lost(tmp_path):

@@ -29,7 +29,7 @@ SELECTION = (
     "--tasks --backbone --preset --minutes --seeds --device --dtype --jobs --baseline --plugin "
     "--first-seed --slot --training --impl"
 )
-PLACE = "--out --data-dir --keep-models --retry --inline --json --spec --fail-on --trust"
+PLACE = "--out --data-dir --keep-models --retry --inline --json --spec --fail-on --trust --keep-old"
 OPTIONS = {
     "run": f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell --probes",
     "plan": f"--variants {SELECTION} --quality --speed --data-dir --json",
@@ -506,7 +506,8 @@ def test_what_ends_with_exit_code_one_can_be_chosen(call, tmp_path, trouble_plug
     assert call(*failed, "--fail-on", "none")[0] == 0
     code, _, err = call(*failed)
     assert code == 1
-    assert "1 cell failed; log.txt has the tracebacks" in err
+    log = tmp_path / "failed" / "log.txt"
+    assert f"1 cell failed; {log} has the tracebacks, and --retry failed runs" in err
     code, _, err = call(*failed, "--fail-on", "faild")
     assert code == 2
     assert "no ending named 'faild'; did you mean 'failed'?" in err

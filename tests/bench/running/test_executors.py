@@ -69,6 +69,8 @@ def test_every_way_of_dying_is_an_outcome_and_the_others_go_on(trouble_plugin):
     found = do(ProcessExecutor(WorkerSettings(plugins=(str(trouble_plugin),))), jobs)
     said = {name: (r.outcomes[0].status, r.outcomes[0].detail) for name, r in found.items()}
     assert said.pop("dot") == ("ok", "")
+    lines = trouble_plugin.read_text().splitlines()
+    line = 1 + next(at for at, text in enumerate(lines) if "the score gave up" in text)
     assert said == {
         "killer": (
             "out_of_memory",
@@ -77,7 +79,7 @@ def test_every_way_of_dying_is_an_outcome_and_the_others_go_on(trouble_plugin):
         "crasher": ("failed", "the process died of SIGSEGV."),
         "leaver": ("failed", "the process ended with exit code 7 and no result."),
         "quitter": ("failed", "the process ended with exit code 3 and no result."),
-        "raiser": ("failed", "RuntimeError: the score gave up"),
+        "raiser": ("failed", f"RuntimeError: the score gave up (trouble.py:{line})"),
         "hanger": ("timeout", "took longer than 4 s."),
     }
     assert "the score gave up" in found["raiser"].trace

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,57 +21,7 @@ from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
 from bench.training.analysis import analysis_cells, asked_probes
-from results.row import Row
 from results.store import Store
-
-SMALL = Request(variants="additive,dot,general", tasks="after_marker", preset="smoke")
-
-
-class Told:
-    """An executor that answers what a test tells it, without any work."""
-
-    def __init__(self, answer=None):
-        self.answer = answer or (lambda job: "ok")
-        self.done = []
-
-    def run(self, jobs, jobs_at_once, watch):
-        for job in jobs:
-            if job is None:
-                continue
-            self.done.append(job)
-            yield job, self.result(job)
-
-    def result(self, job):
-        answer = self.answer(job)
-        if isinstance(answer, JobResult):
-            return answer
-        rows = (Row(metric="token_accuracy", value=0.5),) if answer == "ok" else ()
-        detail = "" if answer == "ok" else "for a reason."
-        return JobResult(
-            tuple(Outcome(c, answer, detail, rows, {"samples": []}, 1.0) for c in job.cells)
-        )
-
-
-@pytest.fixture
-def start(tmp_path):
-    """`start(answer, **options)` -> a session into one folder, with its executor."""
-    opened = []
-
-    def open_session(answer=None, folder="run", **options):
-        store = Store.create(tmp_path / folder)
-        session = Session(store, WorkerSettings(), stream=io.StringIO(), **options)
-        session.executor = Told(answer)
-        opened.append(store)
-        return session
-
-    yield open_session
-    for store in opened:
-        store.close()
-
-
-@pytest.fixture
-def made():
-    return plan(SMALL)
 
 
 def test_finished_cells_are_never_run_again(start, made):
@@ -87,15 +36,17 @@ def test_finished_cells_are_never_run_again(start, made):
     assert len(Store(first.store.folder).ledger().records) == 4
 
 
-def refusing(job, *, lacks_data):
+def refusing(job, *, environmental):
     return JobResult(
-        tuple(Outcome(c, "refused", "for a reason.", lacks_data=lacks_data) for c in job.cells)
+        tuple(
+            Outcome(c, "refused", "for a reason.", environmental=environmental) for c in job.cells
+        )
     )
 
 
 def test_cells_refused_for_want_of_data_are_asked_again_and_other_refusals_are_not(start, made):
     lacking = {made.quality[0].cell.id, made.quality[1].cell.id}
-    first = start(lambda job: refusing(job, lacks_data=job.cells[0].id in lacking))
+    first = start(lambda job: refusing(job, environmental=job.cells[0].id in lacking))
     first.train(made.quality)
     first.train(made.quality)
     assert len(first.executor.done) == 4, "once in a session, however often they are asked"
@@ -360,7 +311,7 @@ def test_a_variant_that_kills_its_block_does_not_take_the_others_along(start, ma
 
 def test_a_killed_timing_process_costs_one_variant(start, trouble_plugin):
     load_plugin(trouble_plugin)
-    request = replace(SMALL, variants="dot,killer")
+    request = Request(variants="dot,killer", tasks="after_marker", preset="smoke")
     made = plan(request)
     folder = start().store.folder
     session = Session(

@@ -1,0 +1,97 @@
+"""Which code decides the numbers of a cell, and whether it is still the code of today."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import FunctionType
+
+from bench.api import registry
+from bench.api.axes import BACKBONE_AXES
+from bench.api.backbone import BACKBONES
+from bench.api.cell import Cell
+from bench.api.chain import Chain
+from bench.api.errors import BenchError
+from bench.api.options import complete, inner
+from bench.api.resolve import VariantSpec, resolve
+from bench.api.selector import Selector, parse
+from bench.running.source_code import Root, loaded_source
+from bench.timing.block import measure_block
+from bench.training.analysis import analysis_probe, analyze_cell
+from bench.training.quality import train_cell
+
+ENTRIES: Mapping[str, tuple[Root, ...]] = {
+    "quality": (train_cell,),
+    "trial": (train_cell,),
+    "analysis": (train_cell, analyze_cell),
+    "speed": (measure_block,),
+}
+"""What computes the cells of each kind."""
+UNTIMED = ("head", "output", "loss")
+"""Axes of a variant that speed cells leave out."""
+
+Part = tuple[str, str]
+"""Axis and name of something that is registered."""
+
+
+class CodeOfCells:
+    """Hashes of the code of cells, for the code that this process has loaded."""
+
+    def __init__(self) -> None:
+        self.source = loaded_source()
+        self._known: dict[tuple[object, ...], str] = {}
+
+    def digest(self, cell: Cell, made: Iterable[str] = ()) -> str:
+        """Hash of the code of a cell; empty where a name of it is no longer registered.
+
+        Args:
+            cell: The cell.
+            made: `axis:name` of what was built when it ran. A network chooses some parts by
+                name while it is built, so the cell alone does not name all.
+        """
+        try:
+            settings, parts = _named(cell)
+            parts |= {(axis, name) for axis, _, name in (one.partition(":") for one in made)}
+            key = (cell.kind, *settings, *sorted(parts))
+            if key not in self._known:
+                roots = [*ENTRIES[cell.kind], *_targets(parts)]
+                self._known[key] = self.source.digest(roots, settings)
+            return self._known[key]
+        except BenchError:
+            return ""
+
+
+def timed_parts(variant: str) -> set[Part]:
+    """The registered parts of a variant that speed cells time."""
+    return _parts([part for part in _axes(resolve(variant)) if part[0] not in UNTIMED])
+
+
+def _named(cell: Cell) -> tuple[tuple[str, ...], set[Part]]:
+    """Everything a cell names, written out, and the registered parts among it."""
+    spec = resolve(cell.variant)
+    if cell.kind == "speed":
+        timed = [part for part in _axes(spec) if part[0] not in UNTIMED]
+        return tuple(f"{axis}={one}" for axis, one in timed), _parts(timed)
+    task = ("task", complete("task", parse(cell.task)))
+    backbone = ("backbone", complete(BACKBONES, parse(cell.backbone)))
+    fixed = [(axis, one) for axis, one in spec.fixes.items() if axis in BACKBONE_AXES]
+    probe = [("probe", analysis_probe(cell))] if cell.kind == "analysis" else []
+    chosen = [task, backbone, *_axes(spec), *fixed, *probe]
+    return tuple(f"{axis}={one}" for axis, one in chosen), _parts(chosen)
+
+
+def _axes(spec: VariantSpec) -> list[tuple[str, Selector]]:
+    own = [("mechanism", spec.mechanism)] if spec.mechanism is not None else []
+    stands = [(axis, one) for axis, many in spec.axes.items() for one in many]
+    return [*own, *((axis, one) for axis, one in stands if one.name != "auto")]
+
+
+def _parts(chosen: Sequence[tuple[str, Selector]]) -> set[Part]:
+    found = {(axis, one.name) for axis, one in chosen}
+    return found | {(a, s.name) for axis, one in chosen for a, s in inner(axis, one)}
+
+
+def _targets(parts: Iterable[Part]) -> Iterable[Root]:
+    for axis, name in sorted(parts):
+        found = registry.find(axis, name)
+        if isinstance(found.target, type | FunctionType):
+            yield found.target
+            yield found.config
+    yield Chain

@@ -1,0 +1,70 @@
+"""Data that a cell read: file names with hashes, so that a result is known to be of other data."""
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+from bench.api.errors import DataUnavailable
+from bench.api.loading import loaded_plugins
+from tasks.data.cache import cache_folder
+from tasks.data.files import data_folder
+
+CODE = (".py", ".pyc")
+COPIES = (".jsonl",)
+"""Files of the cache that are data; the rest of it is made of them."""
+
+
+class DataFiles:
+    """Names of data files: `data/...`, `cache/...` for fetched copies, `plugins/...`."""
+
+    def __init__(self, data_dir: Path | None) -> None:
+        """Take the folders of a run: its data directory, the cache, and those of its plug-ins."""
+        folders = [("cache", cache_folder())]
+        with suppress(DataUnavailable):  # which each cell that needs it says by itself
+            if (given := data_folder(data_dir)) is not None:
+                folders.insert(0, ("data", given))
+        folders += [("plugins", one.path.parent) for one in loaded_plugins().values()]
+        self._folders = [(title, Path(os.path.realpath(path))) for title, path in folders]
+        self._known: dict[Path, str] = {}
+
+    def hashes(self, opened: Iterable[str]) -> dict[str, str]:
+        """Name -> start of the SHA-256 of every file among these that is data."""
+        found = {}
+        for one in sorted(set(opened)):
+            path = Path(os.path.realpath(one))
+            name = self._name(path)
+            if name and (digest := self._digest(path)):
+                found[name] = digest
+        return found
+
+    def changed(self, stored: Mapping[str, str]) -> list[str]:
+        """Names of the files that are here with other content; what is not here has not changed."""
+        return [
+            name
+            for name, digest in stored.items()
+            if (here := self._digests(name) - {""}) and digest not in here
+        ]
+
+    def _name(self, path: Path) -> str:
+        if path.suffix in CODE:
+            return ""
+        for title, folder in self._folders:
+            if path.is_relative_to(folder):
+                made = title == "cache" and path.suffix not in COPIES
+                return "" if made else f"{title}/{path.relative_to(folder).as_posix()}"
+        return ""
+
+    def _digests(self, name: str) -> set[str]:
+        title, _, rest = name.partition("/")
+        return {self._digest(folder / rest) for kind, folder in self._folders if kind == title}
+
+    def _digest(self, path: Path) -> str:
+        """Start of the SHA-256 of a file; empty where it cannot be read."""
+        if path not in self._known:
+            try:
+                self._known[path] = sha256(path.read_bytes()).hexdigest()[:12]
+            except OSError:
+                self._known[path] = ""
+        return self._known[path]

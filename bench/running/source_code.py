@@ -1,0 +1,266 @@
+"""The code that a result can reach, as a hash that comments, layout and other variants leave alone.
+
+Files are split into their top-level definitions. A definition refers to others by the names in it,
+within its module and through imports. The hash of some roots is that of all definitions that can
+be reached from them. What is looked up in the registry is reached by no name; it must be a root.
+"""
+
+import ast
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+
+from bench.api.loading import loaded_plugins
+from bench.api.registry import Declared
+
+PROJECT = Path(__file__).resolve().parents[2]
+PACKAGES = ("bench", "variants", "tasks")
+"""Packages whose code decides numbers; `results` and `reports` store and show them."""
+WHOLE = "*"
+"""Stands for a whole module."""
+UNTOLD = {*Declared.__annotations__} - {"config"}
+"""What a registration says of itself and no computation reads."""
+
+Place = tuple[str, str]
+"""Module, and name of a top-level definition or `WHOLE`."""
+Root = Callable[..., object]
+
+
+@dataclass
+class Module:
+    """Top-level definitions of one file."""
+
+    name: str
+    package: str
+    definitions: dict[str, list[ast.stmt]] = field(default_factory=dict)
+    imports: dict[str, Place] = field(default_factory=dict)
+    loose: list[ast.stmt] = field(default_factory=list)
+    """Statements that define nothing and run at import."""
+
+
+class SourceCode:
+    """The sources of all loaded modules of the project and of plug-ins, as they are now."""
+
+    def __init__(self) -> None:
+        """Read the files at once: what is edited later is not what was imported."""
+        self._plugins = {name: one.source for name, one in loaded_plugins().items()}
+        self._sources = dict(self._plugins)
+        self.plugins = plugins_digest()
+        for name, module in [*sys.modules.items()]:
+            file = _source_file(name, module)
+            if file is not None:
+                self._sources[name] = file.read_bytes()
+        self._modules: dict[str, Module] = {}
+        self._digests: dict[Place, str] = {}
+        self._references: dict[Place, frozenset[Place]] = {}
+
+    def digest(self, roots: Iterable[Root], settings: Iterable[str] = ()) -> str:
+        """Twelve hex digits for the code that the roots can reach.
+
+        Args:
+            roots: Classes and functions; those of other packages count for nothing.
+            settings: Texts that decide as much as code does.
+        """
+        found = sha256()
+        for text in settings:
+            found.update(f"{text}\0".encode())
+        for place in sorted(self.reached(roots)):
+            found.update(f"{place[0]}:{place[1]} {self._digests[place]}\0".encode())
+        return found.hexdigest()[:12]
+
+    def reached(self, roots: Iterable[Root]) -> set[Place]:
+        """Every definition that can be reached."""
+        waiting = [
+            place
+            for root in roots
+            for place in self._resolve(root.__module__, root.__qualname__.partition(".")[0])
+        ]
+        seen: set[Place] = set()
+        while waiting:
+            place = waiting.pop()
+            if place not in seen:
+                seen.add(place)
+                waiting += self._refers(place)
+        return seen
+
+    def _refers(self, place: Place) -> frozenset[Place]:
+        """Definitions that one definition names; hashes it on the way."""
+        if place not in self._references:
+            name, definition = place
+            module = self._module(name)
+            assert module is not None, "only what is ours is resolved"
+            body = [*module.loose]
+            if definition == WHOLE:
+                body += [one for many in module.definitions.values() for one in many]
+            else:
+                body += module.definitions[definition]
+            nodes = [_told(statement) for statement in body]
+            self._references[place] = frozenset(
+                found for node in nodes for found in self._named_in(node, module)
+            ) - {place}
+            bare = [ast.dump(_Bare().visit(node)) for node in nodes]
+            self._digests[place] = sha256("\n".join(bare).encode()).hexdigest()
+        return self._references[place]
+
+    def _named_in(self, node: ast.AST, module: Module) -> Iterator[Place]:
+        for inside in ast.walk(node):
+            if isinstance(inside, ast.Name):
+                yield from self._resolve(module.name, inside.id)
+            elif isinstance(inside, ast.Attribute) and isinstance(inside.value, ast.Name):
+                owner = module.imports.get(inside.value.id)
+                if owner is not None and owner[1] == WHOLE:
+                    yield from self._resolve(owner[0], inside.attr)
+            elif isinstance(inside, ast.ImportFrom | ast.Import):
+                for target, name in _imported(inside, module.package).values():
+                    yield from self._resolve(target, name)
+
+    def _resolve(self, module: str, name: str) -> Iterator[Place]:
+        """Where a name of a module is defined, through imports; nothing if it is not ours."""
+        for _ in range(20):  # re-exports in a circle would not import
+            if module in self._plugins:
+                yield module, WHOLE
+                return
+            found = self._module(module)
+            if found is None:
+                return
+            if name == WHOLE or name in found.definitions:
+                if name != WHOLE:  # a module that is only named is reached by what is taken of it
+                    yield module, name
+                return
+            if name not in found.imports:
+                return
+            module, name = found.imports[name]
+
+    def _module(self, name: str) -> Module | None:
+        if name not in self._sources:
+            return None
+        if name not in self._modules:
+            loaded = sys.modules.get(name)
+            is_package = loaded is not None and hasattr(loaded, "__path__")
+            package = name if is_package else name.rpartition(".")[0]
+            self._modules[name] = _split(Module(name, package), ast.parse(self._sources[name]).body)
+        return self._modules[name]
+
+
+def loaded_source() -> SourceCode:
+    """The code that this process has loaded, read once for all that is loaded."""
+    return _read(plugins_digest(), len(sys.modules))
+
+
+@lru_cache(maxsize=1)
+def _read(plugins: str, modules: int) -> SourceCode:
+    return SourceCode()
+
+
+def plugins_digest() -> str:
+    """Hash of the plug-ins of this process as they were loaded, byte by byte; empty for none."""
+    found = sha256()
+    for name, plugin in sorted(loaded_plugins().items()):
+        found.update(name.encode() + b"\0" + plugin.source + b"\0")
+    return found.hexdigest()[:12] if loaded_plugins() else ""
+
+
+def _source_file(name: str, module: ModuleType) -> Path | None:
+    """The file of a loaded module that belongs to the project or lies beside a plug-in."""
+    file = getattr(module, "__file__", None)
+    if not isinstance(file, str) or not file.endswith(".py"):
+        return None
+    path = Path(file)
+    ours = name.partition(".")[0] in PACKAGES and path.is_relative_to(PROJECT)
+    return path if ours and path.is_file() else None
+
+
+def _split(module: Module, body: Iterable[ast.stmt]) -> Module:
+    """Sort statements by what they define."""
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            module.definitions.setdefault(statement.name, []).append(statement)
+        elif isinstance(statement, ast.Import | ast.ImportFrom):
+            module.imports |= _imported(statement, module.package)
+        else:
+            _sort(module, statement)
+    return module
+
+
+def _sort(module: Module, statement: ast.stmt) -> None:
+    names = {
+        node.id
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    if names:
+        for name in names:
+            module.definitions.setdefault(name, []).append(statement)
+    elif isinstance(statement, ast.If | ast.Try):
+        _split(module, ast.iter_child_nodes(statement))  # type: ignore[arg-type]
+    elif not _is_text(statement):
+        module.loose.append(statement)
+
+
+def _imported(statement: ast.Import | ast.ImportFrom, package: str) -> dict[str, Place]:
+    """Name -> where it comes from, for one import."""
+    if isinstance(statement, ast.Import):
+        return {
+            (alias.asname or alias.name.partition(".")[0]): (alias.name, WHOLE)
+            for alias in statement.names
+        }
+    source = statement.module or ""
+    if statement.level:
+        above = package.rsplit(".", statement.level - 1)[0]
+        source = f"{above}.{source}".rstrip(".")
+    return {alias.asname or alias.name: _member(source, alias.name) for alias in statement.names}
+
+
+def _member(source: str, name: str) -> Place:
+    """A submodule, or a name inside a module."""
+    whole = f"{source}.{name}"
+    return (whole, WHOLE) if whole in sys.modules else (source, name)
+
+
+def _told(statement: ast.stmt) -> ast.stmt:
+    """A definition without what its registration says of it."""
+    calls: list[ast.expr] = []
+    if isinstance(statement, ast.ClassDef | ast.FunctionDef):
+        calls = statement.decorator_list
+    elif isinstance(statement, ast.Expr):
+        calls = [statement.value]
+    for call in calls:
+        if isinstance(call, ast.Call):
+            call.keywords = [one for one in call.keywords if one.arg not in UNTOLD]
+    return statement
+
+
+def _is_text(statement: ast.AST) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+class _Bare(ast.NodeTransformer):
+    """Takes away what computes nothing: docstrings, types of arguments, sentences of errors."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [one for one in body if not _is_text(one)]  # type: ignore[attr-defined]
+        return super().generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        for inside in ast.walk(node):
+            if isinstance(inside, ast.Constant) and isinstance(inside.value, str):
+                inside.value = ""
+        return node

@@ -1,0 +1,149 @@
+"""A stored result of other code or other data: run again, or kept, marked and not ranked."""
+
+import subprocess
+import sys
+
+import pytest
+
+from bench.running.runner import JobResult, Outcome
+from results.row import Row
+from results.store import Store
+
+
+def records(session):
+    return Store(session.store.folder).ledger().newest()
+
+
+def edit_code(session, of):
+    """Give the cells of one variant another hash."""
+    usual = session._code.digest
+
+    def digest(cell, made=()):
+        return "edited" if cell.variant == of else usual(cell, made)
+
+    session._code.digest = digest
+
+
+def test_every_record_has_the_hash_of_its_code(start, made):
+    session = start()
+    session.train(made.quality)
+    hashes = {record.cell["variant"]: record.code for record in records(session).values()}
+    assert all(len(digest) == 12 for digest in hashes.values())
+    assert len({*hashes.values()}) == len(hashes)
+
+
+def test_cells_of_edited_code_run_again_and_no_others(start, made):
+    start().train(made.quality)
+    again = start()
+    edit_code(again, "dot")
+    again.train(made.quality)
+    assert {job.cells[0].variant for job in again.executor.done} == {"dot"}
+    assert {record.code for record in records(again).values()} >= {"edited"}
+    assert again.train(made.quality) == [], "once in a session"
+
+
+def test_keep_old_marks_them_and_the_mark_goes_when_the_code_is_back(start, made):
+    start().train(made.quality)
+    keeping = start(keep_old=True)
+    edit_code(keeping, "dot")
+    assert keeping.train(made.quality) == []
+    assert keeping.tally.other_code == 1
+    marked = {r.cell["variant"] for r in records(keeping).values() if r.other_code}
+    assert marked == {"dot"}
+    lines = len(Store(keeping.store.folder).ledger().records)
+    same = start(keep_old=True)
+    edit_code(same, "dot")
+    same.train(made.quality)
+    assert len(Store(same.store.folder).ledger().records) == lines, "marked once"
+    back = start()
+    assert back.train(made.quality) == []
+    assert back.tally.other_code == 0
+    assert not any(record.other_code for record in records(back).values())
+
+
+def test_a_failure_is_asked_again_when_its_code_has_changed(start, made):
+    first = start(lambda job: "failed" if job.cells[0].variant == "dot" else "ok")
+    first.train(made.quality)
+    same = start()
+    same.train(made.quality)
+    assert same.executor.done == []
+    mended = start()
+    edit_code(mended, "dot")
+    mended.train(made.quality)
+    assert {job.cells[0].variant for job in mended.executor.done} == {"dot"}
+    assert {record.status for record in records(mended).values()} == {"ok"}
+
+
+def test_a_cell_whose_data_have_changed_runs_again(start, made, tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_DATA_DIR", str(tmp_path))
+    (tmp_path / "test.txt").write_text("one\n")
+
+    def answer(job):
+        row = Row(metric="token_accuracy", value=0.5)
+        found = Outcome(job.cells[0], "ok", rows=(row,), data={"data/test.txt": "0123456789ab"})
+        return JobResult((found,))
+
+    start(answer).train(made.quality)
+    again = start()
+    again.train(made.quality)
+    assert len(again.executor.done) == len(made.quality)
+
+
+def test_a_plugin_that_was_edited_while_it_ran_leaves_no_hash(start, made):
+    def answer(job):
+        row = Row(metric="token_accuracy", value=0.5)
+        return JobResult((Outcome(job.cells[0], "ok", rows=(row,)),), plugins="another one")
+
+    first = start(answer)
+    first.train(made.quality)
+    assert {record.code for record in records(first).values()} == {""}
+    again = start()
+    again.train(made.quality)
+    assert len(again.executor.done) == len(made.quality)
+
+
+PLUGIN = '''
+"""A score with a constant, and a data file of its own."""
+
+from pathlib import Path
+
+from bench.api.registry import DefaultTask, register
+from variants.scores.scaled_dot import ScaledDotScore
+
+FACTOR = float((Path(__file__).parent / "factor.txt").read_text())
+
+
+@register("score", "own_scale", default_task=DefaultTask(task="recall"))
+class OwnScale(ScaledDotScore):
+    """Scaled dot product times a number."""
+
+    def energy(self, call, features):
+        return super().energy(call, features) * FACTOR * 1.0
+'''
+
+
+@pytest.mark.slow
+def test_an_edited_plugin_and_an_edited_data_file_are_run_again(tmp_path):
+    plugin, factor = tmp_path / "own_scale.py", tmp_path / "factor.txt"
+    plugin.write_text(PLUGIN)
+    factor.write_text("1.0")
+
+    def run(*words):
+        command = ["run", "--variants", "own_scale", "--tasks", "recall", "--preset", "smoke"]
+        command += ["--plugin", str(plugin), "--out", str(tmp_path / "run"), "--no-verify"]
+        command += ["--fail-on", "none", "--no-speed", *words]
+        done = subprocess.run(
+            [sys.executable, "-m", "bench", *command], capture_output=True, text=True, check=True
+        )
+        return next(line for line in done.stdout.splitlines() if line.startswith("cells:"))
+
+    assert run() == "cells: 2 ok"
+    assert run() == "cells: none new, 2 were finished before"
+    plugin.write_text(PLUGIN.replace("1.0", "2.0"))
+    kept = "cells: none new, 2 were finished before; 1 of them of other code or data, kept and"
+    assert run("--keep-old").startswith(kept)
+    assert run() == "cells: 1 ok, 1 were finished before"
+    plugin.write_text("# a comment\n" + PLUGIN.replace("1.0", "2.0"))
+    assert run() == "cells: none new, 2 were finished before"
+    factor.write_text("3.0")
+    assert run() == "cells: 1 ok, 1 were finished before"
