@@ -15,6 +15,8 @@ from results.ledger import Ledger, OtherSchema
 from results.row import RECORD_SCHEMA, Record, record_from_json
 from results.store import NotARunFolder, Store
 
+LATER = ("code",)
+"""Columns that packs of earlier versions do not have."""
 SUFFIX = ".parquet"
 FILES = ("catalog.json", "certificates.json", "plan.json", "spec.json")
 """Files of a run folder that go into a pack."""
@@ -35,7 +37,7 @@ _CELL = (
     "seed",
     "revisions",
 )
-_RECORD = ("status", "detail", "environment", "attempt", "seconds", "finished")
+_RECORD = ("status", "detail", "environment", "code", "attempt", "seconds", "finished")
 _ROW = ("metric", "value", "repeat", "axis", "x", "split", "baseline")
 
 
@@ -71,7 +73,11 @@ class Pack:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """One line per row, with the columns of `results.frame.COLUMNS`."""
-        return pq.read_table(self.folder).to_pandas().astype(_dtypes())
+        stored = pq.read_table(self.folder).to_pandas()
+        for name in LATER:
+            if name not in stored:
+                stored[name] = ""
+        return stored[list(COLUMNS)].astype(_dtypes())
 
     def ledger(self) -> Ledger:
         """Every cell of the run, as a run folder gives it."""

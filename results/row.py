@@ -4,7 +4,8 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-Status = Literal["ok", "refused", "out_of_memory", "timeout", "diverged", "failed"]
+Status = Literal["ok", "refused", "out_of_memory", "timeout", "diverged", "failed", "other_code"]
+"""How a cell ended; `other_code` has values, but its code or data have changed since."""
 STATUSES: tuple[Status, ...] = (
     "ok",
     "refused",
@@ -12,6 +13,7 @@ STATUSES: tuple[Status, ...] = (
     "timeout",
     "diverged",
     "failed",
+    "other_code",
 )
 
 LATER: dict[str, object] = {
@@ -19,7 +21,6 @@ LATER: dict[str, object] = {
     "code": "",
     "made": (),
     "data": {},
-    "other_code": False,
 }
 """Fields of a record that came after the first ledgers, with what a line without them means."""
 RECORD_SCHEMA = 2
@@ -85,9 +86,6 @@ class Record:
     """`axis:name` of every registered part that was built, which `code` covers."""
     data: dict[str, str] = field(default_factory=dict)
     """File -> start of its SHA-256, for every data file that was read."""
-    other_code: bool = False
-    """Whether code or data have changed since, and the result was kept all the same; such a
-    result is not ranked."""
 
     def __post_init__(self) -> None:
         if (self.status == "ok") != (self.detail == ""):

@@ -150,9 +150,6 @@ def _finished_before(tally: Tally) -> str:
         return ""
     refused = tally.before["refused"]
     again = f"; {refused} refused before; --retry refused asks them again" if refused else ""
-    other = (
-        f"; {tally.other_code} of them of other code or data, kept and not ranked"
-        if tally.other_code
-        else ""
-    )
+    kept = tally.before["other_code"]
+    other = f"; {kept} of them of other code or data, kept and not ranked" if kept else ""
     return f", {tally.already} were finished before{other}{again}"

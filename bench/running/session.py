@@ -34,6 +34,7 @@ from results.store import Store
 
 LOG = "log.txt"
 """File of a run folder with the traceback of every unexpected error."""
+OTHER_CODE = "the code or the data have changed since; kept by --keep-old and not ranked."
 SLACK = 30.0
 """A cell may take this many times its expected seconds before it is ended."""
 LEAST_TIMEOUT_S = 120.0
@@ -186,10 +187,14 @@ class Session:
 
     def _found(self, record: Record) -> None:
         """Count a finished cell, and write down whether its code and data are those of today."""
-        other = self._outdated(record)
-        if other != record.other_code:
-            self.store.append(replace(record, attempt=record.attempt + 1, other_code=other))
-        self.tally.found(record, other_code=other)
+        if record.status in ("ok", "other_code"):
+            status: Status = "other_code" if self._outdated(record) else "ok"
+            if status != record.status:
+                detail = OTHER_CODE if status == "other_code" else ""
+                later = record.attempt + 1
+                record = replace(record, status=status, detail=detail, attempt=later)
+                self.store.append(record)
+        self.tally.found(record)
 
     def _wants(self, found: Record | None) -> bool:
         """Whether to run a cell: never finished, asked again, or of other code or data.

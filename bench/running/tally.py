@@ -18,18 +18,14 @@ class Tally:
     reasons: Counter[tuple[Status, str]] = field(default_factory=Counter)
     """Asked cells without a value, of this run or before, by status and sentence."""
 
-    other_code: int = 0
-    """Finished cells of other code or data that were kept."""
-
     @property
     def already(self) -> int:
         """Cells that another run had finished."""
         return self.before.total()
 
-    def found(self, record: Record, *, other_code: bool = False) -> None:
+    def found(self, record: Record) -> None:
         """Count a cell that another run had finished."""
         self.before[record.status] += 1
-        self.other_code += other_code
         self._why(record.status, record.detail)
 
     def ended(self, outcome: Outcome) -> None:
@@ -54,7 +50,8 @@ class Tally:
     @property
     def failures(self) -> list[Status]:
         """Statuses other than a refusal of asked cells without a value."""
-        return [status for status in STATUSES[2:] if self.counts[status] + self.before[status]]
+        failures = [one for one in STATUSES if one not in ("ok", "refused", "other_code")]
+        return [status for status in failures if self.counts[status] + self.before[status]]
 
     @property
     def failed(self) -> int:

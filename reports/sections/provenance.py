@@ -16,6 +16,7 @@ STATUS_TEXT = {
     "timeout": "timeout",
     "diverged": "diverged",
     "failed": "failed",
+    "other_code": "of other code",
 }
 
 
@@ -46,12 +47,35 @@ def holes_section(folder: RunFolder) -> Section:
         blocks.append(_cells_table(folder, "holes-table", "Cells without a value", bad))
     else:
         blocks.append(Paragraph("Every finished cell has a value."))
+    kept = _kept_results(folder)
+    blocks += [kept] if kept else []
     if folder.unfinished:
         waiting = [("not run yet", [_cell(label)], "") for label in folder.unfinished]
         title = "Planned cells that have not run"
         blocks.append(_cells_table(folder, "unfinished", title, waiting, folded=len(waiting) > 20))
     blocks.append(_left_out(folder))
     return Section(key="holes", title="What is missing, and why", blocks=tuple(blocks))
+
+
+def _kept_results(folder: RunFolder) -> TableBlock | None:
+    """Values of cells whose code or data have changed since; they are in no ranking."""
+    lines = []
+    for outcome in folder.of_kind("quality", "other_code"):
+        metric = folder.catalog.primary(outcome.cell.task)
+        for row in outcome.record.rows:
+            if (row.metric, row.split, row.axis, row.baseline) == (metric, "test", "", ""):
+                value = TableCell(text=f"{row.value:.3g}", sort=row.value)
+                lines.append((*_place(folder, outcome.cell), TableCell(text=clean(metric)), value))
+    if not lines:
+        return None
+    columns = ("kind", "task", "variant", "seed", "metric", "value")
+    return TableBlock(
+        key="kept-results",
+        title="Results of other code that were kept, and are not ranked",
+        columns=tuple(Column(title=name, numeric=name in ("seed", "value")) for name in columns),
+        rows=tuple(lines),
+        folded=len(lines) > 20,
+    )
 
 
 def _cells_table(

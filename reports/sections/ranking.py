@@ -14,6 +14,7 @@ from reports.ranked_table.marks import legend_of_marks
 from reports.sections.data_sources import caveats, mixed_data
 from reports.sections.input_ablation import ablated_tables
 from reports.sections.metric_tables import NOT_RANKED, measures, other_metrics, parts
+from reports.sections.mixed_environments import mixed_environments
 from reports.sections.ranking_columns import RANKED_COLUMNS, RankedLine, head_of
 from reports.sections.reference_scores import beside_the_ranking
 from reports.sections.uses_of_attention import families, family_key, family_title, members
@@ -133,6 +134,7 @@ def _table(folder: RunFolder, comparison: Comparison, lines: list[dict[Any, Any]
         notes=(
             *([ONE_SEED] if single and comparison.catalog.ranks else ()),
             *_of_one_processor(comparison),
+            *mixed_environments(folder, comparison),
         ),
         dimmed=tuple(line["selector"] in comparison.red for line in lines),
     )

@@ -47,8 +47,8 @@ def test_keep_old_marks_them_and_the_mark_goes_when_the_code_is_back(start, made
     keeping = start(keep_old=True)
     edit_code(keeping, "dot")
     assert keeping.train(made.quality) == []
-    assert keeping.tally.other_code == 1
-    marked = {r.cell["variant"] for r in records(keeping).values() if r.other_code}
+    assert keeping.tally.before["other_code"] == 1
+    marked = {r.cell["variant"] for r in records(keeping).values() if r.status == "other_code"}
     assert marked == {"dot"}
     lines = len(Store(keeping.store.folder).ledger().records)
     same = start(keep_old=True)
@@ -57,8 +57,9 @@ def test_keep_old_marks_them_and_the_mark_goes_when_the_code_is_back(start, made
     assert len(Store(same.store.folder).ledger().records) == lines, "marked once"
     back = start()
     assert back.train(made.quality) == []
-    assert back.tally.other_code == 0
-    assert not any(record.other_code for record in records(back).values())
+    assert back.tally.before["other_code"] == 0
+    assert {record.status for record in records(back).values()} == {"ok"}
+    assert all(record.rows for record in records(back).values())
 
 
 def test_a_failure_is_asked_again_when_its_code_has_changed(start, made):
