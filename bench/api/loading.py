@@ -4,9 +4,13 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
+from importlib.abc import Loader
 from pathlib import Path
+from types import ModuleType
 
 from bench.api.errors import BenchError
+from bench.api.foreign_prints import prints_to_standard_error
+from bench.api.plain_text import message_of
 
 _LOADED: set[str] = set()
 
@@ -42,10 +46,30 @@ def load_plugin(path: Path) -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
-    except BenchError:
+        touched = _executed(spec.loader, module)
+    except (BenchError, KeyboardInterrupt):
         del sys.modules[name]
         raise
-    except Exception as error:
+    except BaseException as error:  # a file that asks to exit must not end the program in silence
         del sys.modules[name]
-        raise BenchError(f"plug-in {path} failed to import: {error!r}; mend the file.") from error
+        why = f"{type(error).__name__}({message_of(error)!r})"
+        raise BenchError(f"plug-in {path} failed to import: {why}; mend the file.") from error
+    if touched:
+        del sys.modules[name]
+        raise BenchError(
+            f"plug-in {path} changes {', '.join(touched)} when it is imported, which all variants "
+            "share; change nothing outside the file."
+        )
+
+
+def _executed(loader: Loader, module: ModuleType) -> list[str]:
+    """Run the code of a plug-in; what it changed of the process, which is put back."""
+    from bench.api.process_state import ProcessState  # noqa: PLC0415  it imports torch
+
+    before = ProcessState.now()
+    try:
+        with prints_to_standard_error():
+            loader.exec_module(module)
+    finally:
+        touched = before.undo(importing=True)
+    return touched
