@@ -62,12 +62,14 @@ def undo_changes(before: Code) -> list[str]:
 
 
 def _stands_for(now: object, before: object) -> bool:
-    """Whether it is the same function; torch wraps one of its own when it loads its compiler."""
+    """Whether it is the same function; torch's compiler wraps some of torch when it is loaded."""
     if now is before:
         return True
-    if not isinstance(now, FunctionType) or getattr(now, "__wrapped__", None) is not before:
+    if not isinstance(now, FunctionType):
         return False
-    return Path(now.__code__.co_filename).is_relative_to(TORCH)
+    wrapped = (cell.cell_contents for cell in now.__closure__ or ())
+    inside = Path(now.__code__.co_filename).is_relative_to(TORCH)
+    return inside and any(held is before for held in wrapped)
 
 
 def _name(owner: object, name: str) -> str:

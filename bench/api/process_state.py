@@ -20,8 +20,17 @@ import torch
 
 from bench.api.patched_code import Code, code_of_process, undo_changes
 
-VARIABLES = ("BENCH_", "CUDA_", "HF_", "KMP_", "MKL_", "OMP_", "OPENBLAS_", "PYTHON", "PYTORCH_")
-"""Beginnings of environment variables that decide numbers or times, here or in a child process."""
+VARIABLES = (
+    "BENCH_CACHE_DIR",
+    "BENCH_DATA_DIR",
+    "CUDA_VISIBLE_DEVICES",
+    "HF_DATASETS_OFFLINE",
+    "HF_HUB_OFFLINE",
+    "MKL_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+)
+"""Environment variables that decide numbers or times; libraries set others as they are loaded."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +98,7 @@ def _enter(folder: str) -> None:
 
 
 def _variables() -> dict[str, str]:
-    return {name: os.environ[name] for name in sorted(os.environ) if name.startswith(VARIABLES)}
+    return {name: os.environ[name] for name in VARIABLES if name in os.environ}
 
 
 def _set_variables(before: Mapping[str, str]) -> None:
