@@ -4,6 +4,9 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
+from bench.api.cell import Cell
+from results.stored_types import refuse_wrong_types
+
 Status = Literal["ok", "refused", "out_of_memory", "timeout", "diverged", "failed"]
 STATUSES: tuple[Status, ...] = (
     "ok",
@@ -84,8 +87,19 @@ class Record:
 
 
 def record_from_json(data: dict[str, object]) -> Record:
-    """Read one ledger line back."""
+    """Read one ledger line back.
+
+    Raises:
+        TypeError: A value has another type than was written, or is missing.
+        ValueError: A value is none that is written.
+    """
     rows = data.pop("rows", [])
-    if not isinstance(rows, list):
-        raise ValueError("ledger line: rows must be a list")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError("ledger line: rows must be a list of objects")
+    for row in rows:
+        refuse_wrong_types(Row, row)
+    refuse_wrong_types(Record, data)
+    cell = data["cell"]
+    assert isinstance(cell, dict), "as the types of a record say"
+    refuse_wrong_types(Cell, cell)
     return Record(rows=tuple(Row(**row) for row in rows), **data)  # type: ignore[arg-type]

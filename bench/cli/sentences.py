@@ -56,7 +56,8 @@ def _sentence(error: BaseException) -> str:
         return "this needs more memory than there is; ask for less at once, or free some."
     if isinstance(error, RecursionError):
         return "this is nested too deeply to be read; write it flatter."
-    return f"{type(error).__name__}: {error}"
+    said = str(error).replace("\n", " ")  # a name in it may have several lines
+    return f"{type(error).__name__}: {said}"
 
 
 def system_sentence(error: OSError) -> str:
