@@ -1,16 +1,23 @@
 """The program: `python -m bench`, and `bench` where it is installed."""
 
+import signal
+import sys
+
 from bench.cli.hidden_packages import refuse_hidden_packages
 from bench.cli.light_start import allow_light_start
 
 
 def program() -> None:
     """Run the command line as a process of its own."""
-    refuse_hidden_packages()
-    allow_light_start()
-    from bench.cli.main import main  # noqa: PLC0415  after what it must not import too early
+    try:
+        refuse_hidden_packages()
+        allow_light_start()
+        from bench.cli.main import main  # noqa: PLC0415  after what it must not import too early
 
-    main()
+        main()
+    except KeyboardInterrupt:  # before the command began
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 from bench.api.errors import InvalidConfig
+from bench.api.plain_text import storable
 
 
 def own_folder(path: Path) -> Path:
@@ -30,7 +31,7 @@ def write_file(path: Path, text: str) -> Path:
     draft.unlink(missing_ok=True)
     try:
         with draft.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+            file.write(storable(text))  # what somebody wrote into a ledger may be no text
         draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)

@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -128,12 +129,19 @@ def _torch_facts() -> dict[str, str]:
 
 
 def _git_state() -> tuple[str, bool | None]:
-    revision = _output("git", "-C", str(PROJECT), "rev-parse", "HEAD")
+    """Commit of this project, and whether files differ from it.
+
+    Only of a checkout of its own: the repository in which an installation happens to lie, or the
+    one that an environment variable names, is somebody else's.
+    """
+    git = ("git", "--no-optional-locks", "-C", str(PROJECT))
+    top = _output(*git, "rev-parse", "--show-toplevel")
+    own = top != "" and Path(top).resolve() == PROJECT.resolve()
+    revision = _output(*git, "rev-parse", "HEAD") if own else ""
     if not revision:
         return "", None
     # Without optional locks, a run in the background never blocks a commit of its user.
-    status = _output("git", "--no-optional-locks", "-C", str(PROJECT), "status", "--porcelain")
-    return revision, bool(status)
+    return revision, bool(_output(*git, "status", "--porcelain"))
 
 
 def _output(*command: str) -> str:
@@ -145,8 +153,14 @@ def _output(*command: str) -> str:
             text=True,
             timeout=20,
             check=True,
-            env={**os.environ, "LC_ALL": "C"},
+            errors="replace",
+            env={**_without_git(os.environ), "LC_ALL": "C"},
         )
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.partition("\n")[0].strip()
+
+
+def _without_git(variables: Mapping[str, str]) -> dict[str, str]:
+    """Variables without those that lead git to another repository."""
+    return {name: value for name, value in variables.items() if not name.startswith("GIT_")}

@@ -4,8 +4,15 @@ Files of a run outlive the code that wrote them. So what is missing, or of anoth
 empty; a reader says what that means.
 """
 
+import json
+import math
 from collections.abc import Mapping, Sequence
-from typing import Union
+from typing import NoReturn, Union
+
+from bench.api.plain_text import storable
+
+LARGEST = 1e300
+"""Numbers of files are smaller; a larger one is no measurement."""
 
 Json = Union[None, bool, int, float, str, list["Json"], dict[str, "Json"]]
 JsonObject = Mapping[str, Json]
@@ -27,5 +34,34 @@ def as_text(value: Json) -> str:
 
 
 def as_number(value: Json) -> float | None:
-    """A number; None where there is none."""
-    return None if value is None or isinstance(value, list | dict) else float(value)
+    """A finite number; None where there is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) < LARGEST else None
+
+
+def read_value(text: str | bytes) -> Json:
+    """What a JSON text holds, in texts that UTF-8 can hold.
+
+    Raises:
+        ValueError: It is not JSON, holds a number that is not finite, or is nested too deeply.
+    """
+    try:
+        found: Json = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+        half = text.lower().find("\\ud") if isinstance(text, str) else text.lower().find(b"\\ud")
+        if half >= 0:  # maybe half of a surrogate pair
+            found = json.loads(storable(json.dumps(found, ensure_ascii=False)))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    return found
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits} is too large for a number")
+    return number

@@ -1,5 +1,6 @@
 """The ledger: append-only files of JSON lines, one writer per file, one line per finished cell."""
 
+import errno
 import json
 import os
 import re
@@ -11,7 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.api.errors import BenchError
+from bench.api.plain_text import message_of, shortened
 from results.row import RECORD_SCHEMA, Record, record_from_json
+
+MOST_QUOTED = 200
+"""Characters of an error about a damaged line; it may quote the line."""
 
 
 class OtherSchema(BenchError):
@@ -68,7 +73,7 @@ class LedgerWriter:
         with self._lock:
             descriptor = self._open() if self._descriptor is None else self._descriptor
             try:
-                _write_whole(descriptor, line.encode())
+                _write_whole(descriptor, line.encode(), self._folder)
             except OSError:
                 # A torn line must stay the last of its file, so the next append opens another.
                 self._forget()
@@ -101,12 +106,20 @@ class LedgerWriter:
             self._descriptor = None
 
 
-def _write_whole(descriptor: int, line: bytes) -> None:
+def _write_whole(descriptor: int, line: bytes, folder: Path) -> None:
     # One call, so that a kill falls before or after the line and not inside it.
     written = os.write(descriptor, line)
     if written != len(line):
-        raise OSError(f"wrote {written} of {len(line)} bytes of a ledger line; is the disk full?")
+        raise OSError(
+            errno.ENOSPC,
+            f"wrote {written} of {len(line)} bytes of a ledger line; is the disk full?",
+            str(folder),
+        )
     os.fsync(descriptor)
+    if os.fstat(descriptor).st_nlink == 0:
+        raise FileNotFoundError(
+            errno.ENOENT, "the ledger file was deleted, and with it what it held", str(folder)
+        )
 
 
 def sync_folder(folder: Path) -> None:
@@ -162,8 +175,8 @@ def _read_on(path: Path, progress: _Progress) -> None:
         place = f"{path}:{progress.lines + 1}"
         try:
             progress.records.append(_parse(line, place))
-        except (ValueError, TypeError, KeyError) as error:
-            progress.corrupt.append(f"{place}: {error}")
+        except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
+            progress.corrupt.append(f"{place}: {shortened(message_of(error), MOST_QUOTED)}")
         progress.lines += 1
         progress.offset += len(line) + 1
 
@@ -173,6 +186,8 @@ def _parse(line: bytes, place: str) -> Record:
     if not isinstance(data, dict):
         raise ValueError("not a JSON object")
     schema = data.get("schema", RECORD_SCHEMA)
+    if not isinstance(schema, int):
+        raise TypeError("schema is no whole number")
     if schema != RECORD_SCHEMA:
         advice = "update attention-bench" if schema > RECORD_SCHEMA else "run into a new folder"
         raise OtherSchema(

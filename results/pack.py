@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.api.errors import DataDamaged
+from bench.api.plain_text import message_of
 from results.frame import COLUMNS, NUMBERS, rows_of
-from results.json_values import Json, JsonObject
+from results.json_values import Json, JsonObject, as_object, read_value
 from results.ledger import Ledger, OtherSchema
 from results.row import RECORD_SCHEMA, Record, record_from_json
 from results.store import NotARunFolder, Store
@@ -54,30 +57,37 @@ class Pack:
         self.folder = Path(path)
         try:
             stored = pq.read_metadata(self.folder).metadata or {}
-        except (OSError, pa.ArrowInvalid) as error:
+            self._stored = {key.decode(): value for key, value in stored.items()}
+            schema = int(self._stored.get(_SCHEMA, 0))
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise NotARunFolder(
-                f"no pack at {self.folder} ({error}); give a file that `bench report --pack` wrote."
+                f"no pack at {self.folder} ({message_of(error)}); "
+                "give a file that `bench report --pack` wrote."
             ) from error
-        self._stored = {key.decode(): value for key, value in stored.items()}
         if _SCHEMA not in self._stored:
             raise NotARunFolder(
                 f"{self.folder} is a Parquet file, but no pack of a run; "
                 "give a file that `bench report --pack` wrote."
             )
-        if int(self._stored[_SCHEMA]) != RECORD_SCHEMA:
+        if schema != RECORD_SCHEMA:
             raise OtherSchema(
-                f"{self.folder}: written with record schema {int(self._stored[_SCHEMA])}, this "
+                f"{self.folder}: written with record schema {schema}, this "
                 f"bench reads {RECORD_SCHEMA}; take the pack of this version."
             )
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """One line per row, with the columns of `results.frame.COLUMNS`."""
-        stored = pq.read_table(self.folder).to_pandas()
-        for name in LATER:
-            if name not in stored:
-                stored[name] = ""
-        return stored[list(COLUMNS)].astype(_dtypes())
+        """One line per row, with the columns of `results.frame.COLUMNS`.
+
+        Raises:
+            DataDamaged: The file cannot be read, or has other columns.
+        """
+        with self._whole():
+            stored = pq.read_table(self.folder).to_pandas()
+            for name in LATER:
+                if name not in stored:
+                    stored[name] = ""
+            return stored[list(COLUMNS)].astype(_dtypes())
 
     def ledger(self) -> Ledger:
         """Every cell of the run, as a run folder gives it."""
@@ -86,18 +96,33 @@ class Pack:
     def records(self) -> list[Record]:
         """The record of every cell."""
         lines = {name: self.frame[name].tolist() for name in COLUMNS}
-        return [_record(lines, start, stop) for start, stop in _spans(lines["cell"])]
+        with self._whole():
+            return [_record(lines, start, stop) for start, stop in _spans(lines["cell"])]
 
     def environments(self) -> dict[str, JsonObject]:
         """Facts of every machine by environment id."""
-        found: dict[str, JsonObject] = json.loads(self._stored[_ENVIRONMENTS])
-        return found
+        with self._whole():
+            stored = as_object(read_value(self._stored[_ENVIRONMENTS]))
+        return {name: as_object(facts) for name, facts in stored.items()}
 
     def read_json(self, name: str) -> Json:
         """One of `FILES`, or None where the run had no such file."""
         text = self._stored.get(_PREFIX + name)
-        found: Json = None if text is None else json.loads(text)
-        return found
+        with self._whole():
+            return None if text is None else read_value(text)
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Turn what is raised for a damaged file into a sentence.
+
+        Arrow and pandas raise whatever the bytes happen to lead to.
+        """
+        try:
+            yield
+        except Exception as error:
+            raise DataDamaged(
+                f"{self.folder} is damaged ({message_of(error)}); take a whole copy of the pack."
+            ) from error
 
     def read_artifact(self, cell_id: str) -> None:
         """Nothing: attention maps and samples stay behind."""

@@ -4,6 +4,9 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
+from bench.api.cell import Cell
+from results.stored_types import refuse_wrong_types
+
 Status = Literal["ok", "refused", "out_of_memory", "timeout", "diverged", "failed", "other_code"]
 """How a cell ended; `other_code` has values, but its code or data have changed since."""
 STATUSES: tuple[Status, ...] = (
@@ -101,9 +104,22 @@ class Record:
 
 
 def record_from_json(data: dict[str, object]) -> Record:
-    """Read one ledger line back."""
-    rows, made = data.pop("rows", []), data.pop("made", [])
-    if not isinstance(rows, list) or not isinstance(made, list):
-        raise ValueError("ledger line: rows and made must be lists")
+    """Read one ledger line back.
+
+    Raises:
+        TypeError: A value has another type than was written, or is missing.
+        ValueError: A value is none that is written.
+    """
+    rows = data.pop("rows", [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError("ledger line: rows must be a list of objects")
+    for row in rows:
+        refuse_wrong_types(Row, row)
+    refuse_wrong_types(Record, data)
+    cell, made = data["cell"], data.pop("made", [])
+    assert isinstance(cell, dict), "as the types of a record say"
+    if not isinstance(made, list) or not all(isinstance(one, str) for one in made):
+        raise ValueError("ledger line: made must be a list of texts")
+    refuse_wrong_types(Cell, cell)
     read = tuple(Row(**row) for row in rows)
     return Record(rows=read, made=tuple(made), **data)  # type: ignore[arg-type]

@@ -10,9 +10,10 @@ from pathlib import Path
 from types import TracebackType
 
 from bench.api.errors import BenchError, DataDamaged
+from bench.api.plain_text import message_of
 from results.claims import Claims
 from results.environment import Environment
-from results.json_values import Json, JsonObject, as_list, as_object, as_text
+from results.json_values import Json, JsonObject, as_list, as_object, as_text, read_value
 from results.ledger import Ledger, LedgerReader, LedgerWriter, age, sync_folder
 from results.row import Record, Status
 
@@ -152,7 +153,8 @@ class Store:
         path.parent.mkdir(exist_ok=True)
         draft = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
         try:
-            with draft.open("w", encoding="utf-8") as file:
+            # half of a surrogate pair is written as JSON escapes it
+            with draft.open("w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
@@ -182,13 +184,12 @@ class Store:
         """
         path = self._inside(name)
         try:
-            found: Json = json.loads(path.read_text(encoding="utf-8"))
-            return found
+            return read_value(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
         except ValueError as error:
             raise DataDamaged(
-                f"{path} is not readable JSON ({error}); delete it and run again."
+                f"{path} is not readable JSON ({message_of(error)}); delete it and run again."
             ) from error
 
     def _inside(self, name: str) -> Path:

@@ -3,6 +3,11 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from bench.api.plain_text import shortened
+
+MOST_QUOTED = 200
+"""Characters of a name that an error repeats."""
+
 
 class BenchError(Exception):
     """Base of every error that the bench raises on purpose."""
@@ -19,6 +24,7 @@ class UnknownName(BenchError):
         "no task named 'copyng'; did you mean 'copying'? 2 are known: run `bench list tasks`."
         """
         names = sorted(known)
+        name = shortened(name, MOST_QUOTED)
         close = get_close_matches(name, names, n=1, cutoff=0.6)
         hint = f"; did you mean {close[0]!r}?" if close else ";"
         where = f"run `{see}`" if see else ", ".join(names) or "none"

@@ -6,10 +6,13 @@ import pkgutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 from bench.api.errors import BenchError
+from bench.api.foreign_prints import prints_to_standard_error
 from bench.api.opened_files import watch_opened
+from bench.api.plain_text import message_of
 
 _LOADED: set[str] = set()
 _PLUGINS: dict[str, "Plugin"] = {}
@@ -56,17 +59,37 @@ def load_plugin(path: Path) -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        # compiled here: a file of compiled code counts as fresh for a second after an edit
-        source = path.read_bytes()
-        with watch_opened() as opened:
-            exec(compile(source, path, "exec"), module.__dict__)
-        _PLUGINS[name] = Plugin(path, source, frozenset(opened))
-    except BenchError:
+        touched = _executed(path, module)
+    except (BenchError, KeyboardInterrupt):
         del sys.modules[name]
         raise
-    except Exception as error:
+    except BaseException as error:  # a file that asks to exit must not end the program in silence
         del sys.modules[name]
-        raise BenchError(f"plug-in {path} failed to import: {error!r}; mend the file.") from error
+        why = f"{type(error).__name__}({message_of(error)!r})"
+        raise BenchError(f"plug-in {path} failed to import: {why}; mend the file.") from error
+    if touched:
+        del sys.modules[name]
+        del _PLUGINS[name]
+        raise BenchError(
+            f"plug-in {path} changes {', '.join(touched)} when it is imported, which all variants "
+            "share; change nothing outside the file."
+        )
+
+
+def _executed(path: Path, module: ModuleType) -> list[str]:
+    """Run the code of a plug-in; what it changed of the process, which is put back."""
+    from bench.api.process_state import ProcessState  # noqa: PLC0415  it imports torch
+
+    before = ProcessState.now()
+    try:
+        with prints_to_standard_error(), watch_opened() as opened:
+            # compiled here: a file of compiled code counts as fresh for a second after an edit
+            source = path.read_bytes()
+            exec(compile(source, path, "exec"), module.__dict__)
+        _PLUGINS[module.__name__] = Plugin(path, source, frozenset(opened))
+    finally:
+        touched = before.undo(importing=True)
+    return touched
 
 
 def loaded_plugins() -> Mapping[str, Plugin]:

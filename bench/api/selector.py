@@ -18,11 +18,17 @@ from types import MappingProxyType
 from typing import Union
 
 from bench.api.errors import InvalidSelector
+from bench.api.plain_text import shortened
 
 Scalar = bool | int | float
 Value = Union[Scalar, tuple["Selector", ...]]
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
+LONGEST, DEEPEST = 20_000, 20
+"""Characters of a selector, and its levels of brackets."""
+MOST_QUOTED = 200
+"""Characters of a selector that an error repeats."""
+
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?(?![A-Za-z0-9_.])")
 
 
@@ -111,11 +117,22 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self.depth = 0
+        if len(text) > LONGEST:
+            raise InvalidSelector(
+                f"a selector or a list of them has at most {LONGEST} characters, and "
+                f"{self.quoted} ... has {len(text)}; write less at once."
+            )
+
+    @property
+    def quoted(self) -> str:
+        """The text in an error: no more of it than a reader can take in."""
+        return repr(shortened(self.text, MOST_QUOTED))
 
     def fail(self, expected: str) -> InvalidSelector:
         found = repr(self.text[self.at : self.at + 12]) if self.at < len(self.text) else "the end"
         return InvalidSelector(
-            f"cannot read {self.text!r} at position {self.at}: expected {expected}, found {found}; "
+            f"cannot read {self.quoted} at position {self.at}: expected {expected}, found {found}; "
             "write name[key=value,...], for example additive[width=64]."
         )
 
@@ -147,16 +164,20 @@ class _Reader:
         name = self.word()
         if not self.accept("["):
             return Selector(name)
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.fail(f"at most {DEEPEST} levels of brackets")
         options: dict[str, Value] = {}
         while not self.accept("]"):
             if options and not self.accept(","):
                 raise self.fail("',' or ']'")
             key = self.word()
             if key in options:
-                raise InvalidSelector(f"option {key!r} is given twice in {self.text!r}; keep one.")
+                raise InvalidSelector(f"option {key!r} is given twice in {self.quoted}; keep one.")
             if not self.accept("="):
                 raise self.fail("'='")
             options[key] = self.value()
+        self.depth -= 1
         return Selector(name, options)
 
     def value(self) -> Value:
@@ -165,12 +186,10 @@ class _Reader:
         if match is not None:
             self.at = match.end()
             digits = match.group()
-            if re.fullmatch(r"[+-]?\d+", digits):
-                return int(digits)
             if math.isinf(float(digits)):
                 self.at = match.start()
                 raise self.fail("a number that a float can hold")
-            return float(digits)
+            return int(digits) if re.fullmatch(r"[+-]?\d+", digits) else float(digits)
         found = [self.selector()]
         while self.accept("+"):
             found.append(self.selector())

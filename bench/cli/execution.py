@@ -7,10 +7,17 @@ from types import FrameType
 
 import click
 
-from bench.api.errors import InvalidConfig, UnknownName
+from bench.api.errors import BenchError, InvalidConfig, UnknownName
+from bench.api.foreign_prints import prints_to_standard_error
 from bench.cli.plan import lacking_lines
 from bench.cli.run_end import Shown, print_end, run_parts
 from bench.cli.run_options import RunOptions
+from bench.cli.sentences import (
+    CELLS_FAILED,
+    INTERRUPTED,
+    ignore_interrupts,
+    system_sentence,
+)
 from bench.cli.spec_file import spec_of, write_spec
 from bench.cli.written_catalog import command_line, write_catalog
 from bench.running.devices import refuse_missing_device
@@ -24,6 +31,7 @@ from results.catalog import ChangedAxis
 from results.row import STATUSES
 from results.store import Store
 from results.stored_plan import StoredPlan, plan_with
+from tasks.data.cache import unwritable_cache
 
 
 def execute(
@@ -111,24 +119,37 @@ def make_session(options: RunOptions, store: Store) -> Session:
 def guarded(
     options: RunOptions, session: Session, work: Callable[[], None], shown: Shown = run_parts
 ) -> int:
-    """Run work and report; on an interrupt, say what is saved and how to go on."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    """Run work and report; where it stops early, say why, what is saved and how to go on."""
+    if warning := unwritable_cache():
+        click.echo(f"warning: {warning}", err=True)
+    handlers = {one: signal.signal(one, _interrupt) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
-        work()
+        with prints_to_standard_error():
+            work()
     except KeyboardInterrupt:
-        saved = len(session.store.finished())
-        click.echo(
-            f"\nstopped. {saved} finished cells are saved in {options.folder}; "
-            f"go on with: {command_line()}",
-            err=True,
-        )
-        return 130
+        _tell_of_stop(options, session, "stopped.")
+        return INTERRUPTED
+    except OSError as error:
+        _tell_of_stop(options, session, f"stopped: {system_sentence(error)}")
+        return CELLS_FAILED
     finally:
         session.store.close()
+    for one, handler in handlers.items():
+        signal.signal(one, handler)
     return print_end(options, session, shown)
 
 
+def _tell_of_stop(options: RunOptions, session: Session, why: str) -> None:
+    try:
+        saved = f"{len(session.store.finished())} finished cells are saved in {options.folder}"
+    except (BenchError, OSError):
+        saved = f"what is saved in {options.folder} cannot be read"
+    click.echo(f"\n{why} {saved}; go on with: {command_line()}", err=True)
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Stop once; while workers are ended and what is saved is counted, nothing stops that."""
+    ignore_interrupts()
     raise KeyboardInterrupt
 
 

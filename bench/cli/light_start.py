@@ -14,6 +14,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from inspect import CO_OPTIMIZED
@@ -211,7 +212,8 @@ def need_real_packages() -> None:
 
 def start_over() -> NoReturn:
     """Run the same command again in the place of this process, with the real packages."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # the command that starts over says what is wrong
+            stream.flush()
     os.environ[STARTED_OVER] = "yes"
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

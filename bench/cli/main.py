@@ -8,7 +8,6 @@ import sys
 import click
 
 from bench import __version__
-from bench.api.errors import BenchError
 from bench.cli import (
     ablate,
     analyze,
@@ -25,6 +24,7 @@ from bench.cli import (
 )
 from bench.cli import list as list_names
 from bench.cli.command_group import BenchGroup
+from bench.cli.sentences import ended_with_a_sentence
 
 COMMANDS = (
     demo,
@@ -62,14 +62,4 @@ for module in COMMANDS:
 
 def main() -> None:
     """Run the command line; errors of the user are one sentence and exit code 2."""
-    try:
-        cli(prog_name="python -m bench", standalone_mode=False)
-    except click.exceptions.Abort:
-        click.echo("interrupted.", err=True)
-        sys.exit(130)
-    except click.ClickException as error:
-        click.echo(f"{error.format_message()}", err=True)
-        sys.exit(2)
-    except BenchError as error:
-        click.echo(f"{type(error).__name__}: {error}", err=True)
-        sys.exit(2)
+    sys.exit(ended_with_a_sentence(lambda: cli(prog_name="python -m bench", standalone_mode=False)))

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from bench.api.errors import InvalidConfig, UnknownName
+from bench.api.plain_text import message_of, shortened
 from bench.cli.run_options import RunOptions
-from results.json_values import Json, JsonObject, as_list, as_object, as_text
+from results.json_values import Json, JsonObject, as_list, as_object, as_text, read_value
+from results.stored_types import LARGEST
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -37,6 +39,8 @@ NOT_ASKED = (
     "trust",
 )
 """Options that say where and how, not what."""
+MOST_QUOTED = 200
+"""Characters of a value that an error repeats."""
 BESIDE = ("command", "base", "axis", "tuning")
 """Keys of a spec file that are not options of every command."""
 
@@ -77,10 +81,11 @@ def read_spec(options: RunOptions, command: str) -> tuple[RunOptions, JsonObject
     given = _read_json(path)
     given.pop(EARLIER, None)
     beside = {key: given.pop(key) for key in BESIDE if key in given}
-    writer = beside.get("command", "run")
+    writer = as_text(beside.get("command", "run"))
     if writer != command:
         raise InvalidConfig(
-            f"{path} is of another command; run: python -m bench {writer} --spec {path}"
+            f"{path} is of another command; run: python -m bench "
+            f"{shortened(writer, MOST_QUOTED)} --spec {path}"
         )
     known = {field.name for field in fields(RunOptions)} - set(NOT_ASKED)
     for key in given:
@@ -126,13 +131,22 @@ def from_spec(options: D, given: JsonObject) -> D:
         if one.name in given:
             said = given[one.name]
             value = tuple(said) if isinstance(said, list) else said
-            if not isinstance(value, (int, float) if one.type is float else type(one.default)):
+            if not _fits(value, one.default, is_float=one.type is float):
                 raise InvalidConfig(
-                    f"the spec says {one.name}={said!r}, and the default is {one.default!r}; "
-                    "give a value of the same type."
+                    f"the spec says {one.name}={shortened(repr(said), MOST_QUOTED)}, and the "
+                    f"default is {one.default!r}; give a value of the same type."
                 )
             values[one.name] = value
     return type(options)(**values)
+
+
+def _fits(value: object, default: object, *, is_float: bool) -> bool:
+    """Whether a value can stand in the place of a default; tuples of options hold texts."""
+    if isinstance(value, tuple):
+        return isinstance(default, tuple) and all(isinstance(one, str) for one in value)
+    if isinstance(value, int) and abs(value) >= LARGEST:
+        return False
+    return type(value) is type(default) or (is_float and type(value) is int)
 
 
 def refuse_beside_spec(typed: Iterable[str]) -> None:
@@ -145,10 +159,11 @@ def refuse_beside_spec(typed: Iterable[str]) -> None:
 
 def _read_json(path: Path) -> dict[str, Json]:
     try:
-        given: Json = json.loads(path.read_text(encoding="utf-8"))
+        given = read_value(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidConfig(
-            f"cannot read the spec {path} ({error}); give the spec.json of a run folder."
+            f"cannot read the spec {path} ({message_of(error)}); give the spec.json of a run "
+            "folder."
         ) from error
     if not isinstance(given, dict):
         raise InvalidConfig(f"{path} is no spec; give the spec.json of a run folder.")

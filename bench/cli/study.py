@@ -106,7 +106,7 @@ def _checked(options: "RunOptions", tuning: "Tuning") -> "tuple[RunOptions, Stud
     if asked_before:
         typed = vars(tuning)
         refuse_beside_spec(f.name for f in fields(Tuning) if typed[f.name] != f.default)
-        tuning = from_spec(Tuning(), as_object(asked_before["tuning"]))
+        tuning = from_spec(Tuning(), as_object(asked_before.get("tuning")))
     load_registry(options.plugin)
     _ = options.data_directory  # one that is not there is refused before anything runs
     return options, StudyRequest(request=options, **vars(tuning))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from results.certificate import CertificateEntry, certificate_entry
 from results.json_values import Json, as_object
-from tasks.data.cache import cache_folder, write_atomically
+from tasks.data.cache import cache_folder, keep
 
 
 class CertificateCache:
@@ -26,14 +26,16 @@ class CertificateCache:
     def read(self, variant: str, impl: str) -> CertificateEntry | None:
         """The stored certificate, or None."""
         try:
-            found: Json = json.loads(self._path(variant, impl).read_text())
-        except (OSError, ValueError):
+            found: Json = json.loads(self._path(variant, impl).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
             return None
-        return certificate_entry(as_object(found))
+        entry = certificate_entry(as_object(found))
+        # a damaged file may be JSON all the same; written back, a whole one reads as it stands
+        return entry if entry == found and entry["passed"] + [*entry["failed"]] else None
 
     def write(self, variant: str, impl: str, certificate: CertificateEntry) -> None:
         """Store a certificate."""
-        write_atomically(self._path(variant, impl), json.dumps(certificate).encode())
+        keep(self._path(variant, impl), json.dumps(certificate).encode())
 
     def _path(self, variant: str, impl: str) -> Path:
         return self.folder / f"{sha256(f'{variant} {impl}'.encode()).hexdigest()[:16]}.json"

@@ -4,9 +4,11 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 
+from bench.api.foreign_prints import prints_to_standard_error
 from bench.running.processes import POLL_S
-from bench.running.runner import Job, JobResult, run_job
+from bench.running.runner import Job, JobResult, failed_result, run_job
 from bench.running.worker import WorkerSettings, prepare_process
+from bench.timing.reason import Reason
 
 
 class InlineExecutor:
@@ -25,4 +27,13 @@ class InlineExecutor:
             if job is None:
                 time.sleep(POLL_S)
             else:
-                yield job, run_job(job, data_dir, lambda share, job=job: watch(job, share))  # type: ignore[misc]
+                yield job, self._done(job, data_dir, watch)
+
+    @staticmethod
+    def _done(job: Job, data_dir: Path | None, watch: Callable[[Job, float], None]) -> JobResult:
+        try:
+            with prints_to_standard_error():
+                return run_job(job, data_dir, lambda share: watch(job, share))
+        except SystemExit as error:  # the cell's, and not of the program
+            reason = Reason("failed", f"it asked to end the process with exit code {error.code}.")
+            return failed_result(job, reason, 0.0)

@@ -13,6 +13,9 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Protocol
 
+from bench.api.foreign import names_foreign_code, runs_foreign_code
+from bench.api.plain_text import message_of
+from bench.api.process_state import signal_name
 from bench.running.runner import Job, JobResult, failed_result
 from bench.running.worker import WorkerSettings, work
 from bench.timing.reason import Reason
@@ -94,7 +97,9 @@ class ProcessExecutor:
 
     def _start(self, job: Job) -> Running:
         ours, theirs = self.context.Pipe()
-        process = self.context.Process(target=work, args=(theirs, job, self.settings), daemon=True)
+        # where no plug-in was loaded, none can have changed anything
+        settings = self.settings if needs_plugins(job) else replace(self.settings, plugins=())
+        process = self.context.Process(target=work, args=(theirs, job, settings), daemon=True)
         _start_deaf_forkserver()
         # an interrupt between two messages to the newborn would leave it with half of its job, and
         # its traceback on the screen of the user
@@ -117,6 +122,9 @@ class ProcessExecutor:
             one.process.join(5)
             reason = _death(one.process.exitcode)
             one.result = replace(failed_result(one.job, reason, taken), died=True)
+        except Exception as error:  # noqa: BLE001  whatever somebody else wrote into the pipe
+            reason = Reason("failed", f"its answer cannot be read: {message_of(error)}")
+            one.result = replace(failed_result(one.job, reason, taken), died=True)
         if one.result is None and taken > one.job.timeout_s:
             reason = Reason("timeout", f"took longer than {one.job.timeout_s:.0f} s.")
             one.result = replace(failed_result(one.job, reason, taken), died=True)
@@ -130,10 +138,17 @@ class ProcessExecutor:
             one.process.join()
 
 
+def needs_plugins(job: Job) -> bool:
+    """Whether a job runs code of a plug-in, as far as this process has loaded any."""
+    cells = [*job.cells, *([job.reference] if job.reference else [])]
+    certified = [job.variant] if job.variant else []
+    return any(map(runs_foreign_code, cells)) or names_foreign_code(*certified)
+
+
 def _death(exitcode: int | None) -> Reason:
     """Why a worker ended without an answer."""
     if exitcode is not None and exitcode < 0:
-        name = signal.Signals(-exitcode).name
+        name = signal_name(-exitcode)
         if name == "SIGKILL":
             return Reason(
                 "out_of_memory", "the process was killed (SIGKILL), most likely for memory."

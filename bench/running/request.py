@@ -37,6 +37,10 @@ class AskedTask(NamedTuple):
     """At the size of the preset, canonical."""
 
 
+MOST_SEEDS, LARGEST_SEED = 10_000, 2**32 - 1
+"""Seeds of a request, and the number of one."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What a user asked for, as typed; fields have the names of the options of the command line."""
@@ -83,12 +87,19 @@ class Request:
         ):
             if value not in known:
                 raise UnknownName.among(kind, value, known)
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
         if self.seeds < 0:
             raise InvalidConfig(f"seeds must be >= 0, and 0 is the preset's; got {self.seeds}.")
+        if self.seeds > MOST_SEEDS:
+            raise InvalidConfig(f"seeds must be at most {MOST_SEEDS}, got {self.seeds}.")
         if self.jobs < 1:
             raise InvalidConfig(f"a plan is for at least 1 job, got {self.jobs}.")
         if self.first_seed < 0:
             raise InvalidConfig(f"the first seed must be >= 0, got {self.first_seed}.")
+        if self.first_seed > LARGEST_SEED:
+            raise InvalidConfig(f"a seed is at most {LARGEST_SEED}, got {self.first_seed}.")
         if not (math.isfinite(self.minutes) and self.minutes >= 0):
             raise InvalidConfig(f"minutes must be a number >= 0, got {self.minutes}.")
 

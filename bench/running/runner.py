@@ -3,7 +3,7 @@
 import errno
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -15,7 +15,10 @@ from bench.api.cell import Cell
 from bench.api.errors import BenchError, DataDamaged, DataUnavailable, Diverged, Refused
 from bench.api.loading import loaded_plugins
 from bench.api.opened_files import watch_opened
+from bench.api.plain_text import message_of, shortened, storable
+from bench.api.process_state import ProcessState
 from bench.api.registry import watch_made
+from bench.api.selector import parse
 from bench.api.variant import impl_of
 from bench.conformance import CHECKS, COMPILE, certify
 from bench.running.code_of_cells import timed_parts
@@ -26,7 +29,9 @@ from bench.timing.block import measure_block
 from bench.timing.reason import Reason, ran_out_of_memory
 from bench.training.analysis import analyze_cell, model_path
 from bench.training.quality import train_cell
-from results.certificate import CertificateEntry
+from results.certificate import CertificateEntry, certificate_entry
+from results.json_values import as_object
+from results.plain_data import plain_json, plain_rows
 from results.row import Row, Status
 
 ENVIRONMENTAL = {
@@ -41,6 +46,9 @@ ENVIRONMENTAL = {
 }
 """Errors of the operating system that the code of a cell does not cause."""
 ShareDone = Callable[[float], None]
+
+LONGEST_TRACE = 100_000
+"""Characters of a traceback that the log keeps; a message may have megabytes."""
 
 
 @dataclass(frozen=True)
@@ -95,13 +103,16 @@ class JobResult:
     trace: str = ""
     """Traceback of an unexpected error, for the log."""
     died: bool = False
-    """Whether the process ended without an answer of its own."""
+    """Whether the process ended without an answer of its own, or with one that nobody can trust."""
     plugins: str = ""
     """Hash of the plug-ins that the process had loaded."""
 
 
 def run_job(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult:
-    """Do a job, and note which code and data it used; never raises but for an interrupt."""
+    """Do a job, and note which code and data it used; never raises but for an interrupt or an exit.
+
+    What the job changed of the process is put back, and then its cells failed.
+    """
     with watch_made() as parts, watch_opened() as opened:
         result = _run(job, data_dir, share_done)
     if job.reference is not None:  # its times stand beside those of every cell
@@ -117,18 +128,69 @@ def run_job(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult
 
 def _run(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult:
     start = time.perf_counter()
+    before = ProcessState.now()
     try:
-        if job.kind == "certificate":
-            checks = (*CHECKS, COMPILE) if job.thorough else None
-            found = certify(job.variant, checks=checks, impl=impl_of(job.impl))
-            return JobResult(certificate=found.to_json())
-        if job.kind == "speed":
-            return _measure(job, share_done, start)
-        if job.kind == "analysis":
-            return _analyze(job, data_dir, start)
-        return _train(job, data_dir, share_done, start)
+        result = _plain(_done(job, data_dir, share_done, start))
     except Exception as error:  # noqa: BLE001  a crash must become a row
-        return failed_result(job, reason_of(error), time.perf_counter() - start, _trace(error))
+        result = failed_result(job, reason_of(error), time.perf_counter() - start, trace_of(error))
+    except BaseException:
+        before.undo()
+        raise
+    touched = before.undo()
+    return _without_values(job, result, touched) if touched else result
+
+
+def _done(job: Job, data_dir: Path | None, share_done: ShareDone, start: float) -> JobResult:
+    if job.kind == "certificate":
+        checks = (*CHECKS, COMPILE) if job.thorough else None
+        found = certify(job.variant, checks=checks, impl=impl_of(job.impl))
+        return JobResult(certificate=found.to_json())
+    if job.kind == "speed":
+        return _measure(job, share_done, start)
+    if job.kind == "analysis":
+        return _analyze(job, data_dir, start)
+    return _train(job, data_dir, share_done, start)
+
+
+def _plain(result: JobResult) -> JobResult:
+    """The result as files can hold it, whatever a variant or a task put into it."""
+    held = result.certificate
+    return replace(
+        result,
+        outcomes=tuple(
+            replace(
+                outcome,
+                rows=plain_rows(outcome.rows),
+                artifact=dict(as_object(plain_json(outcome.artifact))),
+            )
+            for outcome in result.outcomes
+        ),
+        certificate=held and certificate_entry(as_object(plain_json(held))),
+    )
+
+
+def _without_values(job: Job, result: JobResult, touched: Sequence[str]) -> JobResult:
+    """A result without the values that a changed process gave; what failed anyway stays as it is.
+
+    Among several cells nobody knows which one it was, so each of them is asked alone.
+    """
+    if len(job.cells) > 1:
+        return replace(result, died=True)
+    who = "it"
+    if job.reference is not None and job.cells and job.reference.id != job.cells[0].id:
+        who = f"it or its baseline {parse(job.reference.variant).name}"
+    reason = Reason(
+        "failed", f"{who} changed {', '.join(touched)}; a variant or task leaves that as it was."
+    )
+    if result.certificate is not None:
+        return failed_result(job, reason, 0.0, result.trace)
+    outcomes = (
+        replace(one, status=reason.status, detail=reason.detail, rows=(), artifact={})
+        if one.status == "ok"
+        else one
+        for one in result.outcomes
+    )
+    return replace(result, outcomes=tuple(outcomes))
 
 
 def failed_result(job: Job, reason: Reason, seconds: float, trace: str = "") -> JobResult:
@@ -146,9 +208,9 @@ def failed_result(job: Job, reason: Reason, seconds: float, trace: str = "") -> 
     return JobResult(outcomes, trace=trace)
 
 
-def reason_of(error: Exception) -> Reason:
+def reason_of(error: BaseException) -> Reason:
     """Status and one sentence for whatever a cell raised."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = message_of(error)
     if isinstance(error, DataUnavailable | DataDamaged):
         return Reason("refused", text, environmental=True)
     if isinstance(error, Refused):
@@ -164,7 +226,7 @@ def reason_of(error: Exception) -> Reason:
     return Reason("failed", f"{type(error).__name__}: {text}{where}", environmental=full)
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     """File and line of the last code outside of libraries that an error came through."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "site-packages" not in Path(frame.filename).parts]
@@ -221,7 +283,8 @@ def _save(system: torch.nn.Module, path: Path) -> None:
     draft.replace(path)
 
 
-def _trace(error: BaseException) -> str:
+def trace_of(error: BaseException) -> str:
+    """The traceback of an unexpected error, for the log; empty for one that says it all."""
     if isinstance(error, BenchError):
         return ""
-    return "".join(traceback.format_exception(error))
+    return storable(shortened("".join(traceback.format_exception(error)), LONGEST_TRACE))

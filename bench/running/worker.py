@@ -8,7 +8,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -17,9 +16,18 @@ from typing import Any
 
 import torch
 
+from bench.api.foreign_prints import leave_standard_output
 from bench.api.loading import load_package, load_plugin
 from bench.running.allocator import keep_freed_memory
-from bench.running.runner import Job, run_job
+from bench.running.runner import (
+    Job,
+    JobResult,
+    ShareDone,
+    failed_result,
+    reason_of,
+    run_job,
+    trace_of,
+)
 
 load_package("variants")
 load_package("tasks")
@@ -41,9 +49,9 @@ def work(connection: Connection, job: Job, settings: WorkerSettings) -> None:
     """Do one job and send ("progress", share) now and then, ("done", result) at the end."""
     # Ctrl-C reaches every process of a terminal; the driver ends its workers itself
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_standard_output()
     finished = threading.Event()
     threading.Thread(target=_leave_with, args=(connection, finished), daemon=True).start()
-    prepare_process(settings)
     last = 0.0
 
     def share_done(share: float) -> None:
@@ -53,10 +61,21 @@ def work(connection: Connection, job: Job, settings: WorkerSettings) -> None:
             last = now
             tell(connection, ("progress", share))
 
-    data_dir = Path(settings.data_dir) if settings.data_dir else None
-    result = run_job(job, data_dir, share_done)
+    result = _answer(job, settings, share_done)
     finished.set()
     tell(connection, ("done", result))
+
+
+def _answer(job: Job, settings: WorkerSettings, share_done: ShareDone) -> JobResult:
+    """Do a job, whatever its code raises; only an exit gets through."""
+    try:
+        prepare_process(settings)
+        data_dir = Path(settings.data_dir) if settings.data_dir else None
+        return run_job(job, data_dir, share_done)
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001  an interrupt of the user never comes here
+        return failed_result(job, reason_of(error), 0.0, trace_of(error))
 
 
 def tell(connection: Connection, message: tuple[str, Any]) -> None:
@@ -66,16 +85,11 @@ def tell(connection: Connection, message: tuple[str, Any]) -> None:
 
 
 def prepare_process(settings: WorkerSettings) -> None:
-    """Set threads, keep freed memory, and load plug-ins."""
+    """Load plug-ins, set threads, and keep freed memory."""
+    for path in settings.plugins:
+        load_plugin(Path(path))
     torch.set_num_threads(settings.threads)
     keep_freed_memory()
-    load_plugins(settings.plugins)
-
-
-def load_plugins(paths: Sequence[str]) -> None:
-    """Import every plug-in file."""
-    for path in paths:
-        load_plugin(Path(path))
 
 
 def _leave_with(connection: Connection, finished: threading.Event) -> None:

@@ -6,6 +6,7 @@ import torch
 
 from bench.api.cell import Cell
 from bench.api.errors import InvalidConfig
+from bench.api.foreign import runs_foreign_code
 from bench.timing.device import open_device
 from bench.timing.reason import Reason
 from bench.timing.rounds import Progress, TimedVariant, run_rounds, warm_up
@@ -21,10 +22,14 @@ Outcome = list[Row] | Reason
 
 
 def group_blocks(cells: Iterable[Cell]) -> list[list[Cell]]:
-    """Put cells that can be timed together into one block each, in the order of first sight."""
+    """Put cells that can be timed together into one block each, in the order of first sight.
+
+    A plug-in's cell has a block of its own, where its code changes nobody's times but its own.
+    """
     blocks: dict[tuple[object, ...], list[Cell]] = {}
     for cell in cells:
-        blocks.setdefault(_shared(cell), []).append(cell)
+        alone = cell.id if runs_foreign_code(cell) else ""
+        blocks.setdefault((*_shared(cell), alone), []).append(cell)
     return list(blocks.values())
 
 

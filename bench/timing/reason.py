@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 
 from bench.api.errors import Refused
+from bench.api.plain_text import message_of
 from results.row import Status
 
 
@@ -20,7 +21,7 @@ class Reason(NamedTuple):
 
 def reason_for(error: Exception) -> Reason:
     """Turn what a variant raised into a reason."""
-    text = " ".join(str(error).split()) or "no message"
+    text = message_of(error)
     if isinstance(error, Refused):
         return Reason("refused", text)
     if ran_out_of_memory(error):
@@ -28,7 +29,7 @@ def reason_for(error: Exception) -> Reason:
     return Reason("failed", f"{type(error).__name__} while timing: {text}")
 
 
-def ran_out_of_memory(error: Exception) -> bool:
+def ran_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out; torch has no class for it on a CPU."""
     kinds = (MemoryError, torch.OutOfMemoryError)
-    return isinstance(error, kinds) or "can't allocate memory" in str(error)
+    return isinstance(error, kinds) or "can't allocate memory" in message_of(error)

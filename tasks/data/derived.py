@@ -9,7 +9,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tasks.data.cache import cache_folder, write_atomically
+from tasks.data.cache import cache_folder, keep
+
+DIGEST = "digest"
+"""Array of a stored file that tells whether the others are whole."""
 
 Arrays = Mapping[str, npt.NDArray[np.generic]]
 
@@ -23,7 +26,8 @@ def kept_arrays(
 ) -> dict[str, npt.NDArray[np.generic]]:
     """Load arrays from the cache, or make and keep them.
 
-    A stored file that cannot be read is made anew: a cache holds nothing of its own.
+    A stored file that cannot be read, or holds something else, is made anew: a cache holds nothing
+    of its own. Where nothing can be stored, it is made at each use.
 
     Args:
         kind: Folder in the cache.
@@ -39,8 +43,9 @@ def kept_arrays(
         return found
     made = dict(make())
     buffer = io.BytesIO()
-    np.savez(buffer, **made)  # type: ignore[arg-type]  # stubs take the keywords for options
-    write_atomically(path, buffer.getvalue())
+    stored = {**made, DIGEST: _digest(made)}
+    np.savez(buffer, **stored)  # type: ignore[arg-type]  # stubs take the keywords for options
+    keep(path, buffer.getvalue())
     return made
 
 
@@ -66,6 +71,17 @@ def unpack(arrays: Arrays) -> list[list[int]]:
 def _load(path: Path) -> dict[str, npt.NDArray[np.generic]] | None:
     try:
         with np.load(path, allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, KeyError, EOFError):
+            found = {name: stored[name] for name in stored.files}
+        digest = found.pop(DIGEST)
+        return found if np.array_equal(digest, _digest(found)) else None
+    except Exception:  # noqa: BLE001  zipfile, zlib and NumPy raise some ten kinds for a damaged file
         return None
+
+
+def _digest(arrays: Arrays) -> npt.NDArray[np.uint8]:
+    """A hash of names, kinds, shapes and numbers."""
+    found = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        found.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return np.frombuffer(found.digest(), dtype=np.uint8)

@@ -2,14 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.api.errors import InvalidConfig
-from tasks.data.cache import cache_folder, write_atomically
+from tasks.data.cache import cache_folder, keep
 from tasks.data.corpus import ParallelCorpus
 
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ def cached_subwords(
         return stored
     trained = train_subwords(lines, config)
     envelope = {"identity": identity, "tokenizer": json.loads(trained.to_json())}
-    write_atomically(path, json.dumps(envelope, ensure_ascii=False).encode())
+    envelope["digest"] = _digest(envelope)
+    keep(path, json.dumps(envelope, ensure_ascii=False).encode())
     return Subwords(trained._tokenizer, identity=identity)
 
 
@@ -153,11 +154,15 @@ def _load(path: Path, identity: str) -> Subwords | None:
 
     try:
         envelope: dict[str, Any] = json.loads(path.read_bytes())
-        if envelope["identity"] != identity:
+        if envelope["identity"] != identity or envelope["digest"] != _digest(envelope):
             return None
         tokenizer = Tokenizer.from_str(json.dumps(envelope["tokenizer"], ensure_ascii=False))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except Exception:  # noqa: BLE001  the library has one class for all its errors, `Exception`
         return None
     return Subwords(tokenizer, identity=identity)
+
+
+def _digest(envelope: Mapping[str, Any]) -> str:
+    """Tells whether a stored vocabulary is whole."""
+    text = json.dumps(envelope["tokenizer"], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

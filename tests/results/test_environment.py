@@ -85,3 +85,17 @@ def test_torch_facts_come_only_from_a_process_that_loaded_torch(monkeypatch):
     found = collect(threads=1)
     assert found.aten_cpu_capability == "AVX512"
     assert (found.gpu, found.gpu_capability) == ("NVIDIA H200", "9.0")
+
+
+def test_a_foreign_repository_around_the_project_is_none_of_ours(tmp_path, monkeypatch):
+    inside = tmp_path / "site-packages"
+    inside.mkdir()
+    author = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for command in (["init", "-q"], [*author, "commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    monkeypatch.setattr("results.environment.PROJECT", inside)
+    found = collect(threads=1)
+    assert (found.git_revision, found.git_dirty) == ("", None)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(inside))
+    assert collect(threads=1).git_revision == ""

@@ -1,8 +1,11 @@
 """Discovery: packages are imported once, and a plug-in that does not import is one sentence."""
 
+import os
+import random
 import sys
 
 import pytest
+import torch
 
 from bench.api import loading
 from bench.api.axes import AXES
@@ -71,3 +74,55 @@ def test_two_plug_ins_of_one_name_are_distinguished(tmp_path):
     load_plugin(tmp_path / "one" / "mine.py")
     with pytest.raises(BenchError, match="rename one of the plug-ins"):
         load_plugin(tmp_path / "two" / "mine.py")
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("import sys\nsys.exit(0)", r"failed to import: SystemExit\('0'\); mend the file"),
+        ("class Odd(BaseException): pass\nraise Odd", r"failed to import: Odd\("),
+        ("raise ValueError('\\ud800')", "failed to import: ValueError.*mend the file"),
+        ("raise ValueError('x' * 5_000_000)", r"\(5000000 characters\).*mend the file"),
+        ("import torch\ntorch.set_num_threads(2)", "changes torch's number of threads from 1 to 2"),
+        (
+            "import torch\ntorch.set_default_dtype(torch.float64)",
+            "changes the default dtype from torch.float32 to torch.float64 when it is imported",
+        ),
+        (
+            "import torch.nn.functional as F\nF.softmax = F.log_softmax",
+            r"changes the code of torch\.nn\.functional\.softmax",
+        ),
+        ("import os\nos.chdir('/')", "changes the current folder"),
+    ],
+)
+def test_a_plug_in_that_would_end_or_change_everything_is_one_sentence(
+    tmp_path, content, complaint
+):
+    path = tmp_path / "wild.py"
+    path.write_text(content)
+    with pytest.raises(BenchError, match=complaint) as error:
+        load_plugin(path)
+    str(error.value).encode()
+    assert len(str(error.value)) < 1500
+    assert torch.get_num_threads() == 1
+    assert torch.get_default_dtype() == torch.float32
+    assert "bench_plugin_wild" not in sys.modules
+
+
+def test_what_libraries_change_when_they_are_imported_is_put_back_in_silence(tmp_path):
+    path = tmp_path / "usual.py"
+    path.write_text("import os, random\nrandom.seed(1)\nos.environ['OMP_NUM_THREADS'] = '9'\n")
+    before = random.getstate()
+    load_plugin(path)
+    assert random.getstate() == before
+    assert os.environ["OMP_NUM_THREADS"] == "1"
+
+
+def test_what_a_plug_in_prints_goes_to_standard_error(tmp_path, capfd):
+    path = tmp_path / "loud.py"
+    path.write_text("import os\nprint('spoken')\nos.write(1, b'written')\n")
+    load_plugin(path)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "spoken" in err
+    assert "written" in err

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.api.errors import InvalidSelector
-from bench.api.selector import Selector, parse, parse_list, show_value, walk
+from bench.api.selector import Selector, parse, parse_list, parse_names, show_value, walk
 
 words = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.\-]{0,8}", fullmatch=True)
 names = words.filter(lambda word: word not in ("true", "false"))
@@ -79,3 +79,24 @@ def test_an_unreadable_selector_names_the_place(text, complaint):
 def test_walking_visits_nested_selectors():
     found = [inner.name for inner in walk(parse("a[b=c[d=e]+f,g=2]"))]
     assert found == ["a", "c", "e", "f"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a[b=" * 2000, "at most 20 levels of brackets"),
+        ("a" * 300_000, "has at most 20000 characters"),
+        (f"a[b={'9' * 5000}]", "a number that a float can hold"),
+        ("a[b=1e999]", "a number that a float can hold"),
+    ],
+)
+@pytest.mark.parametrize("read", [parse, parse_list, parse_names])
+def test_a_deep_or_huge_selector_is_one_short_sentence(read, text, complaint):
+    with pytest.raises(InvalidSelector, match=complaint) as error:
+        read(text)
+    assert len(str(error.value)) < 700
+
+
+def test_the_deepest_brackets_are_read():
+    deep = "a" + "[b=a" * 20 + "]" * 20
+    assert parse(deep).show() == deep

@@ -1,0 +1,38 @@
+"""Whose code a cell runs: that of this project, or of a plug-in."""
+
+from bench.api.axes import AXES
+from bench.api.cell import Cell
+from bench.api.registry import registrations
+from bench.api.selector import parse, walk
+
+OURS = ("bench", "variants", "tasks", "results", "reports")
+"""Packages of this project; what others register stands in other modules."""
+
+
+def is_ours(module: str) -> bool:
+    """Whether a module belongs to this project.
+
+    >>> is_ours("variants.scores.dot"), is_ours("bench_plugin_mine")
+    (True, False)
+    """
+    return module.partition(".")[0] in OURS
+
+
+def runs_foreign_code(cell: Cell) -> bool:
+    """Whether a part of a cell was registered by a plug-in."""
+    return names_foreign_code(cell.task, cell.backbone, cell.variant, cell.protocol)
+
+
+def names_foreign_code(*selectors: str) -> bool:
+    """Whether one of the selectors names what a plug-in registered, at any depth."""
+    names = {part.name for text in selectors for part in walk(parse(text))}
+    return not names.isdisjoint(_foreign_names())
+
+
+def _foreign_names() -> set[str]:
+    return {
+        name
+        for axis in AXES
+        for name, registered in registrations(axis).items()
+        if not is_ours(registered.module)
+    }

@@ -1,0 +1,76 @@
+"""Functions of torch, of Python and of the bench itself that somebody replaced at run time."""
+
+import builtins
+import math
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import FunctionType, ModuleType
+
+import torch
+
+from bench.api.foreign import is_ours
+
+Code = Mapping[tuple[object, str], object]
+"""What stands under a name of a module or a class."""
+
+TORCH = Path(torch.__file__).parent
+MOST_NAMES = 3
+
+
+def code_of_process() -> Code:
+    """Every function that cells share: those of torch that attention uses, and our own."""
+    found: dict[tuple[object, str], object] = {}
+    for owner in (torch, torch.nn.functional, torch.nn.init, torch.linalg, math, time, builtins):
+        found.update(((owner, name), held) for name, held in vars(owner).items() if callable(held))
+    for kind in (torch.Tensor, torch.nn.Module):
+        # a method that a class inherits may be covered by a new one of its own
+        for parent in reversed(kind.__mro__[:-1]):
+            found.update(((kind, name), held) for name, held in vars(parent).items())
+    for module in _our_modules():
+        for name, held in vars(module).items():
+            if isinstance(held, FunctionType):
+                found[module, name] = held
+            elif isinstance(held, type) and held.__module__ == module.__name__:
+                methods = ((name, one) for name, one in vars(held).items() if callable(one))
+                found.update(((held, name), one) for name, one in methods)
+    return found
+
+
+def _our_modules() -> Iterator[ModuleType]:
+    for name, module in list(sys.modules.items()):
+        if is_ours(name) and isinstance(module, ModuleType):
+            yield module
+
+
+def undo_changes(before: Code) -> list[str]:
+    """Put functions back that others stand for now; their names as one phrase, if there are any."""
+    now = code_of_process()
+    changed = [
+        (owner, name)
+        for (owner, name), held in before.items()
+        if not _stands_for(now.get((owner, name)), held)
+    ]
+    for owner, name in changed:
+        setattr(owner, name, before[owner, name])
+    if not changed:
+        return []
+    names = sorted(_name(owner, name) for owner, name in changed)
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return [f"the code of {', '.join(names[:MOST_NAMES])}{more}"]
+
+
+def _stands_for(now: object, before: object) -> bool:
+    """Whether it is the same function; torch's compiler wraps some of torch when it is loaded."""
+    if now is before:
+        return True
+    if not isinstance(now, FunctionType):
+        return False
+    wrapped = (cell.cell_contents for cell in now.__closure__ or ())
+    inside = Path(now.__code__.co_filename).is_relative_to(TORCH)
+    return inside and any(held is before for held in wrapped)
+
+
+def _name(owner: object, name: str) -> str:
+    return f"{getattr(owner, '__qualname__', '') or getattr(owner, '__name__', '')}.{name}"

@@ -1,0 +1,10 @@
+"""Every attack."""
+
+from tests.fuzz import data_files, run_folders, spec_files, typed_text
+
+ATTACKS = (
+    *typed_text.ATTACKS,
+    *spec_files.ATTACKS,
+    *data_files.ATTACKS,
+    *run_folders.ATTACKS,
+)

@@ -1,0 +1,102 @@
+"""Data kept in the cache: a damaged file, or a cache that takes none, costs time alone."""
+
+import random
+
+import numpy as np
+import pytest
+
+from bench.running.certificate_cache import CertificateCache
+from tasks.data.cache import CACHE_VARIABLE, unwritable_cache
+from tasks.data.derived import kept_arrays, pack, unpack
+from tasks.data.subwords import SubwordConfig, cached_subwords
+
+ROWS = [[number, number + 1] * (number % 5) for number in range(300)]
+LINES = ["a small text of some words", "some more words of a text"] * 20
+
+
+def kept(folder, made):
+    def make():
+        made.append(1)
+        return pack(ROWS)
+
+    return kept_arrays("kind", {"text": "one"}, make, cache_dir=folder)
+
+
+def damaged(whole, chance):
+    """A file cut, with bytes changed, taken out or put in, or with something else in it."""
+    content = bytearray(whole)
+    for _ in range(chance.choice([1, 1, 4, 40])):
+        place = chance.randrange(len(content))
+        kind = chance.randrange(4)
+        if kind == 0:
+            content[place] = chance.randrange(256)
+        elif kind == 1:
+            del content[place : place + chance.randrange(1, 30)]
+        elif kind == 2:
+            content[place:place] = chance.randbytes(chance.randrange(1, 30))
+        else:
+            content[place : place + 1] = b""
+        content = content or bytearray(b"x")
+    return bytes(content[: chance.randrange(len(content))] if chance.random() < 0.2 else content)
+
+
+@pytest.mark.filterwarnings("ignore")  # of zipfile, about names that are there twice
+def test_a_damaged_file_is_made_anew_and_never_gives_other_rows(tmp_path):
+    made = []
+    kept(tmp_path, made)
+    (path,) = (tmp_path / "kind").iterdir()
+    whole = path.read_bytes()
+    chance = random.Random(0)
+    for _ in range(150):
+        path.write_bytes(damaged(whole, chance))
+        assert unpack(kept(tmp_path, made)) == ROWS
+    assert path.read_bytes() == whole
+    assert len(made) > 100
+    before = len(made)
+    kept(tmp_path, made)
+    assert len(made) == before
+
+
+def test_a_file_of_an_earlier_version_is_made_anew(tmp_path):
+    made = []
+    kept(tmp_path, made)
+    (path,) = (tmp_path / "kind").iterdir()
+    np.savez(path, **pack([[9]]))
+    assert unpack(kept(tmp_path, made)) == ROWS
+    assert len(made) == 2
+
+
+def test_a_damaged_vocabulary_is_trained_anew_and_never_another(tmp_path):
+    config = SubwordConfig(size=40)
+    whole = cached_subwords(LINES, config, cache_dir=tmp_path).to_json()
+    (path,) = (tmp_path / "subwords").iterdir()
+    stored, chance = path.read_bytes(), random.Random(0)
+    for _ in range(60):
+        path.write_bytes(damaged(stored, chance))
+        assert cached_subwords(LINES, config, cache_dir=tmp_path).to_json() == whole
+
+
+@pytest.mark.parametrize("place", ["/dev/null", "/proc/nothing"])
+def test_a_cache_that_takes_nothing_is_one_sentence_and_the_data_are_made(monkeypatch, place):
+    monkeypatch.setenv(CACHE_VARIABLE, f"{place}/cache")
+    made = []
+    for _ in range(2):
+        assert unpack(kept(None, made)) == ROWS
+    assert len(made) == 2
+    assert cached_subwords(LINES, SubwordConfig(size=40)).size <= 40
+    sentence = unwritable_cache()
+    assert sentence.startswith("nothing can be kept in the cache")
+    assert sentence.endswith(f"name a folder that can be written to in {CACHE_VARIABLE}.")
+    CertificateCache(()).write("dot", "auto", {"passed": [], "skipped": {}, "failed": {}})
+
+
+def test_a_home_folder_that_nobody_knows_is_a_cache_that_takes_nothing(monkeypatch):
+    monkeypatch.delenv(CACHE_VARIABLE, raising=False)
+    monkeypatch.setattr("pathlib.Path.home", lambda: (_ for _ in ()).throw(RuntimeError("home")))
+    assert unwritable_cache().startswith("nothing can be kept")
+
+
+def test_a_cache_that_takes_files_has_nothing_to_say(tmp_path, monkeypatch):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "new"))
+    assert unwritable_cache() == ""
+    assert list((tmp_path / "new").iterdir()) == []
