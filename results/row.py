@@ -32,7 +32,7 @@ class Row:
     repeat: int = 0
     """Timing round, or 0."""
     axis: str = ""
-    """What `x` counts: `step`, `cpu_s`, `length`, or empty for a single value."""
+    """What `x` counts: `step`, `cpu_s`, `wall_s`, `length`, or empty for a single value."""
     x: float | None = None
     """Position on `axis`."""
     split: str = ""
@@ -46,6 +46,22 @@ class Row:
             raise ValueError(f"row {self.metric}: value must be finite, got {self.value}")
         if bool(self.axis) != (self.x is not None):
             raise ValueError(f"row {self.metric}: axis and x go together")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unmeasured:
+    """Why a cell that has other values has none of one metric."""
+
+    metric: str
+    """Name of the metric whose rows are not there."""
+    status: Status
+    """Never `ok`."""
+    detail: str
+    """One sentence."""
+
+    def __post_init__(self) -> None:
+        if self.status == "ok" or not self.detail:
+            raise ValueError(f"{self.metric} is unmeasured, status {self.status}: say why")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,16 +86,21 @@ class Record:
     schema: int = RECORD_SCHEMA
     lacks_data: bool = False
     """Whether it was refused for data that are missing or damaged, which may be mended later."""
+    unmeasured: tuple[Unmeasured, ...] = ()
+    """Metrics of an `ok` cell that have no rows, as of a timed call that ran out of memory."""
 
     def __post_init__(self) -> None:
         if (self.status == "ok") != (self.detail == ""):
             raise ValueError(f"record {self.id}: status {self.status} with detail {self.detail!r}")
+        if self.unmeasured and not (self.status == "ok" and self.rows):
+            raise ValueError(f"record {self.id}: without any rows its own status says why")
 
     def to_json(self) -> dict[str, object]:
         """Plain data for one ledger line."""
         found = asdict(self)
-        if not self.lacks_data:  # as lines were written before there was the field
-            del found["lacks_data"]
+        for late in ("lacks_data", "unmeasured"):  # as lines were written before there were these
+            if not found[late]:
+                del found[late]
         return found
 
 
@@ -88,4 +109,11 @@ def record_from_json(data: dict[str, object]) -> Record:
     rows = data.pop("rows", [])
     if not isinstance(rows, list):
         raise ValueError("ledger line: rows must be a list")
-    return Record(rows=tuple(Row(**row) for row in rows), **data)  # type: ignore[arg-type]
+    without = data.pop("unmeasured", [])
+    if not isinstance(without, list):
+        raise ValueError("ledger line: unmeasured must be a list")
+    return Record(
+        rows=tuple(Row(**row) for row in rows),
+        unmeasured=tuple(Unmeasured(**one) for one in without),
+        **data,  # type: ignore[arg-type]  # values were written by `to_json`
+    )

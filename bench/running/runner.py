@@ -15,11 +15,12 @@ from bench.api.variant import impl_of
 from bench.conformance import CHECKS, COMPILE, certify
 from bench.running.devices import NO_CUDA
 from bench.timing.block import measure_block
+from bench.timing.memory import release_memory
 from bench.timing.reason import Reason, ran_out_of_memory
 from bench.training.analysis import analyze_cell, model_path
 from bench.training.quality import train_cell
 from results.certificate import CertificateEntry
-from results.row import Row, Status
+from results.row import Row, Status, Unmeasured
 
 ShareDone = Callable[[float], None]
 
@@ -61,6 +62,8 @@ class Outcome:
     seconds: float = 0.0
     lacks_data: bool = False
     """Whether data are missing or damaged."""
+    unmeasured: tuple[Unmeasured, ...] = ()
+    """Metrics that the cell has no value of, though it has others."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,11 @@ def run_job(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult
             return _analyze(job, data_dir, start)
         return _train(job, data_dir, share_done, start)
     except Exception as error:  # noqa: BLE001  a crash must become a row
-        return failed_result(job, reason_of(error), time.perf_counter() - start, _trace(error))
+        reason, trace = reason_of(error), _trace(error)
+    # the error has gone by now, and with it the frames that held the tensors of the cell
+    if reason.status == "out_of_memory":
+        release_memory()
+    return failed_result(job, reason, time.perf_counter() - start, trace)
 
 
 def failed_result(job: Job, reason: Reason, seconds: float, trace: str = "") -> JobResult:
@@ -153,7 +160,8 @@ def _measure(job: Job, share_done: ShareDone, start: float) -> JobResult:
         if isinstance(outcome, Reason):
             outcomes.append(Outcome(cell, outcome.status, outcome.detail, seconds=seconds))
         else:
-            outcomes.append(Outcome(cell, "ok", "", tuple(outcome), seconds=seconds))
+            rows, unmeasured = outcome
+            outcomes.append(Outcome(cell, "ok", "", rows, seconds=seconds, unmeasured=unmeasured))
     return JobResult(tuple(outcomes))
 
 

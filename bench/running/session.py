@@ -183,7 +183,8 @@ class Session:
         """
         if found is None:
             return True
-        again = found.lacks_data or found.status in self.retry
+        statuses = {found.status, *(one.status for one in found.unmeasured)}
+        again = found.lacks_data or not statuses.isdisjoint(self.retry)
         return again and found.attempt <= self._attempts.get(found.id, 0)
 
     def _run(
@@ -274,6 +275,7 @@ class Session:
             finished=datetime.now(UTC).isoformat(timespec="seconds"),
             rows=outcome.rows,
             lacks_data=outcome.lacks_data,
+            unmeasured=outcome.unmeasured,
         )
 
 

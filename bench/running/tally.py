@@ -1,10 +1,11 @@
 """What became of the cells of a run: counts by status, and why some have no value."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bench.running.runner import Outcome
-from results.row import Record, Status
+from results.row import Record, Status, Unmeasured
 
 
 @dataclass
@@ -16,7 +17,9 @@ class Tally:
     before: Counter[str] = field(default_factory=Counter)
     """Cells that another run had finished, by status."""
     reasons: Counter[tuple[Status, str]] = field(default_factory=Counter)
-    """Asked cells without a value, of this run or before, by status and sentence."""
+    """Why asked cells lack a value, of this run or before, by status and sentence."""
+    partly: int = 0
+    """Asked cells that have values, but lost some of their metrics."""
 
     @property
     def already(self) -> int:
@@ -27,15 +30,24 @@ class Tally:
         """Count a cell that another run had finished."""
         self.before[record.status] += 1
         self._why(record.status, record.detail)
+        self._why_partly(record.unmeasured)
 
     def ended(self, outcome: Outcome) -> None:
         """Count a cell of this run."""
         self.counts[outcome.status] += 1
         self._why(outcome.status, outcome.detail)
+        self._why_partly(outcome.unmeasured)
 
     def _why(self, status: Status, detail: str) -> None:
         if status != "ok":
             self.reasons[status, detail] += 1
+
+    def _why_partly(self, unmeasured: Sequence[Unmeasured]) -> None:
+        """Count metrics that should have a value; a refusal is no news of a cell with others."""
+        lost = [one for one in unmeasured if one.status != "refused"]
+        self.partly += bool(lost)
+        for one in lost:
+            self._why(one.status, f"{one.metric}: {one.detail}")
 
     @property
     def refused(self) -> int:
@@ -49,6 +61,7 @@ class Tally:
 
     @property
     def failed(self) -> int:
-        """Asked cells that ended without a value for another reason than a refusal."""
+        """Asked cells that ended without some value for another reason than a refusal."""
         everyone = self.counts + self.before
-        return sum(n for status, n in everyone.items() if status not in ("ok", "refused"))
+        lost = sum(n for status, n in everyone.items() if status not in ("ok", "refused"))
+        return lost + self.partly

@@ -1,6 +1,7 @@
 """The command line: names, exit codes, and what stands on standard output."""
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -228,6 +229,24 @@ def test_a_plan_says_what_it_leaves_out(call):
     assert "left out: quality " in out
     assert "; python -m bench run --cell 'quality " in out
     assert out.splitlines()[-1].endswith("left out.")
+
+
+@pytest.mark.parametrize(
+    ("words", "jobs"),
+    [
+        ([], 3),
+        (["--device", "cuda"], 1),
+        (["--jobs", "0", "--device", "cuda"], 1),
+        (["--jobs", "2", "--device", "cuda"], 2),
+    ],
+)
+def test_one_training_at_a_time_runs_on_a_gpu_unless_more_are_asked_for(
+    call, monkeypatch, words, jobs
+):
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    code, out, _ = call("plan", "--preset", "smoke", "--variants", "dot", *words)
+    assert code == 0
+    assert f"with {jobs} jobs" in out
 
 
 def test_a_plan_has_a_line_for_each_task_and_the_labels_are_json(call):

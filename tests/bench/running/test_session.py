@@ -22,7 +22,7 @@ from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
 from bench.training.analysis import analysis_cells, asked_probes
-from results.row import Row
+from results.row import Row, Unmeasured
 from results.store import Store
 
 SMALL = Request(variants="additive,dot,general", tasks="after_marker", preset="smoke")
@@ -422,3 +422,29 @@ def test_models_are_kept_only_where_asked(start, made, tmp_path):
     )
     plain.train(made.quality[:1])
     assert not (tmp_path / "plain" / "models").exists()
+
+
+def partly(job):
+    spent = Unmeasured(metric="forward_time_ms", status="out_of_memory", detail="64 GiB more.")
+    never = Unmeasured(metric="decode_step_time_ms", status="refused", detail="no step here.")
+    rows = (Row(metric="parameters_count", value=1.0),)
+    return JobResult(
+        tuple(Outcome(c, "ok", "", rows, unmeasured=(spent, never)) for c in job.cells)
+    )
+
+
+def test_a_lost_call_is_stored_told_counted_as_a_failure_and_asked_again(start, made):
+    first = start(partly)
+    first.train(made.quality[:2])
+    assert first.tally.counts == {"ok": 2}
+    assert first.tally.failed == 2
+    assert first.tally.reasons == {("out_of_memory", "forward_time_ms: 64 GiB more."): 2}
+    (one, _) = Store(first.store.folder).ledger().records
+    assert [lost.metric for lost in one.unmeasured] == ["forward_time_ms", "decode_step_time_ms"]
+    later = start(retry=frozenset({"failed"}))
+    later.train(made.quality[:2])
+    assert later.executor.done == []
+    assert later.tally.failed == 2
+    again = start(retry=frozenset({"out_of_memory"}))
+    again.train(made.quality[:2])
+    assert len(again.executor.done) == 2
