@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 import pytest
+import torch
 
 from bench.api import registry
 from bench.api.axes import AXES
@@ -244,6 +245,7 @@ def test_one_training_at_a_time_runs_on_a_gpu_unless_more_are_asked_for(
     call, monkeypatch, words, jobs
 ):
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     code, out, _ = call("plan", "--preset", "smoke", "--variants", "dot", *words)
     assert code == 0
     assert f"with {jobs} jobs" in out
