@@ -77,6 +77,15 @@ quality = click.option("--quality/--no-quality", default=True, help="Train and s
 speed = click.option("--speed/--no-speed", default=True, help="Time the variants. Default: on.")
 
 
+shapes = click.option(
+    "--shape",
+    multiple=True,
+    metavar="SHAPE",
+    help="Shape to time, several times if wanted: rows, heads, lengths and width of a head as "
+    "B=4,H=16,L=1024+4096,E=64, or small, model or long. Default: the lengths of the preset.",
+)
+
+
 def run_options(
     command: "Callable[Concatenate[RunOptions, P], T]",
 ) -> Callable[..., T]:

@@ -33,8 +33,8 @@ SELECTION = (
 )
 PLACE = "--out --data-dir --keep-models --retry --inline --json --spec --fail-on --trust"
 OPTIONS = {
-    "run": f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell --probes",
-    "plan": f"--variants {SELECTION} --quality --speed --data-dir --json",
+    "run": f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell --probes --shape",
+    "plan": f"--variants {SELECTION} --quality --speed --shape --data-dir --json",
     "ablate": f"--base --axis {SELECTION} {PLACE} --probes",
     "study": (
         f"--variants {SELECTION} {PLACE} --trials --trial-seconds --sampler --storage --final-seeds"
