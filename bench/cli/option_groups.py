@@ -67,6 +67,13 @@ inline = click.option("--inline", is_flag=True, help="Run in this process, for d
 out = click.option(
     "--out", default="", metavar="DIR", help="Run folder. Default: a folder below runs/."
 )
+# read before the others, because the usual number of jobs depends on it
+device = click.option(
+    "--device", default="cpu", show_default=True, is_eager=True, help="cpu or cuda."
+)
+dtype = click.option(
+    "--dtype", default="float32", show_default=True, help="float32, float64 or bfloat16."
+)
 implementation = click.option(
     "--impl", default="auto", show_default=True, help="Implementation of the mechanism."
 )
@@ -145,11 +152,8 @@ selection = _together(
         show_default=True,
         help="Variant that all others are compared with.",
     ),
-    # read before the others, because the usual number of jobs depends on it
-    click.option("--device", default="cpu", show_default=True, is_eager=True, help="cpu or cuda."),
-    click.option(
-        "--dtype", default="float32", show_default=True, help="float32, float64 or bfloat16."
-    ),
+    device,
+    dtype,
     implementation,
     jobs,
     plugins,

@@ -12,28 +12,36 @@ from tasks.data.cache import cache_folder, write_atomically
 
 
 class CertificateCache:
-    """Certificates by variant and by the code that decides them; a change of code misses."""
+    """Certificates by variant, by what they hold on, and by the code that decides them."""
 
     def __init__(self, plugins: Sequence[str]) -> None:
         root = Path(__file__).parents[2]
         digest = sha256(version("torch").encode())
         paths = [*root.glob("variants/**/*.py"), *root.glob("bench/api/*.py")]
-        paths += [*root.glob("bench/conformance/*.py"), *(Path(plugin) for plugin in plugins)]
+        paths += [*root.glob("bench/conformance/*.py"), root / "bench/timing/workloads.py"]
+        paths += [Path(plugin) for plugin in plugins]
         for path in sorted(paths):
             digest.update(path.read_bytes())
         self.folder = cache_folder() / "certificates" / digest.hexdigest()[:16]
 
-    def read(self, variant: str, impl: str) -> CertificateEntry | None:
-        """The stored certificate, or None."""
+    def read(self, variant: str, impl: str, on: str = "") -> CertificateEntry | None:
+        """The stored certificate, or None.
+
+        Args:
+            variant: Canonical selector.
+            impl: Name of the implementation.
+            on: Device, format and shapes; empty for the suite in float64 on the processor.
+        """
         try:
-            found: Json = json.loads(self._path(variant, impl).read_text())
+            found: Json = json.loads(self._path(variant, impl, on).read_text())
         except (OSError, ValueError):
             return None
         return certificate_entry(as_object(found))
 
-    def write(self, variant: str, impl: str, certificate: CertificateEntry) -> None:
+    def write(self, variant: str, impl: str, certificate: CertificateEntry, on: str = "") -> None:
         """Store a certificate."""
-        write_atomically(self._path(variant, impl), json.dumps(certificate).encode())
+        write_atomically(self._path(variant, impl, on), json.dumps(certificate).encode())
 
-    def _path(self, variant: str, impl: str) -> Path:
-        return self.folder / f"{sha256(f'{variant} {impl}'.encode()).hexdigest()[:16]}.json"
+    def _path(self, variant: str, impl: str, on: str) -> Path:
+        asked = f"{variant} {impl} {on}".strip()
+        return self.folder / f"{sha256(asked.encode()).hexdigest()[:16]}.json"

@@ -12,7 +12,7 @@ import torch
 from bench.api.cell import Cell
 from bench.api.errors import BenchError, DataDamaged, DataUnavailable, Diverged, Refused
 from bench.api.variant import impl_of
-from bench.conformance import CHECKS, COMPILE, certify
+from bench.conformance import CHECKS, COMPILE, RunsOn, certify, certify_on
 from bench.running.devices import NO_CUDA
 from bench.timing.block import measure_block
 from bench.timing.memory import release_memory
@@ -46,6 +46,8 @@ class Job:
     """Wall time after which the process is ended (s)."""
     thorough: bool = False
     """Whether a certificate includes compilation, which takes seconds."""
+    on: RunsOn | None = None
+    """Where a certificate compares with float64; None for the suite in float64 itself."""
     keep_models: str = ""
     """Folder for trained weights, which analyses read; empty to drop them."""
 
@@ -82,6 +84,9 @@ def run_job(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult
     """Do a job; never raises but for an interrupt."""
     start = time.perf_counter()
     try:
+        if job.on is not None:
+            compared = certify_on(job.variant, job.on, impl_of(job.impl))
+            return JobResult(certificate=compared.to_json())
         if job.kind == "certificate":
             checks = (*CHECKS, COMPILE) if job.thorough else None
             found = certify(job.variant, checks=checks, impl=impl_of(job.impl))
@@ -102,7 +107,8 @@ def run_job(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult
 def failed_result(job: Job, reason: Reason, seconds: float, trace: str = "") -> JobResult:
     """The result of a job that came to nothing."""
     if job.kind == "certificate":
-        failed = {"suite": reason.detail}
+        suite = "suite" if job.on is None else job.on.named("suite", impl_of(job.impl))
+        failed = {suite: reason.detail}
         certificate = CertificateEntry(passed=[], skipped={}, failed=failed, expected=[])
         return JobResult(certificate=certificate, trace=trace)
     outcomes = tuple(

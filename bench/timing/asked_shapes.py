@@ -1,9 +1,9 @@
 """Shapes as they are typed: `B=4,H=16,L=1024+4096,E=64`, or the name of some."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import product
 
+from bench.api.config import build_config
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.timing.shape import AttendShape
 
@@ -37,7 +37,8 @@ def asked_shapes(texts: Iterable[str]) -> list[AttendShape]:
     for text in texts:
         sizes = _sizes(NAMED.get(text, text))
         for chosen in product(*sizes.values()):
-            found[replace(AttendShape(), **dict(zip(sizes, chosen, strict=True)))] = None
+            options = dict(zip(sizes, chosen, strict=True))
+            found[build_config(AttendShape, options, "attend")] = None
     return list(found)
 
 

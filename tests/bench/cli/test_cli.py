@@ -42,7 +42,7 @@ OPTIONS = {
     "analyze": "folder --probes --examples --jobs --data-dir --plugin --inline",
     "list": "kind --plugin --matrix --json",
     "show": "name --plugin --json",
-    "verify": "names --impl --plugin --jobs --json",
+    "verify": "names --impl --device --dtype --shape --plugin --jobs --json",
     "report": "folder --out --publish --export --figures --merge --tasks --pack",
     "data list": "--data-dir",
     "data fetch": "name",
@@ -319,6 +319,23 @@ def test_a_certificate_is_printed_and_is_json_alone(call):
         assert f"{check} skipped: {why}" in out
 
 
+def test_a_device_that_is_not_there_is_refused_before_anything_is_verified(call, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    code, out, err = call("verify", "uniform", "--device", "cuda")
+    assert (code, out) == (2, "")
+    assert err == ("InvalidConfig: this machine has no CUDA device; choose --device cpu.\n")
+
+
+@pytest.mark.slow
+def test_a_certificate_in_another_format_and_at_a_shape_has_checks_of_its_own(call):
+    asked = ["--dtype", "bfloat16", "--shape", "L=40", "--jobs", 1, "--json"]
+    code, out, _ = call("verify", "uniform", *asked)
+    assert code == 0
+    (found,) = json.loads(out).values()
+    assert {"answers_on_cpu_bfloat16", "timed_shape_on_cpu_bfloat16"} <= set(found["passed"])
+    assert {"oracle", "causality"} <= set(found["passed"])
+
+
 def test_data_sets_are_listed_with_where_they_would_come_from(call, tmp_path):
     code, out, _ = call("data", "list")
     assert code == 0
@@ -373,6 +390,9 @@ def test_data_sets_are_listed_with_where_they_would_come_from(call, tmp_path):
         ("show bahdanaw", "did you mean 'bahdanau'"),
         ("show", "Missing argument 'NAME'"),
         ("verify bahdanaw", "did you mean 'bahdanau'"),
+        ("verify dot --dtype float8", "no dtype named 'float8'"),
+        ("verify dot --shape L=none", "a size is a whole number above 0, got 'none'"),
+        ("run --variants dot --shape modle", "did you mean 'model'"),
         ("report /nowhere/at/all", "no run folder at /nowhere/at/all"),
         ("data fetch multi30", "did you mean 'multi30k'"),
         ("data fetc", "fetc"),

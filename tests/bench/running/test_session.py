@@ -13,6 +13,7 @@ import pytest
 
 from bench.api.loading import load_plugin
 from bench.api.resolve import resolve
+from bench.conformance import RunsOn
 from bench.running import machine_lock as locks
 from bench.running.certificate_cache import CertificateCache
 from bench.running.plan import plan
@@ -22,6 +23,7 @@ from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
 from bench.training.analysis import analysis_cells, asked_probes
+from results.certificate import with_checks
 from results.row import Row, Unmeasured
 from results.store import Store
 
@@ -394,6 +396,43 @@ def test_certificates_are_cached_by_the_code_and_deaths_are_not(start, monkeypat
     assert [job.variant for job in again.executor.done] == ["general"]
     again.certify([resolve("dot")], "eager")
     assert again.executor.done[-1].impl == "eager"
+
+
+def test_a_certificate_on_a_device_adds_its_checks_and_outlives_one_of_the_processor(
+    start, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
+    there = RunsOn("cpu", "bfloat16")
+
+    def answer(job):
+        name = "oracle" if job.on is None else "answers_on_cpu_bfloat16"
+        failed = {} if job.on is None else {name: "off by 3."}
+        passed = [name] if job.on is None else []
+        entry = {"passed": passed, "skipped": {}, "failed": failed, "expected": [name]}
+        return JobResult(certificate=entry)
+
+    session = start(answer)
+    found = session.certify([resolve("dot")], "auto", there)["dot"]
+    assert found["passed"] == ["oracle"]
+    assert found["failed"] == {"answers_on_cpu_bfloat16": "off by 3."}
+    assert found["expected"] == ["oracle", "answers_on_cpu_bfloat16"]
+    assert [job.on for job in session.executor.done] == [None, there]
+    again = start(answer)
+    assert again.certify([resolve("dot")], "auto")["dot"]["failed"] == found["failed"]
+    assert again.certify([resolve("dot")], "auto", there)["dot"] == found
+    assert again.executor.done == []
+
+
+def test_checks_of_a_place_are_replaced_together():
+    def entry(passed=(), failed=()):
+        wrong = dict.fromkeys(failed, "wrong.")
+        every = [*passed, *failed]
+        return {"passed": list(passed), "skipped": {}, "failed": wrong, "expected": every}
+
+    held = entry(["oracle_on_cuda_bfloat16"], ["suite", "suite_on_cuda_float32"])
+    assert with_checks(held, entry(["oracle"])) == entry(
+        ["oracle_on_cuda_bfloat16", "oracle"], ["suite_on_cuda_float32"]
+    ) | {"expected": ["oracle_on_cuda_bfloat16", "suite_on_cuda_float32", "oracle"]}
 
 
 def test_a_changed_plug_in_is_certified_again(tmp_path):
