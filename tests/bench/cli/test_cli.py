@@ -49,6 +49,7 @@ OPTIONS = {
     "env": "--json",
     "new variant": "name --axis --out",
     "new task": "name --use --out",
+    "gpu": "--variants --minutes --out --plugin --rehearse",
     "demo": "--seeds --training --jobs --out --inline --json",
 }
 """Every option that a script may rely on; add here, take nothing away."""
@@ -324,6 +325,56 @@ def test_a_device_that_is_not_there_is_refused_before_anything_is_verified(call,
     code, out, err = call("verify", "uniform", "--device", "cuda")
     assert (code, out) == (2, "")
     assert err == ("InvalidConfig: this machine has no CUDA device; choose --device cpu.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "this machine has no CUDA device; choose --device cpu."),
+        (["--rehearse", "--minutes", "0"], "minutes must be above 0, got 0.0."),
+        (["--rehearse", "--variants", "bahdanaw"], "did you mean 'bahdanau'"),
+    ],
+)
+def test_what_cannot_be_measured_on_a_gpu_is_refused_in_one_sentence(
+    call, monkeypatch, tmp_path, words, sentence
+):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call("gpu", *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert sentence in err
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.slow
+def test_a_rehearsal_does_every_piece_and_goes_on_where_it_stopped(tmp_path):
+    command = [sys.executable, "-m", "bench", "gpu", "--rehearse", "--variants", "scaled_dot"]
+    command += ["--out", str(tmp_path / "run")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "BENCH_CACHE_DIR": str(tmp_path)}
+
+    def run(minutes):
+        words = [*command, "--minutes", str(minutes)]
+        return subprocess.run(
+            words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+
+    first = run(0.05)
+    assert first.returncode == 0, first.stderr
+    assert "The same command goes on with the rest." in first.stdout
+    whole = run(9)
+    assert whole.returncode == 0, whole.stderr
+    done = re.search(r"(\d+) of (\d+) pieces are done", whole.stdout)
+    assert done[1] == done[2]
+    text = (tmp_path / "run" / "gpu.md").read_text(encoding="utf-8")
+    assert text.rstrip().endswith("Nothing yet.")  # under what is missing
+    compiled = [line for line in text.splitlines() if "| compiled |" in line]
+    assert len(compiled) == 2  # torch.compile ran, in a process without the hook of the tests
+    assert "failed" not in text
+    rows = Store(tmp_path / "run").records()
+    assert {row.status for row in rows} == {"ok"}
+    assert {row.cell["kind"] for row in rows} == {"speed", "quality"}
+    (entry,) = json.loads((tmp_path / "run" / "certificates.json").read_text()).values()
+    assert "timed_shape_on_cpu_bfloat16" in entry["passed"]
 
 
 @pytest.mark.slow
