@@ -59,7 +59,7 @@ def time_codes(
         shape: Sizes and regime; a variant that cannot stand there has a refusal.
         dtype: Format of parameters and inputs.
         device: What is timed.
-        rounds: Timing protocol, `rounds[...]`; a decode step is not compiled, for its cache grows with each call.
+        rounds: Timing protocol, `rounds[...]`; without decode steps, whose cache grows each call.
         backend: Of `torch.compile`.
     """
     protocol, inputs = parse_rounds(rounds), draw_inputs(shape, device, dtype, 0)
