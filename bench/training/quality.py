@@ -87,12 +87,14 @@ class Training:
         loss.backward()
         nn.utils.clip_grad_norm_(self.system.parameters(), protocol.clip)
         self.optimizer.step()
-        value, whole = float(terms["nll"].detach()), float(loss.detach())
+        # one look at all three: each makes the host wait for a GPU
+        seen = (terms["nll"].detach(), loss.detach(), batch.mask.sum())
+        value, whole, tokens = torch.stack([one.double() for one in seen]).tolist()
         taken = self.clock() - start
         self.step += 1
         self.seconds += taken
         self.step_seconds.append(taken)
-        self.tokens += int(batch.mask.sum())
+        self.tokens += int(tokens)
         self.losses.append(value)
         if not math.isfinite(whole):
             raise Diverged(f"the training loss was {whole} at step {self.step}.")

@@ -112,43 +112,51 @@ def dispatch(func, args, kwargs):
     """Run an operation on the numbers, and give back tensors of the device they belong to."""
     tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
     ours = [x for x in tensors if isinstance(x, OnDevice)]
+    device = kwargs.get("device")
     if func is aten._to_copy.default:
         return _moved(func, args, kwargs, bool(ours))
     if func is aten.copy_.default and 0 < len(ours) < len(tensors):
-        target, source = args[:2]
-        if isinstance(target, OnDevice):
-            target.host.copy_(source)
-        else:
-            note("copy to host")
-            target.copy_(source.host)
-        return target
-    device = kwargs.get("device")
-    if ours and device is not None and not is_here(device):
-        return func(*tree_map_only(OnDevice, _host, args), **tree_map_only(OnDevice, _host, kwargs))
+        return _copied(*args[:2])
     if not ours and not is_here(device):
         return func(*args, **kwargs)
-    _refuse_mixture(func, args, tensors)
+    if ours and device is not None and not is_here(device):
+        return func(*tree_map_only(OnDevice, _host, args), **tree_map_only(OnDevice, _host, kwargs))
+    _refuse_mixture(func, args, kwargs, tensors)
     _note_waits(func, args)
-    generator = kwargs.get("generator")
-    if generator is not None and generator.device.type == "cpu":
-        raise RuntimeError(f"Expected a {NAME!r} device type for generator but found 'cpu'")
     host_args, host_kwargs = tree_map_only(OnDevice, _host, (args, kwargs))
     if device is not None:
         host_kwargs["device"] = "cpu"
     found = func(*host_args, **host_kwargs)
     if func is aten._local_scalar_dense.default:
         return found
-    found = tree_map_only(torch.Tensor, lambda x: x if isinstance(x, OnDevice) else OnDevice(x), found)
-    if func.name() == "aten::_pack_padded_sequence":
-        return found[0], found[1].host
-    if not ours:
-        return found
+    if func is aten._pack_padded_sequence.default:
+        return OnDevice(found[0]), found[1]
+    found = tree_map_only(torch.Tensor, _wrapped, found)
+    return _aliased(func, args, kwargs, found) if ours else found
+
+
+def _aliased(func, args, kwargs, found):
+    """Results that share memory with arguments, as autograd wants to know."""
     if func._schema.is_mutable and isinstance(args[0], OnDevice):
         return args[0]
     try:
         return return_and_correct_aliasing(func, args, kwargs, found)
     except (RuntimeError, AssertionError):
         return found  # several views at once; nothing here writes into them
+
+
+def _copied(target, source):
+    """Copy between the device and the host, in place."""
+    if isinstance(target, OnDevice):
+        target.host.copy_(source)
+    else:
+        note("copy to host")
+        target.copy_(source.host)
+    return target
+
+
+def _wrapped(x):
+    return x if isinstance(x, OnDevice) else OnDevice(x)
 
 
 def _host(x):
@@ -165,8 +173,11 @@ def _moved(func, args, kwargs, from_here):
     return OnDevice(found) if goes else found
 
 
-def _refuse_mixture(func, args, tensors):
-    """Raise where tensors of the host take part that CUDA would not take."""
+def _refuse_mixture(func, args, kwargs, tensors):
+    """Raise where the host takes part in what CUDA does not take from it."""
+    generator = kwargs.get("generator")
+    if generator is not None and generator.device.type == "cpu":
+        raise RuntimeError(f"Expected a {NAME!r} device type for generator but found 'cpu'")
     if str(func).startswith(LENGTHS_ON_THE_HOST):
         return
     strangers = [x for x in tensors if not isinstance(x, OnDevice) and x.dim() > 0]
@@ -192,15 +203,15 @@ class _Constants(torch.overrides.TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if func is torch.Tensor.new_tensor and isinstance(args[0], OnDevice):
-            if kwargs.get("device") is None or is_here(kwargs["device"]):
-                note("list to device")
-                dtype = kwargs.get("dtype", args[0].dtype)
-                return OnDevice(torch.tensor(args[1], dtype=dtype))
-        elif func in (torch.tensor, torch.as_tensor, torch.scalar_tensor):
-            if is_here(kwargs.get("device")) and not isinstance(args[0], OnDevice):
-                note("list to device")
-                return OnDevice(func(*args, **{**kwargs, "device": "cpu"}))
+        beside = func is torch.Tensor.new_tensor and isinstance(args[0], OnDevice)
+        if beside and is_here(kwargs.get("device", NAME)):
+            note("list to device")
+            dtype = kwargs.get("dtype", args[0].dtype)
+            return OnDevice(torch.tensor(args[1], dtype=dtype))
+        made = func in (torch.tensor, torch.as_tensor, torch.scalar_tensor)
+        if made and is_here(kwargs.get("device")) and not isinstance(args[0], OnDevice):
+            note("list to device")
+            return OnDevice(func(*args, **{**kwargs, "device": "cpu"}))
         return func(*args, **kwargs)
 
 

@@ -5,16 +5,10 @@ import json
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
-
 import torch
-
-torch.set_num_threads(1)
-
 from device import install, waits
 
-from bench.api import registry
-from bench.api.loading import load_package
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 
 def main():
@@ -25,7 +19,11 @@ def main():
     parser.add_argument("--long", action="store_true", help="leave nothing out as the same code")
     parser.add_argument("--data", default="", help="folder for invented data")
     asked = parser.parse_args()
+    torch.set_num_threads(1)
     install()
+    from bench.api import registry
+    from bench.api.loading import load_package
+
     load_package("variants")
     load_package("tasks")
     from training_there import cells_of_tasks, cells_of_variants, invented_data, training_there
@@ -38,8 +36,10 @@ def main():
     if asked.tasks or asked.parts:
         data = invented_data(Path(asked.data))
         tasks = asked.tasks.split(",") if asked.tasks else []
-        cells = cells_of_tasks([] if asked.tasks == "all" else tasks) if asked.tasks else []
-        cells += cells_of_variants(long=asked.long) if asked.parts else []
+        every = [] if asked.tasks == "all" else tasks
+        cells = cells_of_variants(long=asked.long) if asked.parts else []
+        if asked.tasks:
+            cells += cells_of_tasks(every, beside=cells, long=asked.long)
         wrong += training_there(cells, data)
         calls += len(cells)
     found = [[kind, place, count] for (kind, place), count in sorted(waits.items())]

@@ -58,7 +58,7 @@ def _compared(spec, shape, *, padded):
             with Pretended():
                 there = build(spec, shape, "auto", seed=0).to(NAME)
                 found = _called(MAKERS[workload], there, _moved(inputs))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # whatever breaks is a sentence
             wrong.append(f"{workload}: {type(error).__name__}: {error}")
             continue
         for at, (mine, usual) in enumerate(zip(found, wanted, strict=True)):
