@@ -21,6 +21,8 @@ BANDS = (
 )
 ENDED = "A seed whose training ended before that of others keeps its last value in the mean."
 MOST_PANELS = 12
+AXES = (("step", "step"), ("cpu_s", "CPU time (s)"), ("wall_s", "wall time (s)"))
+"""What learning curves are drawn against; training on a GPU has wall time."""
 DRAWN = ("forward_time_ms", "forward_backward_time_ms", "decode_step_time_ms", "peak_memory_bytes")
 
 
@@ -50,17 +52,19 @@ def legend_of(folder: RunFolder) -> Legend:
 
 
 def learning_section(folder: RunFolder, legend: Legend) -> Section:
-    """Validation score against steps and against CPU seconds."""
+    """Validation score against steps and against seconds."""
+    walls = (one.frame["axis"].eq("wall_s").any() for one in folder.comparisons)
+    clock = "wall time on a GPU" if any(walls) else "CPU time"
     content = [
         panel
         for comparison in folder.comparisons
-        for axis, label in (("step", "step"), ("cpu_s", "CPU time (s)"))
+        for axis, label in AXES
         if (panel := _curve_panel(comparison, axis, label, "validation")).lines
     ]
     words = {
         "title": "Learning curves",
-        "description": "Validation score of each variant against training steps and CPU time.",
-        "caption": f"Validation score against steps (left) and CPU time (right). {BANDS} {ENDED}",
+        "description": f"Validation score of each variant against training steps and {clock}.",
+        "caption": f"Validation score against steps (left) and {clock} (right). {BANDS} {ENDED}",
     }
     none = "No learning curve was stored."
     return figures_section(

@@ -25,7 +25,7 @@ from results.certificate import certificate_entries
 from results.frame import rows_of, speed_summary
 from results.json_values import JsonObject, as_object
 from results.pack import SUFFIX, Pack, open_run
-from results.row import Record
+from results.row import Record, Unmeasured
 from results.store import Store
 from results.stored_plan import StoredPlan, stored_plan
 
@@ -44,6 +44,11 @@ class StoredOutcome:
     def anchor(self) -> str:
         """Place of this cell in the page."""
         return f"cell-{self.record.id}"
+
+    @property
+    def lost(self) -> list[Unmeasured]:
+        """Metrics that the cell should have and has not; refused ones have no meaning for it."""
+        return [one for one in self.record.unmeasured if one.status != "refused"]
 
 
 @dataclass(frozen=True, kw_only=True)

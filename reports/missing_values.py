@@ -51,6 +51,11 @@ def why_no_speed(folder: RunFolder, comparison: Comparison, variant: str) -> str
     bad = [outcome for outcome in mine if outcome.record.status != "ok"]
     if bad:
         return " ".join(_some(name, "speed value", *found, mine) for found in _by_reason(bad))
+    lost = dict.fromkeys(
+        f"{STATUS_TEXT[one.status]}: {one.detail}" for outcome in mine for one in outcome.lost
+    )
+    if lost:
+        return f"{name}: some of its timings have no value, {' '.join(lost)}"
     if mine:
         return f"{name}: its speed cells stored no such value at this length."
     return f"{name}: no speed cell was asked for in the slot {slot}."

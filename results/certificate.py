@@ -1,5 +1,6 @@
 """What `certificates.json` says of a variant; written by the conformance suite."""
 
+from collections.abc import Iterable
 from typing import TypedDict
 
 from results.json_values import JsonObject, as_list, as_object, as_text
@@ -30,6 +31,33 @@ def certificate_entry(data: JsonObject) -> CertificateEntry:
 def certificate_entries(data: JsonObject) -> dict[str, CertificateEntry]:
     """Read `certificates.json`: entries by variant."""
     return {variant: certificate_entry(as_object(entry)) for variant, entry in data.items()}
+
+
+def with_checks(entry: CertificateEntry, more: CertificateEntry) -> CertificateEntry:
+    """A certificate with the checks of another one, which replace all of the same device.
+
+    The name of a check that holds on one device and in one format alone ends in both:
+    `answers_on_cuda_bfloat16`.
+    """
+    again = {_place(check) for check in (*more["passed"], *more["skipped"], *more["failed"])}
+
+    def stay(checks: Iterable[str]) -> list[str]:
+        return [check for check in checks if _place(check) not in again]
+
+    def kept(sentences: dict[str, str]) -> dict[str, str]:
+        return {check: sentences[check] for check in stay(sentences)}
+
+    return {
+        "passed": stay(entry["passed"]) + more["passed"],
+        "skipped": kept(entry["skipped"]) | more["skipped"],
+        "failed": kept(entry["failed"]) | more["failed"],
+        "expected": stay(entry["expected"]) + more["expected"],
+    }
+
+
+def _place(check: str) -> str:
+    """Device and format of a check; empty for those in float64 on the processor."""
+    return check.partition("_on_")[2]
 
 
 def _sentences(data: JsonObject, key: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -48,6 +49,9 @@ class Environment:
     """Version of the NVIDIA driver."""
     gpu_capability: str = ""
     """Compute capability, `9.0`."""
+    torch_settings: dict[str, str] = field(default_factory=dict)
+    """What torch was allowed to compute with, by name: TF32, determinism, back ends of fused
+    attention; empty where torch was not loaded."""
     git_revision: str = ""
     """Commit of this project; empty outside a checkout."""
     git_dirty: bool | None = None
@@ -113,11 +117,14 @@ def _package_versions() -> dict[str, str]:
     return found
 
 
-def _torch_facts() -> dict[str, str]:
+def _torch_facts() -> dict[str, Any]:
     torch = sys.modules.get("torch")
     if torch is None:
         return {}
-    facts = {"aten_cpu_capability": str(torch.backends.cpu.get_cpu_capability())}
+    facts: dict[str, Any] = {
+        "aten_cpu_capability": str(torch.backends.cpu.get_cpu_capability()),
+        "torch_settings": _torch_settings(torch),
+    }
     if torch.cuda.is_available():
         major, minor = torch.cuda.get_device_capability()
         facts["gpu"] = str(torch.cuda.get_device_name())
@@ -126,6 +133,22 @@ def _torch_facts() -> dict[str, str]:
             "nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"
         )
     return facts
+
+
+def _torch_settings(torch: Any) -> dict[str, str]:
+    """Switches that change numbers or times; half precision always trains under autocast."""
+    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+    kinds = ("flash", "mem_efficient", "cudnn", "math")
+    fused = [kind for kind in kinds if getattr(cuda, f"{kind}_sdp_enabled")()]
+    return {
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "cudnn_tf32": str(cudnn.allow_tf32),
+        "cudnn_benchmark": str(cudnn.benchmark),
+        "cudnn_deterministic": str(cudnn.deterministic),
+        "deterministic_algorithms": str(torch.are_deterministic_algorithms_enabled()),
+        "sdpa_back_ends": ", ".join(fused),
+        "bfloat16_training": "autocast, parameters in float32",
+    }
 
 
 def _git_state() -> tuple[str, bool | None]:

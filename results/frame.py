@@ -42,14 +42,15 @@ COLUMNS = {
     "task_name": "short name from the catalog, or the selector",
     "variant_name": "short name from the catalog, or the selector",
     "metric": "name ending in its unit; empty in the one line of a cell without a result",
-    "value": "float in that unit; NaN in the one line of a cell without a result",
+    "value": "float in that unit; NaN in the one line of a cell without a result, and in that of "
+    "a metric that the cell has no value of",
     "repeat": "timing round, or 0",
-    "axis": "what x counts: step, cpu_s, length, or empty",
+    "axis": "what x counts: step, cpu_s, wall_s, length, or empty",
     "x": "position on the axis, NaN without one",
     "split": "train, validation, test, or empty",
     "baseline": "whose value it is, empty for the variant's own: reference or aa_control of the "
     "same timing round, or a non-neural baseline",
-    "status": "ok, or why the cell has no result",
+    "status": "ok, or why the cell has no result, or none of this metric",
     "detail": "one sentence, empty for ok",
     "environment": "id of the machine record",
     "code": "hash of the code that computed it; empty if unknown",
@@ -60,6 +61,8 @@ COLUMNS = {
 }
 """Every column of `rows_of`, with its meaning; numbers as numbers, all else as `str`."""
 
+SECONDS = ("cpu_s", "wall_s")
+"""Axes of time: processor seconds of training on a CPU, wall seconds on a GPU."""
 NUMBERS = {
     "seed": "int64",
     "value": "float64",
@@ -91,6 +94,7 @@ def rows_of(sources: Sequence[StoredRun]) -> pd.DataFrame:
 
     The newest attempt of a cell wins over all runs. A cell that did not end `ok` has one line
     with metric "" and value NaN, after the rows it produced before (a diverged learning curve).
+    A cell that ended `ok` without some of its metrics has one line for each, with its own status.
     """
     names = _short_names(sources)
     records = newest_by_id(record for source in sources for record in source.records())
@@ -132,6 +136,8 @@ def _lines(
     }
     for row in record.rows:
         yield {**common, **vars(row)}
+    for one in record.unmeasured:
+        yield {**common, **_EMPTY, "baseline": "", **vars(one)}
     if record.status != "ok" or not record.rows:
         yield {**common, **_EMPTY, "baseline": ""}
 
@@ -185,16 +191,17 @@ def _median_of_repeats(values: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 def curve(frame: pd.DataFrame, metric: str, axis: str, split: str | None = None) -> pd.DataFrame:
     """Average a metric over seeds at each point of an axis, for cells that ended `ok`.
 
-    On `cpu_s` seeds never meet at the same x: there the n-th points are averaged, x included.
+    On `cpu_s` and `wall_s` seeds never meet at the same x: there the n-th points are averaged, x
+    included.
 
     A cell that ended before others of its setting, because it reached its threshold or the end of
-    its budget, keeps its last value on `step` and `cpu_s`: an average of those alone that go on
+    its budget, keeps its last value on steps and seconds: an average of those alone that go on
     would be one of the failures.
 
     Args:
         frame: From `rows_of`.
         metric: Name of the metric.
-        axis: `step`, `cpu_s` or `length`.
+        axis: `step`, `cpu_s`, `wall_s` or `length`.
         split: `test` or `validation`; None for both.
 
     Returns:
@@ -237,7 +244,7 @@ def _by_cell(points: Mapping[tuple[str, float], list[float]]) -> dict[str, _Curv
 def _points(curves: Mapping[str, _Curve], axis: str) -> Iterator[tuple[float, NDArray[np.float64]]]:
     """Each x of one setting, with the values that its cells have there."""
     columns = [*curves.values()]
-    if axis == "cpu_s":
+    if axis in SECONDS:
         count = np.arange(1, 1 + max(x.size for x, _ in columns))
         # where a cell that has ended would be, had it gone on at its pace: the mean over those
         # that go on could jump back
@@ -248,7 +255,7 @@ def _points(curves: Mapping[str, _Curve], axis: str) -> Iterator[tuple[float, ND
         # beyond its end a cell keeps its value; the clock may have ended it between two points of
         # the others
         values = [np.interp(x, mine, y, left=np.nan) for mine, y in columns]
-    if axis not in ("step", "cpu_s"):
+    if axis not in ("step", *SECONDS):
         known = zip(columns, values, strict=True)
         values = [np.where(np.isin(x, mine), line, np.nan) for (mine, _), line in known]
     for place, line in zip(x, np.transpose(values), strict=True):
@@ -257,7 +264,7 @@ def _points(curves: Mapping[str, _Curve], axis: str) -> Iterator[tuple[float, ND
 
 def missing(frame: pd.DataFrame) -> pd.DataFrame:
     """List the finished cells without a result: `cell`, `SETTING`, `seed`, `status`, `detail`."""
-    holes = frame[frame["status"] != "ok"]
+    holes = frame[(frame["status"] != "ok") & (frame["metric"] == "")]
     columns = ["cell", *SETTING, "seed", "status", "detail"]
     return holes[columns].drop_duplicates("cell", ignore_index=True)
 

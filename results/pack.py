@@ -42,6 +42,7 @@ _CELL = (
 )
 _RECORD = ("status", "detail", "environment", "code", "attempt", "seconds", "finished")
 _ROW = ("metric", "value", "repeat", "axis", "x", "split", "baseline")
+_UNMEASURED = ("metric", "status", "detail")
 
 
 class Pack:
@@ -188,14 +189,21 @@ def _spans(cells: list[str]) -> Iterator[tuple[int, int]]:
 
 
 def _record(lines: Mapping[str, list[object]], start: int, stop: int) -> Record:
+    named = [at for at in range(start, stop) if lines["metric"][at]]
     rows = [
         {name: _value(lines[name][at]) for name in _ROW}
-        for at in range(start, stop)
-        if lines["metric"][at]
+        for at in named
+        if _value(lines["value"][at]) is not None
+    ]
+    unmeasured = [
+        {name: lines[name][at] for name in _UNMEASURED}
+        for at in named
+        if _value(lines["value"][at]) is None
     ]
     cell = {name: lines[name][start] for name in _CELL}
     told = {name: lines[name][start] for name in _RECORD}
-    return record_from_json({**told, "id": lines["cell"][start], "cell": cell, "rows": rows})
+    read = {"id": lines["cell"][start], "cell": cell, "rows": rows, "unmeasured": unmeasured}
+    return record_from_json({**told, **read})
 
 
 def _value(value: object) -> object:

@@ -24,6 +24,7 @@ LATER: dict[str, object] = {
     "code": "",
     "made": (),
     "data": {},
+    "unmeasured": (),
 }
 """Fields of a record that came after the first ledgers, with what a line without them means."""
 RECORD_SCHEMA = 2
@@ -44,7 +45,7 @@ class Row:
     repeat: int = 0
     """Timing round, or 0."""
     axis: str = ""
-    """What `x` counts: `step`, `cpu_s`, `length`, or empty for a single value."""
+    """What `x` counts: `step`, `cpu_s`, `wall_s`, `length`, or empty for a single value."""
     x: float | None = None
     """Position on `axis`."""
     split: str = ""
@@ -58,6 +59,22 @@ class Row:
             raise ValueError(f"row {self.metric}: value must be finite, got {self.value}")
         if bool(self.axis) != (self.x is not None):
             raise ValueError(f"row {self.metric}: axis and x go together")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unmeasured:
+    """Why a cell that has other values has none of one metric."""
+
+    metric: str
+    """Name of the metric whose rows are not there."""
+    status: Status
+    """Never `ok`."""
+    detail: str
+    """One sentence."""
+
+    def __post_init__(self) -> None:
+        if self.status == "ok" or not self.detail:
+            raise ValueError(f"{self.metric} is unmeasured, status {self.status}: say why")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +106,14 @@ class Record:
     """`axis:name` of every registered part that was built, which `code` covers."""
     data: dict[str, str] = field(default_factory=dict)
     """File -> start of its SHA-256, for every data file that was read."""
+    unmeasured: tuple[Unmeasured, ...] = ()
+    """Metrics of an `ok` cell that have no rows, as of a timed call that ran out of memory."""
 
     def __post_init__(self) -> None:
         if (self.status == "ok") != (self.detail == ""):
             raise ValueError(f"record {self.id}: status {self.status} with detail {self.detail!r}")
+        if self.unmeasured and not (self.status == "ok" and self.rows):
+            raise ValueError(f"record {self.id}: without any rows its own status says why")
 
     def to_json(self) -> dict[str, object]:
         """Plain data for one ledger line."""
@@ -113,13 +134,22 @@ def record_from_json(data: dict[str, object]) -> Record:
     rows = data.pop("rows", [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError("ledger line: rows must be a list of objects")
+    without = data.pop("unmeasured", [])
+    if not isinstance(without, list) or not all(isinstance(one, dict) for one in without):
+        raise ValueError("ledger line: unmeasured must be a list of objects")
     for row in rows:
         refuse_wrong_types(Row, row)
+    for one in without:
+        refuse_wrong_types(Unmeasured, one)
     refuse_wrong_types(Record, data)
     cell, made = data["cell"], data.pop("made", [])
     assert isinstance(cell, dict), "as the types of a record say"
     if not isinstance(made, list) or not all(isinstance(one, str) for one in made):
         raise ValueError("ledger line: made must be a list of texts")
     refuse_wrong_types(Cell, cell)
-    read = tuple(Row(**row) for row in rows)
-    return Record(rows=read, made=tuple(made), **data)  # type: ignore[arg-type]
+    return Record(
+        rows=tuple(Row(**row) for row in rows),
+        unmeasured=tuple(Unmeasured(**one) for one in without),
+        made=tuple(made),
+        **data,  # type: ignore[arg-type]  # values were written by `to_json`
+    )

@@ -20,12 +20,14 @@ from bench.cli.sentences import (
 )
 from bench.cli.spec_file import spec_of, write_spec
 from bench.cli.written_catalog import command_line, write_catalog
+from bench.conformance import RunsOn, compared_on
 from bench.running.devices import refuse_missing_device
 from bench.running.durations import spoken
 from bench.running.missing_data import lacking_data
 from bench.running.plan import Plan
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
+from bench.timing.shape import parse_shape
 from bench.training.analysis import analysis_cells, asked_probes
 from results.catalog import ChangedAxis
 from results.row import STATUSES
@@ -73,12 +75,21 @@ def execute(
 
     def work() -> None:
         if options.verify:
-            session.certify([one.spec for one in (*made.quality, *made.speed)], options.impl)
+            variants = [one.spec for one in (*made.quality, *made.speed)]
+            session.certify(variants, options.impl, _compared(options, made))
         session.train(made.quality)
         session.analyze(made.analysis)
         session.measure(made.speed, made.baseline)
 
     return guarded(options, session, work, shown)
+
+
+def _compared(options: RunOptions, made: Plan) -> RunsOn | None:
+    """Where the certificates compare with float64: what is timed where it is timed."""
+    shapes = {parse_shape(one.cell.task): None for one in made.speed}
+    somewhere = compared_on(options.device, options.dtype, ())
+    asked = bool(options.shape) or somewhere is not None
+    return compared_on(options.device, options.dtype, shapes if asked else ())
 
 
 def open_store(options: RunOptions) -> Store:

@@ -41,10 +41,11 @@ data_directory = click.option(
 
 
 def _at_once(context: click.Context, option: click.Parameter, jobs: int) -> int:
-    """Processes at once; 0 stands for one a core."""
+    """Processes at once; 0 stands for one a core, and on a GPU, which they would share, for one."""
     if jobs < 0:
         raise InvalidConfig(f"jobs must be >= 0, and 0 is one a core; got {jobs}.")
-    return jobs or os.cpu_count() or 1
+    usual = 1 if context.params.get("device") == "cuda" else os.cpu_count() or 1
+    return jobs or usual
 
 
 def _endings(context: click.Context, option: click.Parameter, text: str) -> tuple[str, ...]:
@@ -60,11 +61,18 @@ jobs = click.option(
     "--jobs",
     default=0,
     callback=_at_once,
-    help="Worker processes at a time. 0: one per core.",
+    help="Worker processes at a time. 0: one per core; with --device cuda one.",
 )
 inline = click.option("--inline", is_flag=True, help="Run in this process, for debuggers.")
 out = click.option(
     "--out", default="", metavar="DIR", help="Run folder. Default: a folder below runs/."
+)
+# read before the others, because the usual number of jobs depends on it
+device = click.option(
+    "--device", default="cpu", show_default=True, is_eager=True, help="cpu or cuda."
+)
+dtype = click.option(
+    "--dtype", default="float32", show_default=True, help="float32, float64 or bfloat16."
 )
 implementation = click.option(
     "--impl", default="auto", show_default=True, help="Implementation of the mechanism."
@@ -74,6 +82,15 @@ probes = click.option(
 )
 quality = click.option("--quality/--no-quality", default=True, help="Train and score. Default: on.")
 speed = click.option("--speed/--no-speed", default=True, help="Time the variants. Default: on.")
+
+
+shapes = click.option(
+    "--shape",
+    multiple=True,
+    metavar="SHAPE",
+    help="Shape to time, several times if wanted: rows, heads, lengths and width of a head as "
+    "B=4,H=16,L=1024+4096,E=64, or small, model or long. Default: the lengths of the preset.",
+)
 
 
 def run_options(
@@ -135,10 +152,8 @@ selection = _together(
         show_default=True,
         help="Variant that all others are compared with.",
     ),
-    click.option("--device", default="cpu", show_default=True, help="cpu or cuda."),
-    click.option(
-        "--dtype", default="float32", show_default=True, help="float32, float64 or bfloat16."
-    ),
+    device,
+    dtype,
     implementation,
     jobs,
     plugins,

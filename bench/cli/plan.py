@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @options.selection
 @options.quality
 @options.speed
+@options.shapes
 @options.data_directory
 @options.json_output
 @light_start

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @options.selection
 @options.quality
 @options.speed
+@options.shapes
 @click.option(
     "--verify/--no-verify",
     default=True,

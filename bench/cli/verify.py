@@ -2,64 +2,89 @@
 
 import json
 import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
 from bench.cli import option_groups as options
 from bench.cli.light_start import light_start, need_real_packages
 
+if TYPE_CHECKING:
+    from bench.cli.run_options import RunOptions
+    from bench.timing.shape import AttendShape
+
 
 @click.command("verify")
 @click.argument("names", nargs=-1, required=True)
 @options.implementation
+@options.device
+@options.dtype
+@options.shapes
 @options.plugins
 @options.jobs
 @options.json_output
 @light_start
-def command(
-    names: tuple[str, ...], impl: str, plugin: tuple[str, ...], jobs: int, as_json: bool
-) -> None:
-    """Run the conformance suite on the variants NAMES, or on 'all'."""
-    sys.exit(verify(names, impl, plugin, jobs, as_json))
+@options.run_options
+def command(asked: "RunOptions", names: tuple[str, ...]) -> None:
+    """Run the conformance suite on the variants NAMES, or on 'all'.
+
+    With --device, --dtype or --shape the answers and gradients are also computed there, and
+    compared with float64 on the processor.
+    """
+    sys.exit(verify(replace(asked, variants=",".join(names))))
 
 
-def verify(
-    names: tuple[str, ...], impl: str, plugins: tuple[str, ...], jobs: int, as_json: bool
-) -> int:
+def verify(options: "RunOptions") -> int:
     """Certify variants in fresh processes; 0 if all are green."""
-    from bench.api.selector import parse_list
     from bench.cli.registered import load_registry
-    from bench.running.request import asked_variants
+    from bench.running.devices import refuse_missing_device
 
-    load_registry(plugins)
-    specs = asked_variants(parse_list(",".join(names)))
+    load_registry(options.plugin)
+    specs = options.specs
+    shapes = every_regime(options) if options.shape else []
     need_real_packages()
-    from bench.conformance import Certificate, as_text
+    refuse_missing_device(options.device)
+    from bench.conformance import Certificate, as_text, compared_on
     from bench.running.processes import ProcessExecutor
     from bench.running.runner import Job
     from bench.running.worker import WorkerSettings
+    from results.certificate import CertificateEntry, with_checks
 
+    on = compared_on(options.device, options.dtype, shapes)
     todo = [
         Job(
             kind="certificate",
             label=name,
             variant=spec.canonical.show(),
-            impl=impl,
+            impl=options.impl,
             thorough=True,
             seconds=6.0,
+            on=where,
         )
         for name, spec in specs
+        for where in ([None] if on is None else [None, on])
     ]
-    executor = ProcessExecutor(WorkerSettings(plugins=plugins))
-    done = {
-        job.label: Certificate.from_json(job.variant, result.certificate)
-        for job, result in executor.run(todo, jobs, lambda job, share: None)
-        if result.certificate is not None
-    }
-    certificates = [done[job.label] for job in todo]
-    if as_json:
+    executor = ProcessExecutor(WorkerSettings(plugins=options.plugin))
+    done: dict[str, CertificateEntry] = {}
+    for job, result in executor.run(todo, options.jobs, lambda job, share: None):
+        assert result.certificate is not None, "what this job is for"
+        known = done.get(job.variant)
+        done[job.variant] = (
+            result.certificate if known is None else with_checks(known, result.certificate)
+        )
+    names = dict.fromkeys(job.variant for job in todo)
+    certificates = [Certificate.from_json(name, done[name]) for name in names]
+    if options.as_json:
         found = {c.variant: {**c.to_json(), "green": c.green()} for c in certificates}
         click.echo(json.dumps(found, indent=1))
     else:
         click.echo(as_text(certificates))
     return 0 if all(certificate.green() for certificate in certificates) else 1
+
+
+def every_regime(options: "RunOptions") -> "list[AttendShape]":
+    """The shapes that were asked for, in every regime; a variant is compared where it can stand."""
+    from bench.api.call import REGIMES
+
+    return [replace(shape, regime=regime) for shape in options.shapes for regime in REGIMES]

@@ -35,6 +35,7 @@ def write_catalog(
         preset=options.preset,
         ranks=options.size.ranks,
         plugins=options.plugin,
+        devices=_devices(store) | {options.device},
         **_places(options),
     )
     ablated = {
@@ -56,11 +57,19 @@ def add_to_catalog(options: RunOptions, store: Store) -> None:
     def with_command(held: Json) -> object:
         catalog = RunCatalog.from_json(as_object(held))
         added = replace(
-            catalog, metrics=known_metrics([]), commands=(command_line(),), **_places(options)
+            catalog,
+            metrics=known_metrics([], _devices(store)),
+            commands=(command_line(),),
+            **_places(options),
         )
         return catalog.merged(added).to_json()
 
     store.update_json(CATALOG, with_command)
+
+
+def _devices(store: Store) -> set[str]:
+    """Kinds of devices that finished cells of a folder ran on."""
+    return {str(record.cell.get("device", "cpu")) for record in store.records()}
 
 
 class _Places(TypedDict):

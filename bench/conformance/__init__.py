@@ -1,8 +1,19 @@
 """The conformance suite, as code that a user can run on any variant."""
 
 from bench.conformance.certificate import Certificate
+from bench.conformance.on_device import RunsOn, certify_on, compared_on
 from bench.conformance.rules import CHECKS, COMPILE, expected_checks
 from bench.conformance.suite import certify
 from bench.conformance.text import as_text
 
-__all__ = ["CHECKS", "COMPILE", "Certificate", "as_text", "certify", "expected_checks"]
+__all__ = [
+    "CHECKS",
+    "COMPILE",
+    "Certificate",
+    "RunsOn",
+    "as_text",
+    "certify",
+    "certify_on",
+    "compared_on",
+    "expected_checks",
+]

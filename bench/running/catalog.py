@@ -1,6 +1,6 @@
 """What a report must know about names, written beside the rows so that it outlives the code."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from bench.api import registry
 from bench.api.config import build_config
@@ -11,7 +11,7 @@ from bench.api.registry import Recipe, Registration
 from bench.api.resolve import VariantSpec
 from bench.api.selector import Selector
 from bench.api.task import TASKS, Task
-from bench.running.common_metrics import COMMON_METRICS
+from bench.running.common_metrics import COMMON_METRICS, on_devices
 from bench.running.request import AskedTask, AskedVariant
 from results.catalog import CatalogTask, CatalogVariant, RunCatalog
 
@@ -27,6 +27,7 @@ def catalog_of(
     plugins: Sequence[str] = (),
     data_dir: str = "",
     data_variable: str = "",
+    devices: Collection[str] = ("cpu",),
 ) -> RunCatalog:
     """Describe everything that a run names.
 
@@ -40,6 +41,7 @@ def catalog_of(
         plugins: Plug-in files, as typed.
         data_dir: Data directory, as typed; empty if the command named none.
         data_variable: Environment variable that named the directory, if one did.
+        devices: Kinds of devices that cells of the run folder run on.
     """
     tasks = list(tasks)
     asked: dict[str, AskedVariant] = {}
@@ -49,7 +51,7 @@ def catalog_of(
     return RunCatalog(
         variants={name: describe_variant(*one) for name, one in asked.items()},
         tasks={one.selector.show(): describe_task(*one) for one in tasks},
-        metrics=known_metrics(targets),
+        metrics=known_metrics(targets, devices),
         baseline=baseline.canonical.show(),
         commands=(command,),
         preset=preset,
@@ -113,7 +115,9 @@ def _whole(task: Selector, ablated_inputs: Sequence[str]) -> str:
     return canonical("task", Selector(task.name, rest)).show()
 
 
-def known_metrics(tasks: Iterable[type[Task]]) -> dict[str, Metric]:
+def known_metrics(
+    tasks: Iterable[type[Task]], devices: Collection[str] = ("cpu",)
+) -> dict[str, Metric]:
     """Every metric that can occur where these tasks are run, by name."""
     probes = [registered.target for registered in registry.registrations(PROBES).values()]
     metrics = [
@@ -121,7 +125,7 @@ def known_metrics(tasks: Iterable[type[Task]]) -> dict[str, Metric]:
         *(metric for task in tasks for metric in task.metrics),
         *(metric for probe in probes for metric in probe.metrics),
     ]
-    return {metric.name: metric for metric in metrics}
+    return {metric.name: on_devices(metric, devices) for metric in metrics}
 
 
 def _formula(spec: VariantSpec) -> str:

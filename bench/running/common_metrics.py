@@ -1,6 +1,26 @@
 """Metrics that cells of every task and every shape have: costs, sizes, delays and selections."""
 
+from collections.abc import Collection
+from dataclasses import replace
+
 from bench.api.metric import DELAYS, SELECTIONS, Metric
+
+WALL_UNITS = {
+    "target tokens per CPU second": "target tokens per wall second",
+    "tokens per CPU second": "tokens per wall second",
+    "ms of CPU time": "ms of wall time",
+}
+"""Units of what a clock measured in training: on a CPU, and on a GPU."""
+
+
+def on_devices(metric: Metric, devices: Collection[str]) -> Metric:
+    """The same metric with the unit of the clock that its values were taken with."""
+    wall = WALL_UNITS.get(metric.unit)
+    if wall is None or "cuda" not in devices:
+        return metric
+    both = f"{metric.unit}, {wall} on a GPU"
+    return replace(metric, unit=both if set(devices) - {"cuda"} else wall)
+
 
 COMMON_METRICS = (
     Metric(
@@ -34,6 +54,24 @@ COMMON_METRICS = (
         name="fit_cpu_s",
         title="Counting before training",
         unit="CPU s",
+        low=0.0,
+        high=None,
+        better="lower",
+        group="speed",
+    ),
+    Metric(
+        name="train_wall_s",
+        title="Training time",
+        unit="wall s",
+        low=0.0,
+        high=None,
+        better="lower",
+        group="speed",
+    ),
+    Metric(
+        name="fit_wall_s",
+        title="Counting before training",
+        unit="wall s",
         low=0.0,
         high=None,
         better="lower",

@@ -1,4 +1,4 @@
-"""Whether the device that was asked for is on this machine."""
+"""Whether the device that was asked for is on this machine, and which one it is."""
 
 import torch
 
@@ -15,3 +15,8 @@ def refuse_missing_device(device: str) -> None:
     """
     if device == "cuda" and not torch.cuda.is_available():
         raise InvalidConfig(NO_CUDA)
+
+
+def device_name(device: str) -> str:
+    """The model of a device that is there; empty for the processor."""
+    return torch.cuda.get_device_name() if device == "cuda" else ""

@@ -16,6 +16,7 @@ NARROWING = (
     "device",
     "dtype",
     "impl",
+    "shape",
 )
 """Options that say how something is run; the others choose what."""
 
@@ -88,7 +89,8 @@ def _typed(request: Request) -> list[str]:
     return [
         word
         for name, value in changed.items()
-        for word in (f"--{name.replace('_', '-')}", str(value))
+        for one in (value if isinstance(value, tuple) else (value,))
+        for word in (f"--{name.replace('_', '-')}", str(one))
     ]
 
 

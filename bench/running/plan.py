@@ -83,7 +83,7 @@ def plan(request: Request, missing: Mapping[str, str] | None = None) -> Plan:
     made.add((*request.specs, request.asked_baseline))
     wanted = list(_unique(_wanted(made, missing or {}))) if request.quality else []
     seconds = _seconds_to_fill(request)
-    if request.speed and request.size.lengths:
+    if request.speed and request.shapes:
         _add_speed(made, wanted, SPEED_SHARE * seconds if request.quality else seconds)
     timing = sum(planned.seconds for planned in made.speed)
     _fill(made, wanted, max(0.0, seconds - timing) * request.jobs)

@@ -13,6 +13,8 @@ from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse, parse_list
 from bench.api.variant import IMPLS
 from bench.running.presets import Preset, find_preset
+from bench.timing.asked_shapes import asked_shapes
+from bench.timing.shape import AttendShape
 
 DTYPES = ("float32", "float64", "bfloat16")
 DEVICES = ("cpu", "cuda")
@@ -64,6 +66,8 @@ class Request:
     device: str = "cpu"
     dtype: str = "float32"
     impl: str = "auto"
+    shape: tuple[str, ...] = ()
+    """Shapes that are timed, `B=4,H=16,L=1024+4096,E=64` or a name; none for the preset's."""
     jobs: int = 2
     """Processes at once."""
     speed: bool = True
@@ -111,6 +115,12 @@ class Request:
             UnknownName: There is none of this name.
         """
         return find_preset(self.preset)
+
+    @cached_property
+    def shapes(self) -> tuple[AttendShape, ...]:
+        """Shapes that are timed, each in every regime of a variant."""
+        asked = asked_shapes(self.shape)
+        return tuple(asked or (AttendShape(length=length) for length in self.size.lengths))
 
     @cached_property
     def specs(self) -> tuple[AskedVariant, ...]:

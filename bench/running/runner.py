@@ -20,19 +20,20 @@ from bench.api.process_state import ProcessState
 from bench.api.registry import watch_made
 from bench.api.selector import parse
 from bench.api.variant import impl_of
-from bench.conformance import CHECKS, COMPILE, certify
+from bench.conformance import CHECKS, COMPILE, RunsOn, certify, certify_on
 from bench.running.code_of_cells import timed_parts
 from bench.running.devices import NO_CUDA
 from bench.running.read_files import DataFiles
 from bench.running.source_code import PROJECT, plugins_digest
 from bench.timing.block import measure_block
+from bench.timing.memory import release_memory
 from bench.timing.reason import Reason, ran_out_of_memory
 from bench.training.analysis import analyze_cell, model_path
 from bench.training.quality import train_cell
 from results.certificate import CertificateEntry, certificate_entry
 from results.json_values import as_object
 from results.plain_data import plain_json, plain_rows
-from results.row import Row, Status
+from results.row import Row, Status, Unmeasured
 
 ENVIRONMENTAL = {
     errno.ENOSPC,
@@ -72,6 +73,8 @@ class Job:
     """Wall time after which the process is ended (s)."""
     thorough: bool = False
     """Whether a certificate includes compilation, which takes seconds."""
+    on: RunsOn | None = None
+    """Where a certificate compares with float64; None for the suite in float64 itself."""
     keep_models: str = ""
     """Folder for trained weights, which analyses read; empty to drop them."""
 
@@ -92,6 +95,8 @@ class Outcome:
     """`axis:name` of every registered part that was built."""
     data: Mapping[str, str] = field(default_factory=dict)
     """Hashes of the data files that were read."""
+    unmeasured: tuple[Unmeasured, ...] = ()
+    """Metrics that the cell has no value of, though it has others."""
 
 
 @dataclass(frozen=True)
@@ -132,15 +137,24 @@ def _run(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult:
     try:
         result = _plain(_done(job, data_dir, share_done, start))
     except Exception as error:  # noqa: BLE001  a crash must become a row
-        result = failed_result(job, reason_of(error), time.perf_counter() - start, trace_of(error))
+        reason, trace = reason_of(error), trace_of(error)
+        result = None
     except BaseException:
         before.undo()
         raise
+    if result is None:
+        # the error has gone by now, and with it the frames that held the tensors of the cell
+        if reason.status == "out_of_memory":
+            release_memory()
+        result = failed_result(job, reason, time.perf_counter() - start, trace)
     touched = before.undo()
     return _without_values(job, result, touched) if touched else result
 
 
 def _done(job: Job, data_dir: Path | None, share_done: ShareDone, start: float) -> JobResult:
+    if job.on is not None:
+        compared = certify_on(job.variant, job.on, impl_of(job.impl))
+        return JobResult(certificate=compared.to_json())
     if job.kind == "certificate":
         checks = (*CHECKS, COMPILE) if job.thorough else None
         found = certify(job.variant, checks=checks, impl=impl_of(job.impl))
@@ -196,7 +210,8 @@ def _without_values(job: Job, result: JobResult, touched: Sequence[str]) -> JobR
 def failed_result(job: Job, reason: Reason, seconds: float, trace: str = "") -> JobResult:
     """The result of a job that came to nothing."""
     if job.kind == "certificate":
-        failed = {"suite": reason.detail}
+        suite = "suite" if job.on is None else job.on.named("suite", impl_of(job.impl))
+        failed = {suite: reason.detail}
         certificate = CertificateEntry(passed=[], skipped={}, failed=failed, expected=[])
         return JobResult(certificate=certificate, trace=trace)
     outcomes = tuple(
@@ -269,7 +284,8 @@ def _measure(job: Job, share_done: ShareDone, start: float) -> JobResult:
         if isinstance(outcome, Reason):
             outcomes.append(Outcome(cell, outcome.status, outcome.detail, seconds=seconds))
         else:
-            outcomes.append(Outcome(cell, "ok", "", tuple(outcome), seconds=seconds))
+            rows, unmeasured = outcome
+            outcomes.append(Outcome(cell, "ok", "", rows, seconds=seconds, unmeasured=unmeasured))
     return JobResult(tuple(outcomes))
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,9 +12,11 @@ from typing import TextIO
 from bench.api.cell import Cell, cell_from_dict
 from bench.api.resolve import VariantSpec
 from bench.api.selector import parse
+from bench.conformance import RunsOn
 from bench.conformance.place import stands_nowhere
 from bench.running.certificate_cache import CertificateCache
 from bench.running.code_of_cells import CodeOfCells
+from bench.running.devices import device_name
 from bench.running.inline import InlineExecutor
 from bench.running.machine_lock import machine_lock
 from bench.running.processes import Executor, ProcessExecutor
@@ -26,7 +28,7 @@ from bench.running.tally import Tally
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
 from bench.training.analysis import analysis_label
-from results.certificate import CertificateEntry, certificate_entries
+from results.certificate import CertificateEntry, certificate_entries, with_checks
 from results.environment import collect
 from results.json_values import Json, as_object
 from results.row import Record, Status
@@ -66,50 +68,66 @@ class Session:
         self._code = CodeOfCells()
         self._data = DataFiles(Path(self.settings.data_dir) if self.settings.data_dir else None)
 
-    def certify(self, variants: Iterable[VariantSpec], impl: str) -> dict[str, CertificateEntry]:
+    def certify(
+        self, variants: Iterable[VariantSpec], impl: str, on: RunsOn | None = None
+    ) -> dict[str, CertificateEntry]:
         """Certify variants whose code has not been certified before; returns all certificates.
+
+        With `on` they are also compared with float64 there, which adds checks to the certificates.
 
         What every place refuses has none: that is a refusal, which its cells tell, and no proof
         that failed.
         """
-        known: dict[str, CertificateEntry] = {}
-        nowhere = set()
-        cache = CertificateCache(self.settings.plugins)
-        missing = []
-        for variant, spec in {spec.canonical.show(): spec for spec in variants}.items():
-            if stands_nowhere(spec):
-                nowhere.add(variant)
-                continue
-            stored = cache.read(variant, impl)
-            if stored is None:
-                missing.append((variant, spec.name))
-            else:
-                known[variant] = stored
-        jobs = [
-            Job(
-                kind="certificate",
-                label=f"certificate {name}",
-                variant=variant,
-                impl=impl,
-                seconds=3.0,
-            )
-            for variant, name in missing
-        ]
-        for job, result in self._run(jobs, self.jobs, exclusive=False):
-            assert result.certificate is not None, "what this job is for"
-            known[job.variant] = result.certificate
-            if not result.died:  # which may be the machine's fault
-                cache.write(job.variant, impl, result.certificate)
+        asked = {spec.canonical.show(): spec for spec in variants}
+        nowhere = {variant for variant, spec in asked.items() if stands_nowhere(spec)}
+        names = {variant: spec.name for variant, spec in asked.items() if variant not in nowhere}
+        known = self._certificates(names, impl, None)
+        if on is not None:
+            for variant, more in self._certificates(names, impl, on).items():
+                known[variant] = with_checks(known[variant], more)
         every: dict[str, CertificateEntry] = {}
 
         def with_known(held: Json) -> object:
-            every.update(certificate_entries(as_object(held)) | known)
+            every.update(certificate_entries(as_object(held)))
+            for variant, entry in known.items():
+                # what was proved on another device stays
+                every[variant] = with_checks(every[variant], entry) if variant in every else entry
             for variant in nowhere:
                 every.pop(variant, None)
             return every
 
         self.store.update_json("certificates.json", with_known)
         return every
+
+    def _certificates(
+        self, names: Mapping[str, str], impl: str, on: RunsOn | None
+    ) -> dict[str, CertificateEntry]:
+        """Certificates of one kind by variant, from the cache or from the jobs that it lacks."""
+        cache = CertificateCache(self.settings.plugins)
+        place = "" if on is None else f"{on} {device_name(on.device)}"
+        found, jobs = {}, []
+        for variant, name in names.items():
+            stored = cache.read(variant, impl, place)
+            if stored is not None:
+                found[variant] = stored
+                continue
+            where = "" if on is None else f" on {on.device} in {on.dtype}"
+            jobs.append(
+                Job(
+                    kind="certificate",
+                    label=f"certificate {name}{where}",
+                    variant=variant,
+                    impl=impl,
+                    seconds=3.0,
+                    on=on,
+                )
+            )
+        for job, result in self._run(jobs, self.jobs, exclusive=False):
+            assert result.certificate is not None, "what this job is for"
+            found[job.variant] = result.certificate
+            if not result.died:  # which may be the machine's fault
+                cache.write(job.variant, impl, result.certificate, place)
+        return found
 
     def train(self, planned: Sequence[PlannedCell], repeats: Sequence[int] = ()) -> list[Outcome]:
         """Train cells that have not finished; returns the outcomes of this call."""
@@ -205,7 +223,8 @@ class Session:
             return True
         if found.attempt > self._attempts.get(found.id, 0):  # by this run, or beside it
             return False
-        again = found.environmental or found.status in self.retry
+        statuses = {found.status, *(one.status for one in found.unmeasured)}
+        again = found.environmental or not statuses.isdisjoint(self.retry)
         return again or (not self.keep_old and self._outdated(found))
 
     def _outdated(self, record: Record) -> bool:
@@ -307,6 +326,7 @@ class Session:
             code=self._code.digest(cell, outcome.made) if same else "",
             made=outcome.made,
             data=dict(outcome.data),
+            unmeasured=outcome.unmeasured,
         )
 
 

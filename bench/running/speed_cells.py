@@ -1,6 +1,7 @@
-"""Cells that time attention without its heads, at each length of the preset."""
+"""Cells that time attention without its heads, at each shape that was asked for."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import product
 
 from bench.api import registry
@@ -13,9 +14,12 @@ from bench.running.quality_cells import PlannedCell
 from bench.running.request import Request
 from bench.timing.shape import AttendShape, parse_rounds
 
+USUAL_S = 1.5
+"""Expected time of a cell (s) where the preset times nothing by itself."""
+
 
 def speed_cells(request: Request, trained: Iterable[PlannedCell]) -> Iterator[PlannedCell]:
-    """Every variant at each length, in the regimes in which it would be trained.
+    """Every variant at each shape, in the regimes in which it would be trained.
 
     Args:
         request: What was asked for.
@@ -37,9 +41,8 @@ def speed_cells(request: Request, trained: Iterable[PlannedCell]) -> Iterator[Pl
     timed[baseline.canonical.show()] = baseline, [one for one in able if one in everywhere]
     protocol = parse_rounds(request.size.rounds).show()
     for spec, regimes in timed.values():
-        for regime, length in product(regimes, request.size.lengths):
-            shape = AttendShape(length=length, regime=regime)
-            yield _speed_cell(request, spec, shape, protocol)
+        for regime, shape in product(regimes, request.shapes):
+            yield _speed_cell(request, spec, replace(shape, regime=regime), protocol)
 
 
 def _speed_cell(
@@ -58,7 +61,9 @@ def _speed_cell(
         seed=request.first_seed,
         revisions=spec.attention_revision,
     )
-    return PlannedCell(cell, request.size.speed_s / len(request.size.lengths), spec)
+    size = request.size
+    seconds = size.speed_s / len(size.lengths) if size.lengths else USUAL_S
+    return PlannedCell(cell, seconds, spec)
 
 
 def speed_regimes(spec: VariantSpec) -> list[Regime]:

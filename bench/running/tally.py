@@ -1,10 +1,13 @@
 """What became of the cells of a run: counts by status, and why some have no value."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bench.running.runner import Outcome
-from results.row import STATUSES, Record, Status
+from results.row import STATUSES, Record, Status, Unmeasured
+
+FAILURES = tuple(status for status in STATUSES if status not in ("ok", "refused", "other_code"))
 
 
 @dataclass
@@ -16,7 +19,9 @@ class Tally:
     before: Counter[str] = field(default_factory=Counter)
     """Cells that another run had finished, by status."""
     reasons: Counter[tuple[Status, str]] = field(default_factory=Counter)
-    """Asked cells without a value, of this run or before, by status and sentence."""
+    """Why asked cells lack a value, of this run or before, by status and sentence."""
+    partly: int = 0
+    """Asked cells that have values, but lost some of their metrics."""
 
     @property
     def already(self) -> int:
@@ -27,15 +32,24 @@ class Tally:
         """Count a cell that another run had finished."""
         self.before[record.status] += 1
         self._why(record.status, record.detail)
+        self._why_partly(record.unmeasured)
 
     def ended(self, outcome: Outcome) -> None:
         """Count a cell of this run."""
         self.counts[outcome.status] += 1
         self._why(outcome.status, outcome.detail)
+        self._why_partly(outcome.unmeasured)
 
     def _why(self, status: Status, detail: str) -> None:
         if status != "ok":
             self.reasons[status, detail] += 1
+
+    def _why_partly(self, unmeasured: Sequence[Unmeasured]) -> None:
+        """Count metrics that should have a value; a refusal is no news of a cell with others."""
+        lost = [one for one in unmeasured if one.status != "refused"]
+        self.partly += bool(lost)
+        for one in lost:
+            self._why(one.status, f"{one.metric}: {one.detail}")
 
     @property
     def refused(self) -> int:
@@ -49,11 +63,12 @@ class Tally:
 
     @property
     def failures(self) -> list[Status]:
-        """Statuses other than a refusal of asked cells without a value."""
-        failures = [one for one in STATUSES if one not in ("ok", "refused", "other_code")]
-        return [status for status in failures if self.counts[status] + self.before[status]]
+        """Why asked cells lack a value, other than refusals."""
+        found = {status for status, _ in self.reasons}
+        return [status for status in FAILURES if status in found]
 
     @property
     def failed(self) -> int:
-        """Asked cells that ended without a value for another reason than a refusal."""
-        return sum(self.counts[status] + self.before[status] for status in self.failures)
+        """Asked cells that ended without some value for another reason than a refusal."""
+        lost = sum(self.counts[status] + self.before[status] for status in FAILURES)
+        return lost + self.partly

@@ -1,6 +1,7 @@
 """One block: speed cells of one shape, timed together with the baseline in one process."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import torch
 
@@ -14,11 +15,17 @@ from bench.timing.shape import parse_rounds, parse_shape
 from bench.timing.timed_variant import Entered, Setting, count, enter_all
 from bench.timing.timer import Clock, timer_for
 from bench.timing.workloads import draw_inputs
-from results.row import AA_CONTROL, REFERENCE, Row
+from results.row import AA_CONTROL, REFERENCE, Row, Unmeasured
 
-"""Names of the baseline and of its twin: the same module, timed a second time (A/A)."""
 
-Outcome = list[Row] | Reason
+class Measured(NamedTuple):
+    """What was measured of one cell, and why it lacks some metrics."""
+
+    rows: tuple[Row, ...]
+    unmeasured: tuple[Unmeasured, ...] = ()
+
+
+Outcome = Measured | Reason
 
 
 def group_blocks(cells: Iterable[Cell]) -> list[list[Cell]]:
@@ -42,11 +49,10 @@ def measure_block(
 ) -> dict[str, Outcome]:
     """Time cells of one shape and device beside the baseline.
 
-    Everything is built and warmed up before anything is timed. A variant that refuses, fails or
-    runs out of memory leaves the block with a reason and the others go on; without the baseline
-    rows have no `reference_` beside them. A workload that a variant cannot do (weights of a
-    mechanism without weights) has no rows. Variants that differ in their output or loss alone are
-    the same code here, are timed once and get the same values.
+    Everything is built and warmed up before anything is timed. A workload that refuses, fails or
+    runs out of memory leaves the block with a reason, and the other workloads and variants go on;
+    without the baseline rows have no `reference_` beside them. Variants that differ in their output
+    or loss alone are the same code here, are timed once and get the same values.
 
     Args:
         cells: May contain the reference.
@@ -55,7 +61,7 @@ def measure_block(
         progress: Told the visits made and planned.
 
     Returns:
-        Rows or a reason, by cell id.
+        Rows and what is missing among them, or the reason why there are none, by cell id.
 
     Raises:
         InvalidConfig: The cells do not belong together.
@@ -78,7 +84,14 @@ def _compete(
     """Time and count everything; return what stands beside each row, by baseline."""
     timer = timer_for(setting.device, setting.protocol.clock, clock)
     baseline.compared = True
-    aa_control = TimedVariant(AA_CONTROL, baseline.works, failed=baseline.failed, compared=True)
+    # the same module, timed a second time under another name
+    aa_control = TimedVariant(
+        AA_CONTROL,
+        baseline.works,
+        lost=dict(baseline.lost),
+        failed=baseline.failed,
+        compared=True,
+    )
     distinct = list({entry.name: entry for entry in entered.values()}.values())
     everyone = [*distinct, aa_control]
     warm_up(everyone, setting.protocol, timer)
@@ -124,7 +137,15 @@ def _outcome(entry: Entered, beside: Mapping[str, TimedVariant], setting: Settin
     length = setting.shape.length
     reference = beside.get(REFERENCE)
     against = reference.counts if isinstance(reference, Entered) else {}
-    return _time_rows(entry, beside, length) + _count_rows(entry.counts, against, length)
+    rows = _time_rows(entry, beside, length) + _count_rows(entry.counts, against, length)
+    times = {f"{workload}_time_ms": reason for workload, reason in entry.lost.items()}
+    return Measured(
+        tuple(rows),
+        tuple(
+            Unmeasured(metric=metric, status=reason.status, detail=reason.detail)
+            for metric, reason in {**times, **entry.uncounted}.items()
+        ),
+    )
 
 
 def _time_rows(

@@ -74,11 +74,17 @@ def peak_bytes(work: Work, device: torch.device) -> int:
     return seen.peak
 
 
+def release_memory() -> None:
+    """Collect what nothing refers to, and hand the memory that a GPU's allocator keeps back."""
+    gc.collect()
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+
+
 def _cuda_peak(work: Work) -> int:
     # what a collection inside the call would free must not hide new bytes
-    gc.collect()
-    torch.cuda.synchronize()
-    torch.cuda.empty_cache()
+    release_memory()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     work()

@@ -1,12 +1,16 @@
-"""Why a variant has no rows: the status and the sentence of its record."""
+"""Why a variant or one of its calls has no rows: the status and the sentence of its record."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import torch
 
 from bench.api.errors import Refused
 from bench.api.plain_text import message_of
+from bench.timing.memory import release_memory
 from results.row import Status
+
+T = TypeVar("T")
 
 
 class Reason(NamedTuple):
@@ -27,6 +31,21 @@ def reason_for(error: Exception) -> Reason:
     if ran_out_of_memory(error):
         return Reason("out_of_memory", f"timing ran out of memory: {text}")
     return Reason("failed", f"{type(error).__name__} while timing: {text}")
+
+
+def attempt(call: Callable[[], T]) -> T | Reason:
+    """What a call gives, or why it gave nothing.
+
+    After a call that ran out of memory everything that it filled is free for the next one.
+    """
+    try:
+        return call()
+    except Exception as error:  # noqa: BLE001  # whatever a variant raises, others go on
+        reason = reason_for(error)
+    # the error has gone by now, and with it the frames that held the tensors of the call
+    if reason.status == "out_of_memory":
+        release_memory()
+    return reason
 
 
 def ran_out_of_memory(error: BaseException) -> bool:

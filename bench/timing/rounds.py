@@ -5,12 +5,13 @@ both are the same code; tests/bench/timing/test_rounds.py repeats that experimen
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from typing import TypeVar
 
-from bench.timing.reason import Reason, reason_for
+from bench.timing.reason import Reason, attempt
 from bench.timing.shape import Rounds
 from bench.timing.timer import Timer, Work
 
@@ -36,10 +37,32 @@ class TimedVariant:
     """Time of one call by workload, from the warm-up."""
     visits: dict[str, dict[int, float]] = field(default_factory=dict)
     """Median sample (ms) by workload and round."""
+    lost: dict[str, Reason] = field(default_factory=dict)
+    """Why a workload has no value, by workload; the others go on."""
     failed: Reason | None = None
-    """Why it left the field."""
+    """Why it left the field with all its workloads."""
     compared: bool = False
     """Whether the others are compared with it, in rounds that both take part in."""
+
+    def lose(self, workload: str, reason: Reason) -> None:
+        """Drop a workload and what was timed of it; whoever has none left has failed."""
+        self.lost[workload] = reason
+        self.visits.pop(workload, None)
+        if not self.able:
+            self.failed = main_reason(self.lost.values())
+
+    @property
+    def able(self) -> list[str]:
+        """Workloads that it still takes part in."""
+        if self.failed is not None:
+            return []
+        return [workload for workload in self.works if workload not in self.lost]
+
+
+def main_reason(reasons: Iterable[Reason]) -> Reason:
+    """The one to tell where all calls came to nothing: a refusal only if all are refusals."""
+    every = list(reasons)
+    return next((reason for reason in every if reason.status != "refused"), every[0])
 
 
 def warm_up(timed_variants: Sequence[TimedVariant], protocol: Rounds, timer: Timer) -> None:
@@ -48,14 +71,19 @@ def warm_up(timed_variants: Sequence[TimedVariant], protocol: Rounds, timer: Tim
     Whatever compiles has done so in an earlier call. Short calls are estimated by the best of
     several.
     """
+
+    def estimate(work: Work) -> float:
+        first = timer.samples(work, 1)[0]
+        more = timer.samples(work, WARM_UP_CALLS) if first < protocol.visit_ms else []
+        return min([first, *more])
+
     for timed_variant in timed_variants:
-        try:
-            for workload, work in timed_variant.works.items():
-                first = timer.samples(work, 1)[0]
-                more = timer.samples(work, WARM_UP_CALLS) if first < protocol.visit_ms else []
-                timed_variant.call_ms[workload] = min([first, *more])
-        except Exception as error:  # noqa: BLE001  # whatever a variant raises, others go on
-            timed_variant.failed = reason_for(error)
+        for workload in timed_variant.able:
+            found = attempt(partial(estimate, timed_variant.works[workload]))
+            if isinstance(found, Reason):
+                timed_variant.lose(workload, found)
+            else:
+                timed_variant.call_ms[workload] = found
 
 
 def run_rounds(
@@ -66,7 +94,7 @@ def run_rounds(
     seed: int,
     progress: Progress = lambda done, planned: None,
 ) -> None:
-    """Fill the visits of warmed-up timed_variants; one that fails leaves and keeps its reason.
+    """Fill the visits of warmed-up timed_variants; a workload that fails leaves with its reason.
 
     Within a round the workloads follow each other and the timed_variants of a workload stand side
     by side, both in random order.
@@ -90,13 +118,13 @@ def visit(
     timed_variant: TimedVariant, workload: str, number: int, protocol: Rounds, timer: Timer
 ) -> None:
     """Settle, sample, and note the median."""
-    if timed_variant.failed is not None:
+    if workload not in timed_variant.able:
         return
     settle, samples = visit_calls(timed_variant.call_ms[workload], protocol)
-    try:
-        found = timer.samples(timed_variant.works[workload], settle + samples)
-    except Exception as error:  # noqa: BLE001  # whatever a variant raises, others go on
-        timed_variant.failed = reason_for(error)
+    work = timed_variant.works[workload]
+    found = attempt(lambda: timer.samples(work, settle + samples))
+    if isinstance(found, Reason):
+        timed_variant.lose(workload, found)
         return
     timed_variant.visits.setdefault(workload, {})[number] = median(found[settle:])
 
@@ -114,7 +142,7 @@ def visit_calls(call_ms: float, protocol: Rounds) -> tuple[int, int]:
 
 def playing(timed_variants: Sequence[TimedVariant], workload: str) -> list[TimedVariant]:
     """Those that are still in the field and have this workload."""
-    return [one for one in timed_variants if one.failed is None and workload in one.works]
+    return [one for one in timed_variants if workload in one.able]
 
 
 def plan_rounds(

@@ -1,6 +1,6 @@
 """From a cell to a timed variant: built, called once, and counted in passes that are not timed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -12,10 +12,18 @@ from bench.api.resolve import VariantSpec, resolve
 from bench.api.variant import Variant, impl_of
 from bench.timing.flops import analytic_flops, count_operations
 from bench.timing.memory import peak_bytes
-from bench.timing.reason import reason_for
-from bench.timing.rounds import TimedVariant
+from bench.timing.reason import Reason, attempt, reason_for
+from bench.timing.rounds import TimedVariant, main_reason
 from bench.timing.shape import AttendShape, Rounds
+from bench.timing.timer import Work
 from bench.timing.workloads import Inputs, build, forward, forward_backward, make_works
+
+OPERATIONS = (
+    "forward_flops_counted_count",
+    "forward_elementwise_count",
+    "forward_transcendental_count",
+)
+"""Metrics of the operation counts, in the order of `Counts`."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,8 @@ class Entered(TimedVariant):
     variant: Variant | None = None
     counts: dict[str, int] = field(default_factory=dict)
     """What is measured once, by metric."""
+    uncounted: dict[str, Reason] = field(default_factory=dict)
+    """Why something that is measured once has no value, by metric."""
 
 
 def enter_all(cells: Iterable[Cell], setting: Setting) -> dict[str, Entered]:
@@ -71,37 +81,54 @@ def _code(cell: Cell, spec: VariantSpec, setting: Setting) -> str:
 
 def _enter(cell: Cell, spec: VariantSpec, setting: Setting) -> Entered:
     """Build a variant and call each of its workloads once."""
-    try:
-        variant = build(spec, setting.shape, impl_of(cell.impl), seed=setting.seed)
-        variant.to(setting.device, setting.inputs.query.dtype)
-        works = make_works(spec, variant, setting.inputs, setting.protocol.asked)
-    except Exception as error:  # noqa: BLE001  # whatever a variant raises, others go on
-        return Entered(cell.id, {}, failed=reason_for(error))
-    return Entered(cell.id, works, variant=variant)
+
+    def built() -> Variant:
+        made = build(spec, setting.shape, impl_of(cell.impl), seed=setting.seed)
+        return made.to(setting.device, setting.inputs.query.dtype)
+
+    variant = attempt(built)
+    if isinstance(variant, Reason):
+        return Entered(cell.id, {}, failed=variant)
+    works, lost = make_works(spec, variant, setting.inputs, setting.protocol.asked)
+    failed = None if works else main_reason(lost.values())
+    return Entered(cell.id, works, lost=lost, failed=failed, variant=variant)
 
 
 def count(entry: Entered, setting: Setting) -> None:
-    """Fill in everything that is measured once."""
+    """Fill in everything that is measured once; what fails keeps its reason."""
     variant = entry.variant
     if variant is None or entry.failed is not None:
         return
-    answer = forward(variant, setting.inputs)
+    parameters = sum(parameter.numel() for parameter in variant.parameters())
+    entry.counts["parameters_count"] = parameters
+    analytic = analytic_flops(variant, setting.shape)
+    if analytic is not None:
+        entry.counts["forward_flops_analytic_count"] = analytic
     variant.zero_grad(set_to_none=True)
-    try:
-        operations = count_operations(answer)
-        entry.counts = {
-            "parameters_count": sum(parameter.numel() for parameter in variant.parameters()),
-            "forward_flops_counted_count": operations.matmul_flops,
-            "forward_elementwise_count": operations.elementwise,
-            "forward_transcendental_count": operations.transcendental,
-            "forward_peak_memory_bytes": peak_bytes(answer, setting.device),
-        }
-        analytic = analytic_flops(variant, setting.shape)
-        if analytic is not None:
-            entry.counts["forward_flops_analytic_count"] = analytic
-        if "forward_backward" in entry.works:
-            both = forward_backward(variant, setting.inputs)
-            entry.counts["peak_memory_bytes"] = peak_bytes(both, setting.device)
-            variant.zero_grad(set_to_none=True)
-    except Exception as error:  # noqa: BLE001  # whatever a variant raises, others go on
-        entry.failed = reason_for(error)
+    answer = forward(variant, setting.inputs)
+    _fill(entry, "forward", OPERATIONS, lambda: _operations(answer))
+    memory = "forward_peak_memory_bytes"
+    _fill(entry, "forward", (memory,), lambda: {memory: peak_bytes(answer, setting.device)})
+    if "forward_backward" in setting.protocol.asked:
+        both = forward_backward(variant, setting.inputs)
+        memory = "peak_memory_bytes"
+        _fill(
+            entry, "forward_backward", (memory,), lambda: {memory: peak_bytes(both, setting.device)}
+        )
+        variant.zero_grad(set_to_none=True)
+
+
+def _fill(
+    entry: Entered, workload: str, metrics: Sequence[str], measure: Callable[[], dict[str, int]]
+) -> None:
+    """Measure once, unless the same call has failed already."""
+    lost = entry.lost.get(workload)
+    found = attempt(measure) if lost is None else lost
+    if isinstance(found, Reason):
+        entry.uncounted.update(dict.fromkeys(metrics, found))
+    else:
+        entry.counts.update(found)
+
+
+def _operations(answer: Work) -> dict[str, int]:
+    return dict(zip(OPERATIONS, count_operations(answer), strict=True))

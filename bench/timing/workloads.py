@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from bench.api.places import timed_place
 from bench.api.resolve import VariantSpec
 from bench.api.source import Memory, Source
 from bench.api.variant import Impl, Variant
+from bench.timing.reason import Reason, attempt
 from bench.timing.shape import SOURCE_VOCAB, AttendShape, Workload
 from bench.timing.timer import Work
 
@@ -118,11 +120,18 @@ def forward_backward(variant: Variant, inputs: Inputs) -> Work:
     read: Read = "train" if "train" in variant.reads else variant.default_read
     noise = Noise(inputs.seed)
 
-    def work() -> None:
+    def forget() -> None:
         for leaf in leaves:
             leaf.grad = None
-        attended = answer(variant, query, source, read=read, noise=noise)
-        attended.output.backward(inputs.gradient)
+
+    def work() -> None:
+        forget()
+        try:
+            attended = answer(variant, query, source, read=read, noise=noise)
+            attended.output.backward(inputs.gradient)
+        except Exception:
+            forget()  # half of the gradients would stay where memory has just run out
+            raise
 
     return work
 
@@ -178,28 +187,35 @@ MAKERS: dict[Workload, Callable[[Variant, Inputs], Work]] = {
 }
 
 
+class Made(NamedTuple):
+    """Calls of one variant, and why it lacks others that were asked for."""
+
+    works: dict[str, Work]
+    lost: dict[str, Reason]
+
+
 def make_works(
     spec: VariantSpec, variant: Variant, inputs: Inputs, asked: tuple[Workload, ...]
-) -> dict[str, Work]:
-    """Make and call once every workload that has a meaning for this variant.
-
-    Raises:
-        Refused: None has; the message is the first one's reason.
-    """
-    found: dict[str, Work] = {}
-    refused: list[str] = []
+) -> Made:
+    """Make and call once every workload; one that cannot be called keeps the reason."""
+    found = Made({}, {})
     stepwise = spec.refusal(timed_place(variant.dims.regime) | {"stepwise"})
     for workload in asked:
         if workload == "decode_step" and stepwise is not None:
-            refused.append(stepwise)
+            found.lost[workload] = Reason("refused", stepwise)
             continue
-        try:
-            work = MAKERS[workload](variant, inputs)
-            work()
-        except (Refused, NotImplementedError) as error:
-            refused.append(str(error))
-            continue
-        found[workload] = work
-    if not found:
-        raise Refused(refused[0])
+        work = attempt(partial(_made, workload, variant, inputs))
+        if isinstance(work, Reason):
+            found.lost[workload] = work
+        else:
+            found.works[workload] = work
     return found
+
+
+def _made(workload: Workload, variant: Variant, inputs: Inputs) -> Work:
+    try:
+        work = MAKERS[workload](variant, inputs)
+        work()
+    except NotImplementedError as error:
+        raise Refused(str(error)) from error
+    return work

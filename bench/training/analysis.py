@@ -19,6 +19,7 @@ from bench.api.selector import Selector, parse, parse_list
 from bench.api.task import TASKS, Task
 from bench.training.assemble import Assembled, assemble
 from bench.training.evaluate import score_rows
+from bench.training.precision import computing, place
 from results.row import Row
 
 EXAMPLES = 256
@@ -159,7 +160,7 @@ def analyze_cell(cell: Cell, models: Path, data_dir: Path | None = None) -> list
         built = assemble(trained, data_dir)
     subject = _subject(built, path, asked.examples, cell)
     # cuDNN has no gradient of recurrent layers that do not train, and probes ask for one
-    with torch.backends.cudnn.flags(enabled=False):
+    with torch.backends.cudnn.flags(enabled=False), computing(cell):
         return score_rows(probe.measure(subject), "test")
 
 
@@ -167,7 +168,8 @@ def _subject(built: Assembled, path: Path, examples: int, cell: Cell) -> Subject
     from safetensors.torch import load_model  # noqa: PLC0415  an optional feature's library
 
     device = torch.device(cell.device)
-    system = built.system.to(device=device, dtype=getattr(torch, cell.dtype))
+    system = built.system
+    place(system, cell)
     load_model(system, str(path), device=str(device))
     system.requires_grad_(requires_grad=False)
     backbone = system.there.eval()

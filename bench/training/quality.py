@@ -4,6 +4,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from bench.training.evaluate import (
     score_rows,
 )
 from bench.training.fit import fit_outputs
+from bench.training.precision import computing, place
 from bench.training.protocol import AdamProtocol, read_protocol
 from bench.training.system import Carry, System
 from results.row import Row
@@ -54,6 +56,8 @@ class Training:
     clock: Clock
     seed: int
     carry: Carry
+    precision: AbstractContextManager[object] = field(default_factory=nullcontext)
+    """Entered where the losses of a step are computed."""
     step: int = 0
     seconds: float = 0.0
     tokens: int = 0
@@ -77,17 +81,20 @@ class Training:
             want_weights=self.wants_weights,
         )
         self.optimizer.zero_grad(set_to_none=True)
-        terms, self.carry = self.system.losses(batch, mode, self.carry)
+        with self.precision:
+            terms, self.carry = self.system.losses(batch, mode, self.carry)
         loss = torch.stack(list(terms.values())).sum() if len(terms) > 1 else terms["nll"]
         loss.backward()
         nn.utils.clip_grad_norm_(self.system.parameters(), protocol.clip)
         self.optimizer.step()
-        value, whole = float(terms["nll"].detach()), float(loss.detach())
+        # one look at all three: each makes the host wait for a GPU
+        seen = (terms["nll"].detach(), loss.detach(), batch.mask.sum())
+        value, whole, tokens = torch.stack([one.double() for one in seen]).tolist()
         taken = self.clock() - start
         self.step += 1
         self.seconds += taken
         self.step_seconds.append(taken)
-        self.tokens += int(batch.mask.sum())
+        self.tokens += int(tokens)
         self.losses.append(value)
         if not math.isfinite(whole):
             raise Diverged(f"the training loss was {whole} at step {self.step}.")
@@ -113,12 +120,19 @@ class Training:
         return min(1.0, max(shares))
 
 
-def start_training(system: System, protocol: AdamProtocol, seed: int, clock: Clock) -> Training:
+def start_training(
+    system: System,
+    protocol: AdamProtocol,
+    seed: int,
+    clock: Clock,
+    precision: AbstractContextManager[object] | None = None,
+) -> Training:
     """Make the optimizer for a system that is already on its device."""
     optimizer = torch.optim.AdamW(
         system.parameters(), lr=protocol.lr, weight_decay=protocol.weight_decay, fused=True
     )
-    return Training(system, optimizer, protocol, clock, seed, system.init_carry())
+    carry = system.init_carry()
+    return Training(system, optimizer, protocol, clock, seed, carry, precision or nullcontext())
 
 
 def train_cell(
@@ -161,13 +175,15 @@ def _train_cell(
 ) -> QualityResult:
     built = assemble(cell, data_dir)
     device = torch.device(cell.device)
-    system = built.system.to(device=device, dtype=getattr(torch, cell.dtype))
+    system = built.system
+    place(system, cell)
     protocol = read_protocol(cell.protocol)
-    run = start_training(system, protocol, cell.seed, clock)
+    run = start_training(system, protocol, cell.seed, clock, computing(cell))
     result = QualityResult(rows=_size_rows(built), system=system)
     fitted = fit_outputs(system, built.task, protocol.batch, cell.seed, clock)
+    timed = clocked(cell.device)
     if fitted is not None:
-        result.rows.append(Row(metric="fit_cpu_s", value=fitted))
+        result.rows.append(Row(metric=f"fit_{timed}", value=fitted))
     generator = torch.Generator().manual_seed(cell.seed)
     primary = built.task.metrics[0].name
     seen = 0
@@ -176,8 +192,9 @@ def _train_cell(
         if progress is not None:
             progress(run.share)
         if run.step % protocol.evaluate_every == 0 or run.finished:
-            validated = evaluate(built.task, system.there, "validation", device, clock)
-            result.rows += _curve_rows(run, validated, seen)
+            with computing(cell):
+                validated = evaluate(built.task, system.there, "validation", device, clock)
+            result.rows += _curve_rows(run, validated, seen, timed)
             seen = len(run.losses)
             reached = validated.value(primary)
             if protocol.stop_at > 0 and reached is not None and _good(built, reached, protocol):
@@ -187,14 +204,16 @@ def _train_cell(
     result.rows += score_rows([s for s in validated.scores if not s.axis], "validation")
     if cell.kind == "trial":
         # a study selects on validation; the test split stays unread
-        result.rows += _cost_rows(run, validated)
+        result.rows += _cost_rows(run, validated, timed)
         return result
-    tested = evaluate(built.task, system.there, "test", device, clock)
-    result.rows += score_rows(tested.scores, "test") + _cost_rows(run, tested)
+    with computing(cell):
+        tested = evaluate(built.task, system.there, "test", device, clock)
+        examples = example_maps(built.task, system.there, device)
+    result.rows += score_rows(tested.scores, "test") + _cost_rows(run, tested, timed)
     result.rows += _baseline_rows(built.task)
     result.artifact = {
         "attention": attention_maps(built.task, tested.answers, 3),
-        "examples": example_maps(built.task, system.there, device),
+        "examples": examples,
         "samples": [s._asdict() for s in built.task.samples(tested.answers, 5)],
         "notes": dict(built.task.notes),
     }
@@ -228,23 +247,28 @@ def _size_rows(built: Assembled) -> list[Row]:
     ]
 
 
-def _curve_rows(run: Training, validated: Evaluated, seen: int) -> list[Row]:
-    """Validation scores and training loss, against steps and against CPU seconds."""
+def clocked(device: str) -> str:
+    """Ending of what the default clock of a device tells, and its axis: `cpu_s` or `wall_s`."""
+    return "wall_s" if device == "cuda" else "cpu_s"
+
+
+def _curve_rows(run: Training, validated: Evaluated, seen: int, timed: str) -> list[Row]:
+    """Validation scores and training loss, against steps and against seconds."""
     step, seconds = float(run.step), run.seconds
     mean = statistics.fmean(run.losses[seen:])
     rows = [Row(metric="train_loss_nats", value=mean, axis="step", x=step, split="train")]
     plain: list[Scored] = [scored for scored in validated.scores if not scored.axis]
-    for axis, x in (("step", step), ("cpu_s", seconds)):
+    for axis, x in (("step", step), (timed, seconds)):
         rows += [
             Row(metric=s.metric, value=s.value, axis=axis, x=x, split="validation") for s in plain
         ]
     return rows
 
 
-def _cost_rows(run: Training, tested: Evaluated) -> list[Row]:
+def _cost_rows(run: Training, tested: Evaluated, timed: str) -> list[Row]:
     rows = [
         Row(metric="train_steps_count", value=float(run.step)),
-        Row(metric="train_cpu_s", value=run.seconds),
+        Row(metric=f"train_{timed}", value=run.seconds),
         Row(metric="train_step_time_ms", value=1000 * statistics.median(run.step_seconds)),
         Row(metric="train_tokens_per_s", value=run.tokens / max(run.seconds, 1e-9)),
     ]

@@ -13,7 +13,7 @@ SPLITS = ["backbone", "protocol", "impl", "revisions"]
 """Cells that differ here are compared (a recipe may bring its decoder, a study its learning rate)
 and marked, unless one variant has several; then the comparison splits."""
 
-CLOCKED = ("_ms", "_per_s", "_cpu_s")
+CLOCKED = ("_ms", "_per_s", "_cpu_s", "_wall_s")
 """Ends of the names of metrics that a clock measured."""
 
 NOTHING = Interval(estimate=math.nan, low=-math.inf, high=math.inf, count=0)

@@ -34,12 +34,17 @@ def counts(folder: RunFolder) -> str:
 
 
 def holes_section(folder: RunFolder) -> Section:
-    """Cells without a value, each with its reason and its command."""
+    """Cells without a value, or without one of their metrics, with reason and command."""
     groups: dict[tuple[str, str, str, str, str], list[Cell]] = {}
     for outcome in folder.outcomes:
         cell, record = outcome.cell, outcome.record
         if record.status != "ok":
             reason = (STATUS_TEXT[record.status], cell.kind, cell.task, cell.variant, record.detail)
+            groups.setdefault(reason, []).append(cell)
+        for one in outcome.lost:
+            title = folder.catalog.metric(one.metric).title
+            text = f"{title}: {one.detail}"
+            reason = (STATUS_TEXT[one.status], cell.kind, cell.task, cell.variant, text)
             groups.setdefault(reason, []).append(cell)
     blocks: list[Block] = [Paragraph(sentence, "warning") for sentence in folder.damage]
     if groups:

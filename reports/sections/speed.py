@@ -1,16 +1,21 @@
 """Speed and memory against length: verdicts, growth exponents, and the A/A control."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
+from bench.api.selector import parse
 from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell
+from reports.catalog import red_reasons
 from reports.curves import DRAWN, speed_figures
 from reports.figures import Legend
-from reports.folder import PLACE, RunFolder
+from reports.folder import PLACE, RunFolder, StoredOutcome
 from reports.missing_values import dash
 from reports.numbers import between, plain, scaled, with_interval
+from results.row import Unmeasured
+from results.speed import shape_of
 
 HOW_TO_READ = (
     "Every round times the variant, the baseline, and the baseline once more as an A/A control. "
@@ -48,6 +53,7 @@ def _table(folder: RunFolder, key: str, metric: str, where: str, group: pd.DataF
     lines = [dict(line) for line in group.to_dict("records")]
     longest = max(float(line["length"]) for line in lines)
     rows = [_row(folder, line, longest, timed=timed) for line in lines]
+    rows += [_empty_row(folder, *found, timed=timed) for found in _without(folder, metric, lines)]
     unit = "MB" if known.unit == "bytes" else known.unit
     columns = [
         Column(title="Variant"),
@@ -96,6 +102,39 @@ def _row(
     return (*entries, TableCell(text=str(len(cells)), sort=len(cells), href=link))
 
 
+def _without(
+    folder: RunFolder, metric: str, lines: Sequence[dict[Any, Any]]
+) -> list[tuple[StoredOutcome, Unmeasured]]:
+    """Variants that lost a metric at every length, each with the first reason."""
+    there = {tuple(str(line[column]) for column in (*PLACE, "shape")) for line in lines}
+    around = {place[1:] for place in there}
+    found: dict[tuple[str, ...], tuple[StoredOutcome, Unmeasured]] = {}
+    for outcome in folder.of_kind("speed"):
+        cell = outcome.cell
+        place = (*(str(getattr(cell, column)) for column in PLACE), shape_of(cell.task))
+        if place in there or place[1:] not in around:
+            continue
+        if red_reasons(folder.certificates, cell.variant):
+            continue
+        for one in outcome.lost:
+            if one.metric == metric:
+                found.setdefault(place, (outcome, one))
+    return list(found.values())
+
+
+def _empty_row(
+    folder: RunFolder, outcome: StoredOutcome, one: Unmeasured, *, timed: bool
+) -> tuple[TableCell, ...]:
+    """A dash with the reason in the place of the median."""
+    name = folder.catalog.label(outcome.cell.variant)
+    why = dash(f"{name}: {one.status.replace('_', ' ')}, {one.detail}")
+    nothing = TableCell(text=NO_VALUE, sort="")
+    length = parse(outcome.cell.task).options.get("length", "")
+    empty = (nothing,) * (4 if timed else 1)
+    link = TableCell(text="1", sort=1, href=f"#{outcome.anchor}")
+    return (TableCell(text=name), TableCell(text=str(length)), why, *empty, link)
+
+
 def _median(line: dict[Any, Any], unit: float) -> str:
     value, low, high = (line[key] / unit for key in ("median", "q10", "q90"))
     if int(line["rounds"]) == 1 or low == high:
@@ -131,11 +170,18 @@ def _verdict(line: dict[Any, Any], baseline: str) -> list[TableCell]:
 
 def _why_short(folder: RunFolder, line: dict[Any, Any]) -> str:
     """Why the longest length of others is missing here."""
+    mine = [
+        outcome
+        for outcome in folder.outcomes
+        if outcome.cell.kind == "speed"
+        and (outcome.cell.variant, outcome.cell.slot) == (line["variant"], line["slot"])
+    ]
     reasons = {
         f"{outcome.record.status.replace('_', ' ')}: {outcome.record.detail}": None
-        for outcome in folder.outcomes
-        if (outcome.cell.kind == "speed" and outcome.record.status != "ok")
-        and (outcome.cell.variant, outcome.cell.slot) == (line["variant"], line["slot"])
+        for outcome in mine
+        if outcome.record.status != "ok"
     }
+    lost = [one for outcome in mine for one in outcome.lost if one.metric == line["metric"]]
+    reasons |= {f"{one.status.replace('_', ' ')}: {one.detail}": None for one in lost}
     why = " ".join(reasons) or "no longer length was asked for."
     return f"{line['name']} stops at length {line['length']:g}, {why}"

@@ -5,6 +5,7 @@ import sys
 from dataclasses import fields, replace
 
 import pytest
+import torch
 
 from results.environment import Environment, collect
 
@@ -45,8 +46,20 @@ def test_the_load_of_the_machine_is_no_part_of_its_id():
     "name", [entry.name for entry in fields(Environment) if entry.name != "load_average"]
 )
 def test_every_other_fact_changes_the_id(name):
-    other = {"packages": {}, "git_dirty": True}.get(name, "other")
+    other = {"packages": {}, "git_dirty": True, "torch_settings": {"cudnn_tf32": "False"}}.get(
+        name, "other"
+    )
     assert replace(KNOWN, **{name: other}).id != KNOWN.id
+
+
+def test_what_torch_may_compute_with_is_told_where_torch_is_loaded(monkeypatch):
+    settings = collect(threads=1).torch_settings
+    assert settings["float32_matmul_precision"] == torch.get_float32_matmul_precision()
+    assert settings["deterministic_algorithms"] == "False"
+    assert "math" in settings["sdpa_back_ends"]
+    assert {"cudnn_tf32", "cudnn_benchmark", "bfloat16_training"} <= set(settings)
+    monkeypatch.delitem(sys.modules, "torch")
+    assert collect(threads=1).torch_settings == {}
 
 
 def test_outside_a_checkout_there_is_no_revision(tmp_path, monkeypatch):
@@ -82,6 +95,7 @@ def test_torch_facts_come_only_from_a_process_that_loaded_torch(monkeypatch):
             get_device_name = staticmethod(lambda: "NVIDIA H200")
 
     monkeypatch.setitem(sys.modules, "torch", Torch)
+    monkeypatch.setattr("results.environment._torch_settings", lambda torch: {})
     found = collect(threads=1)
     assert found.aten_cpu_capability == "AVX512"
     assert (found.gpu, found.gpu_capability) == ("NVIDIA H200", "9.0")

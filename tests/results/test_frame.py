@@ -8,7 +8,7 @@ import pytest
 
 from bench.api.cell import Cell
 from results import frame as frames
-from results.row import Record, Row, Status
+from results.row import Record, Row, Status, Unmeasured
 from results.statistics import rank
 from results.store import Store
 
@@ -247,6 +247,16 @@ def test_missing_lists_each_cell_once_with_its_reason(run):
     holes = frames.missing(read(run))
     assert holes["status"].tolist() == ["diverged", "refused"]
     assert holes["detail"].tolist() == ["dot has no cross form.", "linear has no cross form."]
+
+
+def test_a_metric_without_a_value_has_a_line_with_its_reason_and_is_no_missing_cell(tmp_path):
+    spent = Unmeasured(metric="peak_memory_bytes", status="out_of_memory", detail="64 GiB more.")
+    frame = read(write(tmp_path / "run", [record("dot", 0, scored(0.3), unmeasured=(spent,))]))
+    (line,) = frame[frame["status"] != "ok"].to_dict("records")
+    assert (line["metric"], line["status"], line["detail"]) == tuple(vars(spent).values())
+    assert math.isnan(line["value"])
+    assert frames.missing(frame).empty
+    assert frames.final_values(frame, "accuracy")["value"].tolist() == [0.3]
 
 
 def test_the_frame_survives_a_damaged_ledger(run):

@@ -13,10 +13,11 @@ from results import pack as packs
 from results.frame import COLUMNS
 from results.ledger import OtherSchema
 from results.pack import Pack, open_run, write_pack
-from results.row import RECORD_SCHEMA, Record, Row
+from results.row import RECORD_SCHEMA, Record, Row, Unmeasured
 from results.store import NotARunFolder, Store
 
 PLAN = {"cells": ["quality x @ y @ z / cross / adam"], "left_out": []}
+SPENT = Unmeasured(metric="loss_nats", status="out_of_memory", detail="64 GiB were not there")
 MACHINE = {"id": "abc", "cpu": "Some CPU", "threads": 1}
 
 
@@ -47,6 +48,7 @@ def store(tmp_path):
         store.append(record("dot", 0, [final], finished="2026-01-01T00:00:00+00:00"))
         store.append(record("additive", 0, curve, status="diverged", detail="loss is not finite"))
         store.append(record("mocha", 0, status="refused", detail="it looks ahead"))
+        store.append(record("general", 0, [final], unmeasured=(SPENT,)))
         store.append(record("dot", 1, [final], attempt=1))
     store.write_json("plan.json", PLAN)
     store.write_json("catalog.json", {"variants": {"dot": {"short": "dot product"}}})
@@ -73,10 +75,12 @@ def test_a_folder_and_its_pack_load_as_the_same_typed_table(store, tmp_path):
         return run.rows.sort_values("cell", kind="stable", ignore_index=True)
 
     pd.testing.assert_frame_equal(sorted_rows(from_folder), sorted_rows(from_pack))
-    assert from_pack.rows["variant_name"].isin(["dot product", "additive", "mocha"]).all()
+    assert (
+        from_pack.rows["variant_name"].isin(["dot product", "additive", "mocha", "general"]).all()
+    )
     assert from_pack.rows["processor"].unique().tolist() == ["Some CPU"]
     assert from_pack.plan == PLAN
-    assert len(from_pack.cells) == from_pack.cells["cell"].nunique() == 4
+    assert len(from_pack.cells) == from_pack.cells["cell"].nunique() == 5
     assert "value" not in from_pack.cells
 
 

@@ -14,7 +14,7 @@ from bench.api.cell import Cell
 from bench.api.errors import DataDamaged
 from results.environment import collect
 from results.ledger import LedgerWriter, OtherSchema
-from results.row import Record, Row, record_from_json
+from results.row import Record, Row, Unmeasured, record_from_json
 from results.store import NotARunFolder, Store, merge
 
 
@@ -369,3 +369,18 @@ def test_the_store_needs_neither_pandas_nor_torch():
         "sys.exit(bool({'pandas', 'torch', 'scipy', 'numpy'} & sys.modules.keys()))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_line_says_which_metrics_have_no_value_only_where_there_are_any():
+    assert "unmeasured" not in record(1).to_json()
+    spent = Unmeasured(metric="peak_memory_bytes", status="out_of_memory", detail="64 GiB more.")
+    partly = record(1, unmeasured=(spent,))
+    assert record_from_json(json.loads(json.dumps(partly.to_json()))) == partly
+
+
+def test_a_metric_without_a_value_says_why_beside_other_values_or_not_at_all():
+    with pytest.raises(ValueError, match="say why"):
+        Unmeasured(metric="peak_memory_bytes", status="out_of_memory", detail="")
+    spent = Unmeasured(metric="peak_memory_bytes", status="out_of_memory", detail="64 GiB more.")
+    with pytest.raises(ValueError, match="its own status says why"):
+        record(1, rows=(), unmeasured=(spent,))

@@ -92,7 +92,11 @@ class EntmaxNormalizer(Normalizer):
         alpha = self._alpha(wide)
         # the interval of the threshold is halved until it is below the precision
         halvings = 6 - round(log2(torch.finfo(wide).eps))
-        fixed = torch.as_tensor(alpha, dtype=wide, device=energy.device).detach()
+        # filled in where the energies are: a copy from the host would make it wait
+        if isinstance(alpha, Tensor):
+            fixed = alpha.detach().to(wide)
+        else:
+            fixed = energy.new_full((), alpha, dtype=wide)
 
         def normalize(x: Energy) -> Energy:
             return entmax.entmax_bisect(x, fixed, -1, halvings)

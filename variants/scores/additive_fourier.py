@@ -11,6 +11,7 @@ sum of sines would turn back and change its sign; inside, tanh is off by at most
 those of the sum. The hidden width defaults to the query width; weights start at Xavier's scale.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -119,7 +120,7 @@ class AdditiveFourierScore(Score):
     def dot_form(self, call: Call) -> tuple[Tensor, Tensor, float]:
         """Sines and cosines of the query, weighed, and those of the key."""
         angle = self._angle(per_head_linear(call.query, self.query_map))
-        weight = self.v * self.v.new_tensor(self.amplitudes)
+        weight = self.v * _row(self.v, self.amplitudes)
         weighed = (
             torch.cat((angle.sin(), angle.cos()), -1) * weight.flatten(1).repeat(1, 2)[:, None]
         )
@@ -127,7 +128,7 @@ class AdditiveFourierScore(Score):
 
     def _angle(self, x: Float[Tensor, "B H N D"]) -> Float[Tensor, "B H N DM"]:
         x = at_least_single(x).clamp(-self.clip, self.clip)
-        return (x.unsqueeze(-1) * x.new_tensor(self.frequencies)).flatten(-2)
+        return (x.unsqueeze(-1) * _row(x, self.frequencies)).flatten(-2)
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
         """The sines of the sum, key by key and frequency by frequency."""
@@ -141,3 +142,8 @@ class AdditiveFourierScore(Score):
                 unit = unit + amplitude * torch.sin(frequency * inside)
             found.append(unit @ self.v[one.head, :, 0])
         return torch.stack(found)
+
+
+def _row(like: Tensor, numbers: Sequence[float]) -> Float[Tensor, " M"]:
+    """Constants beside a tensor, filled in there: a copy of a list makes the host wait."""
+    return torch.stack([like.new_full((), number) for number in numbers])

@@ -1,6 +1,7 @@
 """The command line: names, exit codes, and what stands on standard output."""
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import click
 import pytest
+import torch
 
 from bench.api import registry
 from bench.api.axes import AXES
@@ -31,8 +33,8 @@ SELECTION = (
 )
 PLACE = "--out --data-dir --keep-models --retry --inline --json --spec --fail-on --trust --keep-old"
 OPTIONS = {
-    "run": f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell --probes",
-    "plan": f"--variants {SELECTION} --quality --speed --data-dir --json",
+    "run": f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell --probes --shape",
+    "plan": f"--variants {SELECTION} --quality --speed --shape --data-dir --json",
     "ablate": f"--base --axis {SELECTION} {PLACE} --probes",
     "study": (
         f"--variants {SELECTION} {PLACE} --trials --trial-seconds --sampler --storage --final-seeds"
@@ -40,13 +42,14 @@ OPTIONS = {
     "analyze": "folder --probes --examples --jobs --data-dir --plugin --inline",
     "list": "kind --plugin --matrix --json",
     "show": "name --plugin --json",
-    "verify": "names --impl --plugin --jobs --json",
+    "verify": "names --impl --device --dtype --shape --plugin --jobs --json",
     "report": "folder --out --publish --export --figures --merge --tasks --pack",
     "data list": "--data-dir",
     "data fetch": "name",
     "env": "--json",
     "new variant": "name --axis --out",
     "new task": "name --use --out",
+    "gpu": "--variants --minutes --out --plugin --rehearse",
     "demo": "--seeds --training --jobs --out --inline --json",
 }
 """Every option that a script may rely on; add here, take nothing away."""
@@ -230,6 +233,25 @@ def test_a_plan_says_what_it_leaves_out(call):
     assert out.splitlines()[-1].endswith("left out.")
 
 
+@pytest.mark.parametrize(
+    ("words", "jobs"),
+    [
+        ([], 3),
+        (["--device", "cuda"], 1),
+        (["--jobs", "0", "--device", "cuda"], 1),
+        (["--jobs", "2", "--device", "cuda"], 2),
+    ],
+)
+def test_one_training_at_a_time_runs_on_a_gpu_unless_more_are_asked_for(
+    call, monkeypatch, words, jobs
+):
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    code, out, _ = call("plan", "--preset", "smoke", "--variants", "dot", *words)
+    assert code == 0
+    assert f"with {jobs} jobs" in out
+
+
 def test_a_plan_has_a_line_for_each_task_and_the_labels_are_json(call):
     asked = ["plan", "--variants", "dot,general", "--preset", "smoke", "--tasks", "recall,offset"]
     code, out, _ = call(*asked, "--no-speed", "--seeds", 2)
@@ -298,6 +320,73 @@ def test_a_certificate_is_printed_and_is_json_alone(call):
         assert f"{check} skipped: {why}" in out
 
 
+def test_a_device_that_is_not_there_is_refused_before_anything_is_verified(call, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    code, out, err = call("verify", "uniform", "--device", "cuda")
+    assert (code, out) == (2, "")
+    assert err == ("InvalidConfig: this machine has no CUDA device; choose --device cpu.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "this machine has no CUDA device; choose --device cpu."),
+        (["--rehearse", "--minutes", "0"], "minutes must be above 0, got 0.0."),
+        (["--rehearse", "--variants", "bahdanaw"], "did you mean 'bahdanau'"),
+    ],
+)
+def test_what_cannot_be_measured_on_a_gpu_is_refused_in_one_sentence(
+    call, monkeypatch, tmp_path, words, sentence
+):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call("gpu", *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert sentence in err
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.slow
+def test_a_rehearsal_does_every_piece_and_goes_on_where_it_stopped(tmp_path):
+    command = [sys.executable, "-m", "bench", "gpu", "--rehearse", "--variants", "scaled_dot"]
+    command += ["--out", str(tmp_path / "run")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "BENCH_CACHE_DIR": str(tmp_path)}
+
+    def run(minutes):
+        words = [*command, "--minutes", str(minutes)]
+        return subprocess.run(
+            words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+
+    first = run(0.05)
+    assert first.returncode == 0, first.stderr
+    assert "The same command goes on with the rest." in first.stdout
+    whole = run(9)
+    assert whole.returncode == 0, whole.stderr
+    done = re.search(r"(\d+) of (\d+) pieces are done", whole.stdout)
+    assert done[1] == done[2]
+    text = (tmp_path / "run" / "gpu.md").read_text(encoding="utf-8")
+    assert text.rstrip().endswith("Nothing yet.")  # under what is missing
+    compiled = [line for line in text.splitlines() if "| compiled |" in line]
+    assert len(compiled) == 2  # torch.compile ran, in a process without the hook of the tests
+    assert "failed" not in text
+    rows = Store(tmp_path / "run").records()
+    assert {row.status for row in rows} == {"ok"}
+    assert {row.cell["kind"] for row in rows} == {"speed", "quality"}
+    (entry,) = json.loads((tmp_path / "run" / "certificates.json").read_text()).values()
+    assert "timed_shape_on_cpu_bfloat16" in entry["passed"]
+
+
+@pytest.mark.slow
+def test_a_certificate_in_another_format_and_at_a_shape_has_checks_of_its_own(call):
+    asked = ["--dtype", "bfloat16", "--shape", "L=40", "--jobs", 1, "--json"]
+    code, out, _ = call("verify", "uniform", *asked)
+    assert code == 0
+    (found,) = json.loads(out).values()
+    assert {"answers_on_cpu_bfloat16", "timed_shape_on_cpu_bfloat16"} <= set(found["passed"])
+    assert {"oracle", "causality"} <= set(found["passed"])
+
+
 def test_data_sets_are_listed_with_where_they_would_come_from(call, tmp_path):
     code, out, _ = call("data", "list")
     assert code == 0
@@ -352,6 +441,9 @@ def test_data_sets_are_listed_with_where_they_would_come_from(call, tmp_path):
         ("show bahdanaw", "did you mean 'bahdanau'"),
         ("show", "Missing argument 'NAME'"),
         ("verify bahdanaw", "did you mean 'bahdanau'"),
+        ("verify dot --dtype float8", "no dtype named 'float8'"),
+        ("verify dot --shape L=none", "a size is a whole number above 0, got 'none'"),
+        ("run --variants dot --shape modle", "did you mean 'model'"),
         ("report /nowhere/at/all", "no run folder at /nowhere/at/all"),
         ("data fetch multi30", "did you mean 'multi30k'"),
         ("data fetc", "fetc"),

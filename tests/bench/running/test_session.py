@@ -12,6 +12,7 @@ import pytest
 
 from bench.api.loading import load_plugin
 from bench.api.resolve import resolve
+from bench.conformance import RunsOn
 from bench.running import machine_lock as locks
 from bench.running.certificate_cache import CertificateCache
 from bench.running.plan import plan
@@ -21,6 +22,8 @@ from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
 from bench.training.analysis import analysis_cells, asked_probes
+from results.certificate import with_checks
+from results.row import Row, Unmeasured
 from results.store import Store
 
 
@@ -347,6 +350,43 @@ def test_certificates_are_cached_by_the_code_and_deaths_are_not(start, monkeypat
     assert again.executor.done[-1].impl == "eager"
 
 
+def test_a_certificate_on_a_device_adds_its_checks_and_outlives_one_of_the_processor(
+    start, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
+    there = RunsOn("cpu", "bfloat16")
+
+    def answer(job):
+        name = "oracle" if job.on is None else "answers_on_cpu_bfloat16"
+        failed = {} if job.on is None else {name: "off by 3."}
+        passed = [name] if job.on is None else []
+        entry = {"passed": passed, "skipped": {}, "failed": failed, "expected": [name]}
+        return JobResult(certificate=entry)
+
+    session = start(answer)
+    found = session.certify([resolve("dot")], "auto", there)["dot"]
+    assert found["passed"] == ["oracle"]
+    assert found["failed"] == {"answers_on_cpu_bfloat16": "off by 3."}
+    assert found["expected"] == ["oracle", "answers_on_cpu_bfloat16"]
+    assert [job.on for job in session.executor.done] == [None, there]
+    again = start(answer)
+    assert again.certify([resolve("dot")], "auto")["dot"]["failed"] == found["failed"]
+    assert again.certify([resolve("dot")], "auto", there)["dot"] == found
+    assert again.executor.done == []
+
+
+def test_checks_of_a_place_are_replaced_together():
+    def entry(passed=(), failed=()):
+        wrong = dict.fromkeys(failed, "wrong.")
+        every = [*passed, *failed]
+        return {"passed": list(passed), "skipped": {}, "failed": wrong, "expected": every}
+
+    held = entry(["oracle_on_cuda_bfloat16"], ["suite", "suite_on_cuda_float32"])
+    assert with_checks(held, entry(["oracle"])) == entry(
+        ["oracle_on_cuda_bfloat16", "oracle"], ["suite_on_cuda_float32"]
+    ) | {"expected": ["oracle_on_cuda_bfloat16", "suite_on_cuda_float32", "oracle"]}
+
+
 def test_a_changed_plug_in_is_certified_again(tmp_path):
     plugin = tmp_path / "mine.py"
     plugin.write_text("one = 1")
@@ -373,3 +413,29 @@ def test_models_are_kept_only_where_asked(start, made, tmp_path):
     )
     plain.train(made.quality[:1])
     assert not (tmp_path / "plain" / "models").exists()
+
+
+def partly(job):
+    spent = Unmeasured(metric="forward_time_ms", status="out_of_memory", detail="64 GiB more.")
+    never = Unmeasured(metric="decode_step_time_ms", status="refused", detail="no step here.")
+    rows = (Row(metric="parameters_count", value=1.0),)
+    return JobResult(
+        tuple(Outcome(c, "ok", "", rows, unmeasured=(spent, never)) for c in job.cells)
+    )
+
+
+def test_a_lost_call_is_stored_told_counted_as_a_failure_and_asked_again(start, made):
+    first = start(partly)
+    first.train(made.quality[:2])
+    assert first.tally.counts == {"ok": 2}
+    assert first.tally.failed == 2
+    assert first.tally.reasons == {("out_of_memory", "forward_time_ms: 64 GiB more."): 2}
+    (one, _) = Store(first.store.folder).ledger().records
+    assert [lost.metric for lost in one.unmeasured] == ["forward_time_ms", "decode_step_time_ms"]
+    later = start(retry=frozenset({"failed"}))
+    later.train(made.quality[:2])
+    assert later.executor.done == []
+    assert later.tally.failed == 2
+    again = start(retry=frozenset({"out_of_memory"}))
+    again.train(made.quality[:2])
+    assert len(again.executor.done) == 2

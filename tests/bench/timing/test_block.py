@@ -39,7 +39,15 @@ def measure(*variants, reference="scaled_dot", **settings):
     base = cell(reference, **settings)
     found = measure_block(cells, base, clock=lambda: next(ticks) * 1e-3)
     assert list(found) == [one.id for one in cells]
-    return dict(zip(variants, found.values(), strict=True))
+    return dict(zip(variants, map(rows_or_reason, found.values()), strict=True))
+
+
+def rows_or_reason(outcome):
+    """The rows of a cell that has all its metrics but those that are refused, or the reason."""
+    if isinstance(outcome, Reason):
+        return outcome
+    assert {one.status for one in outcome.unmeasured} <= {"refused"}
+    return list(outcome.rows)
 
 
 class Breaks(Variant):
@@ -63,6 +71,21 @@ class RunsOut(Breaks):
     error = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 EB")
 
 
+class RunsOutBackward(Variant):
+    """Answers with zeros, and runs out of memory where gradients are asked for."""
+
+    def __init__(self, config, dims, impl="auto"):
+        super().__init__(dims, impl)
+
+    def mix(self, call, carried, want_weights):
+        if torch.is_grad_enabled():
+            raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 64 GiB")
+        return torch.zeros_like(call.query), None, {}, {}
+
+    def oracle(self, query, source, read, **call):
+        raise NotImplementedError
+
+
 class CrossOnly(Breaks):
     """Refuses causal self-attention."""
 
@@ -71,7 +94,12 @@ class CrossOnly(Breaks):
 
 @pytest.fixture
 def broken(monkeypatch):
-    for name, target in (("breaks", Breaks), ("runs_out", RunsOut), ("cross_only", CrossOnly)):
+    for name, target in (
+        ("breaks", Breaks),
+        ("runs_out", RunsOut),
+        ("runs_out_backward", RunsOutBackward),
+        ("cross_only", CrossOnly),
+    ):
         entry = Registration(axis="mechanism", name=name, target=target, config=NoOptions)
         monkeypatch.setitem(registry._ENTRIES["mechanism"], name, entry)
 
@@ -125,6 +153,37 @@ def test_one_bad_variant_never_stops_the_others(broken):
     assert found["cross_only"] == Reason("refused", "cross_only: it looks ahead")
     assert found["no_such_variant"].status == "failed"
     assert isinstance(found["additive"], list)
+
+
+def test_a_call_that_runs_out_of_memory_leaves_the_rows_of_the_other_calls(broken):
+    one = cell("runs_out_backward")
+    ticks = count()
+    (found,) = measure_block([one], cell("scaled_dot"), clock=lambda: next(ticks) * 1e-3).values()
+    assert set(values(found.rows, "forward_time_ms")) == {0, 1}
+    assert set(values(found.rows, "forward_time_ms", "reference")) == {0, 1}
+    assert set(values(found.rows, "decode_step_time_ms")) == {0, 1}
+    assert set(values(found.rows, "forward_peak_memory_bytes")) == {0}
+    why = {one.metric: (one.status, one.detail) for one in found.unmeasured}
+    spent = (
+        "out_of_memory",
+        "timing ran out of memory: CUDA out of memory. Tried to allocate 64 GiB",
+    )
+    assert why["forward_backward_time_ms"] == why["peak_memory_bytes"] == spent
+    assert why["forward_weights_time_ms"] == (
+        "refused",
+        "this mechanism gives no attention weights.",
+    )
+    assert len(why) == 3
+    assert not {one.metric for one in found.rows} & set(why)
+
+
+def test_a_baseline_that_loses_a_call_is_still_the_reference_of_the_others(broken):
+    base = cell("runs_out_backward")
+    found = measure_block([cell("additive")], base, clock=iter(range(10**6)).__next__)
+    (rows,) = map(rows_or_reason, found.values())
+    assert values(rows, "forward_time_ms", "aa_control")
+    assert values(rows, "forward_backward_time_ms")
+    assert not values(rows, "forward_backward_time_ms", "reference")
 
 
 def test_without_a_baseline_there_are_times_but_no_comparison(broken):
@@ -194,5 +253,5 @@ def test_blocks_hold_cells_of_one_shape_in_the_order_of_first_sight():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 def test_a_gpu_gives_the_same_rows():
     found = measure_block([cell("additive", device="cuda")], cell("scaled_dot", device="cuda"))
-    (rows,) = found.values()
+    (rows,) = map(rows_or_reason, found.values())
     assert {row.metric for row in rows} > TIMES

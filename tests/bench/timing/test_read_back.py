@@ -34,12 +34,10 @@ def frame(tmp_path):
             cells = [cell("scaled_dot", length), cell("uniform", length)]
             found = measure_block(cells, cells[0], clock=lambda: next(ticks) * 1e-3)
             for one in cells:
-                rows = found[one.id]
-                assert isinstance(rows, list)
+                rows, unmeasured = found[one.id]
+                assert not unmeasured
                 store.append(
-                    Record(
-                        cell=asdict(one), id=one.id, status="ok", environment="e", rows=tuple(rows)
-                    )
+                    Record(cell=asdict(one), id=one.id, status="ok", environment="e", rows=rows)
                 )
     return frames.rows_of([Store(tmp_path / "run")])
 

@@ -1,7 +1,8 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
-from bench.api.errors import Refused
 from bench.api.resolve import resolve
 from bench.api.source import Source
 from bench.timing.shape import WORKLOADS, AttendShape
@@ -73,8 +74,10 @@ def test_backward_reaches_every_parameter_with_the_gradient_of_one_call(regime):
 @pytest.mark.parametrize("regime", ["self", "pool"])
 def test_where_all_queries_come_at_once_there_is_no_decode_step(regime):
     variant, inputs = prepared(regime)
-    works = make_works(resolve("scaled_dot"), variant, inputs, WORKLOADS)
+    works, lost = make_works(resolve("scaled_dot"), variant, inputs, WORKLOADS)
     assert sorted(works) == ["forward", "forward_backward", "forward_weights"]
+    assert [reason.status for reason in lost.values()] == ["refused"]
+    assert "all queries come at once" in lost["decode_step"].detail
 
 
 def test_a_cached_step_answers_like_all_keys_at_once():
@@ -99,10 +102,20 @@ def test_a_step_of_cross_attention_reads_the_whole_memory():
 
 def test_a_variant_without_weights_has_no_such_workload():
     variant, inputs = prepared("cross")
-    works = make_works(resolve("scaled_dot"), variant, inputs, WORKLOADS)
+    works, lost = make_works(resolve("scaled_dot"), variant, inputs, WORKLOADS)
     assert tuple(works) == WORKLOADS
+    assert not lost
     fused = build(resolve("scaled_dot"), AttendShape(regime="cross"), "sdpa", seed=0)
-    works = make_works(resolve("scaled_dot"), fused, inputs, WORKLOADS)
+    works, lost = make_works(resolve("scaled_dot"), fused, inputs, WORKLOADS)
     assert tuple(works) == ("forward", "forward_backward", "decode_step")
-    with pytest.raises(Refused, match="weights"):
-        make_works(resolve("scaled_dot"), fused, inputs, ("forward_weights",))
+    assert lost["forward_weights"].status == "refused"
+    assert "weights" in lost["forward_weights"].detail
+
+
+def test_half_of_the_gradients_do_not_outlive_a_call_that_failed():
+    variant, inputs = prepared("cross", "additive")
+    work = forward_backward(variant, replace(inputs, gradient=torch.zeros(3)))
+    variant.score.v.grad = torch.ones_like(variant.score.v)
+    with pytest.raises(RuntimeError):
+        work()
+    assert all(parameter.grad is None for parameter in variant.parameters())

@@ -340,9 +340,10 @@ def test_weights_of_self_attention_beside_a_source_are_no_alignment(slot, rule, 
 
 
 def test_other_precisions_train(smoke):
-    for dtype in ("float64", "bfloat16"):
+    # bfloat16 is for products; parameters in it would lose small updates
+    for dtype, stored in (("float64", torch.float64), ("bfloat16", torch.float32)):
         done = train_cell(replace(smoke(), dtype=dtype))
-        assert {p.dtype for p in done.system.parameters()} == {getattr(torch, dtype)}
+        assert {p.dtype for p in done.system.parameters()} == {stored}
 
 
 def test_a_protocol_prints_what_is_not_the_default_and_reads_it_back():

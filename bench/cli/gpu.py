@@ -1,0 +1,134 @@
+"""`bench gpu`: measure what is worth measuring on a machine with a GPU."""
+
+import sys
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from bench.cli import option_groups as options
+from bench.cli.light_start import light_start, need_real_packages
+
+if TYPE_CHECKING:
+    from bench.cli.run_options import RunOptions
+    from bench.gpu.work import Workshop
+    from results.store import Store
+
+
+@click.command("gpu")
+@click.option(
+    "--variants",
+    default="",
+    help="Variants to measure, as selectors separated by commas, or 'all'. Default: the roster of "
+    "the preset quick.",
+)
+@click.option(
+    "--minutes",
+    default=40.0,
+    show_default=True,
+    help="Wall time of this call (minutes). What does not fit is left for the next call.",
+)
+@options.out
+@options.plugins
+@click.option(
+    "--rehearse", is_flag=True, help="Do all of it on the processor, at tiny sizes, in minutes."
+)
+@light_start
+@options.run_options
+def command(asked: "RunOptions", rehearse: bool) -> None:
+    """Measure on a machine with a GPU, offline, in pieces that are kept one by one.
+
+    Certificates on the device, ceilings (matrix products, copies, special functions), an A/A
+    control, speed at model sizes beside PyTorch's fused attention and torch.compile, prefill and
+    decode, the longest sequence that fits, and a few training cells. The same command goes on where
+    it stopped; what is finished is in report.md and gpu.md after every call.
+    """
+    sys.exit(gpu(asked, rehearse=rehearse))
+
+
+def gpu(options: "RunOptions", *, rehearse: bool) -> int:
+    """Do the pieces that are open and fit the time; 0 if none of them failed."""
+    from bench.api.errors import InvalidConfig
+    from bench.cli.registered import load_registry
+    from bench.running.quality_cells import roster_of
+
+    load_registry(options.plugin)
+    if options.minutes <= 0:
+        raise InvalidConfig(f"minutes must be above 0, got {options.minutes}.")
+    if not options.variants:
+        options = replace(options, variants=",".join(roster_of("quick")))
+    _ = options.specs  # a wrong name is refused before torch is there
+    need_real_packages()
+    from bench.cli.execution import make_session, open_store
+    from bench.gpu.kit import GPU, REHEARSAL
+    from bench.gpu.pieces import State, do_pieces
+    from bench.gpu.work import Workshop
+    from bench.running.devices import refuse_missing_device
+
+    kit = REHEARSAL if rehearse else GPU
+    if not rehearse:
+        refuse_missing_device(kit.device)
+    out = options.out or ("runs/gpu-rehearsal" if rehearse else "runs/gpu")
+    asked = replace(
+        options,
+        device=kit.device,
+        dtype=kit.dtype,
+        preset=kit.preset,
+        out=out,
+        jobs=kit.certificate_jobs,
+        retry=("timeout", "failed"),
+        minutes=0.0,
+    )
+    store = open_store(asked)
+    session = make_session(asked, store)
+    shop = Workshop(kit, asked, session)
+    try:
+        pieces, state = shop.pieces(), State(store.folder)
+        _write_names(asked, store, shop)
+        click.echo(f"{len(pieces)} pieces into {store.folder}", err=True)
+        left = do_pieces(pieces, state, options.minutes, lambda line: click.echo(line, err=True))
+    except KeyboardInterrupt:
+        click.echo(f"\nstopped. What is finished is in {store.folder}.", err=True)
+        return 130
+    finally:
+        store.close()
+    return _end(asked, shop, state, len(left))
+
+
+def _write_names(options: "RunOptions", store: "Store", shop: "Workshop") -> None:
+    """Write what a report must know: names, the plan, and what was asked."""
+    from bench.cli.spec_file import spec_of
+    from bench.cli.written_catalog import write_catalog
+    from results.stored_plan import StoredPlan, plan_with
+
+    planned = shop.planned()
+    tasks = {one.cell.task: one.task for one in planned if one.task}.values()
+    write_catalog(options, store, shop.variants, tasks)
+    cells = StoredPlan(cells=[one.cell.label for one in planned], left_out=[])
+    asked = {"asked": spec_of(options)}
+    store.update_json("plan.json", lambda held: {**asked, **plan_with(held, cells)})
+
+
+def _end(options: "RunOptions", shop: "Workshop", state: object, left: int) -> int:
+    """Write report and summary, and say how to go on."""
+    from bench.gpu.pieces import State
+    from bench.gpu.summary import SUMMARY, summary_text
+    from reports.folder import read_folder
+    from reports.render import write_report
+    from results.environment import collect
+
+    assert isinstance(state, State), "what the pieces were kept in"
+    folder = options.folder
+    pieces = shop.pieces()
+    facts = asdict(collect(shop.session.settings.threads))
+    (folder / SUMMARY).write_text(summary_text(pieces, state, facts), encoding="utf-8")
+    report = write_report(read_folder(folder)).markdown
+    failed = [one for one in pieces if state.of(one.name).get("status") not in (None, "ok")]
+    for one in failed:
+        known = state.of(one.name)
+        click.echo(f"{one.title}: {known['status']}, {known['detail']}", err=True)
+    done = len(pieces) - left
+    click.echo(f"{done} of {len(pieces)} pieces are done; {folder / SUMMARY}, {report}")
+    if left:
+        click.echo("The same command goes on with the rest.")
+    return 1 if failed else 0

@@ -1,0 +1,236 @@
+"""The pieces of a kit: certificates, ceilings, speed, lengths that fit, a few training cells."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import torch
+
+from bench.conformance import compared_on
+from bench.gpu.isolated import isolated
+from bench.gpu.kit import Kit
+from bench.gpu.pieces import Found, Piece
+from bench.running.plan import plan
+from bench.running.quality_cells import PlannedCell
+from bench.running.request import AskedVariant, Request
+from bench.running.session import SLACK, Session
+from bench.running.speed_cells import speed_regimes
+from bench.timing.asked_shapes import asked_shapes
+from bench.timing.ceilings import measure_ceilings
+from bench.timing.compiled import time_codes
+from bench.timing.largest import Pass, largest_length
+from bench.timing.reason import Reason
+from bench.timing.shape import AttendShape, parse_rounds, parse_shape
+from reports.catalog import red_reasons
+
+CODE_ROUNDS = "rounds[count=10,least=3,workloads=forward+forward_backward]"
+"""How compiled code is timed beside the others."""
+PASSES: tuple[Pass, ...] = ("forward", "forward_backward")
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What every piece needs."""
+
+    kit: Kit
+    request: Request
+    """Variants and baseline, on the device and in the format of the kit."""
+    session: Session
+
+    @property
+    def variants(self) -> list[AskedVariant]:
+        """The baseline, then what was asked for."""
+        base = self.request.asked_baseline
+        rest = [one for one in self.request.specs if one.spec.canonical != base.spec.canonical]
+        return [base, *rest]
+
+    def pieces(self) -> list[Piece]:
+        """Every piece, in the order of its worth."""
+        return [
+            *self._certificates(),
+            self._ceilings(),
+            *self._speed("A/A control", self._model_cells(), self.variants[:1]),
+            *self._speed("speed", self._model_cells(), self.variants),
+            *self._compiled(),
+            *self._speed("prefill and decode", self._long_cells(), self.variants),
+            *self._largest(),
+            *self._training(),
+        ]
+
+    def planned(self) -> list[PlannedCell]:
+        """Every cell of every piece, for the catalog and the plan of the run folder."""
+        return [*self._model_cells(), *self._long_cells(), *self._trained()]
+
+    def _model_cells(self) -> list[PlannedCell]:
+        return self._timed(self.kit.shape, self.kit.rounds)
+
+    def _long_cells(self) -> list[PlannedCell]:
+        found = self._timed(self.kit.prefill_shape, self.kit.prefill_rounds)
+        return [one for one in found if one.cell.slot == "causal"]
+
+    def _piece(
+        self, kind: str, what: str, seconds: float, work: Callable[[float], Found], *key: object
+    ) -> Piece:
+        kit = self.kit
+        name = " / ".join(map(str, (kind, what, kit.device, kit.dtype, *key)))
+        title = f"{kind}: {what}" if what else kind
+        return Piece(name=name, title=title, seconds=kit.pace * seconds, work=work)
+
+    def _chunks(self, variants: Sequence[AskedVariant]) -> Iterator[list[AskedVariant]]:
+        for at in range(0, len(variants), self.kit.chunk):
+            yield [*variants[at : at + self.kit.chunk]]
+
+    def _certificates(self) -> Iterator[Piece]:
+        """The suite on the processor, then the same code where it is timed."""
+        kit = self.kit
+        shapes = {parse_shape(one.cell.task): None for one in self._model_cells()}
+        on = compared_on(kit.device, kit.dtype, shapes)
+        for chunk in self._chunks(self.variants):
+
+            def certify(left: float, chunk: list[AskedVariant] = chunk) -> Found:
+                every = self.session.certify([one.spec for one in chunk], self.request.impl, on)
+                names = {one.text: one.spec.canonical.show() for one in chunk}
+                return {"red": [text for text, name in names.items() if red_reasons(every, name)]}
+
+            yield self._piece("certificates", _names(chunk), 12.0 * len(chunk), certify, on)
+
+    def _ceilings(self) -> Piece:
+        kit = self.kit
+
+        def measure(left: float) -> Found:
+            device = torch.device(kit.device)
+            found = self._isolated(
+                measure_ceilings, device, kit.ceilings, backend=kit.backend, left=left
+            )
+            if isinstance(found, Reason):
+                return found
+            return {
+                name: value.detail if isinstance(value, Reason) else value
+                for name, value in found.items()
+            }
+
+        return self._piece("ceilings", "", 60.0, measure, kit.ceilings)
+
+    def _timed(self, shape: str, rounds: str) -> list[PlannedCell]:
+        """Every variant at each shape, where it is timed, under another timing protocol."""
+        found = plan(replace(self.request, shape=(shape,), quality=False, speed=True)).speed
+        protocol = parse_rounds(rounds).show()
+        return [replace(one, cell=replace(one.cell, protocol=protocol)) for one in found]
+
+    def _speed(
+        self, kind: str, cells: Sequence[PlannedCell], variants: Sequence[AskedVariant]
+    ) -> Iterator[Piece]:
+        """Blocks of a few variants beside the baseline, each shape and regime by itself."""
+        for task in dict.fromkeys(one.cell.task for one in cells):
+            here = [one for one in cells if one.cell.task == task]
+            for chunk in self._chunks(variants):
+                names = {one.spec.canonical.show() for one in chunk}
+                mine = [one for one in here if one.cell.variant in names]
+                if not mine:
+                    continue
+
+                def measure(left: float, mine: list[PlannedCell] = mine) -> Found:
+                    # what is expected decides when a block is ended
+                    share = left / SLACK / len(mine)
+                    expected = [replace(one, seconds=share) for one in mine]
+                    self.session.measure(expected, self.request.asked_baseline.spec)
+                    return self._came_to(mine)
+
+                what = f"{_names(chunk)} at {task}"
+                yield self._piece(kind, what, 15.0 + 8.0 * len(mine), measure)
+
+    def _compiled(self) -> Iterator[Piece]:
+        """PyTorch's fused attention, plain operations and `torch.compile` in the same rounds."""
+        kit = self.kit
+        (asked,) = asked_shapes([kit.compiled_shape])
+        shape = replace(asked, regime="cross")
+        for one in self.variants:
+
+            def measure(left: float, one: AskedVariant = one) -> Found:
+                found = self._isolated(
+                    time_codes,
+                    [one.spec.canonical.show()],
+                    shape,
+                    getattr(torch, kit.dtype),
+                    torch.device(kit.device),
+                    CODE_ROUNDS,
+                    backend=kit.backend,
+                    left=left,
+                )
+                return found if isinstance(found, Reason) else [asdict(time) for time in found]
+
+            yield self._piece("compiled", f"{one.text} at {shape.show()}", 60.0, measure)
+
+    def _largest(self) -> Iterator[Piece]:
+        """The longest sequence that fits, forward and with gradients."""
+        kit = self.kit
+        (asked,) = asked_shapes([kit.largest_shape])
+        for one in self.variants:
+            regimes = speed_regimes(one.spec)
+            if not regimes:
+                continue
+            shape = replace(asked, regime="causal" if "causal" in regimes else regimes[0])
+            for workload in PASSES:
+
+                def measure(
+                    left: float,
+                    one: AskedVariant = one,
+                    workload: Pass = workload,
+                    shape: AttendShape = shape,
+                ) -> Found:
+                    found = self._isolated(
+                        largest_length,
+                        one.spec.canonical.show(),
+                        workload,
+                        shape,
+                        torch.device(kit.device),
+                        getattr(torch, kit.dtype),
+                        limit=kit.largest_limit,
+                        seconds=20.0,
+                        left=left,
+                    )
+                    return found if isinstance(found, Reason) else asdict(found)
+
+                what = f"{one.text}, {workload.replace('_', ' and ')}"
+                yield self._piece("longest sequence", what, 30.0, measure, shape.show())
+
+    def _trained(self) -> list[PlannedCell]:
+        kit = self.kit
+        asked = replace(
+            self.request,
+            training=kit.training,
+            dtype="float32",
+            speed=False,
+            quality=True,
+            seeds=1,
+        )
+        return plan(asked).quality[: kit.training_cells]
+
+    def _training(self) -> Iterator[Piece]:
+        for one in self._trained():
+
+            def train(left: float, one: PlannedCell = one) -> Found:
+                self.session.train([replace(one, seconds=left / SLACK)])
+                return self._came_to([one])
+
+            yield self._piece("training", one.cell.label, 60.0, train)
+
+    def _came_to(self, planned: Sequence[PlannedCell]) -> Found:
+        """Nothing more, or why cells were not finished; what they refuse is a result."""
+        newest = self.session.store.ledger().newest()
+        for one in planned:
+            record = newest.get(one.cell.id)
+            if record is not None and record.status in ("timeout", "failed"):
+                return Reason(record.status, f"{one.cell.label}: {record.detail}")
+        return None
+
+    def _isolated(
+        self, function: Callable[..., Any], *arguments: object, left: float, **named: object
+    ) -> Any:
+        return isolated(
+            function, *arguments, settings=self.session.settings, timeout_s=max(30.0, left), **named
+        )
+
+
+def _names(variants: Sequence[AskedVariant]) -> str:
+    return ", ".join(one.text for one in variants)

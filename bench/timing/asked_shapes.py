@@ -1,0 +1,65 @@
+"""Shapes as they are typed: `B=4,H=16,L=1024+4096,E=64`, or the name of some."""
+
+from collections.abc import Iterable
+from itertools import product
+
+from bench.api.config import build_config
+from bench.api.errors import InvalidConfig, UnknownName
+from bench.timing.shape import AttendShape
+
+LETTERS = {"B": "batch", "H": "heads", "L": "length", "E": "width"}
+"""PyTorch's letters, and the option of `attend` that each one sets."""
+
+NAMED = {
+    "small": "B=2,H=2,L=64+128+256,E=32",
+    "model": "B=4,H=16,L=1024+4096,E=64",
+    "long": "B=1,H=16,L=8192+16384+32768,E=64",
+}
+"""Shapes with a name: of the preset `quick`, of a layer of a language model, of long texts."""
+
+
+def asked_shapes(texts: Iterable[str]) -> list[AttendShape]:
+    """Every combination of the sizes of each text, in order, without repetition.
+
+    >>> [shape.show() for shape in asked_shapes(["H=4,L=8+16"])]
+    ['attend[heads=4,length=8]', 'attend[heads=4,length=16]']
+
+    Args:
+        texts: Letters with one size or with several joined by `+`, or a name. A letter that is not
+            there keeps the default of `attend`. Sizes are numbers of rows, heads, vectors and
+            components of a vector.
+
+    Raises:
+        UnknownName: No such letter or name.
+        InvalidConfig: A size is no whole number above 0, or a letter comes twice.
+    """
+    found: dict[AttendShape, None] = {}
+    for text in texts:
+        sizes = _sizes(NAMED.get(text, text))
+        for chosen in product(*sizes.values()):
+            options = dict(zip(sizes, chosen, strict=True))
+            found[build_config(AttendShape, options, "attend")] = None
+    return list(found)
+
+
+def _sizes(text: str) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for part in text.split(","):
+        letter, equals, values = part.strip().partition("=")
+        if not equals:
+            raise UnknownName.among("shape", text, NAMED)
+        if letter not in LETTERS:
+            raise UnknownName.among("letter of a shape", letter, LETTERS)
+        if LETTERS[letter] in found:
+            raise InvalidConfig(f"shape {text!r} says {letter} twice; join its sizes by +.")
+        found[LETTERS[letter]] = [_size(text, value) for value in values.split("+")]
+    return found
+
+
+def _size(text: str, value: str) -> int:
+    if not (value.isascii() and value.isdecimal() and int(value)):
+        raise InvalidConfig(
+            f"shape {text!r}: a size is a whole number above 0, got {value!r}; "
+            "type it like B=4,H=16,L=1024+4096,E=64."
+        )
+    return int(value)

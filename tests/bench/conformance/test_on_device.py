@@ -1,0 +1,166 @@
+"""A certificate on a device: compared with float64, in its own format, at the timed shapes."""
+
+import pytest
+import torch
+
+from bench.api import registry
+from bench.api.config import NoOptions
+from bench.api.registry import Registration
+from bench.api.variant import Variant
+from bench.conformance import RunsOn, certify_on, compared_on
+from bench.conformance import on_device as checks
+from bench.timing.shape import AttendShape
+
+SHAPES = tuple(AttendShape(batch=2, length=70, width=8, regime=r) for r in ("cross", "causal"))
+
+
+def certified(name, dtype="bfloat16", shapes=(), impl="auto"):
+    return certify_on(name, RunsOn("cpu", dtype, shapes), impl)
+
+
+@pytest.mark.parametrize(
+    "name", ["scaled_dot", "additive", "none_state", "hardmax", "tu_coverage", "raffel_monotonic"]
+)
+def test_right_code_is_green_in_bfloat16_and_at_the_timed_shapes(name):
+    found = certified(name, shapes=SHAPES)
+    assert found.green(), found.failed
+    assert {"answers_on_cpu_bfloat16", "timed_shape_on_cpu_bfloat16"} <= set(found.passed)
+
+
+def test_a_check_says_on_what_it_holds():
+    assert certified("dot", "float32", impl="eager").passed == (
+        "answers_on_cpu_float32_eager",
+        "gradients_on_cpu_float32_eager",
+    )
+
+
+class Mean(Variant):
+    """The mean of the values, or what a test makes of it."""
+
+    there = False
+    """Whether it stands on the device, as far as the test says so."""
+
+    def __init__(self, config, dims, impl="auto"):
+        super().__init__(dims, impl)
+
+    def mix(self, call, carried, want_weights):
+        value, real = call.memory.source.value, call.memory.source.key_mask()[:, None, None, :]
+        weights = (real / real.sum(-1, keepdim=True).clamp(min=1)).to(value.dtype)
+        weights = weights.expand(-1, value.shape[1], call.query.shape[2], -1)
+        return self.spoilt(weights @ value), weights if want_weights else None, {}, {}
+
+    def spoilt(self, output):
+        return output
+
+    def oracle(self, query, source, read, **call):
+        raise NotImplementedError
+
+
+class WrongThere(Mean):
+    def spoilt(self, output):
+        return output * 1.5 if self.there else output
+
+
+class WrongThereForTwoRows(Mean):
+    def spoilt(self, output):
+        return output + 1 if self.there and output.shape[0] == 2 else output
+
+
+class OtherFormat(Mean):
+    def spoilt(self, output):
+        return output.double()
+
+
+class NotFinite(Mean):
+    def spoilt(self, output):
+        return output if output.dtype == torch.float64 else output / 0
+
+
+class WrongGradientThere(Mean):
+    def spoilt(self, output):
+        return output + (output - output.detach()) if self.there else output
+
+
+class RunsOut(Mean):
+    def spoilt(self, output):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 64 GiB")
+
+
+class Breaks(Mean):
+    def spoilt(self, output):
+        raise RuntimeError("no kernel for this\nat all")
+
+
+@pytest.fixture
+def planted(monkeypatch):
+    """`planted(class)` -> its name, registered for cross attention."""
+
+    def plant(target):
+        monkeypatch.setattr(target, "unsupported", {"causal": "it looks ahead"})
+        entry = Registration(axis="mechanism", name="planted", target=target, config=NoOptions)
+        monkeypatch.setitem(registry._ENTRIES["mechanism"], "planted", entry)
+        return "planted"
+
+    return plant
+
+
+def test_the_plain_mean_is_green(planted):
+    assert certified(planted(Mean), shapes=SHAPES).green()
+
+
+@pytest.mark.parametrize(
+    ("target", "check", "sentence"),
+    [
+        (OtherFormat, "answers", "bfloat16 in, torch.float64 out"),
+        (NotFinite, "answers", "not finite"),
+        (Breaks, "answers", "no kernel for this at all"),
+    ],
+)
+def test_what_a_planted_defect_breaks_is_said_in_one_sentence(planted, target, check, sentence):
+    found = certified(planted(target))
+    assert not found.green()
+    why = found.failed[f"{check}_on_cpu_bfloat16"]
+    assert sentence in why
+    assert "\n" not in why
+
+
+@pytest.mark.parametrize(
+    ("target", "check"),
+    [
+        (WrongThere, "answers"),
+        (WrongGradientThere, "gradients"),
+        (WrongThereForTwoRows, "timed_shape"),
+    ],
+)
+def test_a_device_that_errs_more_than_the_processor_is_red(planted, monkeypatch, target, check):
+    to, there = checks._to, checks._there
+
+    def placed(subject, on):
+        found = to(subject, on)
+        found.variant.there = True
+        return found
+
+    def built(variant, on):
+        found = there(variant, on)
+        found.there = True
+        return found
+
+    monkeypatch.setattr(checks, "_to", placed)
+    monkeypatch.setattr(checks, "_there", built)
+    name = planted(target)
+    found = certified(name, shapes=SHAPES[:1])
+    assert "off by" in found.failed[f"{check}_on_cpu_bfloat16"]
+
+
+def test_memory_that_ran_out_proves_nothing_either_way(planted):
+    found = certified(planted(RunsOut))
+    assert "answers_on_cpu_bfloat16" in found.skipped
+    assert "out of memory" in found.skipped["answers_on_cpu_bfloat16"]
+    assert not found.failed
+
+
+def test_the_suite_in_float64_says_it_all_of_the_processor_in_full_precision():
+    assert compared_on("cpu", "float32", ()) is None
+    assert compared_on("cpu", "bfloat16", ()) == RunsOn("cpu", "bfloat16")
+    assert compared_on("cpu", "float32", SHAPES) == RunsOn("cpu", "float32", SHAPES)
+    assert compared_on("cuda", "float32", ()) == RunsOn("cuda")
