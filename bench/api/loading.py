@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
+from contextlib import redirect_stderr
 from importlib.abc import Loader
 from pathlib import Path
 from types import ModuleType
@@ -68,7 +69,7 @@ def _executed(loader: Loader, module: ModuleType) -> list[str]:
 
     before = ProcessState.now()
     try:
-        with prints_to_standard_error():
+        with prints_to_standard_error(), redirect_stderr(sys.stdout):
             loader.exec_module(module)
     finally:
         touched = before.undo(importing=True)
