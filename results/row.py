@@ -1,7 +1,7 @@
 """The record of one finished cell: long rows of values, or the reason there is none."""
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Literal
 
 from bench.api.cell import Cell
@@ -124,6 +124,9 @@ class Record:
         return found
 
 
+_CELL_DEFAULTS = {one.name: one.default for one in fields(Cell) if one.default is not MISSING}
+
+
 def record_from_json(data: dict[str, object]) -> Record:
     """Read one ledger line back.
 
@@ -147,6 +150,7 @@ def record_from_json(data: dict[str, object]) -> Record:
     if not isinstance(made, list) or not all(isinstance(one, str) for one in made):
         raise ValueError("ledger line: made must be a list of texts")
     refuse_wrong_types(Cell, cell)
+    data["cell"] = {**_CELL_DEFAULTS, **cell}
     return Record(
         rows=tuple(Row(**row) for row in rows),
         unmeasured=tuple(Unmeasured(**one) for one in without),

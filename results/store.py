@@ -11,6 +11,7 @@ from types import TracebackType
 
 from bench.api.errors import BenchError, DataDamaged
 from bench.api.plain_text import message_of
+from results.artifact import whole_artifact
 from results.claims import Claims
 from results.environment import Environment
 from results.json_values import Json, JsonObject, as_list, as_object, as_text, read_value
@@ -137,9 +138,9 @@ class Store:
         return self.write_json(f"{ARTIFACTS}/{cell_id}.json", data)
 
     def read_artifact(self, cell_id: str) -> JsonObject | None:
-        """Read the artifact of a cell, or None if it has none."""
+        """Read what is usable in the artifact of a cell, or None if it has none."""
         found = self.read_json(f"{ARTIFACTS}/{cell_id}.json")
-        return None if found is None else as_object(found)
+        return None if found is None else whole_artifact(as_object(found))
 
     def write_json(self, name: str, data: object) -> Path:
         """Replace a JSON file of the run folder as a whole: a reader sees old or new, never half.

@@ -1,9 +1,11 @@
 """Standard output holds the answer of a command; what plug-ins print goes to standard error."""
 
+import io
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
+from typing import TextIO
 
 OUTPUT, ERRORS = 1, 2
 """File descriptors."""
@@ -21,11 +23,19 @@ def prints_to_standard_error() -> Iterator[None]:
         return
     try:
         os.dup2(ERRORS, OUTPUT)
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(_errors_stream()):
             yield
     finally:
         os.dup2(kept, OUTPUT)
         os.close(kept)
+
+
+def _errors_stream() -> TextIO:
+    """Standard error as a stream of its own, because somebody may close it."""
+    raw = io.FileIO(ERRORS, "w", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), "utf-8", errors="backslashreplace", line_buffering=True
+    )
 
 
 def leave_standard_output() -> None:

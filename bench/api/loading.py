@@ -5,6 +5,7 @@ import importlib.util
 import pkgutil
 import sys
 from collections.abc import Mapping
+from contextlib import redirect_stderr
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -82,7 +83,7 @@ def _executed(path: Path, module: ModuleType) -> list[str]:
 
     before = ProcessState.now()
     try:
-        with prints_to_standard_error(), watch_opened() as opened:
+        with prints_to_standard_error(), redirect_stderr(sys.stdout), watch_opened() as opened:
             # compiled here: a file of compiled code counts as fresh for a second after an edit
             source = path.read_bytes()
             exec(compile(source, path, "exec"), module.__dict__)

@@ -1,13 +1,19 @@
 """Functions of torch, of Python and of the bench itself that somebody replaced at run time."""
 
 import builtins
+import copy
+import json
 import math
+import os
+import pickle
+import random
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FunctionType, ModuleType
 
+import numpy as np
 import torch
 
 from bench.api.foreign import is_ours
@@ -18,17 +24,36 @@ Code = Mapping[tuple[object, str], object]
 TORCH = Path(torch.__file__).parent
 MOST_NAMES = 3
 
+SHARED = (
+    *(torch, torch.nn.functional, torch.nn.init, torch.linalg, np),
+    *(builtins, copy, json, math, os, pickle, random, time),
+)
+"""Modules of others whose functions decide numbers, times or what is stored."""
+
+
+class _Loaded:
+    """The table of modules, so that a name of it is set as one of a module is."""
+
+    __qualname__ = "sys.modules"
+
+    def __setattr__(self, name: str, module: object) -> None:
+        sys.modules[name] = module  # type: ignore[assignment]
+
+
+LOADED = _Loaded()
+
 
 def code_of_process() -> Code:
     """Every function that cells share: those of torch that attention uses, and our own."""
     found: dict[tuple[object, str], object] = {}
-    for owner in (torch, torch.nn.functional, torch.nn.init, torch.linalg, math, time, builtins):
+    for owner in SHARED:
         found.update(((owner, name), held) for name, held in vars(owner).items() if callable(held))
     for kind in (torch.Tensor, torch.nn.Module):
         # a method that a class inherits may be covered by a new one of its own
         for parent in reversed(kind.__mro__[:-1]):
             found.update(((kind, name), held) for name, held in vars(parent).items())
     for module in _our_modules():
+        found[LOADED, module.__name__] = module
         for name, held in vars(module).items():
             if isinstance(held, FunctionType):
                 found[module, name] = held
@@ -73,4 +98,5 @@ def _stands_for(now: object, before: object) -> bool:
 
 
 def _name(owner: object, name: str) -> str:
-    return f"{getattr(owner, '__qualname__', '') or getattr(owner, '__name__', '')}.{name}"
+    place = getattr(owner, "__qualname__", "") or getattr(owner, "__name__", "")
+    return f"{place}.{name}"

@@ -9,5 +9,9 @@ def load_registry(plugins: tuple[str, ...]) -> None:
     """Import all variants and tasks, and then the plug-in files."""
     load_package("variants")
     load_package("tasks")
+    if plugins:
+        from bench.cli.trial_import import refuse_deadly_plugin
     for path in plugins:
+        if Path(path).is_file():
+            refuse_deadly_plugin(Path(path))
         load_plugin(Path(path))

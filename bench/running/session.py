@@ -296,15 +296,15 @@ class Session:
 
     def _keep(self, job: Job, result: JobResult) -> None:
         """Store what a job left, before anything else is done with it."""
-        if result.trace:
-            with (self.store.folder / LOG).open("a", encoding="utf-8") as log:
-                log.write(f"{datetime.now(UTC).isoformat()} {job.label}\n{result.trace}\n")
         for outcome in result.outcomes:
             self.tally.ended(outcome)
             if outcome.artifact:
                 self.store.write_artifact(outcome.cell.id, outcome.artifact)
             self.store.append(self._record(outcome, result.plugins))
             self.store.release(outcome.cell.id)
+        if result.trace:
+            with (self.store.folder / LOG).open("a", encoding="utf-8") as log:
+                log.write(f"{datetime.now(UTC).isoformat()} {job.label}\n{result.trace}\n")
 
     def _record(self, outcome: Outcome, plugins: str = "") -> Record:
         cell = outcome.cell

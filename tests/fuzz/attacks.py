@@ -1,10 +1,12 @@
 """Every attack."""
 
-from tests.fuzz import data_files, run_folders, spec_files, typed_text
+from tests.fuzz import data_files, plugins, run_folders, signals, spec_files, typed_text
 
 ATTACKS = (
     *typed_text.ATTACKS,
     *spec_files.ATTACKS,
     *data_files.ATTACKS,
     *run_folders.ATTACKS,
+    *plugins.ATTACKS,
+    *signals.ATTACKS,
 )
