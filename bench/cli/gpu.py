@@ -11,6 +11,7 @@ from bench.cli.light_start import light_start, need_real_packages
 
 if TYPE_CHECKING:
     from bench.cli.run_options import RunOptions
+    from bench.gpu.pieces import State
     from bench.gpu.work import Workshop
     from results.store import Store
 
@@ -47,7 +48,7 @@ def command(asked: "RunOptions", rehearse: bool) -> None:
 
 
 def gpu(options: "RunOptions", *, rehearse: bool) -> int:
-    """Do the pieces that are open and fit the time; 0 if none of them failed."""
+    """Do the pieces that are open and fit the time; 0 if none failed and nothing is red."""
     from bench.api.errors import InvalidConfig
     from bench.cli.registered import load_registry
     from bench.running.quality_cells import roster_of
@@ -109,15 +110,13 @@ def _write_names(options: "RunOptions", store: "Store", shop: "Workshop") -> Non
     store.update_json("plan.json", lambda held: {**asked, **plan_with(held, cells)})
 
 
-def _end(options: "RunOptions", shop: "Workshop", state: object, left: int) -> int:
+def _end(options: "RunOptions", shop: "Workshop", state: "State", left: int) -> int:
     """Write report and summary, and say how to go on."""
-    from bench.gpu.pieces import State
-    from bench.gpu.summary import SUMMARY, summary_text
+    from bench.gpu.summary import SUMMARY, red_variants, summary_text
     from reports.folder import read_folder
     from reports.render import write_report
     from results.environment import collect
 
-    assert isinstance(state, State), "what the pieces were kept in"
     folder = options.folder
     pieces = shop.pieces()
     facts = asdict(collect(shop.session.settings.threads))
@@ -127,8 +126,11 @@ def _end(options: "RunOptions", shop: "Workshop", state: object, left: int) -> i
     for one in failed:
         known = state.of(one.name)
         click.echo(f"{one.title}: {known['status']}, {known['detail']}", err=True)
-    done = len(pieces) - left
+    red = red_variants(pieces, state)
+    if red:
+        click.echo(f"the certificate of {', '.join(red)} is red; report.html says why.", err=True)
+    done = sum(state.of(one.name).get("status") == "ok" for one in pieces)
     click.echo(f"{done} of {len(pieces)} pieces are done; {folder / SUMMARY}, {report}")
     if left:
         click.echo("The same command goes on with the rest.")
-    return 1 if failed else 0
+    return 1 if failed or red else 0

@@ -28,6 +28,12 @@ def summary_text(pieces: Sequence[Piece], state: State, environment: Mapping[str
     return "\n\n".join(parts) + "\n"
 
 
+def red_variants(pieces: Sequence[Piece], state: State) -> list[str]:
+    """Variants whose certificate on the device is red."""
+    found = _found(pieces, state, "certificates")
+    return [as_text(name) for one in found for name in as_list(as_object(one).get("red"))]
+
+
 CODES = ("variant", "workload", "code", "median (ms)", "to plain", "first call (s)", "off")
 LARGEST = ("variant", "pass", "length (vectors)", "ended by")
 

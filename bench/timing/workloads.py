@@ -43,16 +43,35 @@ class Inputs:
     seed: int
 
 
-def draw_inputs(shape: AttendShape, device: torch.device, dtype: torch.dtype, seed: int) -> Inputs:
-    """Draw N(0, 1) inputs; zeros would flatter hardware that saves power on them."""
-    generator = torch.Generator().manual_seed(seed)
+def draw_inputs(
+    shape: AttendShape,
+    device: torch.device,
+    dtype: torch.dtype,
+    seed: int,
+    *,
+    same_everywhere: bool = True,
+) -> Inputs:
+    """Draw N(0, 1) inputs; zeros would flatter hardware that saves power on them.
+
+    Args:
+        shape: How many.
+        device: Where they are used.
+        dtype: Their format.
+        seed: Of the draw.
+        same_everywhere: Whether every device gets the same numbers, which are then drawn on the
+            processor; a billion of them take it longer than the attention that is asked.
+    """
+    home = torch.device("cpu") if same_everywhere else device
+    generator = torch.Generator(home).manual_seed(seed)
+    drawn = torch.float32 if same_everywhere else dtype
 
     def normal(length: int) -> Tensor:
         size = (shape.batch, shape.heads, length, shape.width)
-        return torch.randn(size, generator=generator).to(device, dtype)
+        return torch.randn(size, generator=generator, device=home, dtype=drawn).to(device, dtype)
 
     def source(length: int) -> Source:
-        ids = torch.randint(SOURCE_VOCAB, (shape.batch, length), generator=generator)
+        size = (shape.batch, length)
+        ids = torch.randint(SOURCE_VOCAB, size, generator=generator, device=home)
         return Source(key=normal(length), value=normal(length), tokens=ids.to(device))
 
     queries, keys = shape.queries, shape.length

@@ -164,3 +164,12 @@ def test_the_suite_in_float64_says_it_all_of_the_processor_in_full_precision():
     assert compared_on("cpu", "bfloat16", ()) == RunsOn("cpu", "bfloat16")
     assert compared_on("cpu", "float32", SHAPES) == RunsOn("cpu", "float32", SHAPES)
     assert compared_on("cuda", "float32", ()) == RunsOn("cuda")
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+@pytest.mark.parametrize("name", ["scaled_dot", "additive", "raffel_monotonic"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_gpu_answers_as_float64_does(name, dtype):
+    found = certify_on(name, RunsOn("cuda", dtype, SHAPES))
+    assert found.green(), found.failed

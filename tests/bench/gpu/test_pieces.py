@@ -3,7 +3,7 @@ import json
 import pytest
 
 from bench.gpu.pieces import STATE, Piece, State, do_pieces
-from bench.gpu.summary import summary_text
+from bench.gpu.summary import red_variants, summary_text
 from bench.timing.reason import Reason
 
 
@@ -122,3 +122,13 @@ def test_the_summary_has_a_table_of_each_kind_and_says_what_is_missing(tmp_path,
     assert ["the speed / dot", "not yet", "no time was left"] in cells
     assert "NVIDIA H200, torch 2.11" in text
     assert json.loads((tmp_path / STATE).read_text())["pieces"]
+
+
+def test_red_certificates_are_told(tmp_path, clock, lines):
+    pieces = [
+        piece(clock, "certificates / dot, general", found={"red": ["general"]}),
+        piece(clock, "certificates / additive", found={"red": []}),
+    ]
+    state = State(tmp_path)
+    do_pieces(pieces, state, 5.0, lines.append, clock)
+    assert red_variants(pieces, state) == ["general"]
