@@ -344,6 +344,20 @@ class Heads(nn.Module):
         """Join the heads."""
         raise NotImplementedError
 
+    def oracle_query(self, x: Float[Tensor, " D"]) -> Float[Tensor, "Hq Eq"]:
+        """`query` for one query, head by head."""
+        raise NotImplementedError
+
+    def oracle_source(
+        self, x: Float[Tensor, " Dk"]
+    ) -> tuple[Float[Tensor, "Hk Ek"], Float[Tensor, "Hk Ev"]]:
+        """Key and value of one state, head by head."""
+        raise NotImplementedError
+
+    def oracle_merge(self, output: Float[Tensor, "Hq Ev"]) -> Float[Tensor, " Dv"]:
+        """`merge` for one query, by loops over heads."""
+        raise NotImplementedError
+
 
 def expand_heads(x: Float[Tensor, "B Hk S E"], heads: int) -> Float[Tensor, "B Hq S E"]:
     """Repeat key heads so that every query head has one (grouped queries)."""

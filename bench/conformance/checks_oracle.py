@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError, gradcheck
 
-from bench.api.call import OracleOptions
+from bench.api.call import OracleOptions, Read
 from bench.api.chain import Chain
 from bench.api.noise import Noise
 from bench.api.oracle import chain_oracle
@@ -17,12 +17,15 @@ from bench.conformance.place import Placed
 from bench.conformance.question import DRAWN, TRAINED, Question, ReadMode, answer, ask, modes
 
 KEYS, QUERIES = 4, 3
-LENGTHS = (4, 2, 1)
+LENGTHS = (4, 2, 1, 3, 4)
+"""Keys of each row: more rows than any other size here, so that code for few rows is not all."""
+GRADIENT_LENGTHS = (3, 1, 2, 3, 2)
+"""The same for gradients; each row draws noise of its own."""
 
 
 def oracle(subject: Placed) -> None:
     """Every row of a padded batch equals the loops over the unpadded example."""
-    question = ask(subject, seed=17, queries=QUERIES, keys=KEYS, lengths=LENGTHS)
+    question = ask(subject, seed=17, rows=len(LENGTHS), queries=QUERIES, keys=KEYS, lengths=LENGTHS)
     largest = 0.0
     for read in subject.variant.reads:
         found = {
@@ -64,19 +67,39 @@ def _embeds(subject: Placed) -> None:
 
 
 def gradients_law(subject: Placed) -> None:
-    """Gradients equal finite differences, and those of the loops, in every parameter."""
+    """Gradients equal finite differences, and those of the loops, in every parameter.
+
+    Training reads draw: there the loops get the same noise, and their gradient is the right one
+    even where the output has none of its own (straight-through and stopped parts).
+    """
     _finite_differences(subject)
-    question = ask(subject, seed=19, rows=1, queries=2, keys=3)
-    fresh, looped = question.fresh(), question.fresh()
+    for read in subject.variant.reads:
+        if read in ("expected", "train"):
+            _gradients_of_the_loops(subject, read)
+
+
+def _gradients_of_the_loops(subject: Placed, read: Read) -> None:
+    """Compare the gradients of a padded batch with those of its rows by loops."""
+    question = ask(
+        subject, seed=19, queries=2, keys=3, rows=len(GRADIENT_LENGTHS), lengths=GRADIENT_LENGTHS
+    )
     parameters = dict(subject.variant.named_parameters())
-    output = answer(subject, fresh, ReadMode("expected", subject.weights)).output
-    wanted, _ = loops(subject, looped, ReadMode("expected"), 0)
     names = ("query", "key", "value", *parameters)
-    one = gradients(output[0], (*fresh.leaves(), *parameters.values()))
+    looped = question.fresh()
+    rows = [loops(subject, looped, ReadMode(read), row)[0] for row in range(len(GRADIENT_LENGTHS))]
+    wanted = torch.cat([row.flatten() for row in rows])
     two = gradients(wanted, (*looped.leaves(), *parameters.values()))
-    for name, found, loop in zip(names, one, two, strict=True):
-        expect(found.isfinite().all(), f"the gradient of {name} is not finite")
-        expect_near(found, loop, LOOPS, f"the gradient of {name} differs from that of the loops")
+    for mode in modes(subject, read):
+        if mode.read != read:
+            continue
+        fresh = question.fresh()
+        output = answer(subject, fresh, mode).output
+        found = torch.cat([output[at, :, : row.shape[1]].flatten() for at, row in enumerate(rows)])
+        one = gradients(found, (*fresh.leaves(), *parameters.values()))
+        for name, mine, loop in zip(names, one, two, strict=True):
+            expect(mine.isfinite().all(), f"{mode}: the gradient of {name} is not finite")
+            sentence = f"{mode}: the gradient of {name} differs from that of the loops"
+            expect_near(mine, loop, LOOPS, sentence)
 
 
 def _finite_differences(subject: Placed) -> None:

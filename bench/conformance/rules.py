@@ -9,6 +9,7 @@ from bench.api.capabilities import Capability
 from bench.api.component import History, Mask, Position
 from bench.api.resolve import VariantSpec
 from bench.api.variant import Impl
+from bench.conformance.checks_loss import joints_of
 from bench.conformance.place import gives, refusals
 
 CHECKS = (
@@ -30,6 +31,9 @@ CHECKS = (
     "determinism",
     "stream",
     "memory_pure",
+    "heads",
+    "output",
+    "loss",
     "cost",
 )
 """Checks of every certificate, in the order in which they are printed."""
@@ -68,7 +72,13 @@ def not_applicable(spec: VariantSpec, impl: Impl = "auto") -> dict[str, str]:
     ordered = _order_matters(spec, given, refused)
     if ordered:
         found["permutation_law"] = ordered
-    return found
+    return found | _without_loss(spec)
+
+
+def _without_loss(spec: VariantSpec) -> dict[str, str]:
+    if spec.axes.get("loss") or joints_of(spec):
+        return {}
+    return {"loss": "has no loss of its own"}
 
 
 def _cannot(spec: VariantSpec, capability: Capability) -> str:

@@ -1,6 +1,7 @@
 """The conformance suite: every check on a variant, in every place where it can stand."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from bench.api.call import REGIMES, Regime
 from bench.api.errors import BenchError, Refused, UnknownName
@@ -10,6 +11,7 @@ from bench.api.variant import Impl
 from bench.conformance.certificate import Certificate, CheckFailed, CheckSkipped
 from bench.conformance.checks_causality import causality
 from bench.conformance.checks_cost import cost
+from bench.conformance.checks_heads import heads
 from bench.conformance.checks_invariance import (
     batch_invariance,
     padding_invariance,
@@ -17,8 +19,10 @@ from bench.conformance.checks_invariance import (
     splits,
 )
 from bench.conformance.checks_length import long
+from bench.conformance.checks_loss import loss
 from bench.conformance.checks_numeric import compile_law, dtypes
 from bench.conformance.checks_oracle import gradients_law, oracle
+from bench.conformance.checks_output import output
 from bench.conformance.checks_stream import stream
 from bench.conformance.checks_structure import config, determinism, memory_pure, shapes
 from bench.conformance.checks_weights import dead_rows, one_key, weight_law
@@ -42,8 +46,11 @@ IN_EVERY_PLACE: dict[str, Callable[[Placed], None]] = {
     "stream": stream,
     "long": long,
     "memory_pure": memory_pure,
+    "heads": heads,
     "compile": compile_law,
 }
+OF_THE_WHOLE: dict[str, Callable[..., None]] = {"output": output, "loss": loss}
+"""Checks of what reads attention, in cross attention where the variant stands there."""
 ONCE = ("cost",)
 """Checks for which one place says it all."""
 IN_TWO_PLACES = (COMPILE, "long")
@@ -60,8 +67,6 @@ def certify(
     impl: Impl = "auto",
 ) -> Certificate:
     """Run the suite on a variant; the caller has loaded variants and plug-ins.
-
-    Outputs and losses are not part of attention and have tests of their own.
 
     Args:
         selector: The variant, as on the command line.
@@ -137,6 +142,8 @@ def _run(
         raise CheckSkipped(why_not)
     elif name == "cost":
         _guarded(cost, (places[0], spec), places[0].where)
+    elif name in OF_THE_WHOLE:
+        _run_in_places(partial(OF_THE_WHOLE[name], spec=spec), places)
     elif name != "runs_somewhere":
         _run_in_places(IN_EVERY_PLACE[name], places)
 
@@ -147,6 +154,8 @@ def _places(name: str, subjects: Sequence[Placed]) -> list[Placed]:
     if name in IN_TWO_PLACES:
         found = [next((s for s in subjects if s.regime == regime), None) for regime in REGIMES]
         return [subject for subject in found if subject is not None][:2]
+    if name in OF_THE_WHOLE:
+        return [s for s in subjects if s.regime == "cross"] or list(subjects[:1])
     return [s for s in subjects if s.regime in LIMITED.get(name, REGIMES)]
 
 

@@ -67,7 +67,8 @@ def test_code_that_a_variant_does_not_have_is_red_and_says_so():
 
 
 def test_expectations_follow_from_facts():
-    assert set(expected_checks(resolve("scaled_dot"))) == set(CHECKS) - {"stream"}
+    assert set(expected_checks(resolve("scaled_dot"))) == set(CHECKS) - {"stream", "loss"}
+    assert "loss" in expected_checks(resolve("coverage_loss"))
     assert "stream" in expected_checks(resolve("raffel_monotonic"))
     assert "causality" not in expected_checks(resolve("raffel_monotonic"))
     assert "permutation_law" not in expected_checks(resolve("shaw_rpr"))
