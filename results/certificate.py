@@ -15,6 +15,8 @@ class CertificateEntry(TypedDict):
     """Each with what does not hold."""
     expected: list[str]
     """Checks that had to pass; a skip among them is not green."""
+    told: dict[str, str]
+    """What a check that passed has to say."""
 
 
 def certificate_entry(data: JsonObject) -> CertificateEntry:
@@ -24,6 +26,7 @@ def certificate_entry(data: JsonObject) -> CertificateEntry:
         skipped=_sentences(data, "skipped"),
         failed=_sentences(data, "failed"),
         expected=[as_text(check) for check in as_list(data.get("expected"))],
+        told=_sentences(data, "told"),
     )
 
 

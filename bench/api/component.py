@@ -68,6 +68,11 @@ class Component(nn.Module):
     removes: ClassVar[frozenset[Capability]] = NOTHING
     """What another part gives and this one makes untrue."""
     unsupported: ClassVar[Mapping[Capability, str]] = {}
+    time_exponent: float = 2.0
+    """Power of the length with which its operations grow, where that is more than a number for each
+    pair of query and key; the chain knows by itself where less is done."""
+    memory_exponent: float = 2.0
+    """The same for the most bytes that are held at once."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -96,6 +101,8 @@ class Score(Component):
 
     branch = "score"
     takes_features: ClassVar[bool] = False
+    dot_width: int | None = None
+    """Width of the vectors of `dot_form`; None where it is that of the keys."""
 
     def energy(self, call: Call, features: Features | None) -> Energy:
         """Energy of every query and key, before masking."""

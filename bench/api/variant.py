@@ -66,6 +66,13 @@ class Variant(nn.Module, ABC):
     reads: tuple[Read, ...] = ("expected",)
     editable: bool = False
     """Whether `mix` applies `Call.edit` to its weights."""
+    time_exponent: float = 2.0
+    """Power of the length with which operations grow, queries and keys alike, where no weights are
+    wanted; the certificate counts them."""
+    memory_exponent: float = 2.0
+    """The same for the most bytes that are held at once."""
+    exponents_from: int = 0
+    """Keys from which on both exponents hold."""
     spread: float = 1.0
     """Deviation of queries and keys that the conformance suite draws; less than 1 where attention
     ends at a distance, or else most questions would have no key in reach and show nothing."""

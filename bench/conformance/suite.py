@@ -85,20 +85,23 @@ def certify(
     passed: list[str] = []
     skipped: dict[str, str] = {}
     failed: dict[str, str] = {}
+    told: dict[str, str] = {}
     for name in asked:
         try:
             if name in without:
                 raise CheckSkipped(without[name])
-            _run(name, spec, subjects, refused)
+            says = _run(name, spec, subjects, refused)
         except CheckSkipped as reason:
             skipped[name] = str(reason)
         except CheckFailed as reason:
             failed[name] = str(reason)
         else:
             passed.append(name)
+            told |= {name: says} if says else {}
     wanted = expected_checks(spec, with_compile=True, impl=impl)
     expected = [name for name in asked if name in wanted]
-    return Certificate(spec.canonical.show(), tuple(passed), skipped, failed, tuple(expected))
+    shown = spec.canonical.show()
+    return Certificate(shown, tuple(passed), skipped, failed, tuple(expected), told)
 
 
 def _asked(checks: Iterable[str] | None) -> tuple[str, ...]:
@@ -131,7 +134,8 @@ def _subjects(
 
 def _run(
     name: str, spec: VariantSpec, subjects: Sequence[Placed], refused: dict[Regime, str]
-) -> None:
+) -> str | None:
+    """Run one check; returns what it has to say though it passed."""
     why_not = "; ".join(sorted(set(refused.values()))) or "no place to run it in"
     places = _places(name, subjects)
     if name == "config":
@@ -141,11 +145,12 @@ def _run(
     elif name != "runs_somewhere" and not places:
         raise CheckSkipped(why_not)
     elif name == "cost":
-        _guarded(cost, (places[0], spec), places[0].where)
+        return _guarded(cost, (places[0],), places[0].where)
     elif name in OF_THE_WHOLE:
         _run_in_places(partial(OF_THE_WHOLE[name], spec=spec), places)
     elif name != "runs_somewhere":
         _run_in_places(IN_EVERY_PLACE[name], places)
+    return None
 
 
 def _places(name: str, subjects: Sequence[Placed]) -> list[Placed]:
@@ -171,10 +176,12 @@ def _run_in_places(check: Callable[[Placed], None], places: Sequence[Placed]) ->
         raise CheckSkipped("; ".join(sorted(set(reasons))))
 
 
-def _guarded(check: Callable[..., None], arguments: tuple[object, ...], where: str) -> None:
+def _guarded(
+    check: Callable[..., str | None], arguments: tuple[object, ...], where: str
+) -> str | None:
     """Run a check, name the place in its sentence, and turn a crash into a failure."""
     try:
-        check(*arguments)
+        return check(*arguments)
     except CheckFailed as reason:
         raise CheckFailed(f"{where}: {reason}") from None
     except CheckSkipped:

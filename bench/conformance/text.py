@@ -9,7 +9,7 @@ from bench.conformance.certificate import Certificate
 
 
 def as_text(certificates: Sequence[Certificate]) -> str:
-    """Print a table of counts, then every failure and every skip with its reason."""
+    """Print a table of counts, then what failed, what checks say beside it, and every skip."""
     rows = [
         [
             parse(found.variant).name,
@@ -24,6 +24,11 @@ def as_text(certificates: Sequence[Certificate]) -> str:
     heads = ["variant", "certificate", "passed", "skipped", "failed", "expected"]
     parts = [tabulate(rows, heads, tablefmt="simple")]
     parts += [line for found in certificates for line in _failures(found)]
+    parts += [
+        f"{parse(found.variant).name}: {check} passed, and says: {what}"
+        for found in certificates
+        for check, what in found.told.items()
+    ]
     parts += _skips(certificates)
     return "\n".join(parts)
 

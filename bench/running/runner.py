@@ -96,7 +96,7 @@ def failed_result(job: Job, reason: Reason, seconds: float, trace: str = "") -> 
     """The result of a job that came to nothing."""
     if job.kind == "certificate":
         failed = {"suite": reason.detail}
-        certificate = CertificateEntry(passed=[], skipped={}, failed=failed, expected=[])
+        certificate = CertificateEntry(passed=[], skipped={}, failed=failed, expected=[], told={})
         return JobResult(certificate=certificate, trace=trace)
     outcomes = tuple(
         Outcome(cell, reason.status, reason.detail, seconds=seconds, lacks_data=reason.lacks_data)

@@ -63,6 +63,8 @@ class MonotonicNormalizer(Normalizer):
         self.walk = config
         self.stays_at_end = config.end == "last"
         self.offset = nn.Parameter(torch.full((dims.heads, 1, 1), config.offset))
+        if config.computation == "pairwise":
+            self.time_exponent = 3.0  # a matrix of pairs of keys for every query
 
     def start(self, memory: Memory | None, like: QueryShape) -> Tree:
         """All mass on the first key; where a head stopped, or nothing where it ran off the end."""
