@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from bench.api.axes import Axis
 from bench.api.call import Call, Dims, QueryShape, Read
@@ -19,6 +19,7 @@ from bench.api.config import Config
 from bench.api.noise import Noise
 from bench.api.shapes import Allowed, Energy, Features, Mixed, Weights
 from bench.api.source import Memory, Source, Tree
+from bench.api.start import Starting
 
 NOTHING: frozenset[Capability] = frozenset()
 
@@ -56,7 +57,7 @@ class OneQuery:
         return not self.causal or index <= self.position
 
 
-class Component(nn.Module):
+class Component(Starting):
     """One choice on one axis of attention.
 
     A subclass is final and registered with `register`; it writes only its own branch of the
@@ -322,7 +323,7 @@ class History(Component):
         raise NotImplementedError
 
 
-class Heads(nn.Module):
+class Heads(Starting):
     """Owns every projection of a slot: model width to heads and back."""
 
     dims: Dims

@@ -27,6 +27,7 @@ from bench.api.errors import Refused, UnknownName
 from bench.api.noise import Noise
 from bench.api.shapes import Query
 from bench.api.source import Memory, Source, State, Tree, leaf
+from bench.api.start import Starting
 
 Impl = Literal["auto", "eager", "sdpa"]
 """Which code computes the same mathematics: the best there is, plain torch, or its fused kernel."""
@@ -49,7 +50,7 @@ POINTER = "pointer"
 """Branch of a state under `read="stream"`: where each head goes on reading."""
 
 
-class Variant(nn.Module, ABC):
+class Variant(Starting, ABC):
     """An attention mechanism that replaces the whole chain, or the chain itself.
 
     An author writes `mix`, and `prepare` and `start` where there is something to keep. Positions

@@ -34,6 +34,7 @@ CHECKS = (
     "heads",
     "output",
     "loss",
+    "start",
     "cost",
 )
 """Checks of every certificate, in the order in which they are printed."""

@@ -23,6 +23,7 @@ from bench.conformance.checks_loss import loss
 from bench.conformance.checks_numeric import compile_law, dtypes
 from bench.conformance.checks_oracle import gradients_law, oracle
 from bench.conformance.checks_output import output
+from bench.conformance.checks_start import start
 from bench.conformance.checks_stream import stream
 from bench.conformance.checks_structure import config, determinism, memory_pure, shapes
 from bench.conformance.checks_weights import dead_rows, one_key, weight_law
@@ -49,8 +50,8 @@ IN_EVERY_PLACE: dict[str, Callable[[Placed], None]] = {
     "heads": heads,
     "compile": compile_law,
 }
-OF_THE_WHOLE: dict[str, Callable[..., None]] = {"output": output, "loss": loss}
-"""Checks of what reads attention, in cross attention where the variant stands there."""
+OF_THE_WHOLE: dict[str, Callable[..., None]] = {"output": output, "loss": loss, "start": start}
+"""Checks that look at what reads attention, too; in cross attention where the variant stands."""
 ONCE = ("cost",)
 """Checks for which one place says it all."""
 IN_TWO_PLACES = (COMPILE, "long")

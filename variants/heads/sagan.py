@@ -53,6 +53,8 @@ class SaganConfig(Config):
 class SaganHeads(ProjectedHeads):
     """gamma W_v o, gamma = 0 at the start, so that a residual block begins as the identity."""
 
+    starts = {"gamma": 0.0}  # the residual block begins as the identity
+
     def __init__(
         self,
         config: SaganConfig,

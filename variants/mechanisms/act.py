@@ -78,6 +78,7 @@ class Act(Variant):
         self.halt = nn.Parameter(torch.zeros(heads, width, 1))
         # as in the paper, so that learning begins with few hops
         self.halt_bias = nn.Parameter(torch.ones(heads, 1))
+        self.starts = {"carry": torch.eye(width), "halt": 0.0, "halt_bias": 1.0}
 
     def flops(self, batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
         """A dot product and a weighted sum a hop."""

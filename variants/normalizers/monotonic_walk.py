@@ -63,6 +63,7 @@ class MonotonicNormalizer(Normalizer):
         self.walk = config
         self.stays_at_end = config.end == "last"
         self.offset = nn.Parameter(torch.full((dims.heads, 1, 1), config.offset))
+        self.starts = {"offset": config.offset}
         if config.computation == "pairwise":
             self.time_exponent = 3.0  # a matrix of pairs of keys for every query
 

@@ -7,6 +7,7 @@ Deviations: those of `lexicon_bias`. `gate=state` lets the coefficient depend on
 context; the paper learns one number.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -78,6 +79,7 @@ class LexiconLinearOutput(Output):
         inputs = sizes.states + sizes.context if config.gate == "state" else 0
         self.weight = nn.Parameter(torch.zeros(inputs))
         self.bias = nn.Parameter(torch.tensor(config.start).logit())
+        self.starts = {"weight": 0.0, "bias": math.log(config.start / (1 - config.start))}
 
     def fit(self, pairs: Sequence[Pair]) -> None:
         """Estimate the lexicon."""

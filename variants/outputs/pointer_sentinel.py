@@ -78,6 +78,8 @@ class PointerSentinelOutput(Output):
     q = tanh(W h + b); time O(T min(T, window) D).
     """
 
+    starts = {"sentinel": 0.0}
+
     def __init__(self, config: PointerSentinelConfig, sizes: OutputSizes) -> None:
         super().__init__(config, sizes)
         self.window = config.window

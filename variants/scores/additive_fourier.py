@@ -88,6 +88,8 @@ class AdditiveFourierScore(Score):
 
     gives = frozenset({"dot_form", "key_local"})
 
+    starts = {"bias": 0.0}
+
     def __init__(self, config: AdditiveFourierConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         heads, width = dims.heads, config.width

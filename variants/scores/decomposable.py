@@ -60,6 +60,8 @@ class DecomposableScore(Score):
     needs = frozenset({"equal_width"})
     gives = frozenset({"dot_form", "key_local"})
 
+    starts = {"first_bias": 0.0, "second_bias": 0.0}
+
     def __init__(self, config: DecomposableConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         heads, width = dims.heads, config.width

@@ -70,6 +70,7 @@ class GaussianKernelScore(Score):
         if config.learned:
             start = inverse_softplus(config.beta)
             self.raw_beta = nn.Parameter(torch.full((dims.heads, 1, 1), start))
+            self.starts = {"raw_beta": start}
 
     def beta(self) -> Float[Tensor, "H 1 1"] | float:
         """One over the squared bandwidth of each head."""

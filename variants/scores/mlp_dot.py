@@ -54,6 +54,8 @@ class MlpDotScore(Score):
 
     gives = frozenset({"dot_form", "key_local"})
 
+    starts = {"query_bias": 0.0, "key_bias": 0.0}
+
     def __init__(self, config: MlpDotConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         heads, width = dims.heads, config.width
