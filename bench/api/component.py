@@ -4,7 +4,7 @@ The twin (`oracle...`) answers one query of one head of one unpadded example wit
 is what the vectorized hook is tested against in float64.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -46,6 +46,8 @@ class OneQuery:
     progress: float = 1.0
     extras: Mapping[str, Tensor] = field(default_factory=dict)
     """Declared inputs of this query, by name."""
+    said: dict[str, Tensor] = field(default_factory=dict)
+    """What oracles write down for terms, by name; see `Component.oracle_terms`."""
 
     @property
     def num_keys(self) -> int:
@@ -94,6 +96,10 @@ class Component(Starting):
 
     def start(self, memory: Memory | None, like: QueryShape) -> Tree:
         """State before the first query; empty where nothing is carried."""
+        return {}
+
+    def oracle_terms(self, said: Sequence[Mapping[str, Tensor]]) -> dict[str, Float[Tensor, ""]]:
+        """Terms of one query, from what the oracles wrote down for each head of it."""
         return {}
 
 

@@ -7,6 +7,7 @@ from bench.api.config import NoOptions
 from bench.conformance import certify
 from variants.masks.full import FullMask
 from variants.normalizers.hard_gumbel_st import HardGumbelConfig, HardGumbelNormalizer
+from variants.normalizers.hard_reinforce import HardReinforceConfig, HardReinforceNormalizer
 from variants.normalizers.raffel_monotonic import RaffelMonotonicConfig, RaffelMonotonicNormalizer
 from variants.readouts.dropped_sum import DroppedSum, DroppedSumConfig
 from variants.scores.scaled_dot import ScaledDotScore
@@ -70,6 +71,47 @@ def test_dropped_weights_whose_gradient_is_not_scaled(plant):
             return found
 
     assert "read=train" in red_in_its_gradient_alone(plant, "readout", Unscaled, DroppedSumConfig)
+
+
+class Sampled(HardReinforceNormalizer):
+    """Draws a key; `change` spoils a term."""
+
+    def normalize(self, energy, allowed, state, call):
+        found = super().normalize(energy, allowed, state, call)
+        self.change(found.terms)
+        return found
+
+
+def test_a_log_probability_without_a_gradient(plant):
+    class Stopped(Sampled):
+        def change(self, terms):
+            terms["log_prob"] = terms["log_prob"].detach()
+
+    plant("normalizer", Stopped, HardReinforceConfig)
+    asked = "additive[loss=reinforce,normalizer=planted]"
+    found = certify(asked, checks=("oracle", "gradients", "loss"))
+    assert found.passed == ("oracle", "loss")
+    assert "read=train: the gradient of" in found.failed["gradients"]
+
+
+def test_an_entropy_of_the_wrong_sign(plant):
+    class Negative(Sampled):
+        def change(self, terms):
+            terms["entropy"] = -terms["entropy"]
+
+    plant("normalizer", Negative, HardReinforceConfig)
+    found = certify("additive[loss=reinforce,normalizer=planted]", checks=["oracle"])
+    assert "in the terms, leaf 'entropy'" in found.failed["oracle"]
+
+
+def test_a_term_that_only_one_side_has(plant):
+    class Talking(Sampled):
+        def change(self, terms):
+            terms["surprise"] = terms["entropy"]
+
+    plant("normalizer", Talking, HardReinforceConfig)
+    found = certify("additive[loss=reinforce,normalizer=planted]", checks=["oracle"])
+    assert "branch 'surprise' on one side only" in found.failed["oracle"]
 
 
 def test_a_gradient_that_is_cut_in_fused_code_alone(plant):
