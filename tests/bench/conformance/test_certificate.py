@@ -96,6 +96,9 @@ def test_the_text_counts_and_gives_every_reason_once():
     good = Certificate("good", ("shapes",), {"stream": "has no streaming form"}, {}, ("shapes",))
     text = as_text([bad, good])
     assert text.splitlines() == [
+        "shapes: outputs, weights, terms and state have the shapes of the contract",
+        "splits: all queries at once, one by one and in uneven parts give the same answers",
+        "",
         "variant    certificate      passed    skipped    failed    expected",
         "---------  -------------  --------  ---------  --------  ----------",
         "bad        red                   1          2         1           3",
