@@ -16,6 +16,8 @@ class CertificateEntry(TypedDict):
     """Each with what does not hold."""
     expected: list[str]
     """Checks that had to pass; a skip among them is not green."""
+    told: dict[str, str]
+    """What a check that passed has to say."""
 
 
 def certificate_entry(data: JsonObject) -> CertificateEntry:
@@ -25,6 +27,7 @@ def certificate_entry(data: JsonObject) -> CertificateEntry:
         skipped=_sentences(data, "skipped"),
         failed=_sentences(data, "failed"),
         expected=[as_text(check) for check in as_list(data.get("expected"))],
+        told=_sentences(data, "told"),
     )
 
 
@@ -52,6 +55,7 @@ def with_checks(entry: CertificateEntry, more: CertificateEntry) -> CertificateE
         "skipped": kept(entry["skipped"]) | more["skipped"],
         "failed": kept(entry["failed"]) | more["failed"],
         "expected": stay(entry["expected"]) + more["expected"],
+        "told": kept(entry["told"]) | more["told"],
     }
 
 

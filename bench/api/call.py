@@ -83,6 +83,8 @@ class OracleOptions(TypedDict, total=False):
     noise: Noise | None
     progress: float
     extras: Mapping[str, Tensor] | None
+    terms: dict[str, Tensor] | None
+    """Filled with the terms by name, a number for each query; None where nobody wants them."""
 
 
 class AttendOptions(TypedDict, total=False):

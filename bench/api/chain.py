@@ -40,6 +40,9 @@ class Chain(Variant):
 
     gives = frozenset({"weights"})
     editable = True
+    # what windows that are copied out and fused code cost; other parts say more
+    time_exponent = 1.0
+    memory_exponent = 1.0
 
     def __init__(
         self,
@@ -87,6 +90,17 @@ class Chain(Variant):
             and not self._moved
             and "train" not in readout.reads
         )
+        parts = (score, mask, normalizer, readout, *positions, *histories)
+        local = self._gatherable and mask.window_width is not None and impl == "auto"
+        # PyTorch's kernels hold no matrix where values are as wide as keys, and nothing is added
+        width = dims.key_width if score.dot_width is None else score.dot_width
+        fused = self._fusable and impl != "eager" and width == dims.value_width
+        if local and mask.window_width is not None:
+            self.exponents_from = GATHER_FROM * mask.window_width
+        if not local:
+            self.time_exponent = max(part.time_exponent for part in parts)
+        if not local and not (fused and not any(p.changes_energy for p in positions)):
+            self.memory_exponent = max(part.memory_exponent for part in parts)
         if impl == "sdpa" and not self._fusable:
             raise Refused(
                 "impl=sdpa needs a dot-product score, softmax over allowed keys, the full mask, "

@@ -4,13 +4,13 @@ The twin (`oracle...`) answers one query of one head of one unpadded example wit
 is what the vectorized hook is tested against in float64.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from bench.api.axes import Axis
 from bench.api.call import Call, Dims, QueryShape, Read
@@ -19,6 +19,7 @@ from bench.api.config import Config
 from bench.api.noise import Noise
 from bench.api.shapes import Allowed, Energy, Features, Mixed, Weights
 from bench.api.source import Memory, Source, Tree
+from bench.api.start import Starting
 
 NOTHING: frozenset[Capability] = frozenset()
 
@@ -45,6 +46,8 @@ class OneQuery:
     progress: float = 1.0
     extras: Mapping[str, Tensor] = field(default_factory=dict)
     """Declared inputs of this query, by name."""
+    said: dict[str, Tensor] = field(default_factory=dict)
+    """What oracles write down for terms, by name; see `Component.oracle_terms`."""
 
     @property
     def num_keys(self) -> int:
@@ -56,7 +59,7 @@ class OneQuery:
         return not self.causal or index <= self.position
 
 
-class Component(nn.Module):
+class Component(Starting):
     """One choice on one axis of attention.
 
     A subclass is final and registered with `register`; it writes only its own branch of the
@@ -68,6 +71,11 @@ class Component(nn.Module):
     removes: ClassVar[frozenset[Capability]] = NOTHING
     """What another part gives and this one makes untrue."""
     unsupported: ClassVar[Mapping[Capability, str]] = {}
+    time_exponent: float = 2.0
+    """Power of the length with which its operations grow, where that is more than a number for each
+    pair of query and key; the chain knows by itself where less is done."""
+    memory_exponent: float = 2.0
+    """The same for the most bytes that are held at once."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -90,12 +98,18 @@ class Component(nn.Module):
         """State before the first query; empty where nothing is carried."""
         return {}
 
+    def oracle_terms(self, said: Sequence[Mapping[str, Tensor]]) -> dict[str, Float[Tensor, ""]]:
+        """Terms of one query, from what the oracles wrote down for each head of it."""
+        return {}
+
 
 class Score(Component):
     """score(query, key) -> energy."""
 
     branch = "score"
     takes_features: ClassVar[bool] = False
+    dot_width: int | None = None
+    """Width of the vectors of `dot_form`; None where it is that of the keys."""
 
     def energy(self, call: Call, features: Features | None) -> Energy:
         """Energy of every query and key, before masking."""
@@ -315,7 +329,7 @@ class History(Component):
         raise NotImplementedError
 
 
-class Heads(nn.Module):
+class Heads(Starting):
     """Owns every projection of a slot: model width to heads and back."""
 
     dims: Dims
@@ -342,6 +356,20 @@ class Heads(nn.Module):
 
     def merge(self, output: Float[Tensor, "B Hq L Ev"]) -> Float[Tensor, "B L D"]:
         """Join the heads."""
+        raise NotImplementedError
+
+    def oracle_query(self, x: Float[Tensor, " D"]) -> Float[Tensor, "Hq Eq"]:
+        """`query` for one query, head by head."""
+        raise NotImplementedError
+
+    def oracle_source(
+        self, x: Float[Tensor, " Dk"]
+    ) -> tuple[Float[Tensor, "Hk Ek"], Float[Tensor, "Hk Ev"]]:
+        """Key and value of one state, head by head."""
+        raise NotImplementedError
+
+    def oracle_merge(self, output: Float[Tensor, "Hq Ev"]) -> Float[Tensor, " Dv"]:
+        """`merge` for one query, by loops over heads."""
         raise NotImplementedError
 
 

@@ -1,8 +1,9 @@
 """Losses: terms added to the likelihood, which may look at a whole forward pass."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor
@@ -40,6 +41,8 @@ class LossSizes(NamedTuple):
 class Loss(HasCapabilities):
     """A term added to the negative log likelihood; a baseline is carried, never kept on `self`."""
 
+    terms_of_source: ClassVar[tuple[str, ...]] = ()
+    """What it reads of each source token that an encoder says, by name."""
     copies: int = 1
     """How often each example must stand in a training batch, for losses that compare draws."""
 
@@ -59,6 +62,17 @@ class Loss(HasCapabilities):
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
         """The term (nats per target token), and the next carry."""
 
+    @abstractmethod
+    def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
+        """The part of one example in the term, by plain loops (nats, not divided by targets).
+
+        Summed over a batch and divided by its scored targets this is the term.
+
+        Args:
+            inputs: One row without padding, or the `copies` of one example; all targets count.
+            carry: What was carried.
+        """
+
 
 class JointLoss(HasCapabilities):
     """A term that couples the two directions of a jointly trained pair."""
@@ -69,6 +83,10 @@ class JointLoss(HasCapabilities):
     @abstractmethod
     def forward(self, there: LossInputs, back: LossInputs) -> Float[Tensor, ""]:
         """The term (nats per target token, of the mean of both directions' targets)."""
+
+    @abstractmethod
+    def oracle(self, there: LossInputs, back: LossInputs) -> Float[Tensor, ""]:
+        """The part of one pair without padding, by plain loops (nats, not divided by targets)."""
 
 
 LOSSES = Axis[type[Loss]]("loss")

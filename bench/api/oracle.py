@@ -26,6 +26,7 @@ def chain_oracle(
     noise: Noise | None = None,
     progress: float = 1.0,
     extras: Mapping[str, Float[Tensor, "L ..."]] | None = None,
+    terms: dict[str, Tensor] | None = None,
     places: Sequence[int] | None = None,
 ) -> tuple[Float[Tensor, "Hq P Ev"], Float[Tensor, "Hq P S"]]:
     """Answer every query by loops; the oracle of every combination of components.
@@ -39,15 +40,16 @@ def chain_oracle(
         noise: Needed by `read="train"` where the mechanism samples.
         progress: Share of training done.
         extras: Declared inputs of each query, by name.
+        terms: Filled with the terms, by name; None where nobody wants them.
         places: Queries to answer, where none depends on earlier ones; None for all.
     """
     heads, length, _ = query.shape
     group = heads // source.key.shape[1]
-    outputs, weights = [], []
+    outputs, weights, said = [], [], []
     for head in range(heads):
         state: dict[str, OracleState] = {"normalizer": {}}
         state |= {history.branch: {} for history in chain.histories}
-        rows = []
+        rows, noted = [], []
         for place in range(length) if places is None else places:
             one = OneQuery(
                 query=query[head, place],
@@ -64,9 +66,23 @@ def chain_oracle(
                 extras={name: given[place] for name, given in (extras or {}).items()},
             )
             rows.append(_one(chain, one, state))
+            noted.append(one.said)
+        said.append(noted)
         outputs.append(torch.stack([output for output, _ in rows]))
         weights.append(torch.stack([weight for _, weight in rows]))
+    if terms is not None:
+        found = [_terms(chain, heads_of_query) for heads_of_query in zip(*said, strict=True)]
+        names = found[0] if found else {}
+        terms.update({name: torch.stack([term[name] for term in found]) for name in names})
     return torch.stack(outputs), torch.stack(weights)
+
+
+def _terms(chain: "Chain", said: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Terms of one query, from what was written down for each of its heads."""
+    found: dict[str, Tensor] = {}
+    for part in (chain.normalizer, *chain.histories):
+        found |= part.oracle_terms(said)
+    return found
 
 
 def _one(

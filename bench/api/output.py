@@ -104,5 +104,36 @@ class Output(HasCapabilities):
         """
         return self.log_probs(trace, emit, batch), carried
 
+    @abstractmethod
+    def oracle(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "T VX"]:
+        """`log_probs` of one example without padding, by plain loops, as probabilities.
+
+        Args:
+            trace: A run of one row.
+            emit: The decoder's output layer.
+            batch: One row; its extra ids are those of the batch that it was taken from.
+        """
+
+    def oracle_nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "..."]:
+        """`nll` of one example without padding, word by word, or of the whole sequence.
+
+        By default that of `oracle`, where a word that nobody can say is trained as UNK.
+        """
+        found = []
+        said = self.oracle(trace, emit, batch)
+        for probabilities, word, scored in zip(
+            said, batch.targets[0].tolist(), batch.mask[0].tolist(), strict=True
+        ):
+            unknown = word >= self.sizes.vocab and float(probabilities[word].detach()) == 0
+            chosen = probabilities[self.sizes.unk if unknown else word]
+            found.append(-torch.log(chosen) if scored else torch.zeros_like(chosen))
+        return torch.stack(found)
+
+    def oracle_own_losses(
+        self, trace: Trace, emit: Emit, batch: Batch
+    ) -> dict[str, Float[Tensor, ""]]:
+        """`own_losses` of one example without padding, in nats: not divided by its targets."""
+        return {}
+
 
 OUTPUTS = Axis[type[Output]]("output")

@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from bench.api.call import Attended, AttendOptions, Edit, Read
 from bench.api.capabilities import Capability, check_capabilities
@@ -14,6 +14,7 @@ from bench.api.component import NOTHING
 from bench.api.errors import Refused
 from bench.api.noise import Noise
 from bench.api.source import Memory
+from bench.api.start import Starting
 
 Terms = Mapping[str, Float[Tensor, "B S"]]
 """Values of each source token, by name; like those of attention they are never losses."""
@@ -23,7 +24,7 @@ Emit = Callable[[Tensor, Tensor, Tensor], Tensor]
 that p(y | s) is `emit(states[:, :, None], value[:, None], embedded[:, :, None])`."""
 
 
-class HasCapabilities(nn.Module):
+class HasCapabilities(Starting):
     """A module whose class says what it needs, gives, removes and does not support."""
 
     needs: ClassVar[frozenset[Capability]] = NOTHING

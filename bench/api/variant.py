@@ -27,6 +27,7 @@ from bench.api.errors import Refused, UnknownName
 from bench.api.noise import Noise
 from bench.api.shapes import Query
 from bench.api.source import Memory, Source, State, Tree, leaf
+from bench.api.start import Starting
 
 Impl = Literal["auto", "eager", "sdpa"]
 """Which code computes the same mathematics: the best there is, plain torch, or its fused kernel."""
@@ -49,7 +50,7 @@ POINTER = "pointer"
 """Branch of a state under `read="stream"`: where each head goes on reading."""
 
 
-class Variant(nn.Module, ABC):
+class Variant(Starting, ABC):
     """An attention mechanism that replaces the whole chain, or the chain itself.
 
     An author writes `mix`, and `prepare` and `start` where there is something to keep. Positions
@@ -66,6 +67,13 @@ class Variant(nn.Module, ABC):
     reads: tuple[Read, ...] = ("expected",)
     editable: bool = False
     """Whether `mix` applies `Call.edit` to its weights."""
+    time_exponent: float = 2.0
+    """Power of the length with which operations grow, queries and keys alike, where no weights are
+    wanted; the certificate counts them."""
+    memory_exponent: float = 2.0
+    """The same for the most bytes that are held at once."""
+    exponents_from: int = 0
+    """Keys from which on both exponents hold."""
     spread: float = 1.0
     """Deviation of queries and keys that the conformance suite draws; less than 1 where attention
     ends at a distance, or else most questions would have no key in reach and show nothing."""

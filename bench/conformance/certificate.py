@@ -25,6 +25,8 @@ class Certificate:
     failed: dict[str, str] = field(default_factory=dict)
     expected: tuple[str, ...] = ()
     """Checks that had to pass; a skip among them is not green."""
+    told: dict[str, str] = field(default_factory=dict)
+    """What a check that passed has to say, such as a cost that is declared too high."""
 
     def green(self, expected: Iterable[str] | None = None) -> bool:
         """Whether nothing failed and everything expected passed.
@@ -46,6 +48,7 @@ class Certificate:
             "skipped": dict(self.skipped),
             "failed": dict(self.failed),
             "expected": list(self.expected),
+            "told": dict(self.told),
         }
 
     @classmethod
@@ -57,4 +60,5 @@ class Certificate:
             skipped=dict(entry["skipped"]),
             failed=dict(entry["failed"]),
             expected=tuple(entry["expected"]),
+            told=dict(entry["told"]),
         )

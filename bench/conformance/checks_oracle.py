@@ -7,22 +7,25 @@ import torch
 from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError, gradcheck
 
-from bench.api.call import OracleOptions
+from bench.api.call import OracleOptions, Read
 from bench.api.chain import Chain
 from bench.api.noise import Noise
 from bench.api.oracle import chain_oracle
 from bench.conformance.checks_invariance import one_row
-from bench.conformance.compare import LOOPS, expect, expect_near, gradients
+from bench.conformance.compare import LOOPS, expect, expect_near, expect_same_tree, gradients
 from bench.conformance.place import Placed
 from bench.conformance.question import DRAWN, TRAINED, Question, ReadMode, answer, ask, modes
 
 KEYS, QUERIES = 4, 3
-LENGTHS = (4, 2, 1)
+LENGTHS = (4, 2, 1, 3, 4)
+"""Keys of each row: more rows than any other size here, so that code for few rows is not all."""
+GRADIENT_LENGTHS = (3, 1, 2, 3, 2)
+"""The same for gradients; each row draws noise of its own."""
 
 
 def oracle(subject: Placed) -> None:
     """Every row of a padded batch equals the loops over the unpadded example."""
-    question = ask(subject, seed=17, queries=QUERIES, keys=KEYS, lengths=LENGTHS)
+    question = ask(subject, seed=17, rows=len(LENGTHS), queries=QUERIES, keys=KEYS, lengths=LENGTHS)
     largest = 0.0
     for read in subject.variant.reads:
         found = {
@@ -31,12 +34,15 @@ def oracle(subject: Placed) -> None:
             if mode.weights or read == "expected"
         }
         for row, length in enumerate(LENGTHS):
-            output, weights = loops(subject, question, ReadMode(read), row)
+            terms: dict[str, Tensor] = {}
+            output, weights = loops(subject, question, ReadMode(read), row, terms=terms)
             largest = max(largest, float(output.detach().abs().max()))
             for mode, attended in found.items():
                 queries = output.shape[1]
                 sentence = f"{mode}: row {row} differs from the loops"
                 expect_near(attended.output[row, :, :queries], output, LOOPS, sentence)
+                mine = {name: term[row, :queries] for name, term in attended.terms.items()}
+                expect_same_tree(mine, terms, LOOPS, f"{sentence}, in the terms")
                 if weights is None or attended.weights is None:
                     continue
                 seen = attended.weights[row, :, :queries, :length]
@@ -64,19 +70,47 @@ def _embeds(subject: Placed) -> None:
 
 
 def gradients_law(subject: Placed) -> None:
-    """Gradients equal finite differences, and those of the loops, in every parameter."""
+    """Gradients equal finite differences, and those of the loops, in every parameter.
+
+    Training reads draw: there the loops get the same noise, and their gradient is the right one
+    even where the output has none of its own (straight-through and stopped parts). Terms are
+    compared beside the output, because losses learn from log probabilities of draws through them.
+    """
     _finite_differences(subject)
-    question = ask(subject, seed=19, rows=1, queries=2, keys=3)
-    fresh, looped = question.fresh(), question.fresh()
+    for read in subject.variant.reads:
+        if read in ("expected", "train"):
+            _gradients_of_the_loops(subject, read)
+
+
+def _gradients_of_the_loops(subject: Placed, read: Read) -> None:
+    """Compare the gradients of a padded batch with those of its rows by loops."""
+    question = ask(
+        subject, seed=19, queries=2, keys=3, rows=len(GRADIENT_LENGTHS), lengths=GRADIENT_LENGTHS
+    )
     parameters = dict(subject.variant.named_parameters())
-    output = answer(subject, fresh, ReadMode("expected", subject.weights)).output
-    wanted, _ = loops(subject, looped, ReadMode("expected"), 0)
     names = ("query", "key", "value", *parameters)
-    one = gradients(output[0], (*fresh.leaves(), *parameters.values()))
-    two = gradients(wanted, (*looped.leaves(), *parameters.values()))
-    for name, found, loop in zip(names, one, two, strict=True):
-        expect(found.isfinite().all(), f"the gradient of {name} is not finite")
-        expect_near(found, loop, LOOPS, f"the gradient of {name} differs from that of the loops")
+    looped = question.fresh()
+    rows, wanted = [], []
+    for row in range(len(GRADIENT_LENGTHS)):
+        terms: dict[str, Tensor] = {}
+        output, _ = loops(subject, looped, ReadMode(read), row, terms=terms)
+        rows.append(output.shape[1])
+        wanted += [output.flatten(), *(terms[name] for name in sorted(terms))]
+    two = gradients(torch.cat(wanted), (*looped.leaves(), *parameters.values()))
+    for mode in modes(subject, read):
+        if mode.read != read:
+            continue
+        fresh = question.fresh()
+        attended = answer(subject, fresh, mode)
+        found = []
+        for row, asked in enumerate(rows):
+            found.append(attended.output[row, :, :asked].flatten())
+            found += [attended.terms[name][row, :asked] for name in sorted(attended.terms)]
+        one = gradients(torch.cat(found), (*fresh.leaves(), *parameters.values()))
+        for name, mine, loop in zip(names, one, two, strict=True):
+            expect(mine.isfinite().all(), f"{mode}: the gradient of {name} is not finite")
+            sentence = f"{mode}: the gradient of {name} differs from that of the loops"
+            expect_near(mine, loop, LOOPS, sentence)
 
 
 def _finite_differences(subject: Placed) -> None:
@@ -101,8 +135,12 @@ def loops(
     row: int,
     *,
     places: Sequence[int] | None = None,
+    terms: dict[str, Tensor] | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """What the loops answer to one row of a question; some queries of a chain alone."""
+    """What the loops answer to one row of a question; some queries of a chain alone.
+
+    Terms, where they are wanted, are filled in.
+    """
     mask = question.source.mask
     length = question.source.key.shape[2] if mask is None else int(mask[row].sum())
     alone = one_row(subject, question, row, length)
@@ -111,6 +149,7 @@ def loops(
         noise=Noise(1) if mode.read in DRAWN else None,
         progress=TRAINED if mode.read == "train" else 1.0,
         extras={"word": alone.words[0]},
+        terms=terms,
     )
     if places is not None and isinstance(subject.variant, Chain):
         given = alone.query[0], alone.source, mode.read

@@ -39,6 +39,7 @@ class Placed:
     source_width: int
     note: str
     """Heads and options, for sentences."""
+    placement: "Placement"
 
     @property
     def variant(self) -> Variant:
@@ -120,8 +121,16 @@ def smallest(spec: VariantSpec) -> VariantSpec:
         return spec  # options that only make sense together stay as asked
 
 
-def build_subject(spec: VariantSpec, placement: Placement, impl: Impl = "auto") -> Placed:
+def build_subject(
+    spec: VariantSpec, placement: Placement, impl: Impl = "auto", *, fresh: int | None = None
+) -> Placed:
     """Build a variant for one placement, with as few capabilities removed as it asks for.
+
+    Args:
+        spec: The variant.
+        placement: Where it stands.
+        impl: Code to use.
+        fresh: Seed of parameters as training starts with them; None moves them off their start.
 
     Raises:
         Refused: The variant cannot stand there; the message is the reason.
@@ -140,14 +149,14 @@ def build_subject(spec: VariantSpec, placement: Placement, impl: Impl = "auto") 
                 given=given,
             )
             try:
-                slot = _built(used, place, impl)
+                slot = _built(used, place, impl, fresh)
             except BenchError as error:
                 first = first or error
                 continue
             chosen = used.axes["head"][0]
             note = head if chosen.name == "auto" else str(chosen)
             note += " heads, smallest options" if placement.smallest else " heads"
-            return Placed(placement.regime, slot, gives(used), source_width, note)
+            return Placed(placement.regime, slot, gives(used), source_width, note, placement)
     raise Refused(str(first))
 
 
@@ -168,11 +177,13 @@ def shake(module: nn.Module, seed: int, *, bold: bool = False) -> None:
             parameter.copy_(step if bold else parameter + step)
 
 
-def _built(spec: VariantSpec, place: SlotPlace, impl: Impl) -> Slot:
+def _built(spec: VariantSpec, place: SlotPlace, impl: Impl, fresh: int | None) -> Slot:
     # initialization draws from torch's global generator, which is none of our caller's business
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+        torch.manual_seed(fresh or 0)
         slot = build_slot(spec, place, impl=impl).double()
+    if fresh is not None:
+        return slot
     shake(slot, zlib.crc32(f"{spec.name} {place.regime}".encode()))
     return slot
 

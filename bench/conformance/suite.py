@@ -1,6 +1,7 @@
 """The conformance suite: every check on a variant, in every place where it can stand."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from bench.api.call import REGIMES, Regime
 from bench.api.errors import BenchError, Refused, UnknownName
@@ -10,6 +11,7 @@ from bench.api.variant import Impl
 from bench.conformance.certificate import Certificate, CheckFailed, CheckSkipped
 from bench.conformance.checks_causality import causality
 from bench.conformance.checks_cost import cost
+from bench.conformance.checks_heads import heads
 from bench.conformance.checks_invariance import (
     batch_invariance,
     padding_invariance,
@@ -17,8 +19,11 @@ from bench.conformance.checks_invariance import (
     splits,
 )
 from bench.conformance.checks_length import long
+from bench.conformance.checks_loss import loss
 from bench.conformance.checks_numeric import compile_law, dtypes
 from bench.conformance.checks_oracle import gradients_law, oracle
+from bench.conformance.checks_output import output
+from bench.conformance.checks_start import start
 from bench.conformance.checks_stream import stream
 from bench.conformance.checks_structure import config, determinism, memory_pure, shapes
 from bench.conformance.checks_weights import dead_rows, one_key, weight_law
@@ -42,8 +47,11 @@ IN_EVERY_PLACE: dict[str, Callable[[Placed], None]] = {
     "stream": stream,
     "long": long,
     "memory_pure": memory_pure,
+    "heads": heads,
     "compile": compile_law,
 }
+OF_THE_WHOLE: dict[str, Callable[..., None]] = {"output": output, "loss": loss, "start": start}
+"""Checks that look at what reads attention, too; in cross attention where the variant stands."""
 ONCE = ("cost",)
 """Checks for which one place says it all."""
 IN_TWO_PLACES = (COMPILE, "long")
@@ -60,8 +68,6 @@ def certify(
     impl: Impl = "auto",
 ) -> Certificate:
     """Run the suite on a variant; the caller has loaded variants and plug-ins.
-
-    Outputs and losses are not part of attention and have tests of their own.
 
     Args:
         selector: The variant, as on the command line.
@@ -80,20 +86,23 @@ def certify(
     passed: list[str] = []
     skipped: dict[str, str] = {}
     failed: dict[str, str] = {}
+    told: dict[str, str] = {}
     for name in asked:
         try:
             if name in without:
                 raise CheckSkipped(without[name])
-            _run(name, spec, subjects, refused)
+            says = _run(name, spec, subjects, refused)
         except CheckSkipped as reason:
             skipped[name] = str(reason)
         except CheckFailed as reason:
             failed[name] = str(reason)
         else:
             passed.append(name)
+            told |= {name: says} if says else {}
     wanted = expected_checks(spec, with_compile=True, impl=impl)
     expected = [name for name in asked if name in wanted]
-    return Certificate(spec.canonical.show(), tuple(passed), skipped, failed, tuple(expected))
+    shown = spec.canonical.show()
+    return Certificate(shown, tuple(passed), skipped, failed, tuple(expected), told)
 
 
 def _asked(checks: Iterable[str] | None) -> tuple[str, ...]:
@@ -126,7 +135,8 @@ def _subjects(
 
 def _run(
     name: str, spec: VariantSpec, subjects: Sequence[Placed], refused: dict[Regime, str]
-) -> None:
+) -> str | None:
+    """Run one check; returns what it has to say though it passed."""
     why_not = "; ".join(sorted(set(refused.values()))) or "no place to run it in"
     places = _places(name, subjects)
     if name == "config":
@@ -136,9 +146,12 @@ def _run(
     elif name != "runs_somewhere" and not places:
         raise CheckSkipped(why_not)
     elif name == "cost":
-        _guarded(cost, (places[0], spec), places[0].where)
+        return _guarded(cost, (places[0],), places[0].where)
+    elif name in OF_THE_WHOLE:
+        _run_in_places(partial(OF_THE_WHOLE[name], spec=spec), places)
     elif name != "runs_somewhere":
         _run_in_places(IN_EVERY_PLACE[name], places)
+    return None
 
 
 def _places(name: str, subjects: Sequence[Placed]) -> list[Placed]:
@@ -147,6 +160,8 @@ def _places(name: str, subjects: Sequence[Placed]) -> list[Placed]:
     if name in IN_TWO_PLACES:
         found = [next((s for s in subjects if s.regime == regime), None) for regime in REGIMES]
         return [subject for subject in found if subject is not None][:2]
+    if name in OF_THE_WHOLE:
+        return [s for s in subjects if s.regime == "cross"] or list(subjects[:1])
     return [s for s in subjects if s.regime in LIMITED.get(name, REGIMES)]
 
 
@@ -162,10 +177,12 @@ def _run_in_places(check: Callable[[Placed], None], places: Sequence[Placed]) ->
         raise CheckSkipped("; ".join(sorted(set(reasons))))
 
 
-def _guarded(check: Callable[..., None], arguments: tuple[object, ...], where: str) -> None:
+def _guarded(
+    check: Callable[..., str | None], arguments: tuple[object, ...], where: str
+) -> str | None:
     """Run a check, name the place in its sentence, and turn a crash into a failure."""
     try:
-        check(*arguments)
+        return check(*arguments)
     except CheckFailed as reason:
         raise CheckFailed(f"{where}: {reason}") from None
     except CheckSkipped:

@@ -6,10 +6,11 @@ from tabulate import tabulate
 
 from bench.api.selector import parse
 from bench.conformance.certificate import Certificate
+from bench.conformance.rules import MEANING
 
 
 def as_text(certificates: Sequence[Certificate]) -> str:
-    """Print a table of counts, then every failure and every skip with its reason."""
+    """Print what was checked, a table of counts, what failed, what else is told, and every skip."""
     rows = [
         [
             parse(found.variant).name,
@@ -22,10 +23,22 @@ def as_text(certificates: Sequence[Certificate]) -> str:
         for found in certificates
     ]
     heads = ["variant", "certificate", "passed", "skipped", "failed", "expected"]
-    parts = [tabulate(rows, heads, tablefmt="simple")]
+    parts = [*_checked(certificates), tabulate(rows, heads, tablefmt="simple")]
     parts += [line for found in certificates for line in _failures(found)]
+    parts += [
+        f"{parse(found.variant).name}: {check} passed, and says: {what}"
+        for found in certificates
+        for check, what in found.told.items()
+    ]
     parts += _skips(certificates)
     return "\n".join(parts)
+
+
+def _checked(certificates: Sequence[Certificate]) -> list[str]:
+    """What was looked at, a line a check."""
+    ran = {check for found in certificates for check in (*found.passed, *found.failed)}
+    lines = [f"{check}: {meaning}" for check, meaning in MEANING.items() if check in ran]
+    return [*lines, ""]
 
 
 def _failures(found: Certificate) -> list[str]:

@@ -212,7 +212,7 @@ def failed_result(job: Job, reason: Reason, seconds: float, trace: str = "") -> 
     if job.kind == "certificate":
         suite = "suite" if job.on is None else job.on.named("suite", impl_of(job.impl))
         failed = {suite: reason.detail}
-        certificate = CertificateEntry(passed=[], skipped={}, failed=failed, expected=[])
+        certificate = CertificateEntry(passed=[], skipped={}, failed=failed, expected=[], told={})
         return JobResult(certificate=certificate, trace=trace)
     outcomes = tuple(
         Outcome(

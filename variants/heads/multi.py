@@ -8,6 +8,7 @@ Deviations: none.
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -15,7 +16,7 @@ from bench.api.call import Dims
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from variants.heads.projections import ProjectedHeads
+from variants.heads.projections import ProjectedHeads, oracle_linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,3 +63,8 @@ class MultiHeads(ProjectedHeads):
     def merge(self, output: Float[Tensor, "B H L E"]) -> Float[Tensor, "B L D"]:
         """Concatenate the heads and project."""
         return self.to_output(output.transpose(1, 2).flatten(2))
+
+    def oracle_merge(self, output: Float[Tensor, "H E"]) -> Float[Tensor, " D"]:
+        """One head after the other."""
+        joined = torch.stack([number for head in output for number in head])
+        return torch.stack(oracle_linear(self.to_output, joined))

@@ -1,11 +1,18 @@
 """Linear maps to queries, keys and values, which most heads share."""
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bench.api.call import Dims
 from bench.api.component import Heads
 from bench.api.source import Source
+
+
+def oracle_linear(layer: nn.Linear, x: Float[Tensor, " D"]) -> list[Float[Tensor, ""]]:
+    """A linear map of one vector, number by number."""
+    bias = x.new_zeros(layer.out_features) if layer.bias is None else layer.bias
+    return [line @ x + shift for line, shift in zip(layer.weight, bias, strict=True)]
 
 
 class ProjectedHeads(Heads):
@@ -31,6 +38,22 @@ class ProjectedHeads(Heads):
         """Project keys and values and split."""
         key, value = self._split(self.to_key(x)), self._split(self.to_value(x))
         return Source(key=key, value=value, mask=mask, tokens=tokens)
+
+    def oracle_query(self, x: Float[Tensor, " D"]) -> Float[Tensor, "H Eq"]:
+        """Number by number."""
+        return self._oracle_split(self.to_query, x)
+
+    def oracle_source(
+        self, x: Float[Tensor, " Dk"]
+    ) -> tuple[Float[Tensor, "H Ek"], Float[Tensor, "H Ev"]]:
+        """Number by number."""
+        return self._oracle_split(self.to_key, x), self._oracle_split(self.to_value, x)
+
+    def _oracle_split(self, layer: nn.Linear, x: Float[Tensor, " D"]) -> Float[Tensor, "H E"]:
+        numbers = oracle_linear(layer, x)
+        width = len(numbers) // self.dims.heads
+        heads = [numbers[h * width : (h + 1) * width] for h in range(self.dims.heads)]
+        return torch.stack([torch.stack(head) for head in heads])
 
     def _split(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B H L E"]:
         return x.unflatten(-1, (self.dims.heads, -1)).transpose(1, 2)

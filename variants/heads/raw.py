@@ -56,3 +56,17 @@ class RawHeads(Heads):
     def merge(self, output: Float[Tensor, "B 1 L Ev"]) -> Float[Tensor, "B L Ev"]:
         """Drop the head axis."""
         return output.squeeze(1)
+
+    def oracle_query(self, x: Float[Tensor, " D"]) -> Float[Tensor, "1 D"]:
+        """The state as it is."""
+        return x[None]
+
+    def oracle_source(
+        self, x: Float[Tensor, " D"]
+    ) -> tuple[Float[Tensor, "1 D"], Float[Tensor, "1 D"]]:
+        """The state as it is, twice."""
+        return x[None], x[None]
+
+    def oracle_merge(self, output: Float[Tensor, "1 Ev"]) -> Float[Tensor, " Ev"]:
+        """The only head."""
+        return output[0]

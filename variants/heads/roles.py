@@ -11,6 +11,7 @@ attention. Pointing heads have values too; under `sharing=separate` nothing read
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -18,7 +19,7 @@ from bench.api.call import Dims
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from variants.heads.projections import ProjectedHeads
+from variants.heads.projections import ProjectedHeads, oracle_linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,3 +78,9 @@ class RolesHeads(ProjectedHeads):
     def merge(self, output: Float[Tensor, "B H L E"]) -> Float[Tensor, "B L D"]:
         """Concatenate the heads that read, and project."""
         return self.to_output(output[:, : self.reading].transpose(1, 2).flatten(2))
+
+    def oracle_merge(self, output: Float[Tensor, "H E"]) -> Float[Tensor, " D"]:
+        """One head that reads after the other."""
+        heads = [output[head] for head in range(self.reading)]
+        joined = torch.stack([number for head in heads for number in head])
+        return torch.stack(oracle_linear(self.to_output, joined))

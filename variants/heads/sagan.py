@@ -19,7 +19,7 @@ from bench.api.call import Dims
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from variants.heads.projections import ProjectedHeads
+from variants.heads.projections import ProjectedHeads, oracle_linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +53,8 @@ class SaganConfig(Config):
 class SaganHeads(ProjectedHeads):
     """gamma W_v o, gamma = 0 at the start, so that a residual block begins as the identity."""
 
+    starts = {"gamma": 0.0}  # the residual block begins as the identity
+
     def __init__(
         self,
         config: SaganConfig,
@@ -74,6 +76,10 @@ class SaganHeads(ProjectedHeads):
     def merge(self, output: Float[Tensor, "B 1 L Ev"]) -> Float[Tensor, "B L D"]:
         """Map back to the channels and multiply by the gate."""
         return self.gamma * self.to_output(output.squeeze(1))
+
+    def oracle_merge(self, output: Float[Tensor, "1 Ev"]) -> Float[Tensor, " D"]:
+        """Number by number."""
+        return torch.stack([self.gamma * x for x in oracle_linear(self.to_output, output[0])])
 
 
 register_recipe(

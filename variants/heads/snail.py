@@ -63,6 +63,10 @@ class SnailHeads(ProjectedHeads):
         """Drop the head axis."""
         return output.squeeze(1)
 
+    def oracle_merge(self, output: Float[Tensor, "1 Ev"]) -> Float[Tensor, " Ev"]:
+        """The only head."""
+        return output[0]
+
 
 register_recipe(
     "snail",

@@ -10,7 +10,7 @@ vector of UNK. An update needs the word that was output, which comes with the ne
 last word of a sentence, EOS, changes no coverage.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -175,7 +175,14 @@ class MiCoverage(History):
         self, one: OneQuery, state: dict[str, list[Tensor]]
     ) -> Float[Tensor, "S F"]:
         """What is left of each key."""
+        lengths = [torch.sqrt((left * left).sum()) for left in state["coverage"]]
+        one.said["coverage_left"] = sum(lengths, torch.zeros_like(lengths[0]))
         return torch.stack(state["coverage"])
+
+    def oracle_terms(self, said: Sequence[Mapping[str, Tensor]]) -> dict[str, Float[Tensor, ""]]:
+        """The mean over heads of what is left."""
+        heads = [head["coverage_left"] for head in said]
+        return {"coverage_left": sum(heads[1:], heads[0]) / len(heads)}
 
     def oracle_update(
         self, one: OneQuery, weights: Float[Tensor, " S"], state: dict[str, list[Tensor]]

@@ -71,6 +71,8 @@ class TuCoverage(History):
         "pool": "coverage is made of earlier weights, and pooling has one query",
     }
 
+    starts = {"bias": 0.0}
+
     def __init__(self, config: TuCoverageConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.heads = dims.heads

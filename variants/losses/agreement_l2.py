@@ -20,7 +20,7 @@ from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import JointLoss, LossInputs
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from variants.losses.both_directions import both_ways, per_token
+from variants.losses.both_directions import both_ways, oracle_pairs, per_token
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +59,13 @@ class AgreementL2Loss(JointLoss):
         ahead, behind, real = both_ways(there, back)
         apart = torch.where(real, ahead - behind, 0.0)
         return self.config.weight * per_token(apart.square().sum(), there, back)
+
+    def oracle(self, there: LossInputs, back: LossInputs) -> Float[Tensor, ""]:
+        """Pair by pair."""
+        total = there.trace.weights.new_zeros(())
+        for ahead, behind in oracle_pairs(there, back):
+            total = total + self.config.weight * (ahead - behind) ** 2
+        return total
 
 
 register_recipe(

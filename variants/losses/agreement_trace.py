@@ -21,7 +21,7 @@ from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import JointLoss, LossInputs
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from variants.losses.both_directions import both_ways, per_token
+from variants.losses.both_directions import both_ways, oracle_pairs, per_token
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +58,13 @@ class AgreementTraceLoss(JointLoss):
         ahead, behind, real = both_ways(there, back)
         agreed = torch.where(real, ahead * behind, 0.0)
         return -self.config.gamma * per_token(agreed.sum(), there, back)
+
+    def oracle(self, there: LossInputs, back: LossInputs) -> Float[Tensor, ""]:
+        """Pair by pair."""
+        total = there.trace.weights.new_zeros(())
+        for ahead, behind in oracle_pairs(there, back):
+            total = total - self.config.gamma * ahead * behind
+        return total
 
 
 register_recipe(

@@ -1,5 +1,6 @@
 """Weights of both directions of a sentence pair, as target by source of the first direction."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from jaxtyping import Bool, Float
@@ -33,6 +34,18 @@ def both_ways(there: LossInputs, back: LossInputs) -> BothWays:
     width = min(ahead.shape[2], behind.shape[2])
     real = rows[:, :length, None] & columns[:, None, :width]
     return BothWays(ahead[:, :length, :width], behind[:, :length, :width], real)
+
+
+def oracle_pairs(
+    there: LossInputs, back: LossInputs
+) -> Iterator[tuple[Float[Tensor, ""], Float[Tensor, ""]]]:
+    """Both weights of every pair of words of one sentence pair, one after the other."""
+    ahead, behind = there.trace.weights[0], back.trace.weights[0]
+    for t, row in enumerate(there.batch.targets[0].tolist()):
+        for s, column in enumerate(back.batch.targets[0].tolist()):
+            inside = t < behind.shape[1] and s < ahead.shape[1]
+            if inside and min(row, column) > LAST_SPECIAL:
+                yield ahead[t, s], behind[s, t]
 
 
 def per_token(total: Float[Tensor, ""], there: LossInputs, back: LossInputs) -> Float[Tensor, ""]:

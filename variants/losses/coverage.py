@@ -57,6 +57,23 @@ def counted_keys(inputs: LossInputs, leave_out: LeaveOut) -> Bool[Tensor, "B S"]
     return real & (place > 1) & (place < place[:, -1:])
 
 
+def oracle_covered(inputs: LossInputs) -> list[Float[Tensor, ""]]:
+    """What each key of one example without padding got, over all targets."""
+    covered = [torch.zeros_like(weight) for weight in inputs.trace.weights[0, 0]]
+    for weights in inputs.trace.weights[0]:
+        covered = [total + weight for total, weight in zip(covered, weights, strict=True)]
+    return covered
+
+
+def oracle_counted(inputs: LossInputs, leave_out: LeaveOut) -> list[int]:
+    """Places of the keys of one example that count."""
+    places = range(inputs.trace.weights.shape[2])
+    if leave_out == "special":
+        words = inputs.batch.sources[0].tokens[0].tolist()
+        return [place for place in places if words[place] > LAST_SPECIAL]
+    return list(places[1:-1] if leave_out == "ends" else places)
+
+
 def per_token(total: Float[Tensor, ""], inputs: LossInputs) -> Float[Tensor, ""]:
     """Divide a sum over the batch by its scored targets, as the likelihood is."""
     return total / inputs.batch.mask.sum().clamp(min=1)

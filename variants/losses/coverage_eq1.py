@@ -22,7 +22,14 @@ from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from variants.losses.coverage import NO_TARGET, counted_keys, per_token, scored_weights
+from variants.losses.coverage import (
+    NO_TARGET,
+    counted_keys,
+    oracle_counted,
+    oracle_covered,
+    per_token,
+    scored_weights,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +71,13 @@ class CoverageEq1Loss(Loss):
         counted = counted_keys(inputs, self.config.leave_out)
         missing = torch.where(counted, 1 - covered, 0.0)
         return self.config.weight * per_token(missing.square().sum(), inputs), carry
+
+    def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
+        """Key by key."""
+        covered, total = oracle_covered(inputs), inputs.trace.weights.new_zeros(())
+        for place in oracle_counted(inputs, self.config.leave_out):
+            total = total + self.config.weight * (1 - covered[place]) ** 2
+        return total
 
 
 register_recipe(

@@ -70,6 +70,16 @@ class CoverageLoss(Loss):
         total = torch.minimum(weights, before).sum()
         return self.config.weight * per_token(total, inputs), carry
 
+    def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
+        """Step by step, with what each key has got before."""
+        total = inputs.trace.weights.new_zeros(())
+        before = [total] * inputs.trace.weights.shape[2]
+        for weights in inputs.trace.weights[0]:
+            for place, weight in enumerate(weights):
+                total = total + self.config.weight * torch.minimum(weight, before[place])
+                before[place] = before[place] + weight
+        return total if inputs.progress >= self.config.start else 0 * total
+
 
 register_recipe(
     "coverage_loss",

@@ -21,7 +21,13 @@ from bench.api.config import Choices, Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from variants.losses.coverage import NO_TARGET, per_token, real_keys, scored_weights
+from variants.losses.coverage import (
+    NO_TARGET,
+    oracle_covered,
+    per_token,
+    real_keys,
+    scored_weights,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +72,18 @@ class DoublyStochasticLoss(Loss):
         wanted = torch.ones_like(covered)
         if self.config.target == "ratio":
             steps, keys = inputs.batch.mask.sum(1), real.sum(1).clamp(min=1)
-            wanted = (steps / keys).to(covered.dtype)[:, None].expand_as(covered)
+            wanted = (steps.to(covered.dtype) / keys)[:, None].expand_as(covered)
         missing = torch.where(real, wanted - covered, 0.0)
         return self.config.weight * per_token(missing.square().sum(), inputs), carry
+
+    def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
+        """Key by key."""
+        covered, total = oracle_covered(inputs), inputs.trace.weights.new_zeros(())
+        ratio = inputs.batch.targets.shape[1] / len(covered)
+        wanted = ratio if self.config.target == "ratio" else 1.0
+        for got in covered:
+            total = total + self.config.weight * (wanted - got) ** 2
+        return total
 
 
 register_recipe(

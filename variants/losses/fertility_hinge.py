@@ -21,7 +21,14 @@ from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from variants.losses.coverage import NO_TARGET, counted_keys, per_token, scored_weights
+from variants.losses.coverage import (
+    NO_TARGET,
+    counted_keys,
+    oracle_counted,
+    oracle_covered,
+    per_token,
+    scored_weights,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +77,15 @@ class FertilityHingeLoss(Loss):
         counted = counted_keys(inputs, self.config.leave_out)
         total = torch.where(counted, over, 0.0).square().sum()
         return self.config.weight * per_token(total, inputs), carry
+
+    def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
+        """Key by key."""
+        covered, total = oracle_covered(inputs), inputs.trace.weights.new_zeros(())
+        for place in oracle_counted(inputs, self.config.leave_out):
+            over = covered[place] - self.config.limit
+            if over > 0:
+                total = total + self.config.weight * over**2
+        return total
 
 
 register_recipe(

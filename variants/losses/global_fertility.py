@@ -24,7 +24,14 @@ from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs, LossSizes
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
-from variants.losses.coverage import NO_TARGET, counted_keys, per_token, scored_weights
+from variants.losses.coverage import (
+    NO_TARGET,
+    counted_keys,
+    oracle_counted,
+    oracle_covered,
+    per_token,
+    scored_weights,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +99,28 @@ class GlobalFertilityLoss(Loss):
         counted = counted_keys(inputs, self.config.leave_out)
         total = torch.where(counted, nll, 0.0).sum()
         return self.config.weight * per_token(total, inputs), carry
+
+    def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
+        """Key by key: minus the logarithm of the density at what it got."""
+        covered, total = oracle_covered(inputs), inputs.trace.weights.new_zeros(())
+        memory = inputs.trace.memories[0]
+        assert memory is not None, "cross attention has a memory"
+        if inputs.progress < self.config.start:
+            return total
+        for place in oracle_counted(inputs, self.config.leave_out):
+            state = memory.source.value[0, :, place].flatten()
+            hidden = torch.tanh(self.hidden.weight @ state + self.hidden.bias)
+            mean, log_variance = self.out.weight @ hidden + self.out.bias
+            fertility, variance = covered[place], torch.exp(log_variance)
+            scale = torch.ones_like(fertility)
+            if self.config.distribution == "lognormal":
+                tiny = torch.finfo(fertility.dtype).tiny
+                scale = fertility if fertility > tiny else 0 * fertility + tiny
+                fertility = torch.log(scale)
+            density = torch.exp(-((fertility - mean) ** 2) / (2 * variance))
+            density = density / (scale * torch.sqrt(2 * math.pi * variance))
+            total = total - self.config.weight * torch.log(density)
+        return total
 
     def _nll(
         self,

@@ -12,6 +12,7 @@ Deviations: the softmax over heads and their variance are taken in each layer, t
 layers, not over all heads of all layers at once.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -88,13 +89,32 @@ class LatencyLoss(Loss):
             raise Refused("latency needs a monotonic normalizer; use milk, mocha or mma.")
         return torch.stack(found).mean(), carry
 
+    def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
+        """Slot by slot and word by word, from the definition of the lagging."""
+        slots = [
+            (attended.terms, memory.source.key.shape[2])
+            for attended, memory in zip(inputs.trace.attended, inputs.trace.memories, strict=False)
+            if memory is not None and "expected_delay" in attended.terms
+        ]
+        total = inputs.nll.new_zeros(())
+        for terms, num_keys in slots:
+            delays = list(terms[HEADS[self.config.heads]][0])
+            pace, before = num_keys / len(delays), None
+            for t, delay in enumerate(delays):
+                lagged = delay if before is None or delay > before + pace else before + pace
+                cost = self.config.weight * (lagged - t * pace)
+                cost = cost + self.config.variance * terms["delay_variance"][0, t]
+                total = total + cost / (len(delays) * len(slots))
+                before = lagged
+        return total
+
 
 def average_lagging(
     delay: Float[Tensor, "B T"], length: Tensor, mask: Bool[Tensor, "B T"]
 ) -> Float[Tensor, " B"]:
     """Differentiable average lagging of every row, in source tokens; zero without a target."""
     count = mask.sum(1).clamp(min=1)
-    pace = (length / count).to(delay.dtype).unsqueeze(1)
+    pace = (length.to(delay.dtype) / count).unsqueeze(1)
     ideal = pace * torch.arange(delay.shape[1], device=delay.device)
     # g'_t less the ideal pace is the running maximum of g_t less the ideal pace
     behind = (delay - ideal).cummax(1).values

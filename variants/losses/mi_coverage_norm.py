@@ -8,6 +8,7 @@ words before it have used up their share. The sum over the batch is divided by t
 tokens; several heads are averaged.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -66,3 +67,11 @@ class MiCoverageNormLoss(Loss):
         )
         total = torch.where(place == last, left, 0.0).sum()
         return self.config.weight * per_token(total, inputs), carry
+
+    def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
+        """Slot by slot, what is left at the last word."""
+        total = inputs.nll.new_zeros(())
+        for answer in inputs.trace.attended:
+            if "coverage_left" in answer.terms:
+                total = total + self.config.weight * answer.terms["coverage_left"][0, -1]
+        return total

@@ -7,6 +7,7 @@ Deviations: the mean over scored targets and heads, not the sum over a sequence.
 layers only the last one that reports its terms counts.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -59,3 +60,11 @@ class PonderLoss(Loss):
         found = [answer.terms["ponder"] for answer in inputs.trace.attended]
         cost = torch.where(mask, torch.stack(found).sum(0), 0.0)
         return self.weight * cost.sum() / mask.sum().clamp(min=1), carry
+
+    def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
+        """Slot by slot and word by word."""
+        total = inputs.nll.new_zeros(())
+        for answer in inputs.trace.attended:
+            for hops in answer.terms["ponder"][0]:
+                total = total + self.weight * hops
+        return total

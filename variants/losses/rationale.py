@@ -7,6 +7,7 @@ Deviations: a running mean of the cost is subtracted (`baseline=none` is the pap
 the surrogate is divided by the number of target tokens, as the negative log likelihood is.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -60,6 +61,7 @@ class RationaleLoss(Loss):
 
     needs = frozenset({"selection"})
     gives = frozenset({"loss:rationale"})
+    terms_of_source = ("selected", "log_prob")
 
     def __init__(self, config: RationaleLossConfig) -> None:
         super().__init__(config)
@@ -83,10 +85,27 @@ class RationaleLoss(Loss):
         log_prob = torch.stack([terms["log_prob"].sum(1) for terms in found]).sum(0)
         mean = carry["baseline"].to(cost)
         apart = cost - mean if self.config.baseline == "moving_average" else cost
+        apart = apart.detach()  # a cost is a number, whatever it was computed from
         count = inputs.batch.mask.sum().clamp(min=1)
         term = self.config.weight * (apart * log_prob).sum() / count
         decay = self.config.decay
         return term, {"baseline": decay * mean + (1 - decay) * cost.mean()}
+
+    def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
+        """The cost of the selection, held still, times its log probability; token by token."""
+        cost, log_prob = sum(inputs.nll.detach()[0].flatten().tolist()), inputs.nll.new_zeros(())
+        for terms in inputs.trace.source_terms:
+            before: float | None = None
+            for selected, chance in zip(
+                terms["selected"][0].tolist(), terms["log_prob"][0], strict=True
+            ):
+                cost = cost + self.config.sparsity * selected
+                if before is not None:
+                    cost = cost + self.config.coherence * abs(selected - before)
+                before, log_prob = selected, log_prob + chance
+        if self.config.baseline == "moving_average":
+            cost = cost - float(carry["baseline"])
+        return self.config.weight * cost * log_prob
 
     def _selection(self, terms: Terms) -> Float[Tensor, " B"]:
         """What the selection of each row costs."""

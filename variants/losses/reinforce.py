@@ -11,6 +11,7 @@ is. The baseline starts at zero, as in the authors' code. The learned value sees
 before a draw, never the one after, and corrects the moving average in units of its spread.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -109,6 +110,39 @@ class ReinforceLoss(Loss):
         gain = gain + self.config.entropy * _summed(inputs, "entropy")
         term = torch.where(mask, fit - gain, 0.0).sum() / count
         return term, self._next(carry, reward, inputs)
+
+    def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
+        """Draw by draw and word by word; the reward is a number, whatever it depends on."""
+        total, rows = inputs.nll.new_zeros(()), range(inputs.copies)
+        states, embedded = inputs.trace.states.detach(), inputs.trace.embedded.detach()
+        for row in rows:
+            for t in range(inputs.nll.shape[1]):
+                reward, fit = self._oracle_reward(inputs, row, t), torch.zeros_like(total)
+                if self.config.baseline == "moving_average":
+                    reward = reward - float(carry["baseline"])
+                elif self.config.baseline == "leave_one_out":
+                    others = [self._oracle_reward(inputs, o, t) for o in rows if o != row]
+                    reward = reward - sum(others) / len(others)
+                elif self.value is not None:
+                    before = states[row, t - 1] if t else torch.zeros_like(states[row, 0])
+                    value = self.value(torch.cat((before, embedded[row, t])))[0]
+                    mean, spread = float(carry["baseline"]), float(carry["spread"])
+                    off = value - (reward - mean) / spread
+                    fit = abs(off) - 0.5 if abs(off) > 1 else off**2 / 2
+                    reward = reward - (mean + spread * float(value.detach()))
+                for answer in inputs.trace.attended:
+                    if "log_prob" in answer.terms:
+                        drawn = self.config.weight * reward * answer.terms["log_prob"][row, t]
+                        total = total - drawn
+                        total = total - self.config.entropy * answer.terms["entropy"][row, t]
+                total = total + fit
+        return total
+
+    def _oracle_reward(self, inputs: LossInputs, row: int, t: int) -> float:
+        """Log likelihood that a draw is rewarded with (nats)."""
+        costs = inputs.nll[row].tolist()
+        seen = {"sequence": costs, "rest": costs[t:], "token": costs[t : t + 1]}
+        return -sum(seen[self.config.reward])
 
     def _reward(self, inputs: LossInputs) -> Float[Tensor, "B T"]:
         mask = inputs.batch.mask

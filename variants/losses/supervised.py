@@ -10,6 +10,8 @@ and links are not smoothed; `unaligned` and `smoothing` are the papers' alternat
 is the last key, EOS.
 """
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -79,6 +81,43 @@ class SupervisedLoss(Loss):
         distance = self._distance(gold, weights)
         total = torch.where(aligned, distance, 0.0).sum()
         return self.config.weight * per_token(total, inputs), carry
+
+    def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
+        """Word by word."""
+        assert inputs.batch.gold is not None, "supervised needs gold alignments"
+        weights, links = inputs.trace.weights[0], inputs.batch.gold[0].tolist()
+        total = weights.new_zeros(())
+        tiny = torch.finfo(weights.dtype).tiny
+        for t, row in enumerate(weights):
+            link = self._oracle_link(links, t)
+            if link is None:
+                continue
+            kept = [w if w > tiny else 0 * w + tiny for w in row]
+            if self.config.distance == "mse":
+                apart = sum(((g - w) ** 2 / 2 for g, w in zip(link, row, strict=True)), 0 * total)
+            elif self.config.distance == "mul":
+                apart = -torch.log(sum(g * w for g, w in zip(link, row, strict=True)))
+            else:
+                apart = -sum(g * torch.log(w) for g, w in zip(link, kept, strict=True))
+            total = total + self.config.weight * apart
+        return total
+
+    def _oracle_link(self, links: list[list[float]], t: int) -> list[float] | None:
+        """What a target is linked to, after the options; None where it is left out."""
+        found, width = links[t], self.config.smoothing
+        if not sum(found) and self.config.unaligned == "null":
+            found = [0.0] * (len(found) - 1) + [1.0]
+        elif not sum(found) and self.config.unaligned != "ignore":
+            back = self.config.unaligned == "copy_prev"
+            near = reversed(links[:t]) if back else links[t + 1 :]
+            found = next((link for link in near if sum(link)), found)
+        if sum(found) and width > 0:
+            spread = [
+                sum(g * math.exp(-((s - at) ** 2) / (2 * width**2)) for s, g in enumerate(found))
+                for at in range(len(found))
+            ]
+            found = [sum(found) * mass / sum(spread) for mass in spread]
+        return found if sum(found) else None
 
     def _fill(
         self, gold: Float[Tensor, "B T S"], real: Bool[Tensor, "B S"]

@@ -10,13 +10,13 @@ queries which stop early save no time; at most `hops` are made. The ponder cost 
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.call import Call, Dims, MixResult, Read
+from bench.api.call import Call, Dims, MixResult, OracleOptions, Read
 from bench.api.component import expand_heads
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
@@ -78,6 +78,7 @@ class Act(Variant):
         self.halt = nn.Parameter(torch.zeros(heads, width, 1))
         # as in the paper, so that learning begins with few hops
         self.halt_bias = nn.Parameter(torch.ones(heads, 1))
+        self.starts = {"carry": torch.eye(width), "halt": 0.0, "halt_bias": 1.0}
 
     def flops(self, batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
         """A dot product and a weighted sum a hop."""
@@ -104,11 +105,15 @@ class Act(Variant):
         return MixResult(output, mean, carried, {"ponder": ponder.mean(1).to(added.dtype)})
 
     def oracle(
-        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
+        self,
+        query: Float[Tensor, "Hq L Eq"],
+        source: Source,
+        read: Read,
+        **call: Unpack[OracleOptions],
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Hop until enough, one query at a time."""
         group = query.shape[0] // source.key.shape[1]
-        outputs, rows = [], []
+        outputs, rows, ponder = [], [], []
         for head, place in ((h, p) for h in range(query.shape[0]) for p in range(query.shape[1])):
             key, value = source.key[0, head // group], source.value[0, head // group]
             visible = place + 1 if self.dims.regime == "causal" else len(key)
@@ -123,11 +128,15 @@ class Act(Variant):
                 share = 1 - spent if stops else halt
                 output, row = output + share * (asked - kept), row + share * weights
                 if stops:
+                    ponder.append(hop + 1 + share)
                     break
                 spent = spent + halt
             outputs.append(output)
             rows.append(row)
         shape = query.shape[:2]
+        terms = call.get("terms")
+        if terms is not None:
+            terms["ponder"] = torch.stack(ponder).unflatten(0, shape).mean(0)
         return torch.stack(outputs).unflatten(0, shape), torch.stack(rows).unflatten(0, shape)
 
 

@@ -46,6 +46,8 @@ class LinearAttention(Variant):
 
     needs = frozenset({"equal_width"})
     remembers_keys = False
+    time_exponent = 1.0
+    memory_exponent = 1.0
 
     def __init__(self, config: NoOptions, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)

@@ -68,6 +68,8 @@ class Lstmn(Variant):
         "pool": "it attends to its own earlier states, and a single query has none",
     }
 
+    starts = {"bias": 0.0, "gates_bias": 0.0}
+
     def __init__(self, config: LstmnConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
         if impl not in ("auto", "eager"):

@@ -43,6 +43,8 @@ class MaxPooling(Variant):
     """
 
     gives = frozenset({"key_local"})
+    time_exponent = 1.0
+    memory_exponent = 1.0
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "causal": "a maximum so far may leave out the query's own value altogether"
     }

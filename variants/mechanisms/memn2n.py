@@ -84,6 +84,7 @@ class MemN2N(Variant):
         self.later = nn.ParameterList()
         if config.tying == "layer_wise":
             self.carry = nn.Parameter(torch.eye(width).repeat(heads, 1, 1))
+            self.starts = {"carry": torch.eye(width)}
         else:
             self.later.extend(
                 nn.Parameter(xavier_per_head(heads, width, width)) for _ in range(config.hops - 1)

@@ -77,6 +77,8 @@ class MultiDimensionalAttention(Variant):
 
     gives = frozenset({"weights", "simplex", "key_local"})
 
+    starts = {"bias": 0.0}
+
     def __init__(self, config: MultiDimensionalConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
         if impl not in ("auto", "eager"):

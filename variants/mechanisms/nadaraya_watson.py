@@ -115,6 +115,7 @@ class NadarayaWatson(Variant):
             width = dims.key_width if config.ard else 1
             raw = inverse_softplus(self.start_beta)
             self.raw_beta = nn.Parameter(torch.full((dims.heads, 1, width), raw))
+            self.starts = {"raw_beta": raw}
 
     def beta(self, like: Tensor) -> Float[Tensor, "#Hq 1 #E"]:
         """Precision of each head, or of each of its dimensions."""

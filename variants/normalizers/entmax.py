@@ -80,8 +80,9 @@ class EntmaxNormalizer(Normalizer):
         self.config = config
         if config.adaptive:
             share = config.alpha - 1
-            start = torch.full((dims.heads, 1, 1), log(share / (1 - share)))
-            self.sparsity = nn.Parameter(start)
+            start = log(share / (1 - share))
+            self.sparsity = nn.Parameter(torch.full((dims.heads, 1, 1), start))
+            self.starts = {"sparsity": start}
 
     def normalize(
         self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call

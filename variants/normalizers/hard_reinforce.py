@@ -8,6 +8,7 @@ example, as the paper says; the authors' code draws once per batch. Every head d
 and log probabilities add. The scores have no temperature (the authors' default leaves it off).
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -107,14 +108,31 @@ class HardReinforceNormalizer(Normalizer):
         one: OneQuery,
     ) -> Float[Tensor, " S"]:
         """One row by loops."""
+        soft = oracle_softmax(energy, allowed)
+        one.said["entropy"] = sum(
+            (-p * torch.log(p) for p, open_ in zip(soft, allowed, strict=True) if open_),
+            torch.zeros_like(energy[0]),
+        )
+        one.said["log_prob"] = torch.zeros_like(energy[0])
         if one.read == "hard":
             return oracle_best(energy, allowed)
         if one.read == "expected" or (one.read == "train" and not self._oracle_samples(one)):
-            return oracle_softmax(energy, allowed)
+            return soft
         assert one.noise is not None, "reading by draws needs noise"
         place = torch.tensor([one.position])
         gumbel = one.noise.gumbel(KEY, one.row + 1, one.head + 1, place, one.num_keys)
-        return oracle_best(energy + gumbel[one.row, one.head, 0], allowed)
+        drawn = oracle_best(energy + gumbel[one.row, one.head, 0], allowed)
+        for s, taken in enumerate(drawn.tolist()):
+            if taken:
+                one.said["log_prob"] = torch.log(soft[s])
+        return drawn
+
+    def oracle_terms(self, said: Sequence[Mapping[str, Tensor]]) -> dict[str, Float[Tensor, ""]]:
+        """Heads draw on their own, so both are sums."""
+        return {
+            name: sum((head[name] for head in said[1:]), said[0][name])
+            for name in ("entropy", "log_prob")
+        }
 
     def _oracle_samples(self, one: OneQuery) -> bool:
         assert one.noise is not None, "read='train' needs noise"

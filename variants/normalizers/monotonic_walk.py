@@ -3,7 +3,7 @@
 `expected_alignment.py` computes where the walk stops, `chunk_read.py` reads keys before the stop.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -63,6 +63,9 @@ class MonotonicNormalizer(Normalizer):
         self.walk = config
         self.stays_at_end = config.end == "last"
         self.offset = nn.Parameter(torch.full((dims.heads, 1, 1), config.offset))
+        self.starts = {"offset": config.offset}
+        if config.computation == "pairwise":
+            self.time_exponent = 3.0  # a matrix of pairs of keys for every query
 
     def start(self, memory: Memory | None, like: QueryShape) -> Tree:
         """All mass on the first key; where a head stopped, or nothing where it ran off the end."""
@@ -121,10 +124,29 @@ class MonotonicNormalizer(Normalizer):
             energy = energy + self.walk.noise * draws[one.row, one.head, 0].to(energy.dtype)
         walk = oracle_hard if one.read == "hard" else oracle_expected
         stops = walk(energy, allowed, state)
+        ran_off = 1 - torch.stack(stops).sum()
+        delay = ran_off * len(stops)
+        for s, stopped in enumerate(stops):
+            delay = delay + (s + 1) * stopped
+        one.said["delay"] = delay
         if self.stays_at_end and any(allowed):
             last = max(s for s, open_ in enumerate(allowed) if open_)
             stops[last] = stops[last] + 1 - sum(stops)
         return self.oracle_spread(stops, allowed, one)
+
+    def oracle_terms(self, said: Sequence[Mapping[str, Tensor]]) -> dict[str, Float[Tensor, ""]]:
+        """Delays of the heads, joined in four ways; see `delays`."""
+        heads = [head["delay"] for head in said]
+        count, total = len(heads), sum(heads[1:], heads[0])
+        raised = [torch.exp(delay) for delay in heads]
+        leading = sum((r * d for r, d in zip(raised, heads, strict=True)), 0 * total)
+        mean = total / count
+        return {
+            "expected_delay": mean,
+            "delay_leading": leading / sum(raised),
+            "delay_variance": sum(((d - mean) ** 2 for d in heads), 0 * total) / count,
+            "touched": max(heads, key=lambda delay: float(delay.detach())),
+        }
 
     def oracle_spread(
         self, stops: list[Tensor], allowed: list[bool], one: OneQuery

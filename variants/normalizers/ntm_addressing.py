@@ -85,6 +85,8 @@ class NtmAddressing(Normalizer):
         "pool": "a single query has no query before it",
     }
 
+    starts = {"bias": 0.0}
+
     def __init__(self, config: NtmConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.reach = config.reach

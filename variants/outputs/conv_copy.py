@@ -10,6 +10,7 @@ of the mixture, without the constants of the published loss; one that the source
 copied with probability 1e-20. Layers and padding are those of the score `conv_attention`.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -25,9 +26,24 @@ from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Emit, Trace
 from variants.normalizers.masked_softmax import masked_softmax
-from variants.outputs.copy_scores import NEVER, copy_ids, log_softmax, scatter_rows, source_states
+from variants.outputs.copy_scores import (
+    NEVER,
+    copy_ids,
+    log_softmax,
+    oracle_vocabulary,
+    scatter_rows,
+    source_states,
+)
 from variants.precision import at_least_single
-from variants.scores.gated_convolution import last_by_channel, source_map, unit_gate
+from variants.scores.gated_convolution import (
+    EPS,
+    GATE_SLOPE,
+    SOURCE_SLOPE,
+    last_by_channel,
+    loop_convolve,
+    source_map,
+    unit_gate,
+)
 
 FLOOR = 1e-20
 """Probability of copying a word that is not there; keeps logarithms and gradients finite."""
@@ -126,6 +142,62 @@ class ConvCopyOutput(Output):
             functional.logsigmoid(choice) + log_copy, functional.logsigmoid(-choice) + known
         )
         return scatter_rows(picked, losses)
+
+    def oracle(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "T VX"]:
+        """Word by word, in probabilities."""
+        assert batch.extended is not None, "conv_copy copies source words"
+        steps = []
+        for t in range(trace.states.shape[1]):
+            kappa, share = self._oracle_point(trace, t)
+            logits = emit(trace.states[0, t], trace.context[0, t], trace.embedded[0, t])
+            known = oracle_vocabulary(logits, batch.num_extra)
+            copied = [torch.zeros_like(share)] * len(known)
+            for weight, word in zip(kappa, batch.extended[0].tolist(), strict=True):
+                copied[word] = copied[word] + weight
+            steps.append(
+                torch.stack(
+                    [
+                        share * (c if c > 0 else c + FLOOR) + (1 - share) * p
+                        for c, p in zip(copied, known, strict=True)
+                    ]
+                )
+            )
+        return torch.stack(steps)
+
+    def oracle_nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, " T"]:
+        """Of the mixture; in training with the published constants."""
+        assert batch.extended is not None, "conv_copy copies source words"
+        found, said = [], self.oracle(trace, emit, batch)
+        source = batch.extended[0].tolist()
+        for t, word in enumerate(batch.targets[0].tolist()):
+            chance = said[t, word]
+            if self.training:
+                kappa, share = self._oracle_point(trace, t)
+                logits = emit(trace.states[0, t], trace.context[0, t], trace.embedded[0, t])
+                spoken = word if word < self.sizes.vocab else self.sizes.unk
+                generated = oracle_vocabulary(logits, 0)[spoken]
+                if spoken == self.sizes.unk:
+                    generated = generated * math.exp(UNKNOWN)
+                copied = [k for k, held in zip(kappa, source, strict=True) if held == word]
+                more = share * (sum(copied, ADDED + 0 * share)) if copied else 0.0
+                chance = more + (1 - share) * generated
+            found.append(-torch.log(chance) if batch.mask[0, t] else torch.zeros_like(chance))
+        return torch.stack(found)
+
+    def _oracle_point(self, trace: Trace, t: int) -> tuple[Float[Tensor, " S"], Float[Tensor, ""]]:
+        """The three layers one after the other: weights of the places, and the share of copies."""
+        memory = trace.memories[0]
+        assert memory is not None, "conv_copy reads the source"
+        states = memory.source.value[0].transpose(0, 1).flatten(1)
+        layer1 = functional.leaky_relu(loop_convolve(self.conv1, states, 0), SOURCE_SLOPE)
+        gate = trace.states[0, t]
+        gate = gate if self.gate_map is None else self.gate_map.weight @ gate
+        gated = loop_convolve(self.conv2, layer1, 0) * functional.leaky_relu(gate, GATE_SLOPE)
+        gated = gated / (sum((x * x for x in gated.flatten()), gated.new_zeros(())) + EPS) ** 0.5
+        raised = [torch.exp(x) for x in loop_convolve(self.point, gated, 0)[:, 0]]
+        shares = [1 / (1 + torch.exp(-x)) for x in loop_convolve(self.choose, gated, 0)[:, 0]]
+        best = max(range(len(shares)), key=lambda place: float(shares[place].detach()))
+        return torch.stack(raised) / sum(raised, torch.zeros_like(raised[0])), shares[best]
 
     def _point(self, trace: Trace) -> tuple[Float[Tensor, "B T S"], Float[Tensor, "B T"]]:
         """Weights of the second head, and the logit of copying."""

@@ -65,6 +65,13 @@ def log_softmax(logits: Tensor) -> Tensor:
     return torch.log_softmax(at_least_single(logits), -1)
 
 
+def oracle_vocabulary(logits: Float[Tensor, " V"], num_extra: int) -> list[Tensor]:
+    """The softmax of one step by loops, and no probability for extra ids."""
+    raised = [torch.exp(x) for x in logits]
+    total = sum(raised, torch.zeros_like(logits[0]))
+    return [p / total for p in raised] + [torch.zeros_like(total)] * num_extra
+
+
 def scatter_rows(picked: Bool[Tensor, "B T"], losses: Float[Tensor, " N"]) -> Float[Tensor, "B T"]:
     """Put the losses of scored positions back among zeros."""
     full = torch.zeros(picked.shape, dtype=losses.dtype, device=losses.device)

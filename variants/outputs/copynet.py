@@ -116,26 +116,22 @@ class CopyNetOutput(Output):
         scores = at_least_single(trace.states @ torch.tanh(self.to_key(states)).mT)
         return torch.where(mask.unsqueeze(1), scores, NEVER)
 
-    def oracle_probs(
-        self, trace: Trace, emit: Emit, batch: Batch, row: int
-    ) -> Float[Tensor, "T VX"]:
-        """One example, position by position; probabilities, because some words have none."""
-        logits = emit(trace.states, trace.context, trace.embedded)[row]
+    def oracle(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "T VX"]:
+        """Position by position; one softmax over words and places."""
         memory = trace.memories[0]
         assert memory is not None, "copynet reads the source"
         assert batch.extended is not None, "copynet copies source words"
         weight = self.to_key.weight
         steps = []
-        for t in range(logits.shape[0]):
-            found = [torch.exp(x) for x in logits[t]]
+        for t in range(trace.states.shape[1]):
+            logits = emit(trace.states[0, t], trace.context[0, t], trace.embedded[0, t])
+            found = [torch.exp(x) for x in logits]
             found += [torch.zeros_like(found[0])] * batch.num_extra
-            for place, word in enumerate(batch.extended[row].tolist()):
-                if not memory.source.key_mask()[row, place]:
-                    continue
-                state = memory.source.value[row, :, place].flatten()
+            for place, word in enumerate(batch.extended[0].tolist()):
+                state = memory.source.value[0, :, place].flatten()
                 key = [torch.tanh(line @ state) for line in weight]
                 score = sum(
-                    (k * s for k, s in zip(key, trace.states[row, t], strict=True)),
+                    (k * s for k, s in zip(key, trace.states[0, t], strict=True)),
                     torch.zeros_like(key[0]),
                 )
                 found[word] = found[word] + torch.exp(score)

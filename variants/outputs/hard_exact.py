@@ -19,7 +19,7 @@ from bench.api.batch import Batch
 from bench.api.output import Output
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Emit, Trace
-from variants.outputs.copy_scores import NEVER
+from variants.outputs.copy_scores import NEVER, oracle_vocabulary
 from variants.outputs.latent_alignment import in_chunks, values_as_contexts
 
 CHUNK_LOGITS = 2**22
@@ -76,21 +76,22 @@ class HardExactOutput(Output):
 
         return in_chunks(rows.shape[0], size, mix)
 
-    def oracle_log_probs(
-        self, trace: Trace, emit: Emit, batch: Batch, row: int
-    ) -> Float[Tensor, "T V"]:
-        """One example, key by key, in probabilities."""
+    def oracle(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "T VX"]:
+        """Key by key, in probabilities; a query without any key reads the zero vector."""
         memory = trace.memories[0]
         assert memory is not None, "hard_exact reads keys"
         steps = []
         for t in range(trace.states.shape[1]):
+            weights, values = trace.weights[0, t], memory.source.value[0, 0]
+            if not weights.detach().any():
+                weights, values = torch.ones_like(weights[:1]), torch.zeros_like(values[:1])
             found: Tensor | None = None
-            for s, value in enumerate(memory.source.value[row, 0]):
-                logits = emit(trace.states[row, t], value, trace.embedded[row, t])
-                part = trace.weights[row, t, s] * torch.exp(logits) / torch.exp(logits).sum()
+            for weight, value in zip(weights, values, strict=True):
+                logits = emit(trace.states[0, t], value, trace.embedded[0, t])
+                part = weight * torch.stack(oracle_vocabulary(logits, batch.num_extra))
                 found = part if found is None else found + part
             assert found is not None, "a source has keys"
-            steps.append(torch.log(found))
+            steps.append(found)
         return torch.stack(steps)
 
 

@@ -146,6 +146,18 @@ class Lexicon(nn.Module):
         ids, parts = self._parts(weights, tokens)
         return torch.where(ids.unsqueeze(1) == words.unsqueeze(-1), parts, 0.0).sum(-1)
 
+    def oracle(
+        self, weights: Float[Tensor, " S"], tokens: Int[Tensor, " S"]
+    ) -> list[Float[Tensor, ""]]:
+        """`forward` for one step of one example, translation by translation."""
+        found = [torch.zeros_like(weights[0])] * self.sizes.vocab
+        for weight, token in zip(weights, tokens.tolist(), strict=True):
+            for word, chance in zip(
+                self.ids[token].tolist(), self.chances[token].tolist(), strict=True
+            ):
+                found[word] = found[word] + weight * chance
+        return found
+
     def _parts(
         self, weights: Float[Tensor, "B T S"], tokens: Int[Tensor, "B S"]
     ) -> tuple[Int[Tensor, "B P"], Float[Tensor, "B T P"]]:

@@ -92,6 +92,20 @@ class LexiconBiasOutput(Output):
         biased = at_least_single(logits) + self._bias(trace, batch)[picked]
         return scatter_rows(picked, functional.cross_entropy(biased, targets, reduction="none"))
 
+    def oracle(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "T VX"]:
+        """Each word times its probability under the lexicon, then normalized."""
+        steps = []
+        for t, weights in enumerate(trace.weights[0]):
+            lexical = self.lexicon.oracle(weights, batch.sources[0].tokens[0])
+            logits = emit(trace.states[0, t], trace.context[0, t], trace.embedded[0, t])
+            raised = [
+                torch.exp(x) * (p + self.epsilon) for x, p in zip(logits, lexical, strict=True)
+            ]
+            total = sum(raised, torch.zeros_like(raised[0]))
+            words = [p / total for p in raised] + [torch.zeros_like(total)] * batch.num_extra
+            steps.append(torch.stack(words))
+        return torch.stack(steps)
+
     def _bias(self, trace: Trace, batch: Batch) -> Float[Tensor, "B T V"]:
         weights = at_least_single(trace.weights)
         return (self.lexicon(weights, batch.sources[0].tokens) + self.epsilon).log()

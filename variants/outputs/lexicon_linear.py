@@ -7,6 +7,7 @@ Deviations: those of `lexicon_bias`. `gate=state` lets the coefficient depend on
 context; the paper learns one number.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -22,7 +23,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes, Pair
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Emit, Trace
-from variants.outputs.copy_scores import log_softmax, scatter_rows
+from variants.outputs.copy_scores import log_softmax, oracle_vocabulary, scatter_rows
 from variants.outputs.lexicon import Lexicon
 from variants.precision import at_least_single
 
@@ -78,6 +79,7 @@ class LexiconLinearOutput(Output):
         inputs = sizes.states + sizes.context if config.gate == "state" else 0
         self.weight = nn.Parameter(torch.zeros(inputs))
         self.bias = nn.Parameter(torch.tensor(config.start).logit())
+        self.starts = {"weight": 0.0, "bias": math.log(config.start / (1 - config.start))}
 
     def fit(self, pairs: Sequence[Pair]) -> None:
         """Estimate the lexicon."""
@@ -103,6 +105,23 @@ class LexiconLinearOutput(Output):
         known = log_softmax(emit(states, context, trace.embedded[picked]))
         known = known.gather(-1, targets[picked].unsqueeze(-1)).squeeze(-1)
         return scatter_rows(picked, -_mix(self._gate(states, context), found, known))
+
+    def oracle(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "T VX"]:
+        """Word by word, in probabilities."""
+        steps = []
+        for t, weights in enumerate(trace.weights[0]):
+            read = [*trace.states[0, t], *trace.context[0, t]][: len(self.weight)]
+            logit = sum((w * x for w, x in zip(self.weight, read, strict=True)), self.bias)
+            gate = 1 / (1 + torch.exp(-logit))
+            lexical = self.lexicon.oracle(weights, batch.sources[0].tokens[0])
+            logits = emit(trace.states[0, t], trace.context[0, t], trace.embedded[0, t])
+            known = oracle_vocabulary(logits, batch.num_extra)
+            words = [
+                gate * (p if p > FLOOR else 0 * p + FLOOR) + (1 - gate) * own
+                for p, own in zip(lexical, known[: len(lexical)], strict=True)
+            ]
+            steps.append(torch.stack(words + known[len(lexical) :]))
+        return torch.stack(steps)
 
     def _gate(self, states: Tensor, context: Tensor) -> Tensor:
         """Logit of lambda."""

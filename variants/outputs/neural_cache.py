@@ -23,7 +23,14 @@ from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Tree
 from bench.api.trace import Emit, Trace
-from variants.outputs.copy_scores import NEVER, log_matches, log_softmax, log_words, scatter_rows
+from variants.outputs.copy_scores import (
+    NEVER,
+    log_matches,
+    log_softmax,
+    log_words,
+    oracle_vocabulary,
+    scatter_rows,
+)
 from variants.outputs.recent_states import RecentStates, extended, known_words
 from variants.precision import at_least_single
 
@@ -98,6 +105,40 @@ class NeuralCacheOutput(Output):
             cached = log_matches(scores, _following(recent), targets)
             known = self._mix(known, cached[picked], _filled(scores)[picked])
         return scatter_rows(picked, -known)
+
+    def oracle(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "T VX"]:
+        """Step by step, each over the steps before it."""
+        return torch.stack(
+            [self._oracle_step(trace, emit, batch, t) for t in range(trace.states.shape[1])]
+        )
+
+    def _oracle_step(
+        self, trace: Trace, emit: Emit, batch: Batch, t: int, *, cached: bool = True
+    ) -> Float[Tensor, " VX"]:
+        logits = emit(trace.states[0, t], trace.context[0, t], trace.embedded[0, t])
+        words = oracle_vocabulary(logits, batch.num_extra)
+        earlier = range(max(0, t - self.config.window), t)
+        if not cached or not earlier:
+            return torch.stack(words)
+        alike = {i: trace.states[0, t] @ trace.states[0, i] for i in earlier}
+        raised = {i: torch.exp(self.config.theta * x) for i, x in alike.items()}
+        total, share = sum(raised.values(), torch.zeros_like(logits[0])), self.config.weight
+        words = [(1 - share) * p for p in words]
+        for i in earlier:
+            word = int(batch.inputs[0, i + 1])
+            word = word if word < self.sizes.vocab else self.sizes.unk
+            words[word] = words[word] + share * raised[i] / total
+        return torch.stack(words)
+
+    def oracle_nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, " T"]:
+        """Of the mixture, or of the vocabulary alone where training leaves the cache out."""
+        cached = self.config.in_training or not self.training
+        found = []
+        for t, word in enumerate(batch.targets[0].tolist()):
+            said = self._oracle_step(trace, emit, batch, t, cached=cached)
+            chance = said[word if word < self.sizes.vocab else self.sizes.unk]
+            found.append(-torch.log(chance) if batch.mask[0, t] else torch.zeros_like(chance))
+        return torch.stack(found)
 
     def _recent(self, trace: Trace, batch: Batch) -> RecentStates:
         return RecentStates(trace.states, known_words(batch.inputs, self.sizes))

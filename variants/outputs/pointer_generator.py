@@ -10,7 +10,7 @@ is never copied, because sources give their unknown words such ids. Heads are av
 last ones are picked with `heads`.
 """
 
-import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -24,6 +24,7 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Emit, Trace
+from variants.outputs.copy_scores import oracle_vocabulary
 
 FLOOR = 1e-20
 """Probability of copying a word that is not there; keeps logarithms and gradients finite."""
@@ -112,25 +113,44 @@ class PointerGeneratorOutput(Output):
         logit = self.gate(torch.cat((context, states, embedded), -1))
         return functional.logsigmoid(logit), functional.logsigmoid(-logit)
 
-    def oracle_log_probs(
-        self, trace: Trace, emit: Emit, batch: Batch, row: int
-    ) -> Float[Tensor, "T VX"]:
-        """One example, word by word, in probabilities."""
-        logits = emit(trace.states, trace.context, trace.embedded)[row]
-        weight, bias = self.gate.weight[0], self.gate.bias[0]
-        source = _extended(batch)[row].tolist()
+    def oracle(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "T VX"]:
+        """Word by word, in probabilities."""
         steps = []
-        for t in range(logits.shape[0]):
-            inputs = [*trace.context[row, t], *trace.states[row, t], *trace.embedded[row, t]]
+        for generated, copied in self._oracle_ways(trace, emit, batch):
+            steps.append(torch.stack([g + c for g, c in zip(generated, copied, strict=True)]))
+        return torch.stack(steps)
+
+    def oracle_nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, " T"]:
+        """By both ways; in training with `force_copy` only as a copy where the source has it."""
+        found = []
+        targets, mask = batch.targets[0].tolist(), batch.mask[0].tolist()
+        for t, (generated, copied) in enumerate(self._oracle_ways(trace, emit, batch)):
+            word = targets[t]
+            forced = self.force_copy and self.training and word in _extended(batch)[0].tolist()
+            chance = copied[word] if forced else generated[word] + copied[word]
+            found.append(-torch.log(chance) if mask[t] else torch.zeros_like(chance))
+        return torch.stack(found)
+
+    def _oracle_ways(
+        self, trace: Trace, emit: Emit, batch: Batch
+    ) -> Iterator[tuple[list[Tensor], list[Tensor]]]:
+        """Probability of generating and of copying each word, step by step."""
+        weight, bias = self.gate.weight[0], self.gate.bias[0]
+        source, heads = _extended(batch)[0].tolist(), trace.attended[0].weights
+        assert heads is not None, "a pointer-generator needs weights"
+        pointing = heads[0, -self.heads :] if self.heads else heads[0]
+        for t in range(trace.states.shape[1]):
+            inputs = [*trace.context[0, t], *trace.states[0, t], *trace.embedded[0, t]]
             logit = sum((w * x for w, x in zip(weight, inputs, strict=True)), bias)
             gate = 1 / (1 + torch.exp(-logit))
-            total = sum((torch.exp(x) for x in logits[t]), torch.zeros_like(gate))
-            found = [gate * torch.exp(x) / total for x in logits[t]]
-            found += [torch.zeros_like(gate)] * batch.num_extra
+            logits = emit(trace.states[0, t], trace.context[0, t], trace.embedded[0, t])
+            known = oracle_vocabulary(logits, batch.num_extra)
+            copies = [torch.zeros_like(gate)] * len(known)
             for place, word in enumerate(source):
-                found[word] = found[word] + (1 - gate) * self._pointed(trace)[row, t, place]
-            steps.append([math.log(FLOOR) if p == 0 else torch.log(p) for p in found])
-        return torch.stack([torch.stack([torch.as_tensor(x).to(logits) for x in s]) for s in steps])
+                for weights in pointing:
+                    copies[word] = copies[word] + weights[t, place] / len(pointing)
+            copied = [c if c > 0 else c + FLOOR for c in copies]
+            yield [gate * p for p in known], [(1 - gate) * c for c in copied]
 
 
 def _extended(batch: Batch) -> Int[Tensor, "B S"]:

@@ -54,18 +54,16 @@ class PointerNetOutput(Output):
         pointed = torch.where(same, at_least_single(trace.weights), 0.0).sum(-1)
         return torch.where(batch.mask, -pointed.clamp_min(FLOOR).log(), 0.0)
 
-    def oracle_log_probs(
-        self, trace: Trace, emit: Emit, batch: Batch, row: int
-    ) -> Float[Tensor, "T VX"]:
-        """One example, position by position."""
+    def oracle(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "T VX"]:
+        """Position by position."""
         assert batch.extended is not None, "a pointer needs words to point at"
         words = self.sizes.vocab + batch.num_extra
         steps = []
-        for weights in trace.weights[row]:
+        for weights in trace.weights[0]:
             found = [torch.zeros_like(weights[0])] * words
-            for word, weight in zip(batch.extended[row].tolist(), weights, strict=True):
+            for word, weight in zip(batch.extended[0].tolist(), weights, strict=True):
                 found[word] = found[word] + weight
-            steps.append(torch.stack([torch.log(p if p > 0 else p + FLOOR) for p in found]))
+            steps.append(torch.stack([p if p > 0 else p + FLOOR for p in found]))
         return torch.stack(steps)
 
 

@@ -22,7 +22,14 @@ from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Tree
 from bench.api.trace import Emit, Trace
-from variants.outputs.copy_scores import NEVER, log_matches, log_softmax, log_words, scatter_rows
+from variants.outputs.copy_scores import (
+    NEVER,
+    log_matches,
+    log_softmax,
+    log_words,
+    oracle_vocabulary,
+    scatter_rows,
+)
 from variants.outputs.recent_states import RecentStates, extended, known_words
 from variants.precision import at_least_single
 
@@ -71,6 +78,8 @@ class PointerSentinelOutput(Output):
     q = tanh(W h + b); time O(T min(T, window) D).
     """
 
+    starts = {"sentinel": 0.0}
+
     def __init__(self, config: PointerSentinelConfig, sizes: OutputSizes) -> None:
         super().__init__(config, sizes)
         self.window = config.window
@@ -110,6 +119,46 @@ class PointerSentinelOutput(Output):
         copied = log_matches(pointed.places, recent.words, targets)
         losses = -torch.logaddexp(pointed.gate, copied)[batch.mask]
         return {"gate": self.gate_loss * losses.sum() / batch.mask.sum().clamp(min=1)}
+
+    def oracle(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "T VX"]:
+        """Step by step: the sentinel's share of the vocabulary, and the places' of their words."""
+        steps = []
+        for t in range(trace.states.shape[1]):
+            gate, places = self._oracle_pointer(trace, batch, t)
+            logits = emit(trace.states[0, t], trace.context[0, t], trace.embedded[0, t])
+            words = [gate * p for p in oracle_vocabulary(logits, batch.num_extra)]
+            for word, share in places:
+                words[word] = words[word] + share
+            steps.append(torch.stack(words))
+        return torch.stack(steps)
+
+    def _oracle_pointer(
+        self, trace: Trace, batch: Batch, t: int
+    ) -> tuple[Tensor, list[tuple[int, Tensor]]]:
+        """The sentinel's share of the softmax, and each earlier word with its own."""
+        query = torch.tanh(self.query.weight @ trace.states[0, t] + self.query.bias)
+        seen = range(max(0, t - self.window + 1), t + 1)
+        raised = [torch.exp(query @ trace.states[0, i]) for i in seen]
+        sentinel = torch.exp(query @ self.sentinel)
+        total = sum(raised, sentinel)
+        inputs = batch.inputs[0].tolist()
+        words = [inputs[i] if inputs[i] < self.sizes.vocab else self.sizes.unk for i in seen]
+        return sentinel / total, [(w, r / total) for w, r in zip(words, raised, strict=True)]
+
+    def oracle_own_losses(
+        self, trace: Trace, emit: Emit, batch: Batch
+    ) -> dict[str, Float[Tensor, ""]]:
+        """Sum over scored steps of -log(gate + what points at the right word)."""
+        if self.gate_loss == 0:
+            return {}
+        total = torch.zeros_like(trace.states[0, 0, 0])
+        for t, word in enumerate(batch.targets[0].tolist()):
+            if not batch.mask[0, t]:
+                continue
+            right = word if word < self.sizes.vocab else self.sizes.unk
+            gate, places = self._oracle_pointer(trace, batch, t)
+            total = total - torch.log(sum((p for w, p in places if w == right), gate))
+        return {"gate": self.gate_loss * total}
 
     def _recent(self, trace: Trace, batch: Batch) -> RecentStates:
         return RecentStates(trace.states, known_words(batch.inputs, self.sizes))

@@ -14,6 +14,7 @@ from bench.api.batch import Batch
 from bench.api.output import Output
 from bench.api.registry import Citation, register
 from bench.api.trace import Emit, Trace
+from variants.outputs.copy_scores import oracle_vocabulary
 from variants.precision import at_least_single
 
 SLICE = 512
@@ -60,3 +61,9 @@ class SoftmaxOutput(Output):
         )
         full = losses.new_zeros(batch.mask.numel())
         return full.index_copy(0, chosen, losses).view_as(batch.mask)
+
+    def oracle(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "T VX"]:
+        """Word by word."""
+        steps = zip(trace.states[0], trace.context[0], trace.embedded[0], strict=True)
+        found = [oracle_vocabulary(emit(*step), batch.num_extra) for step in steps]
+        return torch.stack([torch.stack(words) for words in found])

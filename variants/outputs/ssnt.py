@@ -13,6 +13,7 @@ all sequences sum to less than one.
 """
 
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import Annotated, Literal
 
 import torch
@@ -27,14 +28,13 @@ from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.source import Memory, Tree, leaf
 from bench.api.trace import Emit, Trace
-from variants.outputs.copy_scores import NEVER, log_softmax
+from variants.outputs.copy_scores import NEVER, log_softmax, oracle_vocabulary
 from variants.outputs.latent_alignment import in_chunks, values_as_contexts
+from variants.outputs.segment_walk import Scores, forward_scores, greedy_places
 from variants.precision import at_least_single
 
 CHUNK_LOGITS = 2**22
 """Most logits alive at once: 16 MB in float32."""
-
-Scores = Float[Tensor, "B T S"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +142,49 @@ class SsntOutput(Output):
         places = self._places(trace, values_as_contexts(trace, "ssnt"), start)
         return (places + 1) / _mask(trace).sum(1, keepdim=True).clamp(min=1)
 
+    def oracle(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "T VX"]:
+        """Greedy reading: on from the last place until emitting is likelier, or to the end."""
+        value = values_as_contexts(trace, "ssnt")[0]
+        steps, place = [], 0
+        for t in range(trace.states.shape[1]):
+            while (
+                place < len(value) - 1
+                and float(self._oracle_emits(trace, value, t, place).detach()) < 0.5
+            ):
+                place += 1
+            logits = emit(trace.states[0, t], value[place], trace.embedded[0, t])
+            steps.append(torch.stack(oracle_vocabulary(logits, batch.num_extra)))
+        return torch.stack(steps)
+
+    def oracle_nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, ""]:
+        """Every way to walk along the source, one after the other."""
+        value = values_as_contexts(trace, "ssnt")[0]
+        steps = [t for t, scored in enumerate(batch.mask[0].tolist()) if scored]
+        total = value.new_zeros(())
+        for places in combinations_with_replacement(range(len(value)), len(steps)):
+            if self.ends_last and places[-1] != len(value) - 1:
+                continue
+            chance, before = value.new_ones(()), 0
+            for t, place in zip(steps, places, strict=True):
+                for passed in range(before, place):
+                    chance = chance * (1 - self._oracle_emits(trace, value, t, passed))
+                logits = emit(trace.states[0, t], value[place], trace.embedded[0, t])
+                word = int(batch.targets[0, t])
+                word = word if word < self.sizes.vocab else self.sizes.unk
+                said = oracle_vocabulary(logits, 0)[word]
+                chance = chance * self._oracle_emits(trace, value, t, place) * said
+                before = place
+            total = total + chance
+        return -torch.log(total)
+
+    def _oracle_emits(
+        self, trace: Trace, value: Float[Tensor, "S Dv"], t: int, place: int
+    ) -> Float[Tensor, ""]:
+        """Probability of emitting a word at a place rather than reading on."""
+        seen = self.of_source.weight @ value[place] + self.of_source.bias
+        hidden = torch.tanh(seen + self.of_state.weight @ trace.states[0, t])
+        return 1 / (1 + torch.exp(-(self.decide.weight[0] @ hidden) - self.decide.bias[0]))
+
     def _places(
         self, trace: Trace, value: Float[Tensor, "B S Dv"], place: Int[Tensor, " B"]
     ) -> Int[Tensor, "B T"]:
@@ -183,49 +226,6 @@ class SsntOutput(Output):
         found = torch.cat(list(in_chunks(rows.shape[0], size, words)))
         full = torch.zeros((*picked.shape, places), dtype=found.dtype, device=found.device)
         return full.masked_scatter(picked.unsqueeze(-1), found)
-
-
-def forward_scores(log_emit: Scores, log_read: Scores, log_word: Scores) -> Scores:
-    """The log of A_t(s): the words up to t are emitted, the last of them at position s.
-
-    A_t(s) = p(y_t | s) e_ts Q_t(s) with Q_t(s) = (1 - e_t,s-1) Q_t(s-1) + A_{t-1}(s), and all of
-    A_{-1} at position 0. All (t, s) with equal t + s are done at once, by the additions of the
-    recursion alone: nothing is subtracted, so saturated choices stay exact.
-    """
-    rows, length, places = log_emit.shape
-    stay = _skew(log_emit + log_word).unbind(-1)
-    move = _skew(log_read).unbind(-1)
-    never = log_emit.new_full((rows, 1), NEVER)
-    reached = torch.cat((torch.zeros_like(never), never.expand(-1, length - 1)), 1)
-    found = [stay[0] + reached]
-    for at in range(1, len(stay)):
-        arriving = torch.cat((never, found[-1][:, :-1]), 1)
-        reached = torch.logaddexp(move[at - 1] + reached, arriving).clamp_min(NEVER)
-        found.append(stay[at] + reached)
-    skewed = torch.stack(found, -1).flatten(1)
-    return functional.pad(skewed, (0, length)).unflatten(1, (length, -1))[..., :places]
-
-
-def _skew(x: Scores) -> Float[Tensor, "B T D"]:
-    """Move row t right by t among `NEVER`: out[t, t + s] = x[t, s]."""
-    length, places = x.shape[1:]
-    width = length + places - 1
-    flat = functional.pad(x, (0, length), value=NEVER).flatten(1)
-    return flat[:, : length * width].unflatten(1, (length, width))
-
-
-def greedy_places(
-    emits: Bool[Tensor, "B T S"], place: Int[Tensor, " B"], last: Int[Tensor, " B"]
-) -> Int[Tensor, "B T"]:
-    """First position from the last one on where emitting is likelier, or the last token."""
-    at = torch.arange(emits.shape[2], device=emits.device)
-    found = []
-    for row in emits.unbind(1):
-        ahead = at >= place.unsqueeze(1)
-        stops = ahead & (row | (at >= last.unsqueeze(1)))
-        place = stops.int().argmax(1)
-        found.append(place)
-    return torch.stack(found, 1)
 
 
 def _mask(trace: Trace) -> Bool[Tensor, "B S"]:

@@ -58,6 +58,8 @@ class DistanceBias(Position):
     }
     changes_energy = True
 
+    starts = {"table": 0.0}  # no distance is preferred
+
     def __init__(self, config: DistanceBiasConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.far = config.clip + 1

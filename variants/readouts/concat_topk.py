@@ -62,6 +62,7 @@ class ConcatTopK(Readout):
         self.k = config.k
         start = torch.eye(dims.value_width).repeat(config.k, 1)
         self.projection = nn.Parameter(start.repeat(dims.heads, 1, 1))
+        self.starts = {"projection": start}  # a weighted sum of the k best
 
     def read(self, call: Call, weights: Weights, allowed: Allowed | None) -> Mixed:
         """Sort, gather, project."""

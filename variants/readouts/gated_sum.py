@@ -51,6 +51,8 @@ class GatedSum(Readout):
 
     removes = frozenset({"stream"})
 
+    starts = {"bias": 0.0}
+
     def __init__(self, config: GatedSumConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.heads = dims.heads

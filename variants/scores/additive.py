@@ -46,6 +46,8 @@ class AdditiveConfig(HiddenLayerConfig):
 class AdditiveScore(HiddenLayerScore):
     """v . tanh(W q + U k + b); U k is made once per source; O(L S d_a) time, O(L S) memory."""
 
+    starts = {"bias": 0.0}
+
     def __init__(self, config: AdditiveConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         heads, width = dims.heads, config.width

@@ -89,12 +89,15 @@ class AdditiveFourierScore(Score):
 
     gives = frozenset({"dot_form", "key_local"})
 
+    starts = {"bias": 0.0}
+
     def __init__(self, config: AdditiveFourierConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         heads, width = dims.heads, config.width
         self.clip = config.reach / 2
         self.frequencies = FREQUENCIES[config.reach]
         self.amplitudes = AMPLITUDES[config.reach]
+        self.dot_width = 2 * len(self.frequencies) * width
         self.query_map = nn.Parameter(xavier_per_head(heads, dims.query_width, width))
         self.key_map = nn.Parameter(xavier_per_head(heads, dims.key_width, width))
         self.bias = nn.Parameter(torch.zeros(heads, 1, width))

@@ -54,6 +54,8 @@ class AdditiveNormedScore(HiddenLayerScore):
         self.bias = nn.Parameter(torch.zeros(heads, 1, width))
         self.make_output(heads, width)
         self.length = nn.Parameter(torch.full((heads, 1, 1), width**-0.5))
+        # v begins with the length that a vector of its width has in the published code
+        self.starts = {"bias": 0.0, "length": width**-0.5}
         self.make_feature_map(dims, width)
 
     def query_units(self, query: Float[Tensor, "B H L Eq"]) -> Float[Tensor, "B H L D"]:

@@ -57,6 +57,8 @@ class ContextVectorScore(Score):
 
     gives = frozenset({"key_local"})
 
+    starts = {"bias": 0.0}
+
     def __init__(self, config: ContextVectorConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         heads, width = dims.heads, config.width

@@ -75,6 +75,7 @@ class CosineScore(Score):
         if config.learned:
             start = inverse_softplus(config.strength)
             self.raw_strength = nn.Parameter(torch.full((dims.heads, 1, 1), start))
+            self.starts = {"raw_strength": start}
 
     def strength(self) -> Float[Tensor, "H 1 1"] | float:
         """Beta of each head."""

@@ -60,9 +60,12 @@ class DecomposableScore(Score):
     needs = frozenset({"equal_width"})
     gives = frozenset({"dot_form", "key_local"})
 
+    starts = {"first_bias": 0.0, "second_bias": 0.0}
+
     def __init__(self, config: DecomposableConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         heads, width = dims.heads, config.width
+        self.dot_width = width
         self.first = nn.Parameter(xavier_per_head(heads, dims.query_width, width))
         self.first_bias = nn.Parameter(torch.zeros(heads, 1, width))
         self.second = nn.Parameter(xavier_per_head(heads, width, width))

@@ -76,6 +76,7 @@ class DeepMlpScore(Score):
         self.bias = nn.Parameter(torch.zeros(heads, 1, width))
         self.maps = nn.ParameterList(xavier_per_head(heads, width, width) for _ in range(deeper))
         self.biases = nn.ParameterList(torch.zeros(heads, 1, width) for _ in range(deeper))
+        self.starts = {"bias": 0.0} | {f"biases.{n}": 0.0 for n in range(deeper)}
         self.v = nn.Parameter(torch.empty(heads, width, 1))
         nn.init.uniform_(self.v, -(width**-0.5), width**-0.5)
         self.feature_map: nn.Parameter | None = None

@@ -40,6 +40,8 @@ class FeedForwardScore(Score):
 
     gives = frozenset({"key_local"})
 
+    starts = {"bias": 0.0}
+
     def __init__(self, config: NoOptions, dims: Dims) -> None:
         super().__init__(config, dims)
         self.weight = nn.Parameter(xavier_per_head(dims.heads, dims.key_width, 1))

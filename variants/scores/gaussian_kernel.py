@@ -65,10 +65,12 @@ class GaussianKernelScore(Score):
     def __init__(self, config: GaussianKernelConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.fixed = config.beta
+        self.dot_width = dims.key_width + 1
         self.raw_beta: nn.Parameter | None = None
         if config.learned:
             start = inverse_softplus(config.beta)
             self.raw_beta = nn.Parameter(torch.full((dims.heads, 1, 1), start))
+            self.starts = {"raw_beta": start}
 
     def beta(self) -> Float[Tensor, "H 1 1"] | float:
         """One over the squared bandwidth of each head."""

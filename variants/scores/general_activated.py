@@ -50,6 +50,8 @@ class GeneralActivatedScore(Score):
 
     gives = frozenset({"key_local"})
 
+    starts = {"bias": 0.0}
+
     def __init__(self, config: GeneralActivatedConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.activation = torch.tanh if config.activation == "tanh" else torch.relu

@@ -36,6 +36,8 @@ class GeneralBiasedScore(Score):
 
     gives = frozenset({"dot_form", "key_local"})
 
+    starts = {"bias": 0.0}
+
     def __init__(self, config: NoOptions, dims: Dims) -> None:
         super().__init__(config, dims)
         self.weight = nn.Parameter(xavier_per_head(dims.heads, dims.query_width, dims.key_width))

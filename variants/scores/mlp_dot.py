@@ -54,9 +54,12 @@ class MlpDotScore(Score):
 
     gives = frozenset({"dot_form", "key_local"})
 
+    starts = {"query_bias": 0.0, "key_bias": 0.0}
+
     def __init__(self, config: MlpDotConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         heads, width = dims.heads, config.width
+        self.dot_width = width
         self.query_in = nn.Parameter(xavier_per_head(heads, dims.query_width, width))
         self.query_bias = nn.Parameter(torch.zeros(heads, 1, width))
         self.query_out = nn.Parameter(xavier_per_head(heads, width, width))

@@ -8,6 +8,7 @@ Deviations: none.
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -73,3 +74,17 @@ class NewNameHeads(Heads):
     def merge(self, output: Float[Tensor, "B 1 L Ev"]) -> Float[Tensor, "B L Ev"]:
         """Drop the head axis."""
         return output.squeeze(1)
+
+    def oracle_query(self, x: Float[Tensor, " D"]) -> Float[Tensor, "1 E"]:
+        """One query, number by number."""
+        return torch.stack([line @ x for line in self.to_query.weight])[None]
+
+    def oracle_source(
+        self, x: Float[Tensor, " D"]
+    ) -> tuple[Float[Tensor, "1 E"], Float[Tensor, "1 D"]]:
+        """One state: its key number by number, and itself."""
+        return torch.stack([line @ x for line in self.to_key.weight])[None], x[None]
+
+    def oracle_merge(self, output: Float[Tensor, "1 Ev"]) -> Float[Tensor, " Ev"]:
+        """The only head."""
+        return output[0]

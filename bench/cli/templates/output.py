@@ -61,3 +61,13 @@ class NewNameOutput(Output):
         targets = torch.where(unknown, self.sizes.unk, batch.targets)
         chosen = self.log_probs(trace, emit, batch).gather(-1, targets.unsqueeze(-1))
         return torch.where(batch.mask, -chosen.squeeze(-1), 0.0)
+
+    def oracle(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "T VX"]:
+        """One example, word by word, in probabilities."""
+        steps = []
+        for step in zip(trace.states[0], trace.context[0], trace.embedded[0], strict=True):
+            raised = [torch.exp(self.sharpness * logit) for logit in emit(*step)]
+            total = sum(raised, torch.zeros_like(raised[0]))
+            words = [p / total for p in raised] + [torch.zeros_like(total)] * batch.num_extra
+            steps.append(torch.stack(words))
+        return torch.stack(steps)

@@ -12,7 +12,7 @@ QUICK = ("shapes", "weight_law", "stream")
 def test_a_certificate_survives_json():
     found = certify("scaled_dot", checks=QUICK)
     registered = json.loads(json.dumps(found.to_json()))
-    assert sorted(registered) == ["expected", "failed", "passed", "skipped"]
+    assert sorted(registered) == ["expected", "failed", "passed", "skipped", "told"]
     assert Certificate.from_json(found.variant, registered) == found
 
 
@@ -67,7 +67,8 @@ def test_code_that_a_variant_does_not_have_is_red_and_says_so():
 
 
 def test_expectations_follow_from_facts():
-    assert set(expected_checks(resolve("scaled_dot"))) == set(CHECKS) - {"stream"}
+    assert set(expected_checks(resolve("scaled_dot"))) == set(CHECKS) - {"stream", "loss"}
+    assert "loss" in expected_checks(resolve("coverage_loss"))
     assert "stream" in expected_checks(resolve("raffel_monotonic"))
     assert "causality" not in expected_checks(resolve("raffel_monotonic"))
     assert "permutation_law" not in expected_checks(resolve("shaw_rpr"))
@@ -95,6 +96,9 @@ def test_the_text_counts_and_gives_every_reason_once():
     good = Certificate("good", ("shapes",), {"stream": "has no streaming form"}, {}, ("shapes",))
     text = as_text([bad, good])
     assert text.splitlines() == [
+        "shapes: outputs, weights, terms and state have the shapes of the contract",
+        "splits: all queries at once, one by one and in uneven parts give the same answers",
+        "",
         "variant    certificate      passed    skipped    failed    expected",
         "---------  -------------  --------  ---------  --------  ----------",
         "bad        red                   1          2         1           3",

@@ -139,7 +139,7 @@ class Fused(Variant):
 class Pretender(Fused):
     """Quadratic work under a linear label."""
 
-    cost_exponent = 1.0
+    time_exponent = 1.0
 
 
 def test_quadratic_work_under_a_linear_label(plant):

@@ -1,5 +1,6 @@
 """A small decoder's run, drawn in float64, for outputs that are tested without a backbone."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -95,3 +96,23 @@ class Scene:
 @pytest.fixture
 def scene() -> Scene:
     return Scene()
+
+
+@pytest.fixture
+def example():
+    """`example(trace, batch, row)`: one row alone, without the keys that are padding."""
+
+    def alone(trace: Trace, batch: Batch, row: int) -> tuple[Trace, Batch]:
+        at, (memory,), (attended,) = slice(row, row + 1), trace.memories, trace.attended
+        real = slice(None) if memory is None else memory.source.key_mask()[row]
+        if memory is not None:
+            memory = Memory(
+                Source(memory.source.key[at][:, :, real], memory.source.value[at][:, :, real])
+            )
+        found = attended._replace(weights=attended.weights[at][..., real])
+        one = batch.select(torch.tensor([row]))
+        if one.extended is not None:
+            one = replace(one, extended=one.extended[:, real])
+        return Trace(*(x[at] for x in trace[:3]), (found,), (memory,)), one
+
+    return alone

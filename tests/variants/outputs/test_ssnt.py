@@ -8,7 +8,7 @@ import torch
 from bench.api.errors import InvalidConfig, Refused
 from variants.normalizers.expected_alignment import expected_alignment
 from variants.outputs import ssnt
-from variants.outputs.ssnt import forward_scores, greedy_places
+from variants.outputs.segment_walk import forward_scores, greedy_places
 
 EMIT = torch.tensor([[0.5, 0.5, 0.5], [0.2, 0.5, 1.0]], dtype=torch.float64)
 WORDS = torch.tensor([[0.9, 0.1, 0.1], [0.1, 0.2, 0.8]], dtype=torch.float64)

@@ -1,0 +1,85 @@
+"""Heads: a slot is its projections, then its variant head by head, then its merge."""
+
+import torch
+from torch import Tensor
+
+from bench.api.source import Source, State
+from bench.conformance.compare import LOOPS, expect_near, gradients
+from bench.conformance.place import VOCAB, WORD_WIDTH, Placed
+from bench.conformance.question import padding
+
+KEYS, QUERIES = 4, 5
+LENGTHS = (4, 1, 3, 2, 4)
+"""Keys of each row, and queries where they are the same sequence."""
+
+
+def heads(subject: Placed) -> None:
+    """Every row of a padded batch, asked in uneven calls, equals the loops over one example."""
+    slot = subject.slot
+    rng = torch.Generator().manual_seed(61)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(len(LENGTHS), *shape, generator=rng, dtype=torch.float64)
+
+    queries = KEYS if subject.own else 1 if subject.regime == "pool" else QUERIES
+    x = (subject.variant.spread * normal(queries, slot.heads.dims.model_width)).requires_grad_()
+    y = x if subject.own else normal(KEYS, subject.source_width).requires_grad_()
+    tokens = torch.randint(1, VOCAB, (len(LENGTHS), KEYS), generator=rng)
+    given = (x, y, tokens, normal(queries, WORD_WIDTH))
+    found = _answered(subject, *given)
+    mine, looped = [], []
+    for row in range(len(LENGTHS)):
+        wanted = _by_loops(subject, *given, row)
+        same = found[row, : wanted.shape[0]]
+        expect_near(same, wanted, LOOPS, f"through the heads, row {row} differs from the loops")
+        mine.append(same.flatten())
+        looped.append(wanted.flatten())
+    leaves = {"the queries": x, "the source": y, **dict(slot.heads.named_parameters())}
+    one, two = (gradients(torch.cat(part), tuple(leaves.values())) for part in (mine, looped))
+    for name, gradient, loops in zip(leaves, one, two, strict=True):
+        sentence = f"through the heads, the gradient of {name} differs from that of the loops"
+        expect_near(gradient, loops, LOOPS, sentence)
+
+
+def _answered(subject: Placed, x: Tensor, y: Tensor, tokens: Tensor, words: Tensor) -> Tensor:
+    """The slot's answers, the queries in calls of different lengths."""
+    slot, mask = subject.slot, padding(LENGTHS, KEYS)
+    causal = subject.regime == "causal"
+    memory = None if causal else slot.prepare(y, mask, tokens)
+    state: State = slot.start(memory, x)
+    first = min(2, x.shape[1])
+    found = []
+    for chunk in (slice(0, first), slice(first, x.shape[1])):
+        if chunk.start == chunk.stop:
+            continue
+        own = (x[:, chunk], mask[:, chunk], tokens[:, chunk]) if causal else None
+        output, attended = slot.attend(
+            x[:, chunk],
+            memory,
+            state,
+            own=own,
+            read="expected",
+            extras={"word": words[:, chunk]},
+            want_weights=subject.weights,
+        )
+        state = attended.state
+        found.append(output)
+    return torch.cat(found, 1)
+
+
+def _by_loops(
+    subject: Placed, x: Tensor, y: Tensor, tokens: Tensor, words: Tensor, row: int
+) -> Tensor:
+    """One example without padding: project each vector, attend head by head, merge each query."""
+    slot, length = subject.slot, LENGTHS[row]
+    asked = length if subject.own else x.shape[1]
+    query = torch.stack([slot.heads.oracle_query(vector) for vector in x[row, :asked]], 1)
+    states = [slot.heads.oracle_source(vector) for vector in y[row, :length]]
+    source = Source(
+        key=torch.stack([key for key, _ in states], 1)[None],
+        value=torch.stack([value for _, value in states], 1)[None],
+        tokens=tokens[row : row + 1, :length],
+    )
+    extras = {"word": words[row, :asked]}
+    output, _ = subject.variant.oracle(query, source, "expected", row=row, extras=extras)
+    return torch.stack([slot.heads.oracle_merge(output[:, t]) for t in range(asked)])
