@@ -36,21 +36,24 @@ def table(rows: Sequence[tuple[Defect, Found]]) -> str:
 @click.command()
 @click.option("--all-checks", is_flag=True, help="Run whole certificates, not the one check.")
 @click.option("--axis", help="Defects of one file alone.")
+@click.option("--asked", type=click.Choice(["all", "certificates", "tests"]), default="all")
 @click.option("--name", help="One defect, with the sentences that it gets.")
-def main(all_checks: bool, axis: str | None, name: str | None) -> None:
+def main(all_checks: bool, axis: str | None, asked: str, name: str | None) -> None:
     """Plant every defect; the exit code is 1 where one was not noticed as expected."""
     torch.set_num_threads(1)
     for package in ("variants", "tasks"):
         load_package(package)
-    asked = [d for d in defects() if axis in (None, d.axis) and name in (None, d.name)]
+    chosen = [d for d in defects() if axis in (None, d.axis) and name in (None, d.name)]
+    if asked != "all":
+        chosen = [defect for defect in chosen if bool(defect.test) == (asked == "tests")]
     start = time.process_time()
-    rows = [(defect, notice(defect, all_checks=all_checks)) for defect in asked]
+    rows = [(defect, notice(defect, all_checks=all_checks)) for defect in chosen]
     print(table(rows))
     if name is not None:
         for _, found in rows:
             print("\n".join(f"{check}: {sentence}" for check, sentence in found.red.items()))
     counts = Counter(verdict(*row) for row in rows)
-    tests = sum(bool(defect.test) for defect in asked)
+    tests = sum(bool(defect.test) for defect in chosen)
     print(
         f"\n{len(rows)} defects, {len(rows) - tests} asked of certificates and {tests} of unit "
         f"tests: {dict(counts)}; {time.process_time() - start:.0f} CPU-seconds and those of tests"

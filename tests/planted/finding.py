@@ -6,6 +6,7 @@ import os
 import pickle
 import select
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -61,8 +62,13 @@ def _failing(tests: Iterable[str | Path]) -> dict[str, str]:
     paths = [str(ROOT / test) for test in tests]
     words = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow and not cuda"]
     words += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # modules are here already
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        pytest.main([*words, "--rootdir", str(ROOT), *paths], plugins=[Failures()])
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        tempfile.TemporaryDirectory() as folder,  # not the one that other runs of tests tidy up
+    ):
+        words += ["--rootdir", str(ROOT), "--basetemp", f"{folder}/tests"]
+        pytest.main([*words, *paths], plugins=[Failures()])
     return names
 
 
