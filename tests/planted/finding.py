@@ -1,6 +1,7 @@
 """What notices a defect: the certificate of a variant, or the unit tests of the file."""
 
 import contextlib
+import gc
 import io
 import os
 import pickle
@@ -49,6 +50,7 @@ def by_tests(*tests: str | Path) -> Found:
 
 def _failing(tests: Iterable[str | Path]) -> dict[str, str]:
     names: dict[str, str] = {}
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # this process ends; none of them is used
 
     class Failures:
         def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -60,7 +62,7 @@ def _failing(tests: Iterable[str | Path]) -> dict[str, str]:
                 names[report.nodeid] = _last_line(report.longreprtext)
 
     paths = [str(ROOT / test) for test in tests]
-    words = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow and not cuda"]
+    words = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow and not cuda"]
     words += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # modules are here already
     with (
         contextlib.redirect_stdout(io.StringIO()),
@@ -99,6 +101,7 @@ def isolated(work: Callable[[], Found], *, otherwise: str, limit_s: float = LIMI
         limit_s: Longest time (seconds).
     """
     reading, writing = os.pipe()
+    gc.freeze()  # or else the copy walks through all that it shares, and copies it
     child = os.fork()
     if not child:
         os.close(reading)
@@ -127,7 +130,7 @@ def _answer(work: Callable[[], Found], writing: int) -> None:
     """Write the answer and end this process without the cleaning up of its parent."""
     try:
         found: Found | BaseException = work()
-    except BaseException as error:  # the parent raises it
+    except BaseException as error:  # noqa: BLE001  the parent raises it
         found = RuntimeError(f"{type(error).__name__}: {error}")
     with os.fdopen(writing, "wb") as pipe:
         pickle.dump(found, pipe)

@@ -22,7 +22,7 @@ from bench.api.loading import load_package
 from tests.planted.finding import Found, by_certificate, by_tests, isolated
 from tests.planted.mutations import Mutant, files, mutants
 from tests.planted.planting import ROOT, NothingPlanted, planted
-from tests.planted.reach import Reach, recorded
+from tests.planted.reach import Reach, recorded, watched
 
 PATHS = ("variants", "bench/api")
 KNOWN = Path(__file__).parent / "survivors.json"
@@ -73,7 +73,7 @@ def _certified(variants: Sequence[str]) -> Found:
         for checks in ORDER:
             try:
                 red = by_certificate(variant, checks).red
-            except Exception as error:  # a variant that cannot be built at all
+            except Exception as error:  # noqa: BLE001  a mutant may break anything
                 red = {"resolve": str(error)}
             if red:
                 check = next(iter(red))
@@ -104,6 +104,7 @@ def draw(paths: Sequence[str], seed: int, count: int) -> list[Mutant]:
 @click.option("--seed", default=0, help="Seed of the draw.")
 @click.option("--count", default=200, help="Mutants to draw.")
 @click.option("--path", "paths", multiple=True, default=PATHS, help="Folder or file to mutate.")
+@click.option("--variant", "names", multiple=True, help="Ask these certificates alone, not all.")
 @click.option("--out", type=click.Path(path_type=Path), help="JSON file for all verdicts.")
 @click.option(
     "--cache",
@@ -112,12 +113,19 @@ def draw(paths: Sequence[str], seed: int, count: int) -> list[Mutant]:
     default=ROOT / "runs" / "planted" / "reach.json",
     help="File that keeps which certificate runs which line.",
 )
-def main(seed: int, count: int, paths: tuple[str, ...], out: Path | None, kept: Path) -> None:
+def main(
+    seed: int,
+    count: int,
+    paths: tuple[str, ...],
+    names: tuple[str, ...],
+    out: Path | None,
+    kept: Path,
+) -> None:
     """Draw mutants, judge them, and print what survived."""
     torch.set_num_threads(1)
     for package in ("variants", "tasks"):
         load_package(package)
-    reaches = recorded(kept)
+    reaches = watched(names) if names else recorded(kept)
     known = json.loads(KNOWN.read_text(encoding="utf-8"))
     found: list[Verdict] = []
     start = time.monotonic()

@@ -93,23 +93,31 @@ def files(path: str) -> list[str]:
 
 def _computed(node: ast.AST, function: str) -> Iterator[tuple[ast.stmt | ast.expr, str]]:
     """Statements and expressions inside of functions, each with the name of its function."""
-    if isinstance(node, UNTOUCHED):
-        return
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        if node.name.lstrip("_").startswith("oracle"):
-            return
-        inner = f"{function}.{node.name}".lstrip(".")
-        for child in node.body:
-            if isinstance(node, ast.FunctionDef) or isinstance(child, ast.FunctionDef):
-                yield from _computed(child, inner)
-        return
-    if function and isinstance(node, ast.stmt | ast.expr):
-        yield node, function
+        if not node.name.lstrip("_").startswith("oracle"):
+            for child in _body(node):
+                yield from _computed(child, f"{function}.{node.name}".lstrip("."))
+    elif not isinstance(node, UNTOUCHED):
+        if function and isinstance(node, ast.stmt | ast.expr):
+            yield node, function
+        for child in _children(node):
+            yield from _computed(child, function)
+
+
+def _body(node: ast.FunctionDef | ast.ClassDef) -> list[ast.stmt]:
+    """What runs when a function is called; of a class, its functions."""
+    if isinstance(node, ast.FunctionDef):
+        return node.body
+    return [child for child in node.body if isinstance(child, ast.FunctionDef)]
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    """Parts of a node, but for annotations."""
+    parts: list[ast.AST] = []
     for name, field in ast.iter_fields(node):
-        children = field if isinstance(field, list) else [field]
-        for child in children:
-            if name != "annotation" and isinstance(child, ast.AST):
-                yield from _computed(child, function)
+        if name != "annotation":
+            parts += field if isinstance(field, list) else [field]
+    return [part for part in parts if isinstance(part, ast.AST)]
 
 
 def _changes(node: ast.stmt | ast.expr) -> Iterator[str]:
@@ -170,6 +178,8 @@ def _calls(node: ast.Call) -> Iterator[str]:
             yield ast.unparse(ast.Call(other, node.args, node.keywords))
         if name in DROPPED and not (isinstance(owner, ast.Name) and owner.id == "torch"):
             yield ast.unparse(owner)
-    if len(node.args) > 1 and not any(isinstance(arg, ast.Starred) for arg in node.args[-2:]):
-        swapped = [*node.args[:-2], node.args[-1], node.args[-2]]
+    last = node.args[-2:]
+    starred = any(isinstance(arg, ast.Starred) for arg in last)
+    if len(last) > 1 and not starred and ast.dump(last[0]) != ast.dump(last[1]):
+        swapped = [*node.args[:-2], *last[::-1]]
         yield ast.unparse(ast.Call(node.func, swapped, node.keywords))
