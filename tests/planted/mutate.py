@@ -1,7 +1,7 @@
 """Draw mutants at random and say what kills them: `python -m tests.planted.mutate --seed 0`.
 
 A mutant is killed by the certificate of a variant that runs its line, or else by the unit tests
-that mirror its file. What survives both is a hole in the checks, or a change that changes nothing;
+of the same name as its file. What survives both is a hole in the checks, or a change that changes nothing;
 `survivors.json` names the latter, each with its reason.
 """
 
@@ -53,7 +53,7 @@ def judge(mutant: Mutant, reaches: Sequence[Reach], known: dict[str, str]) -> Ve
     """
     here = f"{mutant.file}:{mutant.line}"
     reaching = [reach.variant for reach in reaches if here in reach.lines][:VARIANTS]
-    units = [tests for tests in _mirrored(mutant.file) if _green(tests)]
+    units = [tests for tests in _tests_of(mutant.file) if _green(tests)]
     with planted(mutant.file, mutant.changed):
         found = isolated(lambda: _certified(reaching), otherwise="hangs", limit_s=LIMIT_S)
         if found.red:
@@ -81,8 +81,8 @@ def _certified(variants: Sequence[str]) -> Found:
     return Found({})
 
 
-def _mirrored(file: str) -> list[tuple[Path, ...]]:
-    """Tests of the same name, then all of the folder that mirrors the file's."""
+def _tests_of(file: str) -> list[tuple[Path, ...]]:
+    """Tests of the same name, then all of the folder beside it."""
     folder, stem = ROOT / "tests" / Path(file).parent, Path(file).stem
     own = tuple(sorted(folder.glob(f"test_{stem}.py")) + sorted(folder.glob(f"test_{stem}_*.py")))
     return [tests for tests in (own, tuple(sorted(folder.glob("test_*.py")))) if tests]

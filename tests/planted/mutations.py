@@ -33,7 +33,7 @@ COMPARED: dict[type[ast.cmpop], ast.cmpop] = {
 NAMES = {"max": "min", "amax": "amin", "argmax": "argmin", "any": "all", "sum": "mean"}
 NAMES |= {"cummax": "cummin", "exp": "expm1", "log": "log1p", "sin": "cos", "square": "abs"}
 NAMES |= {"maximum": "minimum", "zeros": "ones", "zeros_like": "ones_like", "tril": "triu"}
-NAMES |= {"new_zeros": "new_ones", "tanh": "sigmoid", "scatter_add": "scatter", "floor": "ceil"}
+NAMES |= {"new_zeros": "new_ones", "tanh": "sigmoid", "scatter_add": "scatter"}
 NAMES |= {two: one for one, two in NAMES.items()}
 """Calls that are taken for each other."""
 DROPPED = {"detach", "clamp", "clamp_min", "flip", "masked_fill", "to", "double", "clone", "abs"}
