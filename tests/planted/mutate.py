@@ -1,8 +1,8 @@
 """Draw mutants at random and say what kills them: `python -m tests.planted.mutate --seed 0`.
 
-A mutant is killed by the certificate of a variant that runs its line, or else by the unit tests
-of the same name as its file. What survives both is a hole in the checks, or a change that changes nothing;
-`survivors.json` names the latter, each with its reason.
+A mutant is killed by the certificate of a variant that runs its line, or else by the unit tests of
+the same name as its file. What survives both is a hole in the checks, or a change that changes
+nothing; `survivors.json` names the latter, each with its reason.
 """
 
 import json
@@ -53,15 +53,16 @@ def judge(mutant: Mutant, reaches: Sequence[Reach], known: dict[str, str]) -> Ve
     """
     here = f"{mutant.file}:{mutant.line}"
     reaching = [reach.variant for reach in reaches if here in reach.lines][:VARIANTS]
-    units = [tests for tests in _tests_of(mutant.file) if _green(tests)]
     with planted(mutant.file, mutant.changed):
         found = isolated(lambda: _certified(reaching), otherwise="hangs", limit_s=LIMIT_S)
-        if found.red:
-            return Verdict(mutant, "certificate", found.by)
-        for tests in units:
+    if found.red:
+        return Verdict(mutant, "certificate", found.by)
+    tests = _tests_of(mutant.file)
+    if tests and _green(tests):
+        with planted(mutant.file, mutant.changed):
             found = by_tests(*tests)
-            if found.red:
-                return Verdict(mutant, "unit test", found.by)
+        if found.red:
+            return Verdict(mutant, "unit test", found.by)
     reason = known.get(mutant.name, "")
     if reason:
         return Verdict(mutant, "equivalent", reason)
@@ -81,11 +82,11 @@ def _certified(variants: Sequence[str]) -> Found:
     return Found({})
 
 
-def _tests_of(file: str) -> list[tuple[Path, ...]]:
-    """Tests of the same name, then all of the folder beside it."""
+def _tests_of(file: str) -> tuple[Path, ...]:
+    """Tests of the same name, or where there are none all of the folder beside it."""
     folder, stem = ROOT / "tests" / Path(file).parent, Path(file).stem
-    own = tuple(sorted(folder.glob(f"test_{stem}.py")) + sorted(folder.glob(f"test_{stem}_*.py")))
-    return [tests for tests in (own, tuple(sorted(folder.glob("test_*.py")))) if tests]
+    own = sorted(folder.glob(f"test_{stem}.py")) + sorted(folder.glob(f"test_{stem}_*.py"))
+    return tuple(own) or tuple(sorted(folder.glob("test_*.py")))
 
 
 @cache
