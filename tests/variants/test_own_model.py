@@ -144,6 +144,21 @@ def test_train_and_eval_decide_how_it_reads(name):
     assert not torch.equal(first, again) or not torch.equal(first, calm)
 
 
+def test_every_call_in_training_draws_anew():
+    attention = built("dropped_sum", "cross", source_dim=8).train()
+    x, source = drawn(2, 7, 8), drawn(2, 9, 8, seed=1)
+    assert not torch.equal(attention(x, source), attention(x, source))
+
+
+def test_tokens_of_the_source_are_passed_on():
+    sizes = {"source_dim": 8, "source_vocab": 11, "word_dim": 4}
+    attention = built("mi_coverage", "cross", **sizes)
+    x, source, words = drawn(2, 3, 8), drawn(2, 5, 8, seed=1), drawn(2, 3, 4, seed=2)
+    tokens = torch.arange(10).view(2, 5)
+    found = [attention(x, source, tokens=t, extras={"word": words}) for t in (tokens, tokens + 1)]
+    assert not torch.equal(*found)
+
+
 @pytest.mark.parametrize("name", ["hard_gumbel_st", "raffel_monotonic", "mocha", "milk"])
 def test_in_training_scores_have_gradients(name):
     attention = built(name, "cross", source_dim=8).train()

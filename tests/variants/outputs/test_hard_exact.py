@@ -118,7 +118,8 @@ def test_weights_on_one_key_are_soft_attention(output):
 
 def test_chunks_change_neither_values_nor_gradients(output, monkeypatch):
     found = []
-    for limit in (2**22, 2 * KEYS * VOCAB, 1):
+    two_rows = 2 * (KEYS + 1) * VOCAB  # the zero vector is one more key
+    for limit in (2**22, two_rows, 1):
         monkeypatch.setattr(hard_exact, "CHUNK_LOGITS", limit)
         trace = make_trace(grad=True)
         losses = output.nll(trace, emit, make_batch())
