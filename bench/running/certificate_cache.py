@@ -1,28 +1,25 @@
 """Certificates that were computed before, kept for as long as the code stays as it is."""
 
 import json
-from collections.abc import Sequence
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
+from bench.running.code_of_cells import CodeOfCells
 from results.certificate import CertificateEntry, certificate_entry
 from results.json_values import Json, as_object
 from tasks.data.cache import cache_folder, keep
 
 
 class CertificateCache:
-    """Certificates by variant, by what they hold on, and by the code that decides them."""
+    """Certificates by variant, by what they hold on, and by the code that decides them.
 
-    def __init__(self, plugins: Sequence[str]) -> None:
-        root = Path(__file__).parents[2]
-        digest = sha256(version("torch").encode())
-        paths = [*root.glob("variants/**/*.py"), *root.glob("bench/api/*.py")]
-        paths += [*root.glob("bench/conformance/*.py"), root / "bench/timing/workloads.py"]
-        paths += [Path(plugin) for plugin in plugins]
-        for path in sorted(paths):
-            digest.update(path.read_bytes())
-        self.folder = cache_folder() / "certificates" / digest.hexdigest()[:16]
+    An edit of one variant leaves the certificates of the others as they are.
+    """
+
+    def __init__(self, code: CodeOfCells) -> None:
+        self._code = code
+        self._folder = cache_folder() / "certificates"
 
     def read(self, variant: str, impl: str, on: str = "") -> CertificateEntry | None:
         """The stored certificate, or None.
@@ -45,5 +42,6 @@ class CertificateCache:
         keep(self._path(variant, impl, on), json.dumps(certificate).encode())
 
     def _path(self, variant: str, impl: str, on: str) -> Path:
-        asked = f"{variant} {impl} {on}".strip()
-        return self.folder / f"{sha256(asked.encode()).hexdigest()[:16]}.json"
+        code = self._code.of_certificate(variant)
+        asked = f"{variant} {impl} {on} {code} torch {version('torch')}"
+        return self._folder / f"{sha256(asked.encode()).hexdigest()[:16]}.json"

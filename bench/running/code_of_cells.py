@@ -12,6 +12,7 @@ from bench.api.errors import BenchError
 from bench.api.options import complete, inner
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse
+from bench.conformance import certify, certify_on
 from bench.running.source_code import Root, loaded_source
 from bench.timing.block import measure_block
 from bench.training.analysis import analysis_probe, analyze_cell
@@ -37,6 +38,14 @@ class CodeOfCells:
     def __init__(self) -> None:
         self.source = loaded_source()
         self._known: dict[tuple[object, ...], str] = {}
+
+    def of_certificate(self, variant: str) -> str:
+        """Hash of the code that a certificate of a variant is about, the checks among it."""
+        named = _axes(resolve(variant))
+        # a certificate holds below every head that a network may choose
+        heads = {("head", name) for name in registry.registrations("head")}
+        roots: list[Root] = [certify, certify_on, *_targets(_parts(named) | heads)]
+        return self.source.digest(roots, [f"{axis}={one}" for axis, one in named])
 
     def digest(self, cell: Cell, made: Iterable[str] = ()) -> str:
         """Hash of the code of a cell; empty where a name of it is no longer registered.

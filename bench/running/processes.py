@@ -22,6 +22,8 @@ from bench.timing.reason import Reason
 
 POLL_S = 0.5
 """Longest time between two checks of the workers (s)."""
+ASLEEP_S = 10.0
+"""Between two checks a job is charged no more than this (s): the machine may have been asleep."""
 END = object()
 """No job is left to take."""
 
@@ -47,6 +49,10 @@ class Running:
     process: BaseProcess
     connection: Connection
     started: float
+    looked: float
+    """When the driver last listened."""
+    awake: float = 0.0
+    """Time that counts against the limit (s)."""
     result: JobResult | None = None
 
 
@@ -106,11 +112,15 @@ class ProcessExecutor:
         with _postponed({signal.SIGINT, signal.SIGTERM}):
             process.start()
         theirs.close()
-        return Running(job, process, ours, time.monotonic())
+        now = time.monotonic()
+        return Running(job, process, ours, now, now)
 
     def _listen(self, one: Running, watch: Callable[[Job, float], None]) -> None:
         """Read what a worker sent; set a result if it ended, died or took too long."""
-        taken = time.monotonic() - one.started
+        now = time.monotonic()
+        taken = now - one.started
+        one.awake += min(now - one.looked, ASLEEP_S)
+        one.looked = now
         try:
             while one.result is None and one.connection.poll():
                 kind, content = one.connection.recv()
@@ -125,7 +135,7 @@ class ProcessExecutor:
         except Exception as error:  # noqa: BLE001  whatever somebody else wrote into the pipe
             reason = Reason("failed", f"its answer cannot be read: {message_of(error)}")
             one.result = replace(failed_result(one.job, reason, taken), died=True)
-        if one.result is None and taken > one.job.timeout_s:
+        if one.result is None and one.awake > one.job.timeout_s:
             reason = Reason("timeout", f"took longer than {one.job.timeout_s:.0f} s.")
             one.result = replace(failed_result(one.job, reason, taken), died=True)
 

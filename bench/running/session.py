@@ -103,7 +103,7 @@ class Session:
         self, names: Mapping[str, str], impl: str, on: RunsOn | None
     ) -> dict[str, CertificateEntry]:
         """Certificates of one kind by variant, from the cache or from the jobs that it lacks."""
-        cache = CertificateCache(self.settings.plugins)
+        cache = CertificateCache(self._code)
         place = "" if on is None else f"{on} {device_name(on.device)}"
         found, jobs = {}, []
         for variant, name in names.items():

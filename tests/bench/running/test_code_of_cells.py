@@ -44,20 +44,24 @@ def source():
     return SourceCode()
 
 
-def digests(source, module="", old="", new=""):
-    """Hash of every cell, after an edit of a module; the others are not read again."""
-    edited = copy(source)
+def edited(source, module, old, new):
+    """The sources after an edit of one module; the others are not read again."""
+    found = copy(source)
     for name in ("_sources", "_modules", "_digests", "_references"):
-        setattr(edited, name, dict(getattr(source, name)))
-    if module:
-        text = source._sources[module].decode()
-        assert old in text, f"{old!r} is not in {module}"
-        edited._sources[module] = text.replace(old, new).encode()
-        edited._modules.pop(module, None)
-        for place in [place for place in source._digests if place[0] == module]:
-            del edited._digests[place], edited._references[place]
+        setattr(found, name, dict(getattr(source, name)))
+    text = source._sources[module].decode()
+    assert old in text, f"{old!r} is not in {module}"
+    found._sources[module] = text.replace(old, new).encode()
+    found._modules.pop(module, None)
+    for place in [place for place in source._digests if place[0] == module]:
+        del found._digests[place], found._references[place]
+    return found
+
+
+def digests(source):
+    """Hash of every cell."""
     code = CodeOfCells()
-    code.source = edited
+    code.source = source
     found = {name: code.digest(cell) for name, cell in CELLS.items()}
     assert all(found.values())
     return found
@@ -65,10 +69,7 @@ def digests(source, module="", old="", new=""):
 
 @pytest.fixture(scope="module")
 def usual(source):
-    digests(source)
-    code = CodeOfCells()
-    code.source = source
-    return {name: code.digest(cell) for name, cell in CELLS.items()}
+    return digests(source)
 
 
 EVERY = set(CELLS)
@@ -93,7 +94,7 @@ TRAINED = EVERY - {"timed"}
     ],
 )
 def test_an_edit_changes_the_cells_it_can_reach_and_no_other(source, usual, module, edit, changed):
-    found = digests(source, module, *edit.split(" -> "))
+    found = digests(edited(source, module, *edit.split(" -> ")))
     assert {name for name in CELLS if found[name] != usual[name]} == changed
 
 
@@ -102,6 +103,25 @@ def test_parts_that_were_built_by_name_count(usual):
     cell = CELLS["dot"]
     assert code.digest(cell, ["head:raw"]) != code.digest(cell) == usual["dot"]
     assert code.digest(cell, ["head:nobody_registered_this"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("module", "changed"),
+    [
+        ("variants.scores.tanh_sum", {"additive"}),
+        ("variants.heads.multi", {"additive", "dot"}),
+        ("bench.conformance.checks_oracle", {"additive", "dot"}),
+        ("bench.training.quality", set()),
+        ("tasks.diagnostics.recall", set()),
+    ],
+)
+def test_a_certificate_is_about_the_variant_and_the_checks(source, module, changed):
+    code = CodeOfCells()
+    code.source = edited(source, module, "return ", "return 2 * ")
+    usual = CodeOfCells()
+    names = {"additive", "dot"}
+    found = {one for one in names if code.of_certificate(one) != usual.of_certificate(one)}
+    assert found == changed
 
 
 def test_the_baseline_counts_beside_a_timed_variant():

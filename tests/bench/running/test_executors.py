@@ -10,6 +10,7 @@ from multiprocessing import popen_forkserver
 import pytest
 
 from bench.api.loading import load_plugin
+from bench.running import processes
 from bench.running.inline import InlineExecutor
 from bench.running.plan import plan
 from bench.running.processes import ProcessExecutor
@@ -58,6 +59,20 @@ def test_inline_and_processes_give_the_same_rows():
         assert result.outcomes[0].artifact == apart[name].outcomes[0].artifact
     assert heard
     assert max(heard) == 1.0
+
+
+def test_a_machine_that_sleeps_makes_no_timeout(monkeypatch):
+    wanted = cells("dot")
+    real_wait, real_clock, asleep = processes.wait, processes.time.monotonic, [0.0]
+
+    def wait_and_sleep(connections, timeout):
+        asleep[0] = 10_000.0
+        return real_wait(connections, timeout)
+
+    monkeypatch.setattr(processes, "wait", wait_and_sleep)
+    monkeypatch.setattr(processes.time, "monotonic", lambda: real_clock() + asleep[0])
+    found = do(ProcessExecutor(WorkerSettings()), [job(wanted["dot"], timeout_s=300.0)])
+    assert found["dot"].outcomes[0].status == "ok"
 
 
 def test_every_way_of_dying_is_an_outcome_and_the_others_go_on(trouble_plugin):

@@ -14,7 +14,6 @@ from bench.api.loading import load_plugin
 from bench.api.resolve import resolve
 from bench.conformance import RunsOn
 from bench.running import machine_lock as locks
-from bench.running.certificate_cache import CertificateCache
 from bench.running.plan import plan
 from bench.running.request import Request
 from bench.running.runner import JobResult, Outcome
@@ -332,8 +331,8 @@ def test_a_killed_timing_process_costs_one_variant(start, trouble_plugin):
 
 def test_certificates_are_cached_by_the_code_and_deaths_are_not(start, monkeypatch, tmp_path):
     monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
-    green = {"passed": ["config"], "skipped": {}, "failed": {}, "expected": ["config"]}
-    red = {"passed": [], "skipped": {}, "failed": {"suite": "killed."}, "expected": []}
+    green = {"passed": ["config"], "skipped": {}, "told": {}, "failed": {}, "expected": ["config"]}
+    red = {"passed": [], "skipped": {}, "told": {}, "failed": {"suite": "killed."}, "expected": []}
 
     def answer(job):
         died = job.variant.startswith("general")
@@ -360,7 +359,7 @@ def test_a_certificate_on_a_device_adds_its_checks_and_outlives_one_of_the_proce
         name = "oracle" if job.on is None else "answers_on_cpu_bfloat16"
         failed = {} if job.on is None else {name: "off by 3."}
         passed = [name] if job.on is None else []
-        entry = {"passed": passed, "skipped": {}, "failed": failed, "expected": [name]}
+        entry = {"passed": passed, "skipped": {}, "told": {}, "failed": failed, "expected": [name]}
         return JobResult(certificate=entry)
 
     session = start(answer)
@@ -379,22 +378,18 @@ def test_checks_of_a_place_are_replaced_together():
     def entry(passed=(), failed=()):
         wrong = dict.fromkeys(failed, "wrong.")
         every = [*passed, *failed]
-        return {"passed": list(passed), "skipped": {}, "failed": wrong, "expected": every}
+        return {
+            "passed": list(passed),
+            "skipped": {},
+            "told": {},
+            "failed": wrong,
+            "expected": every,
+        }
 
     held = entry(["oracle_on_cuda_bfloat16"], ["suite", "suite_on_cuda_float32"])
     assert with_checks(held, entry(["oracle"])) == entry(
         ["oracle_on_cuda_bfloat16", "oracle"], ["suite_on_cuda_float32"]
     ) | {"expected": ["oracle_on_cuda_bfloat16", "suite_on_cuda_float32", "oracle"]}
-
-
-def test_a_changed_plug_in_is_certified_again(tmp_path):
-    plugin = tmp_path / "mine.py"
-    plugin.write_text("one = 1")
-    before = CertificateCache([str(plugin)]).folder
-    assert CertificateCache([str(plugin)]).folder == before
-    plugin.write_text("one = 2")
-    assert CertificateCache([str(plugin)]).folder != before
-    assert CertificateCache([]).folder != before
 
 
 def test_models_are_kept_only_where_asked(start, made, tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bench.running.certificate_cache import CertificateCache
+from bench.running.code_of_cells import CodeOfCells
 from tasks.data.cache import CACHE_VARIABLE, unwritable_cache
 from tasks.data.derived import kept_arrays, pack, unpack
 from tasks.data.subwords import SubwordConfig, cached_subwords
@@ -87,7 +88,9 @@ def test_a_cache_that_takes_nothing_is_one_sentence_and_the_data_are_made(monkey
     sentence = unwritable_cache()
     assert sentence.startswith("nothing can be kept in the cache")
     assert sentence.endswith(f"name a folder that can be written to in {CACHE_VARIABLE}.")
-    CertificateCache(()).write("dot", "auto", {"passed": [], "skipped": {}, "failed": {}})
+    CertificateCache(CodeOfCells()).write(
+        "dot", "auto", {"passed": [], "skipped": {}, "failed": {}}
+    )
 
 
 def test_a_home_folder_that_nobody_knows_is_a_cache_that_takes_nothing(monkeypatch):
