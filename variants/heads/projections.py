@@ -10,9 +10,9 @@ from bench.api.source import Source
 
 
 def oracle_linear(layer: nn.Linear, x: Float[Tensor, " D"]) -> list[Float[Tensor, ""]]:
-    """A linear map of one vector, number by number."""
-    bias = x.new_zeros(layer.out_features) if layer.bias is None else layer.bias
-    return [line @ x + shift for line, shift in zip(layer.weight, bias, strict=True)]
+    """A linear map of one vector, as a list of numbers."""
+    numbers = layer.weight @ x
+    return list(numbers if layer.bias is None else numbers + layer.bias)
 
 
 class ProjectedHeads(Heads):
@@ -40,13 +40,13 @@ class ProjectedHeads(Heads):
         return Source(key=key, value=value, mask=mask, tokens=tokens)
 
     def oracle_query(self, x: Float[Tensor, " D"]) -> Float[Tensor, "H Eq"]:
-        """Number by number."""
+        """One vector, head by head."""
         return self._oracle_split(self.to_query, x)
 
     def oracle_source(
         self, x: Float[Tensor, " Dk"]
     ) -> tuple[Float[Tensor, "H Ek"], Float[Tensor, "H Ev"]]:
-        """Number by number."""
+        """One vector, head by head."""
         return self._oracle_split(self.to_key, x), self._oracle_split(self.to_value, x)
 
     def _oracle_split(self, layer: nn.Linear, x: Float[Tensor, " D"]) -> Float[Tensor, "H E"]:
