@@ -38,6 +38,8 @@ NAMES |= {two: one for one, two in NAMES.items()}
 """Calls that are taken for each other."""
 DROPPED = {"detach", "clamp", "clamp_min", "flip", "masked_fill", "to", "double", "clone", "abs"}
 """Methods whose result has the shape of what they are called on, so that they can be forgotten."""
+SYMMETRIC = {"transpose", "minimum", "maximum", "logaddexp"}
+"""Calls whose last two arguments may change places."""
 UNTOUCHED = (ast.Raise, ast.Assert, ast.JoinedStr)
 """What is said, and not what is computed."""
 
@@ -171,6 +173,7 @@ def _operators(node: ast.expr) -> Iterator[str]:
 
 
 def _calls(node: ast.Call) -> Iterator[str]:
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     if isinstance(node.func, ast.Attribute):
         owner, name = node.func.value, node.func.attr
         if name in NAMES:
@@ -180,6 +183,8 @@ def _calls(node: ast.Call) -> Iterator[str]:
             yield ast.unparse(owner)
     last = node.args[-2:]
     starred = any(isinstance(arg, ast.Starred) for arg in last)
+    if called in SYMMETRIC:
+        return
     if len(last) > 1 and not starred and ast.dump(last[0]) != ast.dump(last[1]):
         swapped = [*node.args[:-2], *last[::-1]]
         yield ast.unparse(ast.Call(node.func, swapped, node.keywords))

@@ -1,4 +1,4 @@
-"""What outputs and losses see of a run: weights averaged over heads, and the furthest slot."""
+"""What outputs and losses see of a run: the mean of heads, the share of the furthest slot."""
 
 import pytest
 import torch
