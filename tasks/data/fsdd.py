@@ -15,8 +15,10 @@ import base64
 import hashlib
 import io
 import re
+import struct
 import wave
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -35,6 +37,10 @@ NAME = re.compile(r"(?:.*/)?([0-9])_([a-z]+)_([0-9]+)\.wav")
 PARTS = ("train", "validation", "test")
 
 _REMEDY = "copy the file again from its source"
+
+
+BROKEN = (EOFError, struct.error, wave.Error, zipfile.BadZipFile, zlib.error)
+"""What a damaged archive or recording leads to, beside errors that are common to all."""
 
 
 def load_fsdd(data_dir: Path | None = None) -> DataSet:
@@ -59,7 +65,7 @@ def _read(folder: Path) -> tuple[Mapping[str, Rows], Sequence[TextFile]]:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             names = sorted(archive.namelist())
             parts = _parts(path, [_row(path, name, archive.read(name)) for name in names])
-    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+    except (*BROKEN, OSError, RuntimeError, ValueError) as error:
         raise DataDamaged(f"{path}: the zip archive is damaged ({error}); {_REMEDY}.") from error
     file = TextFile(path=path, lines=(), sha256=hashlib.sha256(raw).hexdigest())
     return parts, [file]
@@ -107,7 +113,7 @@ def _row(path: Path, name: str, content: bytes, remedy: str = _REMEDY) -> Row:
             shape = (sound.getframerate(), sound.getnchannels(), sound.getsampwidth())
             promised = sound.getnframes()
             samples = np.frombuffer(sound.readframes(promised), dtype="<i2")
-    except (wave.Error, EOFError, ValueError) as error:
+    except (*BROKEN, ValueError) as error:
         raise DataDamaged(f"{path}: {name} is no wave file ({error}); {remedy}.") from error
     if shape != (RATE, 1, 2) or not promised or len(samples) != promised:
         raise DataDamaged(

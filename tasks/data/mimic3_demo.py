@@ -66,13 +66,13 @@ def read_csv(path: Path, fields: Sequence[str]) -> tuple[Rows, TextFile]:
         DataDamaged: The file is damaged, lacks a column, or a line has another number of fields.
     """
     file = read_text(path)
-    names = next(csv.reader([file.lines[0]]))
+    names = _fields(path, 1, file.lines[0])
     absent = [name for name in fields if name not in names]
     if absent:
         raise DataDamaged(f"{path}: line 1 names no column {absent[0]!r}; {_REMEDY}.")
     rows = []
     for number, line in enumerate(file.lines[1:], start=2):
-        found = next(csv.reader([line]))
+        found = _fields(path, number, line)
         if len(found) != len(names):
             raise DataDamaged(
                 f"{path}: line {number} has {len(found)} fields where {len(names)} are expected; "
@@ -81,6 +81,13 @@ def read_csv(path: Path, fields: Sequence[str]) -> tuple[Rows, TextFile]:
         whole = dict(zip(names, found, strict=True))
         rows.append({name: whole[name] for name in fields})
     return tuple(rows), file
+
+
+def _fields(path: Path, number: int, line: str) -> list[str]:
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error as error:  # a field of more characters than the module takes
+        raise DataDamaged(f"{path}: line {number} cannot be read ({error}); {_REMEDY}.") from error
 
 
 def _read(folder: Path) -> tuple[Mapping[str, Rows], Sequence[TextFile]]:

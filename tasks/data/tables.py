@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.api.errors import DataDamaged, DataUnavailable
+from bench.api.plain_text import shortened
 from tasks.data.corpus import Origin, origin_note
 from tasks.data.files import DATA_VARIABLE, TextFile, data_folder, read_text
 from tasks.data.hub_copies import HubCopy, copy_folder, read_copy
@@ -119,7 +120,8 @@ def read_table(
         _, first = lines.pop(0)
         if first.split(separator) != list(fields):
             raise DataDamaged(
-                f"{path}: line 1 names {first.split(separator)}, not {list(fields)}; {_REMEDY}."
+                f"{path}: line 1 names {shortened(repr(first.split(separator)), 200)}, not "
+                f"{list(fields)}; {_REMEDY}."
             )
     rows = []
     for number, line in lines:
@@ -145,10 +147,8 @@ def read_json_lines(path: Path, fields: Sequence[str]) -> tuple[Rows, TextFile]:
     for number, line in enumerate(file.lines, start=1):
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DataDamaged(f"{path}: line {number} is not JSON ({error.msg}); {_REMEDY}.") from (
-                error
-            )
+        except (ValueError, RecursionError) as error:
+            raise DataDamaged(f"{path}: line {number} is not JSON ({error}); {_REMEDY}.") from error
         absent = [name for name in fields if not isinstance(row, dict) or name not in row]
         if absent:
             raise DataDamaged(f"{path}: line {number} has no field {absent[0]!r}; {_REMEDY}.")
@@ -182,8 +182,8 @@ def numbered(
     for number, row in enumerate(rows, start=first):
         if not isinstance(row[field], str | int) or row[field] not in values:
             raise DataDamaged(
-                f"{path}: line {number} has {field} {row[field]!r}, none of {list(values)}; "
-                f"{remedy}."
+                f"{path}: line {number} has {field} {shortened(repr(row[field]), 200)}, none of "
+                f"{list(values)}; {remedy}."
             )
         found.append({**row, field: values[row[field]]})
     return tuple(found)

@@ -20,6 +20,7 @@ from typing import Literal
 
 from bench.api.errors import DataDamaged
 from bench.api.license import License
+from bench.api.plain_text import shortened
 from tasks.data.files import TextFile, read_parallel, read_text
 from tasks.data.multi30k import load_multi30k
 from tasks.data.tables import DataSet, Row, Rows, load_table, read_json_lines
@@ -164,7 +165,8 @@ def _links(path: Path, line: int, text: str, *, first: int) -> tuple[list[Link],
         found = _LINK.fullmatch(link)
         if found is None:
             raise DataDamaged(
-                f"{path}: line {line} has {link!r} where a link like 3-4 is expected; {_REMEDY}."
+                f"{path}: line {line} has {shortened(link, 200)!r} where a link like 3-4 is "
+                f"expected; {_REMEDY}."
             )
         places = (int(found[1]) - first, int(found[3]) - first)
         possible.append(places)
