@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
+from bench.api.checks import MEANING
 from bench.api.selector import parse
 from bench.conformance.certificate import Certificate
-from bench.conformance.rules import MEANING
 
 
 def as_text(certificates: Sequence[Certificate]) -> str:

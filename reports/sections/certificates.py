@@ -1,5 +1,8 @@
 """What each variant was proved to satisfy before it was measured."""
 
+from collections import Counter
+
+from bench.api.checks import MEANING
 from reports.blocks import NO_VALUE, Column, Paragraph, Section, TableBlock, TableCell, clean
 from reports.catalog import certificate_of, red_reasons
 from reports.folder import RunFolder
@@ -26,7 +29,48 @@ def certificates_section(folder: RunFolder) -> Section:
         "or that a check which the variant is expected to pass did not run. “none” means that "
         "nothing was checked."
     )
-    return Section(key="certificates", title="Certificates", blocks=(text, table))
+    blocks = (text, _checks(folder, variants), table)
+    return Section(key="certificates", title="Certificates", blocks=blocks)
+
+
+def _checks(folder: RunFolder, variants: list[str]) -> TableBlock:
+    """What each check holds, and for how many variants it was run."""
+    held = [certificate_of(folder.certificates, variant) for variant in variants]
+    counts = Counter(
+        (check, ending)
+        for one in held
+        if one is not None
+        for ending in ("passed", "skipped", "failed")
+        for check in one[ending]
+    )
+    names = {check for check, _ in counts}
+    # a check on one device ends in its name: answers_on_cuda_bfloat16
+    ordered = [check for check in MEANING if check in names] + sorted(names - {*MEANING})
+    lines = tuple(
+        (
+            TableCell(text=clean(check)),
+            TableCell(text=clean(_meaning(check))),
+            *(
+                TableCell(text=str(counts[check, ending]), sort=counts[check, ending])
+                for ending in ("passed", "skipped", "failed")
+            ),
+        )
+        for check in ordered
+    )
+    columns = ("check", "what it holds", "passed", "skipped", "failed")
+    return TableBlock(
+        key="checks-table",
+        title="What was checked, with numbers of variants",
+        columns=tuple(Column(title=name, numeric=name not in columns[:2]) for name in columns),
+        rows=lines,
+    )
+
+
+def _meaning(check: str) -> str:
+    kind, _, place = check.partition("_on_")
+    if place:
+        return f"{kind.replace('_', ' ')} equal those in float64, on {place.replace('_', ' ')}"
+    return MEANING.get(kind, NO_VALUE)
 
 
 def _certificate_line(folder: RunFolder, variant: str) -> tuple[TableCell, ...]:
