@@ -35,24 +35,27 @@ FACTS: Mapping[str, Callable[[JsonObject, str], str]] = {
 def mixed_environments(folder: RunFolder, comparison: Comparison) -> list[str]:
     """A sentence for each fact that is not the same in all cells of a comparison."""
     cells = comparison.frame.drop_duplicates("cell")
-    told = []
+    columns = (cells[name] for name in ("variant", "seed", "device", "environment"))
+    told, places = [], list(zip(*columns, strict=True))
     for title, fact in FACTS.items():
-        variants: dict[str, set[str]] = {}
-        for variant, device, name in zip(
-            cells["variant"], cells["device"], cells["environment"], strict=True
-        ):
+        found: dict[str, set[tuple[str, int]]] = {}
+        for variant, seed, device, name in places:
             value = fact(folder.environments.get(str(name), {}), str(device))
-            variants.setdefault(value or f"an unknown {title}", set()).add(str(variant))
-        if len(variants) > 1:
-            told.append(_sentence(comparison, title, variants))
+            found.setdefault(value or f"an unknown {title}", set()).add((str(variant), int(seed)))
+        if len(found) > 1:
+            told.append(_sentence(comparison, title, found))
     return told
 
 
-def _sentence(comparison: Comparison, title: str, variants: Mapping[str, set[str]]) -> str:
-    """Say which values there are, and which variants have each."""
+def _sentence(comparison: Comparison, title: str, found: Mapping[str, set[tuple[str, int]]]) -> str:
+    """Say which values there are, and which variants have each; which seeds if all have both."""
+    variants = {value: {name for name, _ in cells} for value, cells in found.items()}
+    alike = len({frozenset(names) for names in variants.values()}) == 1
     shown = []
-    for value, names in sorted(variants.items(), key=lambda item: (-len(item[1]), item[0])):
-        labels = sorted(comparison.catalog.label(name) for name in names)
-        few = join(labels) if len(labels) <= LONGEST_LIST else f"{len(labels)} variants"
-        shown.append(f"{value} ({few})")
+    for value, cells in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
+        seeds = sorted({seed for _, seed in cells})
+        labels = sorted(comparison.catalog.label(name) for name in variants[value])
+        named = join(labels) if len(labels) <= LONGEST_LIST else f"{len(labels)} variants"
+        which = f"{'seeds' if len(seeds) > 1 else 'seed'} {join([*map(str, seeds)])}"
+        shown.append(f"{value} ({which if alike else named})")
     return f"Cells of this comparison differ in {title}: {', '.join(shown)}."

@@ -52,6 +52,20 @@ def test_the_comparison_says_which_cells_differ(tmp_path, records, facts, told):
     assert told in page
 
 
+def test_seeds_are_named_where_every_variant_has_both(tmp_path, records):
+    moved = [
+        replace(one, environment="0123456789ab") if one.cell["seed"] == 2 else one
+        for one in records
+    ]
+    folder = write_run(tmp_path / "run", records=moved, tasks=[TASK])
+    (usual,) = (folder / "environments").glob("*.json")
+    other = {**json.loads(usual.read_text()), "cpu": "Abacus", "id": "0123456789ab"}
+    (folder / "environments" / "0123456789ab.json").write_text(json.dumps(other))
+    read = read_folder(folder)
+    (sentence,) = mixed_environments(read, read.comparisons[0])
+    assert "(seeds 0 and 1), Abacus (seed 2)." in sentence
+
+
 def test_facts_that_decide_nothing_are_not_told(tmp_path, records):
     folder = read_folder(folder_of(tmp_path, records, memory_bytes=1))
     assert mixed_environments(folder, folder.comparisons[0]) == []
