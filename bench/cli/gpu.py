@@ -68,7 +68,7 @@ def gpu(options: "RunOptions", *, rehearse: bool) -> int:
 
     kit = REHEARSAL if rehearse else GPU
     if not rehearse:
-        refuse_missing_device(kit.device)
+        refuse_missing_device(kit.device, "add --rehearse to do all of it on the processor.")
     out = options.out or ("runs/gpu-rehearsal" if rehearse else "runs/gpu")
     asked = replace(
         options,

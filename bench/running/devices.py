@@ -4,17 +4,22 @@ import torch
 
 from bench.api.errors import InvalidConfig
 
-NO_CUDA = "this machine has no CUDA device; choose --device cpu."
+NONE_HERE = "this machine has no CUDA device"
+NO_CUDA = f"{NONE_HERE}; choose --device cpu."
 
 
-def refuse_missing_device(device: str) -> None:
+def refuse_missing_device(device: str, instead: str = "choose --device cpu.") -> None:
     """Refuse a device that this machine does not have, before anything runs.
+
+    Args:
+        device: `cpu` or `cuda`.
+        instead: What to do, the end of the sentence.
 
     Raises:
         InvalidConfig: The device is cuda, and there is none.
     """
     if device == "cuda" and not torch.cuda.is_available():
-        raise InvalidConfig(NO_CUDA)
+        raise InvalidConfig(f"{NONE_HERE}; {instead}")
 
 
 def device_name(device: str) -> str:

@@ -332,7 +332,7 @@ def test_a_device_that_is_not_there_is_refused_before_anything_is_verified(call,
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "this machine has no CUDA device; choose --device cpu."),
+        ([], "this machine has no CUDA device; add --rehearse to do all of it on the processor."),
         (["--rehearse", "--minutes", "0"], "minutes must be above 0, got 0.0."),
         (["--rehearse", "--variants", "bahdanaw"], "did you mean 'bahdanau'"),
     ],
