@@ -9,6 +9,7 @@ from bench.api.registry import (
     Citation,
     DefaultTask,
     Recipe,
+    Registration,
     add_registration,
     find,
     listed_variants,
@@ -92,3 +93,10 @@ def test_a_recipe_is_data():
         default_task=DefaultTask(task="recall"),
     )
     assert "mine" in listed_variants()
+
+
+def test_a_title_page_of_its_own_wins_over_the_docstring_of_the_module():
+    entry = {"axis": "score", "name": "some", "target": object, "module": __name__}
+    assert Registration(**entry).title_page() == __doc__
+    assert Registration(**entry, about="Its own page.").title_page() == "Its own page."
+    assert Registration(**{**entry, "module": "nowhere"}).title_page() == ""
