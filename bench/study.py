@@ -19,9 +19,9 @@ from bench.api.config import Choices, FloatRange, IntRange, Range
 from bench.api.errors import InvalidConfig
 from bench.api.resolve import VariantSpec
 from bench.api.task import TASKS
+from bench.running.job import Outcome
 from bench.running.quality_cells import PlannedCell
 from bench.running.request import Request
-from bench.running.runner import Outcome
 from bench.running.session import Session
 from bench.study_request import FRESH_SEED, StudyRequest
 from bench.trial_cells import Knob, Parameters, final_cell, knobs_of, trial_cell

@@ -46,8 +46,8 @@ def verify(options: "RunOptions") -> int:
     need_real_packages()
     refuse_missing_device(options.device)
     from bench.conformance import Certificate, as_text, compared_on
+    from bench.running.job import Job
     from bench.running.processes import ProcessExecutor
-    from bench.running.runner import Job
     from bench.running.worker import WorkerSettings
     from results.certificate import CertificateEntry, with_checks
 

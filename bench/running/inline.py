@@ -5,8 +5,9 @@ from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 
 from bench.api.foreign_prints import prints_to_standard_error
+from bench.running.job import Job, JobResult
 from bench.running.processes import POLL_S
-from bench.running.runner import Job, JobResult, failed_result, run_job
+from bench.running.runner import failed_result, run_job
 from bench.running.worker import WorkerSettings, prepare_process
 from bench.timing.reason import Reason
 

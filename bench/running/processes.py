@@ -16,7 +16,8 @@ from typing import Protocol
 from bench.api.foreign import names_foreign_code, runs_foreign_code
 from bench.api.plain_text import message_of
 from bench.api.process_state import signal_name
-from bench.running.runner import Job, JobResult, failed_result
+from bench.running.job import Job, JobResult
+from bench.running.runner import failed_result
 from bench.running.worker import WorkerSettings, work
 from bench.timing.reason import Reason
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from bench.running.durations import spoken
-from bench.running.runner import Job
+from bench.running.job import Job
 
 HEARTBEAT_S = 30.0
 """Longest silence in a plain log."""

@@ -3,15 +3,13 @@
 import errno
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import torch
 
 from bench.api import registry
-from bench.api.cell import Cell
 from bench.api.errors import BenchError, DataDamaged, DataUnavailable, Diverged, Refused
 from bench.api.loading import loaded_plugins
 from bench.api.opened_files import watch_opened
@@ -20,9 +18,10 @@ from bench.api.process_state import ProcessState
 from bench.api.registry import watch_made
 from bench.api.selector import parse
 from bench.api.variant import impl_of
-from bench.conformance import CHECKS, COMPILE, RunsOn, certify, certify_on
+from bench.conformance import CHECKS, COMPILE, certify, certify_on
 from bench.running.code_of_cells import timed_parts
 from bench.running.devices import NO_CUDA
+from bench.running.job import Job, JobResult, Outcome
 from bench.running.read_files import DataFiles
 from bench.running.source_code import PROJECT, plugins_digest
 from bench.timing.block import measure_block
@@ -33,7 +32,6 @@ from bench.training.quality import train_cell
 from results.certificate import CertificateEntry, certificate_entry
 from results.json_values import as_object
 from results.plain_data import plain_json, plain_rows
-from results.row import Row, Status, Unmeasured
 
 ENVIRONMENTAL = {
     errno.ENOSPC,
@@ -50,67 +48,6 @@ ShareDone = Callable[[float], None]
 
 LONGEST_TRACE = 100_000
 """Characters of a traceback that the log keeps; a message may have megabytes."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """Work for one fresh process: cells to train, analyze or time, or a variant to certify."""
-
-    kind: Literal["quality", "speed", "certificate", "analysis"]
-    label: str
-    """What the progress line says."""
-    cells: tuple[Cell, ...] = ()
-    reference: Cell | None = None
-    """Baseline of a speed block."""
-    variant: str = ""
-    """Canonical selector, for certificates."""
-    impl: str = "auto"
-    repeat: int = 0
-    """Trial number, which becomes the `repeat` of the rows."""
-    seconds: float = 1.0
-    """Expected (s)."""
-    timeout_s: float = 600.0
-    """Wall time after which the process is ended (s)."""
-    thorough: bool = False
-    """Whether a certificate includes compilation, which takes seconds."""
-    on: RunsOn | None = None
-    """Where a certificate compares with float64; None for the suite in float64 itself."""
-    keep_models: str = ""
-    """Folder for trained weights, which analyses read; empty to drop them."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one cell."""
-
-    cell: Cell
-    status: Status
-    detail: str = ""
-    rows: tuple[Row, ...] = ()
-    artifact: dict[str, object] = field(default_factory=dict)
-    seconds: float = 0.0
-    environmental: bool = False
-    """Whether the cause lies outside the code, as missing data do."""
-    made: tuple[str, ...] = ()
-    """`axis:name` of every registered part that was built."""
-    data: Mapping[str, str] = field(default_factory=dict)
-    """Hashes of the data files that were read."""
-    unmeasured: tuple[Unmeasured, ...] = ()
-    """Metrics that the cell has no value of, though it has others."""
-
-
-@dataclass(frozen=True)
-class JobResult:
-    """What a job leaves: outcomes of its cells, or a certificate."""
-
-    outcomes: tuple[Outcome, ...] = ()
-    certificate: CertificateEntry | None = None
-    trace: str = ""
-    """Traceback of an unexpected error, for the log."""
-    died: bool = False
-    """Whether the process ended without an answer of its own, or with one that nobody can trust."""
-    plugins: str = ""
-    """Hash of the plug-ins that the process had loaded."""
 
 
 def run_job(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult:

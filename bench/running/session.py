@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-from bench.api.cell import Cell, cell_from_dict
+from bench.api.cell import Cell
 from bench.api.resolve import VariantSpec
 from bench.api.selector import parse
 from bench.conformance import RunsOn
@@ -17,13 +17,14 @@ from bench.conformance.place import stands_nowhere
 from bench.running.certificate_cache import CertificateCache
 from bench.running.code_of_cells import CodeOfCells
 from bench.running.devices import device_name
+from bench.running.finished import Finished
 from bench.running.inline import InlineExecutor
+from bench.running.job import Job, JobResult, Outcome
 from bench.running.machine_lock import machine_lock
 from bench.running.processes import Executor, ProcessExecutor
 from bench.running.progress import Display
 from bench.running.quality_cells import PlannedCell
 from bench.running.read_files import DataFiles
-from bench.running.runner import Job, JobResult, Outcome
 from bench.running.tally import Tally
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
@@ -36,7 +37,6 @@ from results.store import Store
 
 LOG = "log.txt"
 """File of a run folder with the traceback of every unexpected error."""
-OTHER_CODE = "the code or the data have changed since; kept by --keep-old and not ranked."
 SLACK = 30.0
 """A cell may take this many times its expected seconds before it is ended."""
 LEAST_TIMEOUT_S = 120.0
@@ -62,11 +62,11 @@ class Session:
         kind = InlineExecutor if self.inline else ProcessExecutor
         self.executor: Executor = kind(self.settings)
         self.environment = self.store.write_environment(collect(self.settings.threads))
-        self._attempts = {record.id: record.attempt for record in self.store.records()}
-        """Attempts before this run: a status that is asked again is asked once."""
         self._queue: deque[Job] = deque()
         self._code = CodeOfCells()
-        self._data = DataFiles(Path(self.settings.data_dir) if self.settings.data_dir else None)
+        data = DataFiles(Path(self.settings.data_dir) if self.settings.data_dir else None)
+        before = self.store.records()
+        self._finished = Finished(before, self._code, data, self.retry, keep_old=self.keep_old)
 
     def certify(
         self, variants: Iterable[VariantSpec], impl: str, on: RunsOn | None = None
@@ -198,40 +198,17 @@ class Session:
         """Ids of the cells to run; counts those that have finished."""
         newest = self.store.ledger().newest()
         asked = {cell.id for cell in cells}
-        todo = {id_ for id_ in asked if self._wants(newest.get(id_))}
+        todo = {id_ for id_ in asked if self._finished.wants(newest.get(id_))}
         for id_ in asked - todo:
             self._found(newest[id_])
         return todo
 
     def _found(self, record: Record) -> None:
         """Count a finished cell, and write down whether its code and data are those of today."""
-        if record.status in ("ok", "other_code"):
-            status: Status = "other_code" if self._outdated(record) else "ok"
-            if status != record.status:
-                detail = OTHER_CODE if status == "other_code" else ""
-                later = record.attempt + 1
-                record = replace(record, status=status, detail=detail, attempt=later)
-                self.store.append(record)
-        self.tally.found(record)
-
-    def _wants(self, found: Record | None) -> bool:
-        """Whether to run a cell: never finished, asked again, or of other code or data.
-
-        A cause outside the code may be gone by now, and only running tells.
-        """
-        if found is None:
-            return True
-        if found.attempt > self._attempts.get(found.id, 0):  # by this run, or beside it
-            return False
-        statuses = {found.status, *(one.status for one in found.unmeasured)}
-        again = found.environmental or not statuses.isdisjoint(self.retry)
-        return again or (not self.keep_old and self._outdated(found))
-
-    def _outdated(self, record: Record) -> bool:
-        """Whether other code or other data made a result than are here now."""
-        if record.code != self._code.digest(cell_from_dict(dict(record.cell)), record.made):
-            return True
-        return bool(self._data.changed(record.data))
+        today = self._finished.restated(record)
+        if today is not record:
+            self.store.append(today)
+        self.tally.found(today)
 
     def _run(
         self, jobs: list[Job], at_once: int, *, exclusive: bool
@@ -287,7 +264,7 @@ class Session:
         mine = []
         for cell in free:
             found = newest.get(cell.id)
-            if self._wants(found):
+            if self._finished.wants(found):
                 mine.append(cell)
             elif found is not None:
                 self._found(found)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bench.running.runner import Outcome
+from bench.running.job import Outcome
 from results.row import STATUSES, Record, Status, Unmeasured
 
 FAILURES = tuple(status for status in STATUSES if status not in ("ok", "refused", "other_code"))

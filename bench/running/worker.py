@@ -19,15 +19,8 @@ import torch
 from bench.api.foreign_prints import leave_standard_output
 from bench.api.loading import load_package, load_plugin
 from bench.running.allocator import keep_freed_memory
-from bench.running.runner import (
-    Job,
-    JobResult,
-    ShareDone,
-    failed_result,
-    reason_of,
-    run_job,
-    trace_of,
-)
+from bench.running.job import Job, JobResult
+from bench.running.runner import ShareDone, failed_result, reason_of, run_job, trace_of
 
 load_package("variants")
 load_package("tasks")

@@ -20,8 +20,8 @@ from bench.api import registry
 from bench.api.config import Choices, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.resolve import resolve
+from bench.running.job import JobResult, Outcome
 from bench.running.request import Request
-from bench.running.runner import JobResult, Outcome
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from bench.study import distribution, run_studies, study_name

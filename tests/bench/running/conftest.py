@@ -4,9 +4,9 @@ import io
 
 import pytest
 
+from bench.running.job import JobResult, Outcome
 from bench.running.plan import plan
 from bench.running.request import Request
-from bench.running.runner import JobResult, Outcome
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from results.row import Row

@@ -12,10 +12,10 @@ import pytest
 from bench.api.loading import load_plugin
 from bench.running import processes
 from bench.running.inline import InlineExecutor
+from bench.running.job import Job
 from bench.running.plan import plan
 from bench.running.processes import ProcessExecutor
 from bench.running.request import Request
-from bench.running.runner import Job
 from bench.running.worker import WorkerSettings, tell
 
 SMALL = Request(tasks="after_marker", preset="smoke", speed=False)

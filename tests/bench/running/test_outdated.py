@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from bench.running.runner import JobResult, Outcome
+from bench.running.job import JobResult, Outcome
 from results.row import Row
 from results.store import Store
 

@@ -14,9 +14,9 @@ from bench.api.loading import load_plugin
 from bench.api.resolve import resolve
 from bench.conformance import RunsOn
 from bench.running import machine_lock as locks
+from bench.running.job import JobResult, Outcome
 from bench.running.plan import plan
 from bench.running.request import Request
-from bench.running.runner import JobResult, Outcome
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks

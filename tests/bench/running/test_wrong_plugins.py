@@ -8,10 +8,10 @@ import torch
 
 from bench.api.loading import load_plugin
 from bench.running.inline import InlineExecutor
+from bench.running.job import Job
 from bench.running.plan import plan
 from bench.running.processes import ProcessExecutor
 from bench.running.request import Request
-from bench.running.runner import Job
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
 

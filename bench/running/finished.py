@@ -1,0 +1,69 @@
+"""Which stored cells count as finished: those of the code and the data of today (ADR 17)."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from bench.api.cell import cell_from_dict
+from bench.running.code_of_cells import CodeOfCells
+from bench.running.read_files import DataFiles
+from results.row import Record, Status
+
+OTHER_CODE = "the code or the data have changed since; kept by --keep-old and not ranked."
+
+
+class Finished:
+    """What a run asks again of what was stored before."""
+
+    def __init__(
+        self,
+        before: Iterable[Record],
+        code: CodeOfCells,
+        data: DataFiles,
+        retry: Collection[Status],
+        *,
+        keep_old: bool,
+    ) -> None:
+        """Take the newest records of a run folder, as they are before the run.
+
+        Args:
+            before: One record a cell.
+            code: The code of today.
+            data: The data of today.
+            retry: Statuses that are asked again.
+            keep_old: Whether results of other code or data stay.
+        """
+        self._attempts = {record.id: record.attempt for record in before}
+        self._code = code
+        self._data = data
+        self._retry = frozenset(retry)
+        self._keep_old = keep_old
+
+    def wants(self, found: Record | None) -> bool:
+        """Whether to run a cell: never finished, asked again, or of other code or data.
+
+        A cause outside the code may be gone by now, and only running tells. What this run, or
+        another one beside it, has finished is not asked again.
+        """
+        if found is None:
+            return True
+        if found.attempt > self._attempts.get(found.id, 0):
+            return False
+        statuses = {found.status, *(one.status for one in found.unmeasured)}
+        again = found.environmental or not statuses.isdisjoint(self._retry)
+        return again or (not self._keep_old and self.outdated(found))
+
+    def outdated(self, record: Record) -> bool:
+        """Whether other code or other data made a result than are here now."""
+        if record.code != self._code.digest(cell_from_dict(dict(record.cell)), record.made):
+            return True
+        return bool(self._data.changed(record.data))
+
+    def restated(self, record: Record) -> Record:
+        """The record with the status of today: `ok`, or `other_code`; itself where it has that."""
+        if record.status not in ("ok", "other_code"):
+            return record
+        status: Status = "other_code" if self.outdated(record) else "ok"
+        if status == record.status:
+            return record
+        detail = OTHER_CODE if status == "other_code" else ""
+        return replace(record, status=status, detail=detail, attempt=record.attempt + 1)
