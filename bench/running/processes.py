@@ -21,6 +21,9 @@ from bench.running.runner import failed_result
 from bench.running.worker import WorkerSettings, work
 from bench.timing.reason import Reason
 
+PRELOADED = ["bench.running.worker", "torch._dynamo", "sklearn.metrics"]
+"""Imported once, by the server that forks workers: the first optimizer imports torch._dynamo and
+scores import scikit-learn, more than a second of CPU time each."""
 POLL_S = 0.5
 """Longest time between two checks of the workers (s)."""
 ASLEEP_S = 10.0
@@ -66,8 +69,7 @@ class ProcessExecutor:
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
         self.settings = settings
         self.context = multiprocessing.get_context("forkserver")
-        # the first optimizer imports torch._dynamo, a second of CPU time that workers share here
-        self.context.set_forkserver_preload(["bench.running.worker", "torch._dynamo"])
+        self.context.set_forkserver_preload(PRELOADED)
 
     def run(
         self, jobs: Iterable[Job | None], jobs_at_once: int, watch: Callable[[Job, float], None]
