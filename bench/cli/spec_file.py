@@ -113,7 +113,7 @@ def _ask_for_trust(path: Path, loaded: Sequence[str]) -> None:
     Raises:
         InvalidConfig: Nobody said yes.
     """
-    what = f"{path} opens {', '.join(loaded)}"
+    what = f"{path} opens {', '.join(shortened(one, MOST_QUOTED) for one in loaded)}"
     if not sys.stdin.isatty():
         raise InvalidConfig(f"{what}; look at it, and add --trust if you trust it.")
     if not click.confirm(f"{what}. Do you trust it?", err=True):

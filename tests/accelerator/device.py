@@ -56,7 +56,8 @@ def note(kind):
     frame = sys._getframe(1)
     while frame is not None:
         path = Path(frame.f_code.co_filename)
-        if path.is_relative_to(ROOT) and HERE not in path.parents:
+        ours = path.is_relative_to(ROOT) and "site-packages" not in path.parts
+        if ours and HERE not in path.parents:
             waits[kind, f"{path.relative_to(ROOT)}::{frame.f_code.co_name}"] += 1
             return
         frame = frame.f_back
