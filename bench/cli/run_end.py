@@ -58,8 +58,10 @@ def _endings(tally: Tally, folder: "RunFolder", asked: Sequence[str]) -> list[st
 
     found = []
     if "failed" in asked and tally.failed:
+        log = folder.path / LOG  # only what nobody expected has a traceback
+        traced = f"{log} has the tracebacks, and " if log.exists() else ""
         found.append(
-            f"{counted(tally.failed, 'cell')} failed; {folder.path / LOG} has the tracebacks, and "
+            f"{counted(tally.failed, 'cell')} failed; {traced}"
             f"--retry {' --retry '.join(tally.failures)} runs them again."
         )
     if tally.refused and ("refused" in asked or not tally.with_value):
