@@ -6,7 +6,7 @@ from bench.api.registry import registrations
 from bench.api.selector import parse, walk
 
 OURS = ("bench", "variants", "tasks", "results", "reports")
-"""Packages of this project; what others register stands in other modules."""
+"""Packages of this project; other modules register what is not ours."""
 
 
 def is_ours(module: str) -> bool:

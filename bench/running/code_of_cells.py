@@ -69,14 +69,14 @@ class CodeOfCells:
 
 def timed_parts(variant: str) -> set[Part]:
     """The registered parts of a variant that speed cells time."""
-    return _parts([part for part in _axes(resolve(variant)) if part[0] not in UNTIMED])
+    return _parts(_timed(resolve(variant)))
 
 
 def _named(cell: Cell) -> tuple[tuple[str, ...], set[Part]]:
     """Everything a cell names, written out, and the registered parts among it."""
     spec = resolve(cell.variant)
     if cell.kind == "speed":
-        timed = [part for part in _axes(spec) if part[0] not in UNTIMED]
+        timed = _timed(spec)
         return tuple(f"{axis}={one}" for axis, one in timed), _parts(timed)
     task = ("task", complete("task", parse(cell.task)))
     backbone = ("backbone", complete(BACKBONES, parse(cell.backbone)))
@@ -84,6 +84,10 @@ def _named(cell: Cell) -> tuple[tuple[str, ...], set[Part]]:
     probe = [("probe", analysis_probe(cell))] if cell.kind == "analysis" else []
     chosen = [task, backbone, *_axes(spec), *fixed, *probe]
     return tuple(f"{axis}={one}" for axis, one in chosen), _parts(chosen)
+
+
+def _timed(spec: VariantSpec) -> list[tuple[str, Selector]]:
+    return [part for part in _axes(spec) if part[0] not in UNTIMED]
 
 
 def _axes(spec: VariantSpec) -> list[tuple[str, Selector]]:

@@ -57,7 +57,7 @@ def run_job(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult
     """
     with watch_made() as parts, watch_opened() as opened:
         result = _run(job, data_dir, share_done)
-    if job.reference is not None:  # its times stand beside those of every cell
+    if job.reference is not None:  # every time is compared with one of its own
         parts |= timed_parts(job.reference.variant)
     modules = {registry.find(axis, name).module for axis, name in parts}
     for name, plugin in loaded_plugins().items():

@@ -47,13 +47,21 @@ class SourceCode:
 
     def __init__(self) -> None:
         """Read the files at once: what is edited later is not what was imported."""
-        self._plugins = {name: one.source for name, one in loaded_plugins().items()}
-        self._sources = dict(self._plugins)
+        plugins = loaded_plugins()
         self.plugins = plugins_digest()
+        self._sources = {name: one.source for name, one in plugins.items()}
+        self._whole = set(plugins)
+        """Modules that count as a whole: plug-ins, and what they import from beside them."""
+        folders = {one.path.resolve().parent for one in plugins.values()}
         for name, module in [*sys.modules.items()]:
-            file = _source_file(name, module)
-            if file is not None:
-                self._sources[name] = file.read_bytes()
+            path = _source_file(module)
+            if name in plugins or path is None:
+                continue
+            ours = name.partition(".")[0] in PACKAGES and path.is_relative_to(PROJECT)
+            beside = not ours and path.resolve().parent in folders
+            if ours or beside:
+                self._sources[name] = path.read_bytes()
+                self._whole |= {name} if beside else set()
         self._modules: dict[str, Module] = {}
         self._digests: dict[Place, str] = {}
         self._references: dict[Place, frozenset[Place]] = {}
@@ -121,11 +129,11 @@ class SourceCode:
     def _resolve(self, module: str, name: str) -> Iterator[Place]:
         """Where a name of a module is defined, through imports; nothing if it is not ours."""
         for _ in range(20):  # re-exports in a circle would not import
-            if module in self._plugins:
-                yield module, WHOLE
-                return
             found = self._module(module)
             if found is None:
+                return
+            if module in self._whole and name not in found.imports:
+                yield module, WHOLE
                 return
             if name == WHOLE or name in found.definitions:
                 if name != WHOLE:  # a module that is only named is reached by what is taken of it
@@ -164,14 +172,12 @@ def plugins_digest() -> str:
     return found.hexdigest()[:12] if loaded_plugins() else ""
 
 
-def _source_file(name: str, module: ModuleType) -> Path | None:
-    """The file of a loaded module that belongs to the project or lies beside a plug-in."""
+def _source_file(module: ModuleType) -> Path | None:
+    """The Python file of a loaded module, if there is one."""
     file = getattr(module, "__file__", None)
     if not isinstance(file, str) or not file.endswith(".py"):
         return None
-    path = Path(file)
-    ours = name.partition(".")[0] in PACKAGES and path.is_relative_to(PROJECT)
-    return path if ours and path.is_file() else None
+    return path if (path := Path(file)).is_file() else None
 
 
 def _split(module: Module, body: Iterable[ast.stmt]) -> Module:

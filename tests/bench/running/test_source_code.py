@@ -160,3 +160,31 @@ def test_an_edit_within_the_second_is_imported(tmp_path):
         load_plugin(path)
         assert number == sys.modules["bench_plugin_quick_plugin"].NUMBER
         _forget("bench_plugin_quick_plugin")
+
+
+def test_a_plugin_reaches_what_it_inherits_and_what_lies_beside_it(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "beside_a_plugin.py").write_text("FACTOR = 2\n")
+    path = tmp_path / "inheriting_plugin.py"
+    path.write_text(
+        "import beside_a_plugin\n"
+        "from variants.scores.scaled_dot import ScaledDotScore\n\n\n"
+        "class Own(ScaledDotScore):\n"
+        "    factor = beside_a_plugin.FACTOR\n"
+    )
+    load_plugin(path)
+    name = "bench_plugin_inheriting_plugin"
+    try:
+        root = sys.modules[name].Own
+        usual = SourceCode().digest([root])
+        inherited = SourceCode()
+        code = inherited._sources["variants.scores.scaled_dot"]
+        assert b"return " in code
+        inherited._sources["variants.scores.scaled_dot"] = code.replace(b"return ", b"return 2 * ")
+        assert inherited.digest([root]) != usual
+        (tmp_path / "beside_a_plugin.py").write_text("FACTOR = 3\n")
+        assert SourceCode().digest([root]) != usual
+    finally:
+        _forget(name)
+        sys.modules.pop("beside_a_plugin", None)
