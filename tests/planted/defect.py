@@ -24,7 +24,7 @@ class Defect:
     file: str
     """Path of the code below the root of the project."""
     old: str
-    """What is replaced; it stands in the file exactly once."""
+    """What is replaced; the file has it exactly once."""
     new: str
     variant: str = ""
     """Selector whose certificate must turn red; empty where no certificate looks there."""

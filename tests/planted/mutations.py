@@ -59,7 +59,7 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """What it is known by, wherever the function stands in its file."""
+        """What it is known by, wherever the function is in its file."""
         return f"{self.file} {self.function}: {self.before} -> {self.after}"
 
     @property

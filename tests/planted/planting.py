@@ -74,7 +74,7 @@ def _codes(module: CodeType) -> dict[str, CodeType]:
 
 
 def _same(one: CodeType, two: CodeType) -> bool:
-    """Whether two functions do the same, wherever they stand in the file."""
+    """Whether two functions do the same, wherever they are in the file."""
     if (one.co_code, one.co_names, one.co_varnames) != (two.co_code, two.co_names, two.co_varnames):
         return False
     if len(one.co_consts) != len(two.co_consts):
