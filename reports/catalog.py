@@ -41,6 +41,8 @@ class MetricInfo:
     better: Side = "none"
     limits: tuple[float, float] = UNBOUNDED
     """Least and greatest value that it can have."""
+    margin: float | None = None
+    """Largest difference without practical meaning, as the run stored it; None without one."""
 
     @property
     def axis(self) -> str:
@@ -163,6 +165,7 @@ class Catalog:
             unit=clean((known and known.unit) or guess),
             better=known.better if known else "none",
             limits=limits(known.low, known.high) if known else UNBOUNDED,
+            margin=known.margin if known else None,
         )
 
 

@@ -17,6 +17,7 @@ from reports.sections.agreement import agreement_section
 from reports.sections.all_tasks import all_tasks_section
 from reports.sections.certificates import certificates_section
 from reports.sections.data_sources import data_section
+from reports.sections.decisions import decisions_section, tested_comparisons, told
 from reports.sections.examples import attention_section, samples_section
 from reports.sections.findings import findings_section
 from reports.sections.needs import needs_section
@@ -107,13 +108,14 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         *use_sections(folder),
         warnings_section(folder),
         needs_section(folder),
+        decisions_section(folder),
         all_tasks_section(folder),
         *(_folded(section) for section in _details(folder, legend, publish=publish)),
     )
     return Document(
         title=f"Attention bench: {clean(folder.name)}",
         lead=_lead(folder),
-        headline=headline(folder),
+        headline=_headline(folder),
         choices=choices_table(folder),
         overview=overview,
         overview_figure=quality_cost_figure(overview) if overview else None,
@@ -121,6 +123,12 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         commands=folder.commands,
         sections=tuple(section for section in sections if section is not None),
     )
+
+
+def _headline(folder: RunFolder) -> str:
+    """What the run shows, and how much of what it asked is decided."""
+    tested = tested_comparisons(folder)
+    return f"{headline(folder)} {told(tested)}" if tested else headline(folder)
 
 
 def _details(folder: RunFolder, legend: Legend, *, publish: bool) -> list[Section | None]:

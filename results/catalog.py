@@ -206,6 +206,7 @@ def _metric(name: str, data: JsonObject) -> Metric:
         high=as_number(data.get("high")),
         better=_word(SIDES, data.get("better"), "none"),
         group=_word(GROUPS, data.get("group"), "quality"),
+        margin=as_number(data.get("margin")),
     )
 
 

@@ -1,6 +1,7 @@
 """What a report must know about names, written beside the rows so that it outlives the code."""
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from bench.api import registry
 from bench.api.config import build_config
@@ -118,14 +119,17 @@ def _whole(task: Selector, ablated_inputs: Sequence[str]) -> str:
 def known_metrics(
     tasks: Iterable[type[Task]], devices: Collection[str] = ("cpu",)
 ) -> dict[str, Metric]:
-    """Every metric that can occur where these tasks are run, by name."""
+    """Every metric that can occur where these tasks are run, by name, with its margin."""
     probes = [registered.target for registered in registry.registrations(PROBES).values()]
     metrics = [
         *COMMON_METRICS,
         *(metric for task in tasks for metric in task.metrics),
         *(metric for probe in probes for metric in probe.metrics),
     ]
-    return {metric.name: on_devices(metric, devices) for metric in metrics}
+    return {
+        metric.name: replace(on_devices(metric, devices), margin=metric.declared_margin)
+        for metric in metrics
+    }
 
 
 def _formula(spec: VariantSpec) -> str:

@@ -14,7 +14,15 @@ from reports.catalog import Catalog, MetricInfo
 from reports.numbers import Seen, with_interval
 from reports.ranked_table.cells import NOTHING, ComparedCells
 from reports.ranked_table.stored_values import BySeed, StoredValues
-from results.statistics import Interval, Ranked, adjusted_pairs, rank, t_interval
+from results.statistics import (
+    Decision,
+    Hypothesis,
+    Interval,
+    Ranked,
+    Ranking,
+    rank,
+    t_interval,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,9 +109,32 @@ class Comparison:
         Where some have several seeds, variants with one are left out: they differ significantly
         from nothing, so the best of them would open the first rank for all.
         """
+        return {line.variant: line for line in self._ranking.lines} if self._ranking else {}
+
+    @cached_property
+    def _ranking(self) -> Ranking | None:
+        """Every test of the comparison; None where nothing can be tested."""
         if self.better == "none" or not self._fair:
+            return None
+        uniform = self.uniform_baseline
+        return rank(
+            self._fair,
+            self.better,
+            baseline=self._base,
+            uniform=uniform if uniform in self._fair else None,
+            controls=[name for name in self._fair if self.catalog.flag(name, "control")],
+            margin=self.ranked_by.margin,
+        )
+
+    @property
+    def primary(self) -> dict[Hypothesis, Decision]:
+        """Decisions on what was to be tested before the run: contenders against the references.
+
+        Empty where each variant has one seed or the preset ranks nothing.
+        """
+        if self._ranking is None or not self.catalog.ranks or self.most_seeds < 2:
             return {}
-        return {line.variant: line for line in rank(self._fair, self.better, baseline=self._base)}
+        return self._ranking.tests.primary
 
     @cached_property
     def _fair(self) -> dict[str, dict[int, float]]:
@@ -120,14 +151,9 @@ class Comparison:
     def _base(self) -> str | None:
         return self.baseline if self.baseline in self._fair else None
 
-    @cached_property
-    def pairs(self) -> dict[frozenset[str], float]:
-        """Holm-adjusted p of every pair of variants that are compared."""
-        return adjusted_pairs(self._fair, self._base) if self._fair else {}
-
     def p_better(self, variant: str, other: str) -> float:
         """Adjusted p where a variant has the better mean than another; NaN where it has not."""
-        p = self.pairs.get(frozenset((variant, other)), math.nan)
+        p = self._ranking.tests.p(variant, other) if self._ranking else math.nan
         sign = -1.0 if self.better == "lower" else 1.0
         ahead = sign * (self.means[variant].estimate - self.means[other].estimate) > 0
         return p if ahead else math.nan

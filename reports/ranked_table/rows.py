@@ -14,6 +14,7 @@ from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.costs import Costs, costs_at_one_length, timed
 from reports.ranked_table.grouping import comparisons
 from reports.ranked_table.marks import marks
+from reports.ranked_table.verdicts import verdict_text
 from results.frame import speed_summary
 from results.json_values import JsonObject
 from results.statistics import Interval
@@ -44,7 +45,8 @@ def ranked_table(
         there are three columns: `score`, `score_low`, `score_high` and so on; bounds are 95% t
         intervals over seeds, and the 10% and 90% quantiles of rounds for `decode_step_time_ms`.
         `score` and `difference` have the extremes of their seeds, too, in `score_min`, `score_max`
-        and `score_seeds`. `timed_seeds` counts the seeds behind times of training.
+        and `score_seeds`. `verdict` and `verdict_uniform` say how the tests against the baseline
+        and the uniform baseline ended. `timed_seeds` counts the seeds behind times of training.
 
     """
     known = Catalog.of(catalog)
@@ -90,6 +92,9 @@ def _comparison_lines(
                 **bounds("difference", difference or NOTHING),
                 **seen("difference", comparison.differences(variant, comparison.baseline)),
                 "p_adjusted": line.p_adjusted if line and ranks else math.nan,
+                "verdict": verdict_text(line.against_baseline if line and ranks else None),
+                "verdict_uniform": verdict_text(line.against_uniform if line and ranks else None),
+                "effect_size": difference.effect_size if difference else math.nan,
                 **_costs(comparison, variant, costs, base),
             }
         )

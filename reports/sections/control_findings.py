@@ -48,12 +48,12 @@ def _beaten(comparison: Comparison, control: str) -> str:
     if len(above) == len(fair):
         return (
             ". Every seed of every variant is better than every seed of {} on the test. With "
-            f"{seeds} seeds this is not significant after the correction for all pairs"
+            f"{seeds} seeds this is not significant after correction"
         )
     some = join([comparison.catalog.label(name) for name in above])
     return (
         f". Every seed of {some} is better than every seed of {{}} on the test. With {seeds} seeds "
-        "this is not significant after the correction for all pairs"
+        "this is not significant after correction"
     )
 
 

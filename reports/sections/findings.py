@@ -190,7 +190,7 @@ def _against_baseline(comparison: Comparison) -> str:
     if widths and len(open_) > 1:
         unit = comparison.ranked_by.unit
         known = f"The 95% intervals of differences to {base} are {_widths(widths)} {unit}".strip()
-        parts.append(f"{known}, before the correction for all pairs.")
+        parts.append(f"{known}, before correction.")
     return " ".join(parts)
 
 

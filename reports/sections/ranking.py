@@ -29,15 +29,26 @@ HOW_TO_READ = {
         "metric, the least and the greatest seed are printed instead, as 0.95–1.00 (3 seeds). A "
         "variant with fewer seeds is marked. One seed has no interval and no rank."
     ),
+    "Verdicts": (
+        "Before a run it is fixed what is tested: each contender against the baseline and against "
+        "uniform attention. The test is a t test on common seeds whose variance borrows from the "
+        "other variants of the table, after Holm's correction over these hypotheses. Better and "
+        "worse are significant at 5%. Equivalent means that the difference is shown to lie within "
+        "the margin of the metric. Undecided is neither: the number of seeds that would probably "
+        "decide stands beside it."
+    ),
     "Ranks": (
         "Lines are in the order of their means. Of equal means the baseline is first, then the "
         "variant with fewer parameters. Lines of one rank are tied and marked =: no two of them "
-        "differ significantly after Holm's correction over all pairs. The first rank is in bold, "
-        "except for variants of which no seed has learned. A line on a later rank may still be "
-        "tied with the best, and is then marked so. A test with three seeds has little power, so a "
-        "tie does not show that two variants are equal."
+        "differ significantly by the same test, after Holm's correction over all pairs. The first "
+        "rank is in bold, except for variants of which no seed has learned. A line on a later rank "
+        "may still be tied with the best, and is then marked so. A tie does not show that two "
+        "variants are equal."
     ),
-    "Differences": "To the baseline on the same seeds, with p values after Holm's correction.",
+    "Differences": (
+        "To the baseline on the same seeds, with 95% intervals. They use the spread of the other "
+        "variants too, so they may be narrower than those of the scores."
+    ),
     "Missing values": LEGEND,
     "No interval": NO_SPREAD,
     "Times of training": (
@@ -55,7 +66,7 @@ def how_to_read_section(folder: RunFolder) -> Section:
         blocks.append(Paragraph(NO_RANKS.format(preset=folder.catalog.preset), "warning"))
     told = HOW_TO_READ | {"Marks": legend_of_marks(folder.comparisons, folder.certificates)}
     if not folder.catalog.ranks:
-        del told["Ranks"]
+        del told["Ranks"], told["Verdicts"]
     told = {head: text for head, text in told.items() if text}
     blocks.append(Bullets(tuple(told.values()), tuple(told)))
     if any(other_metrics(comparison) or parts(comparison) for comparison in folder.comparisons):

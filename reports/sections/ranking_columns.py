@@ -12,9 +12,14 @@ from reports.numbers import between, percent, probability, scaled, with_interval
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.rows import interval_text
 from reports.ranked_table.steps_to_threshold import not_reached
+from reports.ranked_table.verdicts import verdict_help
 
 SEEDS_HELP = "Mean over seeds with its 95% t interval."
 ROUNDS_HELP = "Median of rounds with 10% and 90% quantiles, {where}."
+VERDICT_HELP = (
+    "Better or worse: significant. Equivalent: shown to lie within the margin. Undecided: neither, "
+    "with the number of seeds that would probably decide."
+)
 EXACT_HELP = "Counted once, {where}; exact, so without interval."
 
 
@@ -125,6 +130,24 @@ def _p_value(line: RankedLine) -> TableCell:
     return TableCell(text=probability(line.values["p_adjusted"]), sort=line.sort("p_adjusted"))
 
 
+def _against(reference: str) -> Callable[[RankedLine], TableCell]:
+    """How the test against a reference ended.
+
+    Args:
+        reference: `baseline` or `uniform`.
+    """
+
+    def cell(line: RankedLine) -> TableCell:
+        ranked = line.comparison.compared.get(line.variant)
+        text = line.values["verdict" if reference == "baseline" else "verdict_uniform"]
+        if ranked is None or not text:
+            return TableCell(text=NO_VALUE, sort="")
+        decision = getattr(ranked, f"against_{reference}")
+        return TableCell(text=text, sort=text, help=verdict_help(line.comparison, decision))
+
+    return cell
+
+
 def _cost(name: str, unit: float = 1.0) -> Callable[[RankedLine], TableCell]:
     """A cost of training or timing, in multiples of a unit."""
 
@@ -186,6 +209,14 @@ RANKED_COLUMNS = (
     RankedColumn(
         head=Column(title="p", unit="Holm", numeric=True, help="Of no difference to the baseline."),
         cell=_p_value,
+    ),
+    RankedColumn(
+        head=Column(title="Against baseline", help=VERDICT_HELP),
+        cell=_against("baseline"),
+    ),
+    RankedColumn(
+        head=Column(title="Against uniform", help=VERDICT_HELP),
+        cell=_against("uniform"),
     ),
     RankedColumn(
         head=Column(title="{metric}", unit="whole test", numeric=True, help=SEEDS_HELP),

@@ -12,19 +12,36 @@ from results.statistics.intervals import (
     paired_difference,
     t_interval,
 )
+from results.statistics.moderated import ModeratedDifference, ModeratedTable
 from results.statistics.pareto import pareto_front
-from results.statistics.ranking import Ranked, adjusted_pairs, rank
+from results.statistics.primary import (
+    Decision,
+    Hypothesis,
+    Outcome,
+    decide,
+    primary_decisions,
+    primary_hypotheses,
+    seeds_to_decide,
+)
+from results.statistics.ranking import Ranked, Ranking, Tests, rank
 
 __all__ = [
     "LEAST_VARIANTS",
     "Agreement",
+    "Decision",
     "Equivalence",
+    "Hypothesis",
     "Interval",
+    "ModeratedDifference",
+    "ModeratedTable",
+    "Outcome",
     "PairOfScores",
     "PairedDifference",
     "Ranked",
+    "Ranking",
+    "Tests",
     "Verdict",
-    "adjusted_pairs",
+    "decide",
     "equivalence",
     "exp_interval",
     "holm",
@@ -32,9 +49,12 @@ __all__ = [
     "log_ratio_interval",
     "paired_difference",
     "pareto_front",
+    "primary_decisions",
+    "primary_hypotheses",
     "probability_of_improvement",
     "rank",
     "rank_agreement",
+    "seeds_to_decide",
     "sign_test",
     "speed_verdict",
     "t_interval",

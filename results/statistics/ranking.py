@@ -1,15 +1,22 @@
 """A ranking of variants on one task that shows ties as ties."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import combinations
 
 from results.statistics.decisions import holm
-from results.statistics.intervals import Interval, PairedDifference, paired_difference, t_interval
+from results.statistics.intervals import Interval, t_interval
+from results.statistics.moderated import ModeratedDifference, ModeratedTable, Scores
 from results.statistics.pareto import Better
-
-Scores = Mapping[str, Mapping[int, float]]
+from results.statistics.primary import (
+    Decision,
+    Hypothesis,
+    mirrored,
+    primary_decisions,
+    primary_hypotheses,
+    secondary,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,24 +30,91 @@ class Ranked:
     """Significantly different from the first line; a line on a later rank may still be tied."""
     mean: Interval
     """Mean score over the seeds of this variant, with its t interval."""
-    difference: PairedDifference | None
+    against_baseline: Decision | None
+    """Test against the baseline; None for the baseline, or without one. It is the primary test
+    where there is one, and a secondary one for a control."""
+    against_uniform: Decision | None
+    """Test against the uniform baseline, in the same way."""
+    difference: ModeratedDifference | None
     """Score minus the baseline's on common seeds; None for the baseline, or without one."""
-    p_adjusted: float
-    """p of the difference, Holm-adjusted over all claims of the table; NaN without a difference."""
-    better_than_baseline: bool
-    """Significantly better at the level of the table."""
-    worse_than_baseline: bool
-    """Significantly worse at the level of the table."""
+
+    @property
+    def p_adjusted(self) -> float:
+        """Adjusted p of the primary test against the baseline; NaN without one."""
+        return self.against_baseline.p_adjusted if self.against_baseline else math.nan
+
+    @property
+    def better_than_baseline(self) -> bool:
+        """Significantly better at the level of the table."""
+        return self.against_baseline is not None and self.against_baseline.outcome == "better"
+
+    @property
+    def worse_than_baseline(self) -> bool:
+        """Significantly worse at the level of the table."""
+        return self.against_baseline is not None and self.against_baseline.outcome == "worse"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tests:
+    """The two families of tests of one comparison."""
+
+    table: ModeratedTable
+    better: Better
+    level: float
+    primary: dict[Hypothesis, Decision]
+    """The hypotheses that were fixed before the run."""
+    pairs: dict[frozenset[str], float]
+    """Secondary: adjusted p of every pair, Holm over all pairs."""
+
+    def p(self, left: str, right: str) -> float:
+        """Adjusted p of a pair: of its primary test where it has one, else the secondary one.
+
+        NaN for a pair that is not compared.
+        """
+        for pair in (Hypothesis(left, right), Hypothesis(right, left)):
+            if pair in self.primary:
+                return self.primary[pair].p_adjusted
+        return self.pairs.get(frozenset((left, right)), math.nan)
+
+    def against(self, variant: str, reference: str | None) -> Decision | None:
+        """The test of a variant against a reference; None where there is nothing to test."""
+        if reference is None or frozenset((variant, reference)) not in self.pairs:
+            return None
+        found = self.primary.get(Hypothesis(variant, reference))
+        if found is not None:
+            return found
+        turned = self.primary.get(Hypothesis(reference, variant))
+        difference = self.table.difference(variant, reference, self.level)
+        if turned is not None:
+            return mirrored(turned, difference)
+        return secondary(difference, self.p(variant, reference), self.better, 1 - self.level)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking:
+    """All tests of one comparison."""
+
+    lines: list[Ranked]
+    """By mean, best first."""
+    tests: "Tests"
+    """Every test behind the lines."""
 
 
 def rank(
-    scores: Scores, better: Better, *, baseline: str | None = None, level: float = 0.95
-) -> list[Ranked]:
+    scores: Scores,
+    better: Better,
+    *,
+    baseline: str | None = None,
+    uniform: str | None = None,
+    controls: Collection[str] = (),
+    margin: float | None = None,
+    level: float = 0.95,
+) -> Ranking:
     """Rank variants by mean score; claims need pairs of the same seed.
 
-    All claims of the table, "differs from the baseline" and "ranks behind", come from one family
-    of tests over all pairs, because the best is chosen after looking: at most 1 - level of tables
-    without a true difference hold any claim. Pairs with the baseline share half of that error.
+    There are two families of tests, each with its own error rate of 1 - level. The primary one
+    (`results.statistics.primary`) was fixed before the run. The secondary one has all pairs, since
+    the best is chosen after looking; it makes the groups.
 
     Lines are in the order of their means. A rank is opened by the best variant left, and goes
     down to the first line that is separable from any line above it in that rank, so no two of a
@@ -52,10 +126,10 @@ def rank(
             means keep the order that they have here.
         better: Which side is best.
         baseline: Variant that all others are compared with.
+        uniform: The uniform baseline.
+        controls: Variants that are references, not contenders.
+        margin: Largest difference without practical meaning, in the unit of the scores.
         level: Of the intervals and the claims.
-
-    Returns:
-        Lines by mean, best first.
 
     Raises:
         ValueError: The baseline has no scores, or a score is not finite.
@@ -63,52 +137,44 @@ def rank(
     known = {variant: by_seed for variant, by_seed in scores.items() if by_seed}
     if baseline is not None and baseline not in known:
         raise ValueError(f"baseline {baseline!r} has no scores; run it or name another baseline")
+    table = ModeratedTable(known)
+    hypotheses = primary_hypotheses(known, baseline=baseline, uniform=uniform, controls=controls)
+    primary = primary_decisions(table, hypotheses, better, margin=margin, level=level)
+    found = Tests(
+        table=table,
+        better=better,
+        level=level,
+        primary=primary,
+        pairs=_all_pairs(table, [*known]),
+    )
     sign = 1.0 if better == "higher" else -1.0
     means = {variant: t_interval([*by_seed.values()], level) for variant, by_seed in known.items()}
     order = sorted(known, key=lambda variant: -sign * _rounded(means[variant].estimate))
-    adjusted = adjusted_pairs(known, baseline)
-    separable = {pair for pair, p in adjusted.items() if p < 1 - level}
+    separable = {pair for pair, p in found.pairs.items() if p < 1 - level}
     ranks = _ranks(order, separable)
-    lines = []
-    for variant in order:
-        difference, p = None, math.nan
-        if baseline is not None and variant != baseline:
-            difference = _on_common_seeds(known[variant], known[baseline], level)
-            p = adjusted[frozenset((variant, baseline))]
-        gain = sign * difference.estimate if difference is not None and p < 1 - level else 0.0
-        lines.append(
-            Ranked(
-                rank=ranks[variant],
-                variant=variant,
-                differs_from_best=frozenset((order[0], variant)) in separable,
-                mean=means[variant],
-                difference=difference,
-                p_adjusted=p,
-                better_than_baseline=gain > 0,
-                worse_than_baseline=gain < 0,
-            )
+    lines = [
+        Ranked(
+            rank=ranks[variant],
+            variant=variant,
+            differs_from_best=frozenset((order[0], variant)) in separable,
+            mean=means[variant],
+            against_baseline=found.against(variant, baseline),
+            against_uniform=found.against(variant, uniform),
+            difference=(
+                table.difference(variant, baseline, level)
+                if baseline is not None and variant != baseline
+                else None
+            ),
         )
-    return lines
+        for variant in order
+    ]
+    return Ranking(lines=lines, tests=found)
 
 
-def _on_common_seeds(
-    left: Mapping[int, float], right: Mapping[int, float], level: float
-) -> PairedDifference:
-    seeds = sorted(left.keys() & right.keys())
-    return paired_difference([left[seed] for seed in seeds], [right[seed] for seed in seeds], level)
-
-
-def adjusted_pairs(scores: Scores, baseline: str | None) -> dict[frozenset[str], float]:
-    """Holm-adjusted p of the difference of every pair; pairs with the baseline get half the error.
-
-    These are the claims of `rank` on the same scores.
-    """
-    pairs = list(combinations(scores, 2))
-    p_values = [_on_common_seeds(scores[left], scores[right], 0.95).p for left, right in pairs]
-    num_main = sum(baseline in pair for pair in pairs)
-    num_other = len(pairs) - num_main
-    weights = [1 / num_main if baseline in pair else 1 / num_other for pair in pairs]
-    return {frozenset(pair): p for pair, p in zip(pairs, holm(p_values, weights), strict=True)}
+def _all_pairs(table: ModeratedTable, variants: list[str]) -> dict[frozenset[str], float]:
+    pairs = [*combinations(variants, 2)]
+    adjusted = holm([table.difference(left, right).p for left, right in pairs])
+    return {frozenset(pair): p for pair, p in zip(pairs, adjusted, strict=True)}
 
 
 def _rounded(mean: float) -> float:

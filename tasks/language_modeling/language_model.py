@@ -36,6 +36,7 @@ BITS = Metric(
     low=0.0,
     high=None,
     better="lower",
+    margin=0.05,
 )
 RARE_BITS = Metric(
     name="rare_repeat_bits_per_character",
@@ -52,6 +53,7 @@ PERPLEXITY = Metric(
     low=1.0,
     high=None,
     better="lower",
+    margin=2.0,
 )
 RARE_PERPLEXITY = Metric(
     name="rare_repeat_perplexity",

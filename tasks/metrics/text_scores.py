@@ -26,7 +26,13 @@ EDITS = Metric(
     better="lower",
 )
 BLEU = Metric(
-    name="bleu", title="BLEU", unit="sacreBLEU points", low=0.0, high=100.0, better="higher"
+    name="bleu",
+    title="BLEU",
+    unit="sacreBLEU points",
+    low=0.0,
+    high=100.0,
+    better="higher",
+    margin=1.0,
 )
 SUBTOKEN_F1 = Metric(
     name="subtoken_f1",

@@ -16,7 +16,13 @@ from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY
 from tasks.metrics.text_scores import BLEU, dropped, repeated
 
 CHRF = Metric(
-    name="chrf", title="chrF", unit="sacreBLEU points", low=0.0, high=100.0, better="higher"
+    name="chrf",
+    title="chrF",
+    unit="sacreBLEU points",
+    low=0.0,
+    high=100.0,
+    better="higher",
+    margin=1.0,
 )
 NLL = Metric(
     name="nll_nats_per_token",

@@ -11,6 +11,7 @@ WORD_ERROR_RATE = Metric(
     low=0.0,
     high=None,
     better="lower",
+    margin=0.05,
 )
 
 

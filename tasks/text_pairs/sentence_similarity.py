@@ -21,6 +21,7 @@ PEARSON = Metric(
     low=-1.0,
     high=1.0,
     better="higher",
+    margin=0.05,
 )
 SPEARMAN = Metric(
     name="spearman_correlation",
@@ -29,6 +30,7 @@ SPEARMAN = Metric(
     low=-1.0,
     high=1.0,
     better="higher",
+    margin=0.05,
 )
 SQUARED_ERROR = Metric(
     name="squared_error_points",

@@ -142,7 +142,7 @@ def test_trials_of_a_study_never_mix_with_results(tmp_path):
 
 def test_scores_go_straight_into_the_ranking(run):
     finals = frames.final_values(read(run), "accuracy")
-    table = rank(frames.scores(finals, by="variant_name"), "higher", baseline="bahdanau")
+    table = rank(frames.scores(finals, by="variant_name"), "higher", baseline="bahdanau").lines
     assert [line.variant for line in table] == ["bahdanau", "dot"]
 
 

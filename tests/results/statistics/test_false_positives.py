@@ -6,13 +6,21 @@ import numpy as np
 import pytest
 
 from results.statistics import (
+    decide,
     equivalence,
+    holm,
     log_ratio_interval,
     paired_difference,
     rank,
     speed_verdict,
     t_interval,
 )
+
+SLOW = pytest.mark.slow
+
+
+def tabled(values: np.ndarray) -> dict[str, dict[int, float]]:
+    return {f"v{row}": dict(enumerate(line.tolist())) for row, line in enumerate(values)}
 
 
 def at_most(share: float, experiments: int) -> float:
@@ -38,7 +46,7 @@ def test_a_ranking_without_a_true_difference_makes_any_claim_in_five_percent(
         spread = draw.uniform(0.5, 2.0, size=(variants, 1))
         table = draw.normal(size=seeds) + spread * draw.normal(size=(variants, seeds))
         scores = {f"v{row}": dict(enumerate(line.tolist())) for row, line in enumerate(table)}
-        lines = rank(scores, "higher", baseline="v0")
+        lines = rank(scores, "higher", baseline="v0").lines
         claims += any(
             line.rank > 1
             or line.differs_from_best
@@ -71,7 +79,7 @@ def test_scores_of_a_few_missed_tokens_make_any_claim_in_five_percent(
     for _ in range(experiments):
         table = 1 - draw.poisson(misses, size=(variants, seeds)) / 1024
         scores = {f"v{row}": dict(enumerate(line.tolist())) for row, line in enumerate(table)}
-        lines = rank(scores, "higher", baseline="v0")
+        lines = rank(scores, "higher", baseline="v0").lines
         claims += any(
             line.rank > 1 or line.better_than_baseline or line.worse_than_baseline for line in lines
         )
@@ -88,7 +96,72 @@ def test_seeds_that_copy_one_draw_make_no_claim():
             f"v{row}": dict(enumerate((level + noise[row]).tolist()))
             for row, level in enumerate(levels)
         }
-        assert {line.rank for line in rank(scores, "higher", baseline="v0")} == {1}
+        assert {line.rank for line in rank(scores, "higher", baseline="v0").lines} == {1}
+
+
+def spreads(draw: np.random.Generator, variants: int) -> np.ndarray:
+    """Spreads of variants as wide as those of published runs: a factor of 5 is common."""
+    return np.exp(0.75 * draw.normal(size=(variants, 1)))
+
+
+@pytest.mark.parametrize("seeds", [3, pytest.param(5, marks=SLOW), pytest.param(8, marks=SLOW)])
+@pytest.mark.parametrize(
+    ("name", "variants"),
+    [
+        ("unequal", 4),
+        pytest.param("unequal", 9, marks=SLOW),
+        ("flaky", 9),
+        pytest.param("paired", 9, marks=SLOW),
+        pytest.param("opposite", 4, marks=SLOW),
+        pytest.param("one wide", 4, marks=SLOW),
+    ],
+)
+def test_primary_hypotheses_without_a_true_difference_are_claimed_in_five_percent(
+    name, variants, seeds
+):
+    draw, claims, experiments = np.random.default_rng(variants + seeds), 0, 600
+    for _ in range(experiments):
+        noise = draw.normal(size=(variants, seeds))
+        common = draw.normal(size=(1, seeds))
+        if name == "unequal":
+            values = spreads(draw, variants) * noise
+        elif name == "flaky":
+            # one run in ten does not learn, whatever the variant
+            values = noise - 20.0 * (draw.random((variants, seeds)) < 0.1)
+        elif name == "paired":
+            values = 3 * common + spreads(draw, variants) * noise
+        elif name == "opposite":
+            values = 2 * common * draw.choice([-1, 1], (variants, 1)) + noise
+        else:
+            values = noise * np.where(np.arange(variants)[:, None] == 1, 10.0, 1.0)
+        found = decide(tabled(values), "higher", baseline="v0", uniform="v1")
+        claims += any(one.outcome != "undecided" for one in found.values())
+    assert claims / experiments <= at_most(0.05, experiments)
+
+
+@pytest.mark.parametrize("seeds", [3, pytest.param(5, marks=SLOW), pytest.param(8, marks=SLOW)])
+def test_differences_at_the_margin_are_called_equivalent_in_five_percent(seeds):
+    draw, claims, experiments = np.random.default_rng(seeds), 0, 600
+    levels = np.array([0.0, 1.0, 1.0, -1.0, 1.0, -1.0])[:, None]
+    for _ in range(experiments):
+        values = levels + 0.4 * spreads(draw, 6) * draw.normal(size=(6, seeds))
+        found = decide(tabled(values), "higher", baseline="v0", margin=1.0)
+        claims += any(one.outcome == "equivalent" for one in found.values())
+    assert claims / experiments <= at_most(0.05, experiments)
+
+
+def test_moderation_finds_more_than_plain_paired_tests_on_the_same_tables():
+    """Why it is used: nine variants with unequal spreads, six deviations apart, three seeds."""
+    draw, moderated, plain, experiments = np.random.default_rng(12), 0, 0, 100
+    for _ in range(experiments):
+        values = spreads(draw, 9) * draw.normal(size=(9, 3))
+        values[2:] += 6
+        table = tabled(values)
+        found = decide(table, "higher", baseline="v0")
+        moderated += sum(one.outcome == "better" for one in found.values())
+        paired = [paired_difference(line, values[0]).p for line in values[1:]]
+        plain += sum(p < 0.05 for p in holm(paired))
+    assert moderated > 1.5 * plain
 
 
 def test_a_ranking_with_some_true_differences_stays_honest_about_the_rest():
@@ -98,7 +171,7 @@ def test_a_ranking_with_some_true_differences_stays_honest_about_the_rest():
         levels = np.array([0, 0, 0, 40, 40, 40])[:, None]
         table = levels + draw.normal(size=(6, 5))
         scores = {f"v{row}": dict(enumerate(line.tolist())) for row, line in enumerate(table)}
-        lines = {line.variant: line for line in rank(scores, "higher", baseline="v0")}
+        lines = {line.variant: line for line in rank(scores, "higher", baseline="v0").lines}
         wrong += (
             len({lines[name].rank for name in ("v3", "v4", "v5")}) > 1
             or any(lines[name].differs_from_best for name in ("v3", "v4", "v5"))

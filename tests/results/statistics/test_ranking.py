@@ -25,7 +25,7 @@ def test_clear_differences_get_ranks_of_their_own():
         {"low": wobble(0.1), "high": wobble(0.9, phase=1), "middle": wobble(0.5, phase=2)},
         "higher",
         baseline="middle",
-    )
+    ).lines
     assert [(line.rank, line.variant) for line in table] == [(1, "high"), (2, "middle"), (3, "low")]
     high, middle, low = table
     assert (high.better_than_baseline, high.worse_than_baseline) == (True, False)
@@ -36,7 +36,7 @@ def test_clear_differences_get_ranks_of_their_own():
 
 
 def test_with_a_lower_better_side_the_order_turns_and_the_difference_does_not():
-    table = rank({"a": wobble(0.1), "b": wobble(0.9, phase=1)}, "lower", baseline="b")
+    table = rank({"a": wobble(0.1), "b": wobble(0.9, phase=1)}, "lower", baseline="b").lines
     assert [line.variant for line in table] == ["a", "b"]
     assert table[0].better_than_baseline
     assert table[0].difference.estimate < 0
@@ -49,12 +49,12 @@ def test_ties_are_shown_as_ties():
         "c": wobble(0.1, phase=3),
         "d": wobble(0.1, phase=4),
     }
-    assert [line.rank for line in rank(scores, "higher")] == [1, 1, 3, 3]
+    assert [line.rank for line in rank(scores, "higher").lines] == [1, 1, 3, 3]
 
 
 def test_a_noisy_variant_has_no_better_rank_than_its_mean_and_is_tied_with_the_best():
     scores = {"best": wobble(0.9), "good": wobble(0.8, phase=1), "noisy": wobble(0.5, 0.5, 2)}
-    lines = {line.variant: line for line in rank(scores, "higher")}
+    lines = {line.variant: line for line in rank(scores, "higher").lines}
     assert {name: line.rank for name, line in lines.items()} == {"best": 1, "good": 2, "noisy": 2}
     told = {name for name, line in lines.items() if line.differs_from_best}
     assert told == {"good"}
@@ -63,7 +63,7 @@ def test_a_noisy_variant_has_no_better_rank_than_its_mean_and_is_tied_with_the_b
 def test_no_two_of_a_rank_differ_though_neither_differs_from_the_best():
     """The leader is noisy: it differs from nothing, and the others from each other."""
     scores = {"noisy": wobble(1.0, 0.5, 1), "good": wobble(0.9), "low": wobble(0.5, phase=2)}
-    lines = rank(scores, "higher", baseline="good")
+    lines = rank(scores, "higher", baseline="good").lines
     assert [(line.variant, line.rank) for line in lines] == [("noisy", 1), ("good", 1), ("low", 3)]
     assert lines[2].worse_than_baseline
     assert not lines[2].differs_from_best
@@ -84,7 +84,7 @@ def test_ranks_never_invert_the_means(table, seeds, better, draw):
         f"v{row}": dict(enumerate(level + spread * noise.normal(size=seeds)))
         for row, (level, spread) in enumerate(table)
     }
-    lines = rank(scores, better, baseline="v0")
+    lines = rank(scores, better, baseline="v0").lines
     sign = 1 if better == "higher" else -1
     means = [sign * line.mean.estimate for line in lines]
     assert all(high >= low - 1e-9 for high, low in pairwise(means))
@@ -102,21 +102,23 @@ def test_equal_means_keep_the_order_in_which_they_were_given():
     turned = {0: 0.3, 1: 0.2, 2: 0.1}
     for names in ("zab", "baz"):
         scores = {name: thirds if name == "a" else turned for name in names}
-        assert [line.variant for line in rank(scores, "higher")] == [*names]
+        assert [line.variant for line in rank(scores, "higher").lines] == [*names]
 
 
 def test_one_seed_makes_no_claim():
-    table = rank({"a": {0: 1.0}, "b": {0: 0.0}}, "higher", baseline="b")
+    table = rank({"a": {0: 1.0}, "b": {0: 0.0}}, "higher", baseline="b").lines
     assert [line.rank for line in table] == [1, 1]
     assert table[0].p_adjusted == 1.0
     assert table[0].mean.high == math.inf
 
 
 def test_only_common_seeds_are_compared():
-    table = rank({"a": {0: 2.0, 1: 3.0, 7: 99.0}, "b": {0: 1.0, 1: 2.5}}, "higher", baseline="b")
+    table = rank(
+        {"a": {0: 2.0, 1: 3.0, 7: 99.0}, "b": {0: 1.0, 1: 2.5}}, "higher", baseline="b"
+    ).lines
     assert table[0].difference.count == 2
     assert table[0].difference.estimate == pytest.approx(0.75)
-    strangers = rank({"a": {0: 2.0}, "b": {1: 1.0}}, "higher", baseline="b")
+    strangers = rank({"a": {0: 2.0}, "b": {1: 1.0}}, "higher", baseline="b").lines
     assert strangers[0].p_adjusted == 1.0
     assert math.isnan(strangers[0].difference.estimate)
 
@@ -124,13 +126,13 @@ def test_only_common_seeds_are_compared():
 def test_pairing_by_seed_finds_what_hard_seeds_hide():
     hard = {0: 0.1, 1: 0.9, 2: 0.4, 3: 0.7, 4: 0.2}
     better = {seed: score + 0.05 + TIGHT[seed] for seed, score in hard.items()}
-    table = rank({"base": hard, "new": better}, "higher", baseline="base")
+    table = rank({"base": hard, "new": better}, "higher", baseline="base").lines
     assert table[0].better_than_baseline
 
 
 def test_a_variant_without_scores_is_left_out():
-    assert [line.variant for line in rank({"a": around(1.0), "b": {}}, "higher")] == ["a"]
-    assert rank({}, "higher") == []
+    assert [line.variant for line in rank({"a": around(1.0), "b": {}}, "higher").lines] == ["a"]
+    assert rank({}, "higher").lines == []
 
 
 def test_a_baseline_without_scores_is_refused():
@@ -145,7 +147,7 @@ def test_a_tie_is_never_significant_in_the_same_table():
             name: dict(enumerate(level + 0.05 * draw.normal(size=4)))
             for name, level in zip("abcdef", np.linspace(0, 0.6, 6), strict=True)
         }
-        table = rank(scores, "higher", baseline="a")
+        table = rank(scores, "higher", baseline="a").lines
         top = table[0]
         if top.variant != "a":
             mine = next(line for line in table if line.variant == "a")
@@ -155,7 +157,7 @@ def test_a_tie_is_never_significant_in_the_same_table():
 
 def test_one_token_in_each_of_three_seeds_is_no_rank():
     scores = {"all": dict.fromkeys(range(3), 1.0), "but_one": dict.fromkeys(range(3), 1023 / 1024)}
-    best, other = rank(scores, "higher", baseline="but_one")
+    best, other = rank(scores, "higher", baseline="but_one").lines
     assert (best.rank, other.rank) == (1, 1)
     assert not best.better_than_baseline
     assert best.p_adjusted == pytest.approx(0.25)
@@ -169,11 +171,11 @@ def test_seeds_that_draw_nothing_are_copies_and_tell_nothing_apart():
         f"kernel_{at}": {seed: level + 1e-4 * seed for seed in range(3)}
         for at, level in enumerate(levels)
     }
-    lines = rank(scores, "lower", baseline="kernel_4")
+    lines = rank(scores, "lower", baseline="kernel_4").lines
     assert {line.rank for line in lines} == {1}
     assert not any(line.better_than_baseline for line in lines)
 
 
 def test_equal_differences_of_many_seeds_are_evidence():
     scores = {"a": dict.fromkeys(range(8), 0.9), "b": dict.fromkeys(range(8), 0.8)}
-    assert [line.rank for line in rank(scores, "higher")] == [1, 2]
+    assert [line.rank for line in rank(scores, "higher").lines] == [1, 2]

@@ -1,0 +1,116 @@
+"""What was to be decided before the run, and how much of it was, a line a comparison."""
+
+import math
+from collections.abc import Sequence
+
+from reports.blocks import NO_VALUE, Column, Paragraph, Section, TableBlock, TableCell
+from reports.folder import RunFolder
+from reports.numbers import counted, plain
+from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.verdicts import OUTCOMES, decision_counts
+
+HOW_TO_READ = (
+    "A primary hypothesis is fixed before the run: a contender against the baseline, or against "
+    "uniform attention. It is decided if the difference is significant, or shown to be smaller "
+    "than the margin. At most 5% of comparisons without any true difference have a significant "
+    "one, and at most 5% of those whose differences all reach the margin have one that is called "
+    "equivalent."
+)
+SEEDS_HELP = (
+    "Seeds that would probably decide half of what is undecided, if means and spreads stay as they "
+    "are. An order of magnitude."
+)
+DETECTABLE_HELP = (
+    "Smallest true difference that half of the tests would find in 80 % of runs, with these seeds."
+)
+
+
+def decisions_section(folder: RunFolder) -> Section | None:
+    """How many primary hypotheses were decided; None where nothing was tested."""
+    tested = tested_comparisons(folder)
+    if not tested:
+        return None
+    table = TableBlock(
+        key="decisions-table",
+        title="Primary hypotheses of each comparison",
+        columns=(
+            Column(title="Comparison"),
+            Column(title="Metric"),
+            Column(title="Margin", numeric=True, help="Differences below it mean nothing."),
+            Column(title="Seeds", numeric=True),
+            Column(title="Tested", numeric=True, help="Primary hypotheses."),
+            *(Column(title=outcome.capitalize(), numeric=True) for outcome in OUTCOMES),
+            Column(title="Detectable", numeric=True, help=DETECTABLE_HELP),
+            Column(title="Seeds to decide", numeric=True, help=SEEDS_HELP),
+        ),
+        rows=tuple(_row(one) for one in tested),
+    )
+    return Section(
+        key="decisions",
+        title="What was decided",
+        blocks=(Paragraph(told(tested)), Paragraph(HOW_TO_READ), table),
+        group="summary",
+    )
+
+
+def tested_comparisons(folder: RunFolder) -> list[Comparison]:
+    """Comparisons with primary hypotheses, by the metric that their task declared.
+
+    Input ablations are left out: they ask whether an input matters, not which variant to choose.
+    """
+    known = folder.catalog
+    return [
+        one for one in folder.comparisons if one.primary and known.whole(one.task) in ("", one.task)
+    ]
+
+
+def told(tested: Sequence[Comparison]) -> str:
+    """How much of what was tested is decided, in a sentence."""
+    totals = dict.fromkeys(OUTCOMES, 0)
+    for comparison in tested:
+        for outcome, count in decision_counts(comparison).items():
+            totals[outcome] += count
+    every = sum(totals.values())
+    decided = every - totals["undecided"]
+    where = counted(len(tested), "comparison")
+    return (
+        f"The run decides {decided} of {every} primary hypotheses ({decided / every:.0%}) in "
+        f"{where}: {totals['better']} better, {totals['worse']} worse, {totals['equivalent']} "
+        "equivalent."
+    )
+
+
+def _row(comparison: Comparison) -> tuple[TableCell, ...]:
+    counts, metric = decision_counts(comparison), comparison.ranked_by
+    found = [*comparison.primary.values()]
+    open_ = [one for one in found if not one.decided]
+    seeds = sorted(
+        math.inf if one.seeds_to_decide is None else float(one.seeds_to_decide) for one in open_
+    )
+    detectable = sorted(one.detectable for one in found)[len(found) // 2]
+    return (
+        TableCell(text=comparison.title),
+        TableCell(text=metric.arrow),
+        _number(metric.margin if metric.margin is not None else math.nan),
+        TableCell(text=str(comparison.most_seeds), sort=comparison.most_seeds),
+        TableCell(text=str(len(found)), sort=len(found)),
+        *(TableCell(text=str(counts[one]), sort=counts[one]) for one in OUTCOMES),
+        _number(detectable),
+        _seeds(seeds),
+    )
+
+
+def _number(value: float) -> TableCell:
+    if not math.isfinite(value):
+        return TableCell(text=NO_VALUE, sort="")
+    return TableCell(text=plain(value), sort=value)
+
+
+def _seeds(ordered: Sequence[float]) -> TableCell:
+    """The seeds after which half of what is open would be decided."""
+    if not ordered:
+        return TableCell(text=NO_VALUE, sort="")
+    middle = ordered[(len(ordered) - 1) // 2]
+    if math.isinf(middle):
+        return TableCell(text="> 200", sort=math.inf)
+    return TableCell(text=f"{middle:.0f}", sort=middle)
