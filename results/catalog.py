@@ -97,6 +97,8 @@ class CatalogTask:
     """The use of attention that it stands for."""
     whole: str = ""
     """The same task with no input ablated; empty where it has no such options."""
+    pipeline_check: str = ""
+    """Why its comparison is no evidence, in one sentence; empty where it is."""
     published_results: tuple[PublishedResult, ...] = ()
     needs_download: bool = True
     generated: bool = False

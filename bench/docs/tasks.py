@@ -58,9 +58,11 @@ def facts_of(registered: Registration[type[Task]]) -> list[str]:
         f"{escape(metric.title)} ({escape(metric.unit)}, {metric.better} is better)"
         if metric.better != "none"
         else f"{escape(metric.title)} ({escape(metric.unit)})"
-        for metric in target.metrics
+        for metric in target.all_metrics()
     ]
     lines.append(f"**Metrics.** {'; '.join(metrics)}; the first one ranks.")
+    if target.pipeline_check:
+        lines.append(f"**Pipeline check, not evidence.** {escape(target.pipeline_check)}")
     if target.seen_in_training:
         lines.append(f"**Seen in training.** {escape(target.seen_in_training)}")
     if SIZE in target.presets:
