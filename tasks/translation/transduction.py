@@ -19,7 +19,7 @@ from bench.api.calibration import Setting
 from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.headline import beyond_training
+from bench.api.headline import Headline, beyond_training
 from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, Task, TaskPreset
@@ -101,7 +101,7 @@ class Transduction(Task):
         ALIGNMENT_MATCH,
         ALIGNMENT_ENTROPY,
     )
-    headline = beyond_training(SEQUENCE_ACCURACY)
+    headline: ClassVar[Headline | None] = beyond_training(SEQUENCE_ACCURACY)
     seen_in_training = (
         "At the quick size (seed 0) training has seen all test strings of 2 symbols, of which "
         "there are only 100, 59 of 256 of 4 symbols, 1 of 256 of 6 and of 8, but none of 12 or 16. "

@@ -145,7 +145,7 @@ def test_no_task_touches_the_global_random_state(name):
 
 
 def test_a_batch_moves_with_everything_that_it_holds():
-    (batch,) = smoke("transduction", 0).evaluation("validation")
+    batch = smoke("transduction", 0).evaluation("validation")[0]
     moved = batch.to(torch.device("meta"))
     assert {t.device.type for t in (*everything(moved), moved.sources[0].mask)} == {"meta"}
 
@@ -233,7 +233,7 @@ def test_no_constant_answer_is_better_than_chance(name, preset):
     examples = min(len(batch.targets) for batch in batches)
     noise = math.sqrt(task.chance * (1 - task.chance) / examples)
     assert max(values) < task.chance + 4 * noise
-    best_word_is_exact = name in {"selective_copy", "sorting", "two_source"}
+    best_word_is_exact = name in {"selective_copy", "sorting"}
     assert not best_word_is_exact or max(values) == pytest.approx(task.chance)
 
 
