@@ -60,6 +60,8 @@ class CatalogVariant:
     decoder_differs: bool = False
     search_differs: bool = False
     deviations: str = ""
+    does_not_show: str = ""
+    """Why the advantage that the paper reports does not appear here; empty where it can."""
     ablation: ChangedAxis | None = None
 
     @property

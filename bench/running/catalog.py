@@ -81,6 +81,7 @@ def describe_variant(asked: str, spec: VariantSpec) -> CatalogVariant:
         decoder_differs=bool(set(spec.fixes) - {"search"}),
         search_differs="search" in spec.fixes,
         deviations=registered.differences(),
+        does_not_show=registered.does_not_show,
     )
 
 
