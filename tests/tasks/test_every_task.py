@@ -19,11 +19,12 @@ from bench.api import registry
 from bench.api.answer import Answer
 from bench.api.axes import BACKBONE_AXES
 from bench.api.config import FloatRange, IntRange, default_of, search_ranges
+from bench.api.options import complete
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.trace import Mode
-from bench.running.catalog import describe_task, known_metrics
+from bench.running.catalog import describe_task, describe_variant, known_metrics
 from bench.running.common_metrics import COMMON_METRICS
 from bench.running.quality_cells import quality_cell
 from bench.running.request import Request
@@ -330,3 +331,29 @@ def test_the_examples_in_docstrings_run(name):
 def test_a_task_that_must_be_downloaded_names_its_data_sets(name):
     target = registry.find("task", name).target
     assert bool(target.data_sets) == target.needs_download
+
+
+def is_a_sentence(text: str) -> bool:
+    return text == "" or (text.endswith(".") and text[0].isupper() and len(text) > 30)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_a_task_says_of_its_evidence_and_ranking_reaches_the_catalog(name):
+    target = registry.find("task", name).target
+    assert is_a_sentence(target.pipeline_check)
+    options = parse(target.presets["quick"].options)
+    told = describe_task(name, options)
+    assert told.pipeline_check == target.pipeline_check
+    assert told.primary == target.ranking_metric().name
+    assert told.primary in known_metrics([target])
+    for setting in target.calibration:
+        assert parse(setting.options).name == name
+        complete("task", parse(setting.options))
+        assert read_protocol(setting.protocol)
+
+
+def test_a_variant_that_cannot_show_its_advantage_says_why_in_its_own_words():
+    for name, registered in registry.listed_variants().items():
+        assert is_a_sentence(registered.does_not_show)
+        told = describe_variant(name, resolve(name)).does_not_show
+        assert told == registered.does_not_show
