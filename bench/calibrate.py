@@ -42,6 +42,8 @@ LOWEST, HIGHEST = 0.2, 0.9
 """Shares of the range between which the baseline has to be."""
 SATURATED, FEW = 0.99, 0.25
 """Share of the range from which on a score is saturated, and the share of entries that may be."""
+BUSY_S = 20.0
+"""Least expected time of a trial, which is ended after a multiple of it: machines are busy."""
 RULE = (
     f"the baseline lies between {LOWEST:g} and {HIGHEST:g} of the range of the ranking metric, the "
     "baseline or the best entry is apart from uniform attention (95% t interval of the paired "
@@ -145,8 +147,8 @@ class Calibration:
                 except OutOfTime:
                     rates = {}
                     seen.append(
-                        "The time was up before every entry had its trials of learning rates, so "
-                        "all keep that of the task."
+                        "The time was up before every competitor had its trials of learning rates, "
+                        "so all keep that of the task."
                     )
                 return self._choice(setting, rates, seen)
         seen.append("No setting keeps the rule, so the sizes of the preset stay.")
@@ -160,23 +162,20 @@ class Calibration:
         middle = self.share(setting, fmean(base.values()))
         if not LOWEST <= middle <= HIGHEST:
             return f"the baseline is at {middle:.2f} of the range."
-        firsts = {one.name: self._tried(setting, one, RATES[:1]) for one in self.entries}
-        known = [self.share(setting, found[RATES[0]]) for found in firsts.values() if found]
+        apart = self._apart(setting, self.baseline)
+        firsts = self._firsts(setting, partly=apart)
+        known = [self.share(setting, found) for found in firsts.values()]
         saturated = sum(share >= SATURATED for share in known)
         if saturated > FEW * len(known):
             return f"{saturated} of {len(known)} entries are saturated."
-        if self._apart(setting, self.baseline) or self._apart(
-            setting, self._leader(setting, firsts)
-        ):
+        if apart or self._apart(setting, self._leader(setting, firsts)):
             return ""
         return "nothing is apart from uniform attention."
 
-    def _leader(self, setting: Setting, firsts: dict[str, dict[float, float]]) -> Competitor | None:
+    def _leader(self, setting: Setting, firsts: Mapping[str, float]) -> Competitor | None:
         """The entry with the best first trial."""
-        known = [one for one in self.entries if firsts[one.name]]
-        return max(
-            known, key=lambda one: self.share(setting, firsts[one.name][RATES[0]]), default=None
-        )
+        known = [one for one in self.entries if one.name in firsts]
+        return max(known, key=lambda one: self.share(setting, firsts[one.name]), default=None)
 
     def _apart(self, setting: Setting, one: Competitor | None) -> bool:
         """Whether a competitor differs from uniform attention on the seeds that judge."""
@@ -189,12 +188,37 @@ class Calibration:
         found = paired_difference([mine[s] for s in seeds], [other[s] for s in seeds])
         return found.estimate != 0 if found.without_spread else not found.contains(0)
 
+    def _firsts(self, setting: Setting, *, partly: bool) -> dict[str, float]:
+        """The value of each entry in its first trial.
+
+        Args:
+            setting: What is tried.
+            partly: Whether some entries are enough where the time is up.
+
+        Raises:
+            OutOfTime: Before all had one, or before any had.
+        """
+        firsts: dict[str, float] = {}
+        for one in self.entries:
+            try:
+                found = self._tried(setting, one, RATES[:1])
+            except OutOfTime:
+                if not (partly and firsts):
+                    raise
+                continue
+            if found:
+                firsts[one.name] = found[RATES[0]]
+        return firsts
+
     def _told(self, setting: Setting) -> str:
         """What was seen of a setting that keeps the rule."""
-        base, uniform = self._judged(setting, self.baseline), self._judged(setting, self.uniform)
-        title = self.metric.title
-        told = f"{title} of the baseline {fmean(base.values()):.3f}"
-        return f"{told}, of uniform attention {fmean(uniform.values()):.3f}." if uniform else told
+        base, uniform = (self._judged(setting, one) for one in (self.baseline, self.uniform))
+        known = {(where, who) for where, who, _, _ in self.values}
+        tried = sum((setting.name, one.name) in known for one in self.entries)
+        told = f"{self.metric.title} of the baseline {fmean(base.values()):.3f}"
+        if uniform:
+            told += f", of uniform attention {fmean(uniform.values()):.3f}"
+        return f"{told}; {tried} of {len(self.entries)} entries were looked at for saturation."
 
     def _judged(self, setting: Setting, one: Competitor) -> dict[int, float]:
         """Values on the seeds that judge, at the best rate of this competitor."""
@@ -238,13 +262,16 @@ class Calibration:
         if not self.clock() > self.until:
             self.session.train([*cells.values()])
             stored = self._stored()
-        for key, planned in cells.items():
-            self.values[key] = stored.get(planned.cell.id)
+        if not all(planned.cell.id in stored for planned in cells.values()):
+            raise OutOfTime
+        self.values.update({key: stored[planned.cell.id] for key, planned in cells.items()})
 
     def _stored(self) -> dict[str, float | None]:
         """Validation value of every finished cell of the folder."""
         found: dict[str, float | None] = {}
         for id_, record in self.session.store.ledger().newest().items():
+            if record.status == "timeout":  # the machine's fault; the next command tries again
+                continue
             found[id_] = next(
                 (
                     float(row.value)
@@ -266,7 +293,8 @@ class Calibration:
         request = self._request(Selector("adam", protocol).show())
         place = replace(trial.competitor.place, task=Selector(self.task.name, options).show())
         planned = quality_cell(request, trial.competitor.spec, place, trial.seed)
-        return replace(planned, cell=replace(planned.cell, kind="trial"))
+        seconds = max(planned.seconds, BUSY_S)
+        return replace(planned, cell=replace(planned.cell, kind="trial"), seconds=seconds)
 
     def _request(self, training: str) -> Request:
         return Request(preset=self.preset, training=training, calibrated=False)

@@ -53,7 +53,7 @@ def calibrate(text: str, options: "RunOptions") -> int:
     load_registry(options.plugin)
     _ = options.data_directory  # one that is not there is refused before anything runs
     task = canonical("task", parse(text))
-    options = replace(options, out=options.out or f"runs/calibrate/{task.name}")
+    options = replace(options, retry=("timeout",), out=options.out or f"runs/calibrate/{task.name}")
     need_real_packages()
     from bench.api.calibration import keep_choice
     from bench.api.foreign_prints import prints_to_standard_error

@@ -27,8 +27,8 @@ def _variants(folder: RunFolder) -> TableBlock:
         )
         for name in used
     )
-    heads = ("Variant", "Selector", "Family", "Paper", "Where", "Deviations from the paper")
-    heads += ("Does not show here",) if told else ()
+    heads = ["Variant", "Selector", "Family", "Paper", "Where", "Deviations from the paper"]
+    heads += ["Does not show here"] if told else []
     return TableBlock(
         key="variants-table",
         title="Variants",

@@ -125,7 +125,7 @@ class Transduction(Task):
         ),
     )
     capabilities = frozenset({"gold_alignment", "reversible_pairs", "source_tokens"})
-    calibration = (
+    calibration: ClassVar[tuple[Setting, ...]] = (
         Setting(options="transduction[beyond=9]"),
         Setting(options="transduction[beyond=10]"),
         Setting(options="transduction[max_length=6,beyond=8]"),

@@ -40,6 +40,9 @@ class Trained:
             (cell,) = job.cells
             self.cells.append(cell)
             value = self.score(cell)
+            if value == "timeout":
+                yield job, JobResult((Outcome(cell, "timeout", "took long."),))
+                continue
             metric = registry.find("task", "needle").target.ranking_metric().name
             rows = () if value is None else (Row(metric=metric, value=value, split="validation"),)
             outcome = Outcome(cell, "ok" if rows else "diverged", "" if rows else "no.", rows)
@@ -62,7 +65,8 @@ def calibrated(tmp_path, monkeypatch):
 
     def run(score, folder="run", until=float("inf"), clock=lambda: 0.0):
         store = Store.create(tmp_path / folder)
-        session = Session(store, WorkerSettings(), jobs=1, stream=io.StringIO())
+        asked_again = frozenset({"timeout"})
+        session = Session(store, WorkerSettings(), jobs=1, stream=io.StringIO(), retry=asked_again)
         session.executor = executor = Trained(score)
         try:
             made = Calibration(NEEDLE, "quick", session, until, clock)
@@ -157,12 +161,31 @@ def test_without_the_time_for_all_rates_none_is_tuned(calibrated):
     late = [0.0]
 
     def score(cell):
-        if length(cell) == 64 and "last_state" in cell.variant:
+        if length(cell) == 64 and "linear_attention" in cell.variant:
             late[0] = 10.0
         return good(cell)
 
     choice, _ = calibrated(score, until=5, clock=lambda: late[0])
-    assert choice is None or choice.rates == {}
+    assert choice.chosen == LARGE
+    assert choice.rates == {}
+    assert "; 3 of " in choice.why
+
+
+def test_a_trial_that_the_machine_had_no_time_for_is_no_trial(calibrated):
+    slow = {"value": "timeout"}
+
+    def score(cell):
+        late = "additive" in cell.variant and length(cell) == 64
+        return slow["value"] if late and read_protocol(cell.protocol).lr == RATES[1] else good(cell)
+
+    choice, first = calibrated(score)
+    assert choice.chosen == LARGE
+    assert choice.rates == {}, "one competitor had two trials, and the others three"
+    slow["value"] = 0.3
+    choice, second = calibrated(score)
+    assert choice.rates
+    (again,) = {cell.id for cell in first} & {cell.id for cell in second}
+    assert "additive" in next(cell.variant for cell in second if cell.id == again)
 
 
 def test_a_task_without_settings_or_without_a_range_is_refused_in_a_sentence(
