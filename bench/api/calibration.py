@@ -56,6 +56,8 @@ class Choice:
     """The competitor that is the baseline; its rate is that of variants which were not tried."""
     trials: tuple[Mapping[str, Any], ...] = ()
     """Every trial with its validation value."""
+    seconds: float = 0.0
+    """CPU seconds of one cell at the size that was chosen, for the planner; 0 where not known."""
     commit: str = ""
     environment: Mapping[str, Any] = field(default_factory=dict)
 

@@ -57,7 +57,8 @@ def calibrate(text: str, options: "RunOptions") -> int:
     need_real_packages()
     from bench.api.calibration import keep_choice
     from bench.api.foreign_prints import prints_to_standard_error
-    from bench.calibrate import Calibration, OutOfTime
+    from bench.calibrate import Calibration
+    from bench.calibration_trials import OutOfTime, Trials
     from bench.cli.execution import make_session, open_store
 
     preset = options.size.sizes or options.preset
@@ -66,8 +67,7 @@ def calibrate(text: str, options: "RunOptions") -> int:
     until = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
     try:
         with prints_to_standard_error():
-            made = Calibration(task, preset, session, until)
-            choice = made.choose()
+            choice = Calibration(Trials(task, preset, session, until)).choose()
     except OutOfTime:
         click.echo(
             f"the time is up before a setting was found; trials are kept in {options.folder}, and "

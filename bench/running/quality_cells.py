@@ -249,6 +249,11 @@ def sized_task(
     if chosen is not None and chosen.options is not None:
         training = size.protocol_selector.with_options(**chosen.protocol.options)
         both = size.options_selector.with_options(**chosen.options.options)
-        size = replace(size, options=both.show(), protocol=training.show())
+        size = replace(
+            size,
+            options=both.show(),
+            protocol=training.show(),
+            seconds=chosen.seconds or size.seconds,
+        )
     options = {**size.options_selector.options, **asked.options}
     return canonical("task", Selector(asked.name, options)), size, asked.show()

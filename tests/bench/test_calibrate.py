@@ -13,11 +13,12 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.calibrate import JUDGED, RATES, TRIED, Calibration, OutOfTime
+from bench.calibrate import Calibration
+from bench.calibration_trials import JUDGED, RATES, TRIED, OutOfTime, Trials
 from bench.running.job import JobResult, Outcome
 from bench.running.plan import plan
 from bench.running.presets import PRESETS
-from bench.running.quality_cells import quality_cell
+from bench.running.quality_cells import quality_cell, sized_task
 from bench.running.request import Request
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
@@ -69,7 +70,7 @@ def calibrated(tmp_path, monkeypatch):
         session = Session(store, WorkerSettings(), jobs=1, stream=io.StringIO(), retry=asked_again)
         session.executor = executor = Trained(score)
         try:
-            made = Calibration(NEEDLE, "quick", session, until, clock)
+            made = Calibration(Trials(NEEDLE, "quick", session, until, clock))
             return made.choose(), executor.cells
         except OutOfTime:
             return None, executor.cells
@@ -210,6 +211,7 @@ CHOSEN = Choice(
     rule="It must be seen.",
     rates={"additive @ x / causal": 0.01, "scaled_dot @ y / causal": 0.001},
     baseline="scaled_dot @ y / causal",
+    seconds=7.5,
 )
 
 
@@ -251,6 +253,7 @@ def test_cells_have_the_size_that_was_chosen_and_the_rate_of_their_variant(folde
         assert read_protocol(cell.protocol).evaluate_every == 20
         assert read_protocol(cell.protocol).lr == rate, "what was not tried has the baseline's"
     assert cell_of(calibrated=False) == mine
+    assert sized_task("needle", "quick")[1].seconds == 7.5
     assert length(cell_of(preset="smoke")) != 16, "each preset has sizes of its own"
     assert length(cell_of(task="needle[length=8]")) == 8, "what was asked for comes first"
     assert read_protocol(cell_of(training="adam[lr=0.02]").protocol).lr == 0.02
