@@ -102,10 +102,18 @@ class Calibration:
         return self._choice(None, {}, seen)
 
     def _wrong_with(self, setting: Setting) -> str:
-        """Why a setting does not keep the rule; empty where it does."""
+        """Why a setting does not keep the rule; empty where it does.
+
+        Raises:
+            OutOfTime: It is not known yet.
+            InvalidConfig: The baseline cannot be trained here.
+        """
         base = self._judged(setting, self.trials.baseline)
         if not base:
-            return "the baseline has no value."
+            raise InvalidConfig(
+                f"{self.task.name}: no trial of the baseline has a value "
+                f"({self.trials.last_detail()}); mend that and calibrate again."
+            )
         middle = self.share(setting, fmean(base.values()))
         if not LOWEST <= middle <= HIGHEST:
             return f"the baseline is at {middle:.2f} of the range."

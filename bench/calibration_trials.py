@@ -144,6 +144,12 @@ class Trials:
             )
         return found
 
+    def last_detail(self) -> str:
+        """Why the last trial without a value has none."""
+        records = self.session.store.ledger().newest().values()
+        details = [(one.finished, one.detail) for one in records if one.detail]
+        return max(details, default=("", "nothing was trained"))[1]
+
     @staticmethod
     def _key(trial: Trial) -> tuple[str, str, float, int]:
         return trial.setting.name, trial.competitor.name, trial.rate, trial.seed

@@ -6,6 +6,7 @@ from pathlib import Path
 from bench.api import registry
 from bench.api.answer import Answer
 from bench.api.batch import Batch
+from bench.api.calibration import Choice, stored_choices
 from bench.api.comparison import Entry
 from bench.api.errors import DataDamaged, DataUnavailable
 from bench.api.registry import Registration
@@ -67,6 +68,7 @@ def facts_of(registered: Registration[type[Task]]) -> list[str]:
         lines.append(f"**Seen in training.** {escape(target.seen_in_training)}")
     if SIZE in target.presets:
         lines.append(f"**Backbone.** {code_span(target.presets[SIZE].backbone)}")
+    lines += [_calibrated(choice) for choice in stored_choices(registered.name)]
     if target.comparison:
         lines.append(f"**Comparison.** {', '.join(_entry(one) for one in target.comparison)}")
     lines += [f"**Published.** {text}" for text in _published_results(target)]
@@ -74,6 +76,14 @@ def facts_of(registered: Registration[type[Task]]) -> list[str]:
         where = f", {escape(cited.where)}" if cited.where else ""
         lines.append(f"**Source.** [{escape(cited.text)}]({cited.url}){where}")
     return lines
+
+
+def _calibrated(choice: Choice) -> str:
+    """What calibration has chosen, and why."""
+    chosen = code_span(choice.chosen.name) if choice.chosen else "no setting keeps the rule"
+    rates = " Every variant has a learning rate of its own." if choice.rates else ""
+    asked = f"{code_span(choice.task)} at the size of {choice.preset}"
+    return f"**Calibrated.** {asked}: {chosen}.{rates} {escape(choice.why)}"
 
 
 def _data(registered: Registration[type[Task]]) -> str:

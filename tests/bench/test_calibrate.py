@@ -189,6 +189,11 @@ def test_a_trial_that_the_machine_had_no_time_for_is_no_trial(calibrated):
     assert "additive" in next(cell.variant for cell in second if cell.id == again)
 
 
+def test_a_baseline_that_cannot_be_trained_is_no_choice(calibrated):
+    with pytest.raises(InvalidConfig, match=r"no trial of the baseline has a value \(no\.\)"):
+        calibrated(lambda cell: None if cell.variant == "scaled_dot" else 0.5)
+
+
 def test_a_task_without_settings_or_without_a_range_is_refused_in_a_sentence(
     calibrated, monkeypatch
 ):
