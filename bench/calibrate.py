@@ -23,6 +23,8 @@ LOWEST, HIGHEST = 0.2, 0.9
 """Shares of the range between which the baseline has to be."""
 SATURATED, FEW = 0.99, 0.25
 """Share of the range from which on a score is saturated, and the share of entries that may be."""
+ENOUGH = 0.5
+"""Share of the entries that have to be looked at for saturation where the time is up."""
 RULE = (
     f"the baseline lies between {LOWEST:g} and {HIGHEST:g} of the range of the ranking metric, the "
     "baseline or the best entry is apart from uniform attention (95% t interval of the paired "
@@ -148,21 +150,23 @@ class Calibration:
 
         Args:
             setting: What is tried.
-            partly: Whether some entries are enough where the time is up.
+            partly: Whether half of the entries are enough where the time is up.
 
         Raises:
-            OutOfTime: Before all had one, or before any had.
+            OutOfTime: Too few have one.
         """
         firsts: dict[str, float] = {}
         for one in self.trials.entries:
             try:
                 found = self.trials.of_rates(setting, one, RATES[:1])
             except OutOfTime:
-                if not (partly and firsts):
+                if not partly:
                     raise
                 continue
             if found:
                 firsts[one.name] = found[RATES[0]]
+        if len(firsts) < ENOUGH * len(self.trials.entries):
+            raise OutOfTime
         return firsts
 
     def _told(self, setting: Setting) -> str:

@@ -162,14 +162,18 @@ def test_without_the_time_for_all_rates_none_is_tuned(calibrated):
     late = [0.0]
 
     def score(cell):
-        if length(cell) == 64 and "linear_attention" in cell.variant:
+        if length(cell) == 64 and stop in cell.variant:
             late[0] = 10.0
         return good(cell)
 
+    stop = "pointer_sentinel"
     choice, _ = calibrated(score, until=5, clock=lambda: late[0])
     assert choice.chosen == LARGE
     assert choice.rates == {}
-    assert "; 3 of " in choice.why
+    assert "; 6 of 7 entries" in choice.why
+    late[0], stop = 0.0, "general"
+    choice, _ = calibrated(score, folder="sooner", until=5, clock=lambda: late[0])
+    assert choice is None, "fewer than half of the entries were looked at"
 
 
 def test_a_trial_that_the_machine_had_no_time_for_is_no_trial(calibrated):
