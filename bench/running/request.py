@@ -76,6 +76,8 @@ class Request:
     """Whether to train them."""
     minutes: float = 0.0
     """Wall time to fill (min); 0 for the preset's."""
+    calibrated: bool = True
+    """Whether to use the sizes and learning rates that calibration has chosen."""
     # out of `repr`: they say where files are, and a study knows its question by the rest
     plugin: tuple[str, ...] = field(default=(), repr=False)
     """Plug-in files; the commands that a plan prints name them."""

@@ -11,6 +11,7 @@ from reports.ranked_table.comparison import Comparison
 
 SAME = ["task", "slot", "dtype", "device"]
 """Cells that differ here are never compared."""
+PIPELINE = " (pipeline check)"
 
 
 def comparisons(
@@ -18,7 +19,10 @@ def comparisons(
     catalog: Catalog,
     certificates: Certificates = NO_CERTIFICATES,
 ) -> list[Comparison]:
-    """Group the quality cells of a run."""
+    """Group the quality cells of a run.
+
+    The title of one that is no evidence says so.
+    """
     every = frame[frame["kind"] == "quality"]
     rows = every[every["baseline"] == ""]
     # what is compared is a question about cells, which are few beside their rows
@@ -34,7 +38,7 @@ def comparisons(
     found: list[Comparison] = []
     for at, (task, group) in enumerate(zip(tasks, groups, strict=True), start=1):
         mine = rows_of[at - 1]
-        title = catalog.task_label(task)
+        title = catalog.task_label(task) + (PIPELINE if catalog.pipeline_check(task) else "")
         if tasks.count(task) > 1:
             siblings = [one for name, one in zip(tasks, groups, strict=True) if name == task]
             parts = ", ".join(_apart(group, siblings, shared))

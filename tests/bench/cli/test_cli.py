@@ -39,6 +39,7 @@ OPTIONS = {
     "study": (
         f"--variants {SELECTION} {PLACE} --trials --trial-seconds --sampler --storage --final-seeds"
     ),
+    "calibrate": "task --minutes --preset --jobs --out --data-dir --plugin --inline",
     "analyze": "folder --probes --examples --jobs --data-dir --plugin --inline",
     "list": "kind --plugin --matrix --json",
     "show": "name --plugin --json",
@@ -439,6 +440,10 @@ def test_data_sets_are_listed_with_where_they_would_come_from(call, tmp_path):
         ("study --variants dot --tasks recall --sampler rnadom", "did you mean 'random'"),
         ("study --variants dot --tasks recall --trials 0", "must be at least 1"),
         ("study --variants dot --tasks recall --first-seed 1000", "kept for the winners"),
+        ("calibrate", "Missing argument 'TASK'"),
+        ("calibrate recal", "did you mean 'recall'"),
+        ("calibrate sst2", "sst2 declares no settings to choose from"),
+        ("calibrate recall --preset quik", "did you mean 'quick'"),
         ("list variant", "did you mean 'variants'"),
         ("show bahdanaw", "did you mean 'bahdanau'"),
         ("show", "Missing argument 'NAME'"),
@@ -481,7 +486,7 @@ def finished(tmp_path_factory):
 def test_a_run_ends_with_the_table_and_the_path_of_the_report(call, finished):
     code, out, err = call("run", "--variants", "dot", *SMOKE, "--out", finished)
     assert code == 0
-    assert "after_marker: token_accuracy" in out
+    assert "after_marker: along_training_token_accuracy" in out
     assert f"report: {finished / 'report.html'}" in out
     assert "2 were finished before" in out
     assert "2 training cells and 0 speed cells" in err
