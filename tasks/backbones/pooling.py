@@ -46,6 +46,7 @@ class Pooling(Backbone):
     """The pooled vector alone is classified, so the attention must find what matters."""
 
     slots = ("pool",)
+    sized_by = ("embedding",)
     gives = frozenset({"source_states"})
     reads_frames = True
     gives_numbers = True
