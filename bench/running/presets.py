@@ -68,9 +68,9 @@ PRESETS: dict[str, Preset] = {
             budget_s=1800.0,
             ranks=True,
             lengths=(128, 256, 512, 1024, 4096),
-            rounds="rounds[samples=1,budget_ms=100,most_mb=384,most_s=0.4]",
+            rounds="rounds[samples=1,budget_ms=80,most_mb=192,most_s=0.2]",
             speed_s=4.5,
-            shape="B=1,H=2,E=64",
+            shape="B=1,H=1,E=64",
             long_lengths=(8192,),
         ),
         Preset(
