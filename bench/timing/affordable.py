@@ -16,14 +16,14 @@ from torch.utils._pytree import tree_leaves
 
 from bench.api.variant import Variant
 from bench.timing.flops import count_operations
-from bench.timing.memory import peak_bytes
+from bench.timing.memory import TensorBytes
 from bench.timing.reason import Reason, attempt
 from bench.timing.shape import AttendShape, Rounds, Workload
 from bench.timing.timer import Work
 from bench.timing.workloads import MAKERS, Inputs, draw_inputs
 
 PROBED = 256
-"""Length at which calls are counted; shorter ones are always timed."""
+"""Length at which calls are counted; up to twice as long ones are always timed."""
 FULL = 2.0
 """Power of a matrix of weights, which whoever wants weights has to hold."""
 CALL_S, FLOP_S, ELEMENT_S = 4e-6, 1 / 40e9, 4e-10
@@ -98,13 +98,18 @@ def too_large(
         among: Workloads that are asked.
     """
     start = max(PROBED, variant.exponents_from)
-    if shape.length <= start or not (protocol.most_mb or protocol.most_s):
+    if shape.length <= 2 * start or not (protocol.most_mb or protocol.most_s):
         return {}
     short = draw_inputs(replace(shape, length=start), torch.device("cpu"), dtype, 0)
     found: dict[str, Reason] = {}
     for workload in among:
-        if workload == "decode_step" and shape.regime == "causal" and "forward" in found:
-            found[workload] = found["forward"]  # which fills its cache
+        if workload == "decode_step":
+            # one query costs little, but under self-attention a forward call fills its cache
+            if shape.regime == "causal" and "forward" in found:
+                found[workload] = found["forward"]
+            continue
+        if "forward" in found:
+            found[workload] = found["forward"]  # of which it does all, and more
             continue
         seen = attempt(partial(_counted, workload, variant, short))
         # whatever the call raises, it will raise again where it is told
@@ -129,7 +134,7 @@ def _refusal(
     start: int,
 ) -> str | None:
     least = FULL if workload == "forward_weights" else 0.0
-    alone = 1.0 if workload == "decode_step" or shape.regime == "pool" else 0.0
+    alone = 1.0 if shape.regime == "pool" else 0.0
     times = shape.length / start
     seconds = seen.seconds(times, max(least, variant.time_exponent) - alone)
     megabytes = seen.megabytes(times, max(least, variant.memory_exponent) - alone)
@@ -147,8 +152,7 @@ def _refusal(
 
 
 def counted(work: Work) -> Counted:
-    """Call three times and count."""
-    with _Calls() as seen:
-        work()
-    flops = count_operations(work).matmul_flops
-    return Counted(seen.calls, flops, seen.elements, peak_bytes(work, torch.device("cpu")))
+    """Call once and count."""
+    with TensorBytes() as memory, _Calls() as seen:
+        flops = count_operations(work).matmul_flops
+    return Counted(seen.calls, flops, seen.elements, memory.peak)
