@@ -22,6 +22,7 @@ from reports.sections.decisions import decisions_section, tested_comparisons, to
 from reports.sections.examples import attention_section, samples_section
 from reports.sections.findings import findings_section
 from reports.sections.needs import needs_section
+from reports.sections.parity import parity_section
 from reports.sections.probes import probes_section
 from reports.sections.provenance import (
     commands_section,
@@ -139,6 +140,7 @@ def _details(folder: RunFolder, legend: Legend, *, publish: bool) -> list[Sectio
         uses_section(folder) or score_grid_section(folder),
         agreement_section(folder),
         profiles_section(folder, legend),
+        parity_section(folder),
         pareto_section(folder, legend),
         length_section(folder, legend),
         delay_section(folder, legend),
