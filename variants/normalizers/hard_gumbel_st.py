@@ -124,8 +124,8 @@ register_recipe(
     cost=1.2,
     default_task=DefaultTask(task="transduction[rule=copy]"),
     does_not_show=(
-        "The paper is about discrete variables, and reports nothing about attention. Its one "
-        "place at a time can be as good as soft attention here, and not better."
+        "The paper is about discrete variables and reports nothing about attention, so it claims "
+        "no advantage that a task could show."
     ),
     deviations=(
         "those of the normalizer `hard_gumbel_st` and of the additive score; the temperature "
