@@ -33,7 +33,8 @@ SELECTION = (
 )
 PLACE = "--out --data-dir --keep-models --retry --inline --json --spec --fail-on --trust --keep-old"
 OPTIONS = {
-    "run": f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell --probes --shape",
+    "run": f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell --probes --shape "
+    "--until --most-seeds",
     "plan": f"--variants {SELECTION} --quality --speed --shape --data-dir --json",
     "ablate": f"--base --axis {SELECTION} {PLACE} --probes",
     "study": (
