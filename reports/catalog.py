@@ -12,7 +12,7 @@ from bench.api.selector import parse
 from reports.blocks import clean, safe_url
 from reports.numbers import UNBOUNDED, limits
 from results.catalog import CatalogTask, CatalogVariant, RunCatalog
-from results.certificate import CertificateEntry
+from results.certificate import CertificateEntry, is_red
 from results.json_values import JsonObject
 
 Certificates = Mapping[str, CertificateEntry]
@@ -73,6 +73,8 @@ class Catalog:
         self.ranks = held.ranks
         self.plugins = held.plugins
         """Files that registered names beside the bench's own."""
+        self.looks = held.looks
+        """When the run looked at its scores; None where seeds were fixed."""
         self.data_dir = held.data_dir
         """Data directory as typed; empty where none was named on the command line."""
         self.data_variable = held.data_variable
@@ -193,7 +195,7 @@ def _unique_labels(known: Mapping[str, str]) -> dict[str, str]:
 def red_reasons(certificates: Certificates, variant: str) -> list[str]:
     """Say why a variant must not be ranked; empty if its certificate is green or missing."""
     certificate = certificate_of(certificates, variant)
-    if certificate is None:
+    if certificate is None or not is_red(certificate):
         return []
     failed, skipped = certificate["failed"], certificate["skipped"]
     reasons = [f"{check}: {why}" for check, why in failed.items()]

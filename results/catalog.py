@@ -13,6 +13,7 @@ from bench.api.license import License
 from bench.api.metric import Group, Metric, Side
 from bench.api.registry import Control
 from results.json_values import Json, JsonObject, as_list, as_number, as_object, as_text
+from results.looks import LARGEST_FIRST, Looks
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -150,6 +151,8 @@ class RunCatalog:
     preset: str = ""
     ranks: bool = True
     """Whether a report may rank."""
+    looks: Looks | None = None
+    """When `--until` looked at the scores; None where all seeds were planned at once."""
     plugins: tuple[str, ...] = ()
     """Files that registered names beside the bench's own, as typed."""
     data_dir: str = ""
@@ -168,6 +171,8 @@ class RunCatalog:
             trials={**self.trials, **new.trials},
             commands=tuple(dict.fromkeys((*self.commands, *new.commands))),
             plugins=tuple(dict.fromkeys((*self.plugins, *new.plugins))),
+            # scores that were looked at several times stay so
+            looks=new.looks or self.looks,
             data_dir=new.data_dir or self.data_dir,
             data_variable=new.data_variable or self.data_variable,
         )
@@ -198,6 +203,7 @@ class RunCatalog:
             trials={name: as_text(one) for name, one in as_object(data.get("trials")).items()},
             commands=tuple(as_text(one) for one in as_list(data.get("commands"))),
             plugins=tuple(as_text(one) for one in as_list(data.get("plugins"))),
+            looks=_looks(as_object(data.get("looks"))),
         )
 
 
@@ -212,6 +218,14 @@ def _metric(name: str, data: JsonObject) -> Metric:
         group=_word(GROUPS, data.get("group"), "quality"),
         margin=as_number(data.get("margin")),
     )
+
+
+def _looks(data: JsonObject) -> Looks | None:
+    """When a run looked; None where it says nothing of it, or nothing that can be."""
+    first, start = as_number(data.get("first")), as_number(data.get("first_seed"))
+    if first is None or not 2 <= first <= LARGEST_FIRST:
+        return None
+    return Looks(first=int(first), first_seed=int(start or 0))
 
 
 def _word(known: Sequence[T], value: Json, otherwise: T) -> T:

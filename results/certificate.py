@@ -36,6 +36,12 @@ def certificate_entries(data: JsonObject) -> dict[str, CertificateEntry]:
     return {variant: certificate_entry(as_object(entry)) for variant, entry in data.items()}
 
 
+def is_red(entry: CertificateEntry) -> bool:
+    """Whether a variant must not be ranked: a check failed, or one that had to pass did not run."""
+    unknown = set(entry["expected"]) - set(entry["passed"])
+    return bool(entry["failed"] or unknown)
+
+
 def with_checks(entry: CertificateEntry, more: CertificateEntry) -> CertificateEntry:
     """A certificate with the checks of another one, which replace all of the same device.
 

@@ -19,6 +19,7 @@ from bench.cli.sentences import (
     system_sentence,
 )
 from bench.cli.spec_file import spec_of, write_spec
+from bench.cli.until import refuse_other_looks, train_until_decided
 from bench.cli.written_catalog import command_line, write_catalog
 from bench.conformance import RunsOn, compared_on
 from bench.running.devices import refuse_missing_device
@@ -54,34 +55,51 @@ def execute(
     """
     for cell in made.cells:
         refuse_missing_device(cell.device)
-    if options.probes:
-        trained = [planned.cell for planned in made.quality]
-        made.analysis += analysis_cells(trained, asked_probes(options.probes))
+    _plan_probes(options, made)
     store = open_store(options)
+    refuse_other_looks(options, store)
     kept = options.keep_models or bool(made.analysis)
     session = make_session(replace(options, keep_models=kept), store)
     tasks = {one.cell.task: one.task for one in made.quality if one.task}.values()
     write_catalog(options, store, made.variants.values(), tasks, changed=changed or {})
-    now = StoredPlan(
-        cells=[cell.label for cell in made.cells],
-        left_out=[asdict(left) for left in made.left_out],
-    )
-    asked = {"asked": spec_of(options), "expected_s": round(made.seconds, 1)}
-    store.update_json("plan.json", lambda held: {**asked, **plan_with(held, now)})
+    _write_plan(options, made, store)
     write_spec(store, {**spec_of(options), **(spec or {"command": "run"})})
     for line in lacking_lines(made, lacking_data(made.quality, options.data_directory)):
         click.echo(line, err=True)
     _announce(options, made, session)
+
+    def more_is_planned() -> None:
+        _plan_probes(options, made)
+        _write_plan(options, made, store)
 
     def work() -> None:
         if options.verify:
             variants = [one.spec for one in (*made.quality, *made.speed)]
             session.certify(variants, options.impl, _compared(options, made))
         session.train(made.quality)
+        if options.looks:
+            train_until_decided(options, options.looks, made, session, more_is_planned)
         session.analyze(made.analysis)
         session.measure(made.speed, made.baseline)
 
     return guarded(options, session, work, shown)
+
+
+def _plan_probes(options: RunOptions, made: Plan) -> None:
+    """Add the probes of every trained model, once."""
+    if options.probes:
+        trained = [planned.cell for planned in made.quality]
+        probed = analysis_cells(trained, asked_probes(options.probes))
+        made.analysis = [*dict.fromkeys((*made.analysis, *probed))]
+
+
+def _write_plan(options: RunOptions, made: Plan, store: Store) -> None:
+    now = StoredPlan(
+        cells=[cell.label for cell in made.cells],
+        left_out=[asdict(left) for left in made.left_out],
+    )
+    asked = {"asked": spec_of(options), "expected_s": round(made.seconds, 1)}
+    store.update_json("plan.json", lambda held: {**asked, **plan_with(held, now)})
 
 
 def _compared(options: RunOptions, made: Plan) -> RunsOn | None:

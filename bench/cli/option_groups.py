@@ -57,6 +57,17 @@ def _endings(context: click.Context, option: click.Parameter, text: str) -> tupl
     return () if found == ("none",) else found
 
 
+def _together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """One decorator that adds several options, in this order."""
+
+    def add(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
 jobs = click.option(
     "--jobs",
     default=0,
@@ -79,6 +90,21 @@ implementation = click.option(
 )
 probes = click.option(
     "--probes", default="", help="Probes to run on every trained model, or 'all'. Default: none."
+)
+until = _together(
+    click.option(
+        "--until",
+        default="",
+        metavar="decided",
+        help="Add seeds where a primary hypothesis is undecided, look by look, until it is "
+        "decided or the minutes are over. Default: the same seeds for all.",
+    ),
+    click.option(
+        "--most-seeds",
+        default=21,
+        show_default=True,
+        help="With --until: no variant gets more seeds than this.",
+    ),
 )
 quality = click.option("--quality/--no-quality", default=True, help="Train and score. Default: on.")
 speed = click.option("--speed/--no-speed", default=True, help="Time the variants. Default: on.")
@@ -110,17 +136,6 @@ def run_options(
 def filled(kind: type[D], typed: dict[str, object]) -> D:
     """A dataclass of options with what was typed for its fields, which is taken out."""
     return kind(**{one.name: typed.pop(one.name) for one in fields(kind) if one.name in typed})
-
-
-def _together(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """One decorator that adds several options, in this order."""
-
-    def add(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
 
 
 selection = _together(

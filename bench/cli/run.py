@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--cell", "cells", multiple=True, metavar="LABEL", help="Run this cell alone, by its label."
 )
+@options.until
 @options.probes
 @options.running
 @light_start
@@ -53,6 +54,7 @@ def run(options: "RunOptions") -> int:
 
     options, _ = read_spec(options, "run")
     load_registry(options.plugin)
+    _ = options.looks  # wrong values end the command before anything is written
     if options.cells:
         # beside a finished run and not in it, so that a cell of it is run again
         options = replace(options, out=options.out or "runs/cells")

@@ -4,8 +4,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from bench.running.request import Request
+from bench.api.errors import InvalidConfig, UnknownName
+from bench.running.request import MOST_SEEDS, Request
+from results.looks import Looks
 from tasks.data.files import data_folder
+
+DECIDED = "decided"
+"""What `--until` may say."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +31,10 @@ class RunOptions(Request):
     """Statuses whose cells are run again."""
     keep_old: bool = False
     """Whether results of other code or data stay, marked and not ranked."""
+    until: str = ""
+    """`decided` adds seeds where something is undecided; empty for the same seeds everywhere."""
+    most_seeds: int = 21
+    """Seeds of a variant, at most, where they are added."""
     probes: str = ""
     """Probes for every trained model, separated by commas, or `all`."""
     fail_on: tuple[str, ...] = ("red", "failed")
@@ -39,6 +48,43 @@ class RunOptions(Request):
     def folder(self) -> Path:
         """Where results go."""
         return Path(self.out or f"runs/{self.preset}")
+
+    @cached_property
+    def looks(self) -> Looks | None:
+        """When scores are looked at to add seeds; None where all seeds are planned at once.
+
+        Raises:
+            UnknownName: `--until` says something else.
+            InvalidConfig: It asks for what cannot be decided.
+        """
+        if self.until not in ("", DECIDED):
+            raise UnknownName.among("ending of --until", self.until, [DECIDED])
+        if not self.until:
+            if self.most_seeds != RunOptions.most_seeds:
+                raise InvalidConfig("--most-seeds is for --until decided; give both, or --seeds.")
+            return None
+        self._refuse_what_decides_nothing()
+        return Looks(first=len(self.paired_seeds), first_seed=self.first_seed)
+
+    def _refuse_what_decides_nothing(self) -> None:
+        first = len(self.paired_seeds)
+        if not self.size.ranks:
+            raise InvalidConfig(
+                f"preset {self.preset} ranks nothing, so nothing can be decided; give another "
+                "--preset."
+            )
+        if self.cells or not self.quality:
+            what = "--cell" if self.cells else "--no-quality"
+            raise InvalidConfig(f"--until decided trains a whole plan; leave out {what}.")
+        if first < 2:
+            raise InvalidConfig(
+                "one seed decides nothing; give --seeds 2 or more for a first look."
+            )
+        if not first <= self.most_seeds <= MOST_SEEDS:
+            raise InvalidConfig(
+                f"--most-seeds must be from {first}, the seeds of the first look, to {MOST_SEEDS}; "
+                f"got {self.most_seeds}."
+            )
 
     @cached_property
     def data_directory(self) -> Path | None:

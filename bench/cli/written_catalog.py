@@ -44,7 +44,11 @@ def write_catalog(
         if variant in found.variants
     }
     found = replace(
-        found, variants={**found.variants, **ablated}, study=dict(study), trials=dict(trials)
+        found,
+        variants={**found.variants, **ablated},
+        study=dict(study),
+        trials=dict(trials),
+        looks=options.looks,
     )
     store.update_json(
         CATALOG, lambda held: RunCatalog.from_json(as_object(held)).merged(found).to_json()

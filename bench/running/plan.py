@@ -1,5 +1,6 @@
 """From a request to cells: pure, without clock, device or disk."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -42,6 +43,8 @@ class Plan:
     analysis: list[Cell] = field(default_factory=list)
     """Probes of models that the quality cells leave."""
     left_out: list[LeftOut] = field(default_factory=list)
+    room_s: float = math.inf
+    """CPU seconds that the budget has for training, those of the cells included."""
     variants: dict[str, AskedVariant] = field(default_factory=dict)
     """Every variant by its canonical selector, with the text that asked for it."""
 
@@ -86,7 +89,8 @@ def plan(request: Request, missing: Mapping[str, str] | None = None) -> Plan:
     if request.speed and request.shapes:
         _add_speed(made, wanted, SPEED_SHARE * seconds if request.quality else seconds)
     timing = sum(planned.seconds for planned in made.speed)
-    _fill(made, wanted, max(0.0, seconds - timing) * request.jobs)
+    made.room_s = max(0.0, seconds - timing) * request.jobs
+    _fill(made, wanted)
     return made
 
 
@@ -119,12 +123,12 @@ def _seconds_to_fill(request: Request) -> float:
     return request.budget_s * (1 - OTHERWISE)
 
 
-def _fill(made: Plan, wanted: Sequence[PlannedCell], room: float) -> None:
+def _fill(made: Plan, wanted: Sequence[PlannedCell]) -> None:
     """Take cells in order while they fit; list the rest with its command."""
     spent = 0.0
     for planned in wanted:
         spent += planned.seconds
-        if spent <= room:
+        if spent <= made.room_s:
             asked = made.variants.get(planned.cell.variant)
             made.quality.append(replace(planned, shown_variant=asked.text if asked else ""))
         else:

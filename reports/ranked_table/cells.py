@@ -7,11 +7,8 @@ from statistics import median
 
 import pandas as pd
 
+from results.comparable import SPLITS
 from results.statistics import Interval, t_interval
-
-SPLITS = ["backbone", "protocol", "impl", "revisions"]
-"""Cells that differ here are compared (a recipe may bring its decoder, a study its learning rate)
-and marked, unless one variant has several; then the comparison splits."""
 
 CLOCKED = ("_ms", "_per_s", "_cpu_s", "_wall_s")
 """Ends of the names of metrics that a clock measured."""

@@ -20,6 +20,7 @@ from results.statistics import (
     Interval,
     Ranked,
     Ranking,
+    SequentialTable,
     rank,
     t_interval,
 )
@@ -93,6 +94,12 @@ class Comparison:
         return self.stored.final(self.metric) if self.given is None else dict(self.given)
 
     @cached_property
+    def ended(self) -> dict[str, frozenset[int]]:
+        """Seeds of each variant that have been run, with a score or without."""
+        seeds = self.frame.groupby("variant")["seed"]
+        return {str(name): frozenset(found.tolist()) for name, found in seeds}
+
+    @cached_property
     def means(self) -> dict[str, Interval]:
         """Mean score of each variant that has one, ranked or not."""
         return {name: t_interval([*by_seed.values()]) for name, by_seed in self.scores.items()}
@@ -124,7 +131,17 @@ class Comparison:
             uniform=uniform if uniform in self._fair else None,
             controls=[name for name in self._fair if self.catalog.flag(name, "control")],
             margin=self.ranked_by.margin,
+            table=self._looked_at,
         )
+
+    @property
+    def _looked_at(self) -> SequentialTable | None:
+        """The scores as the looks of the run saw them; None where all seeds were planned at once.
+
+        It holds for every metric, whichever one decided where seeds were added.
+        """
+        looks = self.catalog.looks
+        return SequentialTable(self._fair, self.ended, looks) if looks else None
 
     @property
     def primary(self) -> dict[Hypothesis, Decision]:

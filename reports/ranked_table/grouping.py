@@ -6,11 +6,9 @@ import pandas as pd
 
 from bench.api.selector import Selector, parse
 from reports.catalog import NO_CERTIFICATES, Catalog, Certificates, red_reasons
-from reports.ranked_table.cells import SPLITS
 from reports.ranked_table.comparison import Comparison
+from results.comparable import SAME, SPLITS, comparable, usual
 
-SAME = ["task", "slot", "dtype", "device"]
-"""Cells that differ here are never compared."""
 PIPELINE = " (pipeline check)"
 
 
@@ -28,7 +26,7 @@ def comparisons(
     # what is compared is a question about cells, which are few beside their rows
     cells = rows.drop_duplicates("cell")[["cell", "variant", "seed", *SAME, *SPLITS]]
     red = {str(name): red_reasons(certificates, str(name)) for name in cells["variant"].unique()}
-    groups = list(_groups(cells))
+    groups = list(comparable(cells))
     place = {cell: at for at, group in enumerate(groups) for cell in group["cell"]}
     rows_of = dict(iter(rows.groupby(rows["cell"].map(place), sort=False)))
     aside = every[(every["baseline"] != "") & (every["split"] == "test")]
@@ -79,13 +77,8 @@ def _single(group: pd.DataFrame, column: str) -> str:
     Backbones may differ within a comparison; it is named by the one that is used most.
     """
     if column == "backbone":
-        return _usual(group, column)
+        return usual(group, column)
     return str(group[column].iloc[0]) if group[column].nunique() == 1 else ""
-
-
-def _usual(cells: pd.DataFrame, column: str) -> str:
-    """The most frequent value, the first by name of several."""
-    return str(cells[column].mode().iloc[0])
 
 
 def _differing(value: str, others: set[str]) -> str:
@@ -113,52 +106,6 @@ def _told(one: Selector, rivals: list[Selector]) -> str:
     alike = {other.show() for other in rivals if other.name == one.name} - {one.show()}
     shown = _differing(one.show(), alike) if alike else ""
     return f"{one.name}[{shown}]" if shown else one.name
-
-
-def _groups(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    for _, group in cells.groupby(SAME, sort=True):
-        yield from _split(group, SPLITS)
-
-
-def _split(group: pd.DataFrame, columns: list[str]) -> Iterator[pd.DataFrame]:
-    """Split by one column after another while a variant has two cells for one seed."""
-    if not columns or not _doubled(group):
-        yield group
-        return
-    key = group[columns[0]]
-    if columns[0] == "backbone":
-        key = key.map(_places(group))
-    for _, part in group.groupby(key, sort=True):
-        yield from _split(part, columns[1:])
-
-
-def _places(group: pd.DataFrame) -> dict[str, str]:
-    """The place of each backbone: itself where a variant has several, else the nearest of these.
-
-    The backbone that is used most has a place of its own, too.
-
-    A recipe brings its own decoder or encoder; it belongs beside those whose network is otherwise
-    the same, not into a comparison of its own.
-    """
-    doubled = group[group.duplicated(["variant", "seed"], keep=False)]
-    names = {*map(str, doubled["backbone"]), _usual(group, "backbone")}
-    hosts = {name: parse(name) for name in sorted(names)}
-    found = {}
-    for name in map(str, group["backbone"].unique()):
-        mine = parse(name)
-        alike = [host for host, other in hosts.items() if other.name == mine.name]
-        found[name] = min(alike, key=lambda host: _distance(mine, hosts[host]), default=name)
-    return found
-
-
-def _distance(one: Selector, other: Selector) -> int:
-    """Options that differ."""
-    keys = {*one.options, *other.options}
-    return sum(one.options.get(key) != other.options.get(key) for key in keys)
-
-
-def _doubled(group: pd.DataFrame) -> bool:
-    return bool(group.duplicated(["variant", "seed"]).any())
 
 
 def _only_metric(group: pd.DataFrame) -> str:

@@ -66,8 +66,10 @@ def _marks(
         flags["other backbone"] = False
     found = [(text, text) for text, holds in flags.items() if holds]
     scored, most = len(comparison.scores.get(variant, ())), comparison.most_seeds
-    if 0 < scored < most:
-        found.append((f"{scored} of {most} seeds", "fewer seeds"))
+    # where seeds were added to some, each is measured by its own
+    asked = len(comparison.ended[variant]) if catalog.looks else most
+    if 0 < scored < asked:
+        found.append((f"{scored} of {asked} seeds", "fewer seeds"))
     lost, seeds = comparison.lost_seeds(variant)
     if lost > 0 and not catalog.flag(variant, "control"):
         uniform_baseline = catalog.label(comparison.uniform_baseline or "")

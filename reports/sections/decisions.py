@@ -26,6 +26,12 @@ HOW_TO_READ = (
     "equivalent."
 )
 CHECKS = "Pipeline checks are left out here and in every summary, for they are no evidence:"
+LOOKS = (
+    "Seeds were added where a hypothesis was undecided, so variants differ in their numbers of "
+    "seeds. The run looked at its scores at {counts} seeds and so on. Each look spends a quarter "
+    "of the error rate that earlier looks left, and the p values and intervals are of all looks "
+    "together: to look again costs no errors."
+)
 SEEDS_HELP = (
     "Seeds that would probably decide half of what is undecided, if means and spreads stay as they "
     "are. An order of magnitude."
@@ -61,6 +67,7 @@ def decisions_section(folder: RunFolder) -> Section | None:
         blocks=(
             Paragraph(told(tested)),
             Paragraph(HOW_TO_READ),
+            *_about_looks(folder),
             table,
             *_checks(folder),
         ),
@@ -126,12 +133,29 @@ def _row(comparison: Comparison) -> tuple[TableCell, ...]:
         TableCell(text=comparison.title),
         TableCell(text=metric.arrow),
         _number(metric.margin if metric.margin is not None else math.nan),
-        TableCell(text=str(comparison.most_seeds), sort=comparison.most_seeds),
+        TableCell(text=_seeds_text(comparison), sort=comparison.most_seeds),
         TableCell(text=str(len(found)), sort=len(found)),
         *(TableCell(text=str(counts[one]), sort=counts[one]) for one in OUTCOMES),
         _number(detectable),
         _seeds(seeds),
     )
+
+
+def _about_looks(folder: RunFolder) -> list[Paragraph]:
+    """How seeds were added, where they were."""
+    looks = folder.catalog.looks
+    if looks is None:
+        return []
+    counts = ", ".join(str(len(looks.seeds(number))) for number in (1, 2, 3))
+    return [Paragraph(LOOKS.format(counts=counts))]
+
+
+def _seeds_text(comparison: Comparison) -> str:
+    """Seeds of the contenders: one number, or the least and the most where seeds were added."""
+    counts = [len(comparison.scores[name]) for name in comparison.contenders]
+    if comparison.catalog.looks is None or not counts or min(counts) == max(counts):
+        return str(comparison.most_seeds)
+    return f"{min(counts)}–{max(counts)}"
 
 
 def _number(value: float) -> TableCell:

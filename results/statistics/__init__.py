@@ -18,7 +18,7 @@ from results.statistics.intervals import (
     paired_difference,
     t_interval,
 )
-from results.statistics.moderated import ModeratedDifference, ModeratedTable
+from results.statistics.moderated import DifferenceTable, ModeratedDifference, ModeratedTable
 from results.statistics.pareto import pareto_front
 from results.statistics.primary import (
     Decision,
@@ -30,11 +30,14 @@ from results.statistics.primary import (
     seeds_to_decide,
 )
 from results.statistics.ranking import Ranked, Ranking, Tests, rank
+from results.statistics.sequential import Ended, SequentialDifference, SequentialTable
 
 __all__ = [
     "LEAST_VARIANTS",
     "Agreement",
     "Decision",
+    "DifferenceTable",
+    "Ended",
     "Equivalence",
     "Hypothesis",
     "Interval",
@@ -45,6 +48,8 @@ __all__ = [
     "PairedDifference",
     "Ranked",
     "Ranking",
+    "SequentialDifference",
+    "SequentialTable",
     "Tests",
     "Verdict",
     "decide",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from statistics import fmean, median, variance
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,8 @@ class ModeratedDifference(PairedDifference):
     """Standard error of the mean difference; 0 where no spread was seen in the table."""
     freedom: float
     """Degrees of freedom of the error (Satterthwaite, 1946)."""
+    share: float = 1.0
+    """Share of the error rate that this look may spend: all, where there is no other one."""
 
     @property
     def effect_size(self) -> float:
@@ -76,6 +79,13 @@ class ModeratedDifference(PairedDifference):
             special.stdtrit(self.freedom, power)
         )
         return quantiles * self.error
+
+
+class DifferenceTable(Protocol):
+    """The scores of one task, asked pair by pair."""
+
+    def difference(self, left: str, right: str, level: float = 0.95) -> ModeratedDifference:
+        """Score of one variant minus that of another."""
 
 
 class ModeratedTable:
@@ -146,7 +156,10 @@ class ModeratedTable:
         mean = self._mean_cosine()
         if mean <= 0:
             return 0.0
-        freedom = max(len(by_seed) for by_seed in self._scores.values()) - 1
+        # some variants may have fewer seeds than others
+        freedom = fmean(len(by_seed) for by_seed in self._scores.values()) - 1
+        if not freedom:
+            return 0.0
         error = 1 / math.sqrt(freedom * len(self._scores))
         # rounding puts the cosine of two equal lines above 1
         return max(0.0, math.tanh(math.atanh(min(mean, 1 - 1e-12)) - ERRORS_BELOW * error))

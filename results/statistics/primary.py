@@ -13,7 +13,12 @@ from scipy import special
 
 from results.statistics.decisions import holm
 from results.statistics.intervals import t_quantile
-from results.statistics.moderated import ModeratedDifference, ModeratedTable, Scores
+from results.statistics.moderated import (
+    DifferenceTable,
+    ModeratedDifference,
+    ModeratedTable,
+    Scores,
+)
 from results.statistics.pareto import Better
 
 Outcome = Literal["better", "worse", "equivalent", "undecided"]
@@ -82,7 +87,7 @@ def primary_hypotheses(
 
 
 def primary_decisions(
-    table: ModeratedTable,
+    table: DifferenceTable,
     hypotheses: Collection[Hypothesis],
     better: Better,
     *,
@@ -122,11 +127,11 @@ def primary_decisions(
             outcome=_outcome(difference, p, q, better, alpha),
             p_adjusted=p,
             p_equivalent=q,
-            detectable=difference.detectable(strict, POWER),
+            detectable=difference.detectable(strict * difference.share, POWER),
             seeds_to_decide=(
                 None
                 if min(p, 1.0 if math.isnan(q) else q) < alpha
-                else seeds_to_decide(difference, margin, strict)
+                else seeds_to_decide(difference, margin, strict * difference.share)
             ),
         )
         for (hypothesis, difference), p, q in zip(
@@ -216,9 +221,13 @@ def decide(
     controls: Collection[str] = (),
     margin: float | None = None,
     level: float = 0.95,
+    table: DifferenceTable | None = None,
 ) -> dict[Hypothesis, Decision]:
-    """Name and decide the primary hypotheses of a table of scores; see `primary_decisions`."""
-    table = ModeratedTable(scores)
+    """Name and decide the primary hypotheses of a table of scores; see `primary_decisions`.
+
+    Where seeds were added look by look, `table` is the `SequentialTable` of the same scores.
+    """
+    table = ModeratedTable(scores) if table is None else table
     known = [name for name, by_seed in scores.items() if by_seed]
     hypotheses = primary_hypotheses(known, baseline=baseline, uniform=uniform, controls=controls)
     return primary_decisions(table, hypotheses, better, margin=margin, level=level)

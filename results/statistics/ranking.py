@@ -7,7 +7,12 @@ from itertools import combinations
 
 from results.statistics.decisions import holm
 from results.statistics.intervals import Interval, t_interval
-from results.statistics.moderated import ModeratedDifference, ModeratedTable, Scores
+from results.statistics.moderated import (
+    DifferenceTable,
+    ModeratedDifference,
+    ModeratedTable,
+    Scores,
+)
 from results.statistics.pareto import Better
 from results.statistics.primary import (
     Decision,
@@ -58,7 +63,7 @@ class Ranked:
 class Tests:
     """The two families of tests of one comparison."""
 
-    table: ModeratedTable
+    table: DifferenceTable
     better: Better
     level: float
     primary: dict[Hypothesis, Decision]
@@ -109,6 +114,7 @@ def rank(
     controls: Collection[str] = (),
     margin: float | None = None,
     level: float = 0.95,
+    table: DifferenceTable | None = None,
 ) -> Ranking:
     """Rank variants by mean score; claims need pairs of the same seed.
 
@@ -130,6 +136,8 @@ def rank(
         controls: Variants that are references, not contenders.
         margin: Largest difference without practical meaning, in the unit of the scores.
         level: Of the intervals and the claims.
+        table: What tests these scores; None for tests at one look. Where seeds were added look by
+            look, it is a `SequentialTable`.
 
     Raises:
         ValueError: The baseline has no scores, or a score is not finite.
@@ -137,7 +145,7 @@ def rank(
     known = {variant: by_seed for variant, by_seed in scores.items() if by_seed}
     if baseline is not None and baseline not in known:
         raise ValueError(f"baseline {baseline!r} has no scores; run it or name another baseline")
-    table = ModeratedTable(known)
+    table = ModeratedTable(known) if table is None else table
     hypotheses = primary_hypotheses(known, baseline=baseline, uniform=uniform, controls=controls)
     primary = primary_decisions(table, hypotheses, better, margin=margin, level=level)
     found = Tests(
@@ -171,7 +179,7 @@ def rank(
     return Ranking(lines=lines, tests=found)
 
 
-def _all_pairs(table: ModeratedTable, variants: list[str]) -> dict[frozenset[str], float]:
+def _all_pairs(table: DifferenceTable, variants: list[str]) -> dict[frozenset[str], float]:
     pairs = [*combinations(variants, 2)]
     adjusted = holm([table.difference(left, right).p for left, right in pairs])
     return {frozenset(pair): p for pair, p in zip(pairs, adjusted, strict=True)}

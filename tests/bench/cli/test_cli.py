@@ -34,7 +34,8 @@ SELECTION = (
 PLACE = "--out --data-dir --keep-models --retry --inline --json --spec --fail-on --trust --keep-old"
 OPTIONS = {
     "run": (
-        f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell --probes --shape --match"
+        f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell --probes --shape "
+        "--match --until --most-seeds"
     ),
     "plan": f"--variants {SELECTION} --quality --speed --shape --data-dir --json",
     "ablate": f"--base --axis {SELECTION} {PLACE} --probes",

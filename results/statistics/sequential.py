@@ -1,0 +1,110 @@
+"""Tests at several looks: seeds are added while something is undecided.
+
+Each look spends a share of the error rate (Lan & DeMets, 1983, Biometrika 70(3)), and the shares of
+all looks are at most 1, however many there are. So the p value of a pair after some looks is the
+least of `p of the look / its share`: a weighted Bonferroni correction, which holds whenever a run
+stops and for whatever reason (ADR 24).
+"""
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from results.looks import Looks
+from results.statistics.moderated import ModeratedDifference, ModeratedTable, Scores
+
+Ended = Mapping[str, Collection[int]]
+"""Variant -> seeds that have been run, with a score or without."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequentialDifference(ModeratedDifference):
+    """A mean difference at the last look at a pair; its p values are of all looks together.
+
+    The interval is a repeated confidence interval (Jennison & Turnbull, 1989, J. R. Stat. Soc. B
+    51(3)): those of all looks together hold the true difference at their level.
+    """
+
+    looked: tuple[tuple[float, ModeratedDifference], ...]
+    """What each look at the pair saw, with its share."""
+
+    def p_outside(self, margin: float) -> float:
+        """P value of "the true difference is at least the margin, either way", over all looks."""
+        return _over_looks((share, one.p_outside(margin)) for share, one in self.looked)
+
+
+class SequentialTable:
+    """The scores of one task, as a run with several looks saw them."""
+
+    def __init__(self, scores: Scores, ended: Ended, looks: Looks, last: int | None = None) -> None:
+        """Replay the looks on stored scores.
+
+        A pair is looked at as often as all seeds of a look have been run for both, so that no look
+        is counted before it is complete, and none twice.
+
+        Args:
+            scores: Score by seed of each variant, finite; seeds may be missing.
+            ended: What has been run.
+            looks: When the run looks.
+            last: Number of the last look that counts; None for as many as there are.
+
+        Raises:
+            ValueError: A score is not finite.
+        """
+        self._scores, self._ended, self._looks = scores, ended, looks
+        self._last = math.inf if last is None else last
+        self._whole = ModeratedTable(scores)
+        self._known: dict[int, tuple[ModeratedTable, set[str]]] = {}
+
+    def difference(self, left: str, right: str, level: float = 0.95) -> SequentialDifference:
+        """Score of one variant minus that of another, at the last look at both.
+
+        Args:
+            left: A variant of the table.
+            right: Another one.
+            level: Of all repeated intervals together.
+        """
+        looked = []
+        for number in range(1, min(self._complete[left], self._complete[right]) + 1):
+            table, names = self._at(number)
+            if left in names and right in names:
+                share = self._looks.share(number)
+                looked.append((share, table.difference(left, right, 1 - (1 - level) * share)))
+        # before the first look there is an estimate, and no evidence
+        share, shown = (
+            looked[-1] if looked else (self._looks.share(1), self._whole.difference(left, right))
+        )
+        p = _over_looks((share, one.p) for share, one in looked)
+        together = {**vars(shown), "p": p, "share": share, "looked": tuple(looked)}
+        return SequentialDifference(**together)
+
+    @cached_property
+    def _complete(self) -> dict[str, int]:
+        """Looks of which all seeds have been run, by variant."""
+        found = {}
+        for name in self._scores:
+            number, ended = 0, set(self._ended.get(name, ()))
+            while number < self._last and all(
+                map(ended.__contains__, self._looks.seeds(number + 1))
+            ):
+                number += 1
+            found[name] = number
+        return found
+
+    def _at(self, number: int) -> tuple[ModeratedTable, set[str]]:
+        """The table of a look, and the variants that have a score in it."""
+        if number not in self._known:
+            seeds = self._looks.seeds(number)
+            seen = {
+                name: {seed: value for seed, value in by_seed.items() if seed in seeds}
+                for name, by_seed in self._scores.items()
+            }
+            names = {name for name, by_seed in seen.items() if by_seed}
+            self._known[number] = ModeratedTable(seen), names
+        return self._known[number]
+
+
+def _over_looks(found: Iterator[tuple[float, float]]) -> float:
+    """P value of several looks, of the share and the p value of each; 1 without any."""
+    return min(1.0, *(p / share for share, p in found), 1.0)
