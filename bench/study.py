@@ -92,7 +92,7 @@ def _tune(
 ) -> StudyResult:
     knobs = knobs_of(spec)
     task = registry.find(TASKS, asked.task.name).target
-    lower = task.metrics[0].better == "lower"
+    lower = task.ranking_metric().better == "lower"
     study = optuna.create_study(
         storage=storage,
         study_name=study_name(name, spec, asked),
@@ -106,7 +106,7 @@ def _tune(
         trials = [_ask(study, asked, knobs, folder) for _ in range(min(left, session.jobs))]
         cells = [trial_cell(spec, asked, knobs, trial.params) for trial in trials]
         outcomes = session.train(cells, [_number(trial) for trial in trials])
-        _tell(study, trials, cells, outcomes, task.metrics[0].name, session)
+        _tell(study, trials, cells, outcomes, task.ranking_metric().name, session)
     complete = [t for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE]
     if not complete:
         return StudyResult(name, None)

@@ -141,6 +141,10 @@ class Catalog:
         """The same task with nothing ablated, empty where its options remove no input."""
         return self.task(task).whole
 
+    def pipeline_check(self, task: str) -> str:
+        """Why the comparison of a task is no evidence, empty where it is."""
+        return clean(self.task(task).pipeline_check)
+
     def published_results(self, task: str) -> list[PublishedResult]:
         """Published numbers beside which the scores of a task are read."""
         return [*self.task(task).published_results]

@@ -82,8 +82,8 @@ def needs(folder: RunFolder) -> list[Need]:
     """Uses of attention of a run whose comparisons can decide something, in order of their names.
 
     A task of no family stands for itself. Where the whole test is solved, its hardest part or the
-    steps to a threshold decide. Input ablations and comparisons of one variant, or of one seed
-    each, decide nothing.
+    steps to a threshold decide. Input ablations, pipeline checks and comparisons of one variant,
+    or of one seed each, decide nothing.
     """
     groups: dict[str, list[Comparison]] = {}
     for comparison in folder.comparisons:
@@ -95,11 +95,12 @@ def needs(folder: RunFolder) -> list[Need]:
 
 
 def decides(comparison: Comparison) -> bool:
-    """Whether a comparison can say which variant to choose."""
+    """Whether a comparison can say which variant to choose; a pipeline check cannot."""
     whole = comparison.catalog.whole(comparison.task)
     fair = [name for name in comparison.contenders if name in comparison.compared]
-    ablated = whole not in ("", comparison.task)
-    return bool(comparison.ranking) and comparison.most_seeds > 1 and len(fair) > 1 and not ablated
+    if whole not in ("", comparison.task) or comparison.catalog.pipeline_check(comparison.task):
+        return False
+    return bool(comparison.ranking) and comparison.most_seeds > 1 and len(fair) > 1
 
 
 def tied_with_best(comparison: Comparison) -> list[str]:

@@ -50,14 +50,21 @@ def shared_with(found: Sequence[Comparison], other: str) -> dict[str, list[Compa
 
 
 def improvement(found: Sequence[Comparison], variant: str, other: str) -> Interval:
-    """Probability that a run of a variant is better than a run of another, over shared tasks."""
-    pairs: list[PairOfScores] = [
-        ([*one.scores[variant].values()], [*one.scores[other].values()], one.better)
-        for one in found
-        if one.better != "none"
-    ]
+    """Probability that a run of a variant is better than a run of another, over shared uses."""
+    pairs: list[PairOfScores] = []
+    uses: list[str] = []
+    for one in found:
+        if one.better != "none":
+            mine, theirs = ([*one.scores[name].values()] for name in (variant, other))
+            pairs.append((mine, theirs, one.better))
+            uses.append(use_of(one))
     seed = zlib.crc32(f"{variant} {other}".encode())
-    return probability_of_improvement(pairs, np.random.default_rng(seed))
+    return probability_of_improvement(pairs, np.random.default_rng(seed), uses=uses)
+
+
+def use_of(comparison: Comparison) -> str:
+    """The use of attention that a comparison is of; the task where it has none."""
+    return comparison.catalog.family(comparison.task) or comparison.task
 
 
 def _all_tasks(catalog: Catalog, often: dict[str, list[Comparison]]) -> QualityCost:
@@ -76,10 +83,10 @@ def _all_tasks(catalog: Catalog, often: dict[str, list[Comparison]]) -> QualityC
         limits=(0.0, 1.0),
         title="Quality against cost over all tasks",
         caption=(
-            f"Probability that a run is better than a run of {label}, averaged over the tasks "
-            f"that both took part in (at least {LEAST_TASKS}), with its 95% bootstrap interval. "
-            "Variants took part in different tasks. No variant on the line is beaten in both "
-            "quality and cost."
+            f"Probability that a run is better than a run of {label}, averaged over the uses "
+            f"that both took part in (at least {LEAST_TASKS} tasks), with its 95% bootstrap "
+            "interval. Variants took part in different tasks. No variant on the line is beaten in "
+            "both quality and cost."
         ),
     )
 

@@ -12,6 +12,7 @@ from reports.folder import RunFolder, read_folder
 from reports.html import REPORT, pages
 from reports.markdown import DETAILS, FIGURES, SHORT, details, twin
 from reports.numbers import counted
+from reports.profiles import profiles_section
 from reports.quality_cost import quality_cost
 from reports.sections.agreement import agreement_section
 from reports.sections.all_tasks import all_tasks_section
@@ -21,6 +22,7 @@ from reports.sections.decisions import decisions_section, tested_comparisons, to
 from reports.sections.examples import attention_section, samples_section
 from reports.sections.findings import findings_section
 from reports.sections.needs import needs_section
+from reports.sections.parity import parity_section
 from reports.sections.probes import probes_section
 from reports.sections.provenance import (
     commands_section,
@@ -137,6 +139,8 @@ def _details(folder: RunFolder, legend: Legend, *, publish: bool) -> list[Sectio
         findings_section(folder),
         uses_section(folder) or score_grid_section(folder),
         agreement_section(folder),
+        profiles_section(folder, legend),
+        parity_section(folder),
         pareto_section(folder, legend),
         length_section(folder, legend),
         delay_section(folder, legend),

@@ -61,6 +61,8 @@ class CatalogVariant:
     decoder_differs: bool = False
     search_differs: bool = False
     deviations: str = ""
+    does_not_show: str = ""
+    """Why the advantage that the paper reports does not appear here; empty where it can."""
     ablation: ChangedAxis | None = None
 
     @property
@@ -98,6 +100,8 @@ class CatalogTask:
     """The use of attention that it stands for."""
     whole: str = ""
     """The same task with no input ablated; empty where it has no such options."""
+    pipeline_check: str = ""
+    """Why its comparison is no evidence, in one sentence; empty where it is."""
     published_results: tuple[PublishedResult, ...] = ()
     needs_download: bool = True
     generated: bool = False

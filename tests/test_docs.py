@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import bench
 from bench.api import registry
 from bench.api.resolve import resolve
 from bench.cli.main import cli
@@ -193,3 +194,9 @@ def test_links_of_a_page_lead_to_pages_of_the_site_or_become_text():
     assert made("[x](../bench/api/cell.py)") == "x (`bench/api/cell.py` in the repository)"
     assert made("[docs](docs/adr/1.md)", "CONTRIBUTING.md") == "[docs](adr/1.md)"
     assert made("![plot](images/plot.svg)") == "![plot](images/plot.svg)"
+
+
+def test_what_is_cited_is_this_version():
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {bench.__version__}\n" in cited
+    assert f"version = {{{bench.__version__}}}" in (ROOT / "README.md").read_text(encoding="utf-8")

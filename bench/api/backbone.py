@@ -60,6 +60,8 @@ class Backbone(HasCapabilities):
     """Whether sources, or decoder inputs, may be frames instead of words."""
     gives_numbers: ClassVar[bool] = False
     """Whether its output layer may be read as numbers, because nothing that it says is fed back."""
+    sized_by: ClassVar[tuple[str, ...]] = ()
+    """Options that make the network wider or narrower, for `--match`; the coarse one first."""
     output: Output
 
     def __init__(self, config: Config, parts: BackboneParts) -> None:

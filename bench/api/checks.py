@@ -25,6 +25,10 @@ MEANING: Mapping[str, str] = {
     "output": "probabilities sum to one; they and the likelihood equal plain loops",
     "loss": "each loss equals plain loops over single examples, in nats per scored target",
     "start": "parameters that are not drawn begin where their parts declare",
+    "start_entropy": (
+        "before training, weights over states of variance 1 have 0.3 to 1 of the uniform entropy, "
+        "or a part says why not"
+    ),
     "cost": "operations and bytes grow with length no faster than declared",
     "compile": "compiled code is one graph and computes the same",
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+from bench.api.calibration import read_choices
 from bench.api.errors import BenchError
 from bench.api.foreign_prints import prints_to_standard_error
 from bench.api.opened_files import watch_opened
@@ -37,6 +38,7 @@ def load_package(name: str) -> None:
     for module in pkgutil.walk_packages(package.__path__, f"{name}."):
         if not module.name.rpartition(".")[2].startswith("_"):
             importlib.import_module(module.name)
+    read_choices()
     _LOADED.add(name)
 
 
@@ -75,6 +77,7 @@ def load_plugin(path: Path) -> None:
             f"plug-in {path} changes {', '.join(touched)} when it is imported, which all variants "
             "share; change nothing outside the file."
         )
+    read_choices()
 
 
 def _executed(path: Path, module: ModuleType) -> list[str]:

@@ -89,6 +89,9 @@ class Registration(Generic[T_co]):
     """Title page of an entry that shares its module with others; else the module's docstring."""
     deviations: str = ""
     """How the code differs from the paper, where the title page does not say it."""
+    does_not_show: str = ""
+    """Why its default task does not show the advantage that the paper reports: what was reported,
+    at what size, and why it cannot appear here. Empty where it can."""
     module: str = ""
 
     def title_page(self) -> str:
@@ -139,6 +142,7 @@ class Declared(TypedDict, total=False):
     control: Control
     rosters: tuple[str, ...]
     deviations: str
+    does_not_show: str
     about: str
 
 

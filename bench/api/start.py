@@ -15,3 +15,6 @@ class Starting(nn.Module):
     """What each parameter that is not drawn begins at, by its name: a number, or a tensor that
     broadcasts to it. A gate that starts closed, an offset and a bias of zeros stand here; the
     certificate compares them with a part that was just built."""
+    starts_outside: str = ""
+    """Why attention with this part may start outside of 0.3 to 1 of the uniform entropy, on states
+    of variance 1 (ADR 19): one sentence, which the certificate prints. Empty where it may not."""

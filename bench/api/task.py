@@ -13,9 +13,11 @@ from torch import Tensor
 from bench.api.answer import Answer, Picture, Sample
 from bench.api.axes import Axis
 from bench.api.batch import NOT_A_WORD, Batch, Sizes
+from bench.api.calibration import Setting
 from bench.api.capabilities import Capability
 from bench.api.comparison import Entry, PublishedResult
 from bench.api.config import Config
+from bench.api.headline import Headline
 from bench.api.license import GENERATED, License
 from bench.api.metric import Metric, Scored
 from bench.api.selector import Selector, parse
@@ -65,7 +67,9 @@ class Task:
     """Base of all tasks; one subclass a file, registered with `register("task", ...)`."""
 
     metrics: ClassVar[tuple[Metric, ...]]
-    """The first one ranks."""
+    """The first one ranks, unless there is a headline."""
+    headline: ClassVar[Headline | None] = None
+    """What ranks in the place of the first metric where that would be saturated."""
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
     """What the task provides: `gold_alignment`, `source_tokens`, `reversible_pairs` ..."""
     presets: ClassVar[Mapping[str, TaskPreset]]
@@ -75,11 +79,17 @@ class Task:
     needs_predictions: ClassVar[bool] = True
     """Whether scoring looks at the best word of every target under teacher forcing."""
     ranks_tokens: ClassVar[bool] = False
-    """Whether the first metric is about single words, which not every output predicts."""
+    """Whether the ranking metric is about single words, which not every output predicts."""
     family: ClassVar[str] = ""
     """The use of attention that the task stands for, `image captioning`; members share it."""
     comparison: ClassVar[tuple[Entry, ...]] = ()
     """Mechanisms that are worth comparing here; the planner adds controls and baseline."""
+    calibration: ClassVar[tuple[Setting, ...]] = ()
+    """Settings of which `bench calibrate` chooses the first one that can tell variants apart; the
+    cheapest first."""
+    pipeline_check: ClassVar[str] = ""
+    """Why its comparison shows that the pipeline works and is no evidence about any variant, in one
+    sentence: a non-neural baseline wins, or nothing separates; empty where it is evidence."""
     published_results: ClassVar[tuple[PublishedResult, ...]] = ()
     ablated_inputs: ClassVar[tuple[str, ...]] = ()
     """Options that take away from what a network is given and leave the question as it is, so that
@@ -100,9 +110,11 @@ class Task:
     """Whether the data do not ship with the bench or a library."""
     sizes: Sizes
     chance: float | None = None
-    """Value of the first metric without learning; no constant answer has a better one."""
+    """Value of the ranking metric without learning; no constant answer has a better one."""
     ceiling: float | None = None
-    """Value of the first metric at which nothing more can be learned."""
+    """Value of the ranking metric at which nothing more can be learned."""
+    trained_to: float = float("inf")
+    """Largest place on the axis of the headline that training reaches."""
 
     def __init__(self, config: Config, seed: int, data_dir: Path | None = None) -> None:
         """Make or load the data; a subclass calls this first.
@@ -153,6 +165,25 @@ class Task:
         return cls.chance
 
     @classmethod
+    def ranking_metric(cls) -> Metric:
+        """The metric that orders the variants: the headline, or else the first metric."""
+        return cls.headline.metric if cls.headline else cls.metrics[0]
+
+    @classmethod
+    def watched_metric(cls) -> Metric:
+        """The metric that training looks at after each validation, to stop early.
+
+        An area is known at the end only, so training looks at the metric below it.
+        """
+        area = cls.headline is not None and cls.headline.kind == "area_under_curve"
+        return cls.metrics[0] if area else cls.ranking_metric()
+
+    @classmethod
+    def all_metrics(cls) -> tuple[Metric, ...]:
+        """Every metric of the whole test, the ranking one first."""
+        return (cls.headline.metric, *cls.metrics) if cls.headline else cls.metrics
+
+    @classmethod
     def is_generated(cls) -> bool:
         """Whether its data are drawn here, by rule and seed, not taken from anywhere."""
         return cls.data_license == GENERATED
@@ -162,17 +193,27 @@ class Task:
         raise NotImplementedError
 
     def evaluation(self, split: Split) -> Sequence[Batch]:
-        """The fixed batches of a split; `test` may hold lengths beyond the training range."""
+        """The fixed batches of a split; `test` may hold lengths beyond the training range.
+
+        So does validation where the headline is about them.
+        """
         raise NotImplementedError
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
-        """Values of the metrics over a split."""
+        """Values of the metrics over a split, without the headline."""
         raise NotImplementedError
 
-    def baselines(self) -> Mapping[str, float]:
-        """Values of the first metric on the test without any attention, by the baseline's name.
+    def scores(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
+        """Values of the metrics over a split, with what the headline makes of them."""
+        found = self.score(split, answers)
+        beyond = self.headline.beyond(found, self.trained_to) if self.headline else []
+        return [*beyond, *found]
 
-        Counted from the training part: `majority`, `copy the source`, `unigram`, `trigram`.
+    def baselines(self) -> Mapping[str, float]:
+        """Values of the ranking metric on the test without attention, by the baseline's name.
+
+        Counted from the training part: `majority`, `copy the source`, `unigram`, `trigram`. Counts
+        take no training steps, so their area under the learning curve is their plain score.
         """
         return {}
 

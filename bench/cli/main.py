@@ -11,6 +11,7 @@ from bench import __version__
 from bench.cli import (
     ablate,
     analyze,
+    calibrate,
     data,
     demo,
     env,
@@ -36,6 +37,7 @@ COMMANDS = (
     report,
     ablate,
     study,
+    calibrate,
     analyze,
     verify,
     gpu,

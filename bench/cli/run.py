@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 @options.speed
 @options.shapes
 @click.option(
+    "--match",
+    default="",
+    metavar="WHAT",
+    help="Make every network as large as the baseline's, within 2%: params or flops.",
+)
+@click.option(
     "--verify/--no-verify",
     default=True,
     help="Check every variant with the conformance suite first. Default: on.",
@@ -40,6 +46,7 @@ def command(asked: "RunOptions") -> None:
 
 def run(options: "RunOptions") -> int:
     """Plan, certify, train, time, report; returns the exit code."""
+    from bench.api.errors import InvalidConfig
     from bench.cli.registered import load_registry
     from bench.cli.spec_file import read_spec
     from bench.running.missing_data import missing_data
@@ -51,6 +58,8 @@ def run(options: "RunOptions") -> int:
     if options.cells:
         # beside a finished run and not in it, so that a cell of it is run again
         options = replace(options, out=options.out or "runs/cells")
+        if options.match:
+            raise InvalidConfig("--cell says which network it has; leave --match out.")
         made = cell_plan(options)
     else:
         missing = missing_data(options, options.data_directory)
@@ -61,6 +70,10 @@ def run(options: "RunOptions") -> int:
             click.echo(f"left out: {task}: {reason}", err=True)
     from bench.cli.execution import execute
 
+    if options.match:
+        from bench.running.matched_plan import match_plan
+
+        made = match_plan(made, options.data_directory)
     return execute(options, made)
 
 

@@ -82,6 +82,7 @@ class Facts(TypedDict, total=False):
     paper: str
     about: str
     deviations: str
+    does_not_show: str
     default_task: str
     file: str
     options: list[dict[str, str]]
@@ -101,6 +102,7 @@ def _facts(registered: "Registration[object]") -> Facts:
         "paper": f"{cited.text}, {cited.url}, {cited.where}".rstrip(", ") if cited else "",
         "about": registered.title_page(),
         "deviations": registered.deviations,
+        "does_not_show": registered.does_not_show,
         "default_task": registered.default_task.task if registered.default_task else "",
         "file": sys.modules[registered.module].__file__ or "",
         "options": _options(registered.config),

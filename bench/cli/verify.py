@@ -36,7 +36,7 @@ def command(asked: "RunOptions", names: tuple[str, ...]) -> None:
 
 
 def verify(options: "RunOptions") -> int:
-    """Certify variants in fresh processes; 0 if all are green."""
+    """Certify variants in worker processes; 0 if all are green."""
     from bench.cli.registered import load_registry
     from bench.running.devices import refuse_missing_device
 

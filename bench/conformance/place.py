@@ -122,7 +122,12 @@ def smallest(spec: VariantSpec) -> VariantSpec:
 
 
 def build_subject(
-    spec: VariantSpec, placement: Placement, impl: Impl = "auto", *, fresh: int | None = None
+    spec: VariantSpec,
+    placement: Placement,
+    impl: Impl = "auto",
+    *,
+    fresh: int | None = None,
+    width: int | None = None,
 ) -> Placed:
     """Build a variant for one placement, with as few capabilities removed as it asks for.
 
@@ -131,6 +136,8 @@ def build_subject(
         placement: Where it stands.
         impl: Code to use.
         fresh: Seed of parameters as training starts with them; None moves them off their start.
+        width: Of the states of queries and source, rounded up to what heads can split; None for
+            small ones.
 
     Raises:
         Refused: The variant cannot stand there; the message is the reason.
@@ -138,7 +145,7 @@ def build_subject(
     used = smallest(spec) if placement.smallest else spec
     first: BenchError | None = None
     for given in _offers():
-        for query_width, source_width, head in _widths(used, placement):
+        for query_width, source_width, head in _widths(used, placement, width):
             place = SlotPlace(
                 regime=placement.regime,
                 query_width=query_width,
@@ -194,7 +201,9 @@ def _offers() -> Iterable[frozenset[Capability]]:
         yield ANYWHERE - {capability}
 
 
-def _widths(spec: VariantSpec, placement: Placement) -> list[tuple[int, int, str]]:
+def _widths(
+    spec: VariantSpec, placement: Placement, asked_width: int | None
+) -> list[tuple[int, int, str]]:
     """Model width, source width and heads to try, the least equal widths first."""
     chosen = spec.axes["head"][0]
     if chosen.name == "auto":
@@ -204,6 +213,9 @@ def _widths(spec: VariantSpec, placement: Placement) -> list[tuple[int, int, str
     else:
         asked = chosen.options.get("heads", 1)
         head, count = str(chosen), asked if isinstance(asked, int) else 1
+    if asked_width is not None:
+        fitting = -(-asked_width // count) * count
+        return [(fitting, fitting, head)]
     width = WIDTH if head.partition("[")[0] == "raw" else WIDTH * count
     if placement.regime in ("causal", "self"):
         return [(width, width, head)]

@@ -15,6 +15,8 @@ from bench.conformance.place import gives, refusals
 
 COMPILE = "compile"
 """Runs only when asked for: it needs a process without the type-checking import hook."""
+OF_WEIGHTS = ("weight_law", "start_entropy")
+"""Checks that look at weights."""
 CHECKS = tuple(check for check in MEANING if check != COMPILE)
 """Checks of every certificate."""
 
@@ -42,9 +44,9 @@ def not_applicable(spec: VariantSpec, impl: Impl = "auto") -> dict[str, str]:
         found |= dict.fromkeys(("padding_invariance", "dead_rows"), reason)
     given = gives(spec)
     if "weights" not in given:
-        found["weight_law"] = "gives no explicit weights"
+        found |= dict.fromkeys(OF_WEIGHTS, "gives no explicit weights")
     elif impl == "sdpa":
-        found["weight_law"] = "impl=sdpa cannot return weights"
+        found |= dict.fromkeys(OF_WEIGHTS, "impl=sdpa cannot return weights")
     if "stream" not in given:
         found["stream"] = "has no streaming form"
     ordered = _order_matters(spec, given, refused)

@@ -24,6 +24,7 @@ from bench.conformance.checks_numeric import compile_law, dtypes
 from bench.conformance.checks_oracle import gradients_law, oracle
 from bench.conformance.checks_output import output
 from bench.conformance.checks_start import start
+from bench.conformance.checks_start_entropy import start_entropy
 from bench.conformance.checks_stream import stream
 from bench.conformance.checks_structure import config, determinism, memory_pure, shapes
 from bench.conformance.checks_weights import dead_rows, one_key, weight_law
@@ -147,6 +148,8 @@ def _run(
         raise CheckSkipped(why_not)
     elif name == "cost":
         return _guarded(cost, (places[0],), places[0].where)
+    elif name == "start_entropy":
+        return _guarded(start_entropy, (places, spec), "fresh")
     elif name in OF_THE_WHOLE:
         _run_in_places(partial(OF_THE_WHOLE[name], spec=spec), places)
     elif name != "runs_somewhere":

@@ -6,6 +6,7 @@ from pathlib import Path
 from bench.api import registry
 from bench.api.answer import Answer
 from bench.api.batch import Batch
+from bench.api.calibration import Choice, stored_choices
 from bench.api.comparison import Entry
 from bench.api.errors import DataDamaged, DataUnavailable
 from bench.api.registry import Registration
@@ -58,13 +59,16 @@ def facts_of(registered: Registration[type[Task]]) -> list[str]:
         f"{escape(metric.title)} ({escape(metric.unit)}, {metric.better} is better)"
         if metric.better != "none"
         else f"{escape(metric.title)} ({escape(metric.unit)})"
-        for metric in target.metrics
+        for metric in target.all_metrics()
     ]
     lines.append(f"**Metrics.** {'; '.join(metrics)}; the first one ranks.")
+    if target.pipeline_check:
+        lines.append(f"**Pipeline check, not evidence.** {escape(target.pipeline_check)}")
     if target.seen_in_training:
         lines.append(f"**Seen in training.** {escape(target.seen_in_training)}")
     if SIZE in target.presets:
         lines.append(f"**Backbone.** {code_span(target.presets[SIZE].backbone)}")
+    lines += [_calibrated(choice) for choice in stored_choices(registered.name)]
     if target.comparison:
         lines.append(f"**Comparison.** {', '.join(_entry(one) for one in target.comparison)}")
     lines += [f"**Published.** {text}" for text in _published_results(target)]
@@ -72,6 +76,14 @@ def facts_of(registered: Registration[type[Task]]) -> list[str]:
         where = f", {escape(cited.where)}" if cited.where else ""
         lines.append(f"**Source.** [{escape(cited.text)}]({cited.url}){where}")
     return lines
+
+
+def _calibrated(choice: Choice) -> str:
+    """What calibration has chosen, and why."""
+    chosen = code_span(choice.chosen.name) if choice.chosen else "no setting keeps the rule"
+    rates = " Every variant has a learning rate of its own." if choice.rates else ""
+    asked = f"{code_span(choice.task)} at the size of {choice.preset}"
+    return f"**Calibrated.** {asked}: {chosen}.{rates} {escape(choice.why)}"
 
 
 def _data(registered: Registration[type[Task]]) -> str:

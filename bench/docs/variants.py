@@ -70,6 +70,8 @@ def paragraph(about: CatalogVariant, lines: list[str]) -> str:
         where = f", {escape(str(about.where))}" if about.where else ""
         said.append(f"**Paper.** [{escape(about.paper)}]({about.url}){where}")
     said += lines
+    if about.does_not_show:
+        said.append(f"**Does not show here.** {escape(about.does_not_show)}")
     if about.deviations:
         said.append(f"**Deviations.** {escape(about.deviations)}")
     return "\n\n".join(said)

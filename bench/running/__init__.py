@@ -1,1 +1,1 @@
-"""How jobs are spread: a fresh process each, or inline for debugging."""
+"""How jobs are spread: by worker processes, or inline for debugging."""

@@ -19,3 +19,12 @@ def keep_freed_memory() -> bool:
     if mallopt is None:
         return False
     return all(mallopt(option, value) == 1 for option, value in OPTIONS.items())
+
+
+def return_freed_memory() -> bool:
+    """Hand memory that is free now back to the system; whether there was any.
+
+    A worker that waits must not hold what its last job needed at its peak.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    return trim is not None and trim(0) == 1

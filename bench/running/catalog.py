@@ -82,6 +82,7 @@ def describe_variant(asked: str, spec: VariantSpec) -> CatalogVariant:
         decoder_differs=bool(set(spec.fixes) - {"search"}),
         search_differs="search" in spec.fixes,
         deviations=registered.differences(),
+        does_not_show=registered.does_not_show,
     )
 
 
@@ -96,9 +97,10 @@ def describe_task(asked: str, task: Selector) -> CatalogTask:
         title=registered.title,
         paper=cited.text if cited else "",
         url=cited.url if cited else "",
-        primary=target.metrics[0].name,
+        primary=target.ranking_metric().name,
         family=target.family,
         whole=_whole(chosen, target.ablated_inputs),
+        pipeline_check=target.pipeline_check,
         published_results=tuple(one for one in target.published_results if one.holds_for(chosen)),
         needs_download=target.needs_download,
         generated=target.is_generated(),
@@ -123,7 +125,7 @@ def known_metrics(
     probes = [registered.target for registered in registry.registrations(PROBES).values()]
     metrics = [
         *COMMON_METRICS,
-        *(metric for task in tasks for metric in task.metrics),
+        *(metric for task in tasks for metric in task.all_metrics()),
         *(metric for probe in probes for metric in probe.metrics),
     ]
     return {

@@ -12,7 +12,7 @@ from results.row import Row, Status, Unmeasured
 
 @dataclass(frozen=True)
 class Job:
-    """Work for one fresh process: cells to train, analyze or time, or a variant to certify."""
+    """Work for a worker: cells to train, analyze or time, or a variant to certify."""
 
     kind: Literal["quality", "speed", "certificate", "analysis"]
     label: str

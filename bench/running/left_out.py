@@ -61,6 +61,12 @@ def no_time_to_train(request: Request, cell: Cell) -> LeftOut:
     return LeftOut(cell.label, _no_room(request), command)
 
 
+def not_matched(request: Request, cell: Cell, reason: str) -> LeftOut:
+    """A cell whose network cannot have the size of the baseline's; the command runs it as it is."""
+    command = _command(request, "--cell", cell.label)
+    return LeftOut(cell.label, f"--match {request.match}: {reason}", command)
+
+
 def no_time_to_time(request: Request, variant: str) -> LeftOut:
     """A variant whose timing the budget is too small for."""
     words = ["--variants", variant, "--no-quality", *_sized(request)]

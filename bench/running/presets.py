@@ -25,6 +25,10 @@ class Preset:
     """Sequence lengths of the speed cells (tokens)."""
     rounds: str
     """Timing protocol."""
+    shape: str = "B=2,H=2,E=32"
+    """Rows, heads and width of what is timed, in the letters of `--shape`."""
+    long_lengths: tuple[int, ...] = ()
+    """Further lengths, for mechanisms that declare less than quadratic time, and the baseline."""
     speed_s: float
     """Wall time of one variant's speed cells, all lengths (s)."""
     sizes: str = ""
@@ -63,9 +67,11 @@ PRESETS: dict[str, Preset] = {
             seeds=3,
             budget_s=1800.0,
             ranks=True,
-            lengths=(64, 128, 256),
-            rounds="rounds",
-            speed_s=4.5,
+            lengths=(128, 256, 512, 1024, 4096),
+            rounds="rounds[samples=1,budget_ms=80,most_mb=192,most_s=0.15]",
+            speed_s=4.0,
+            shape="B=1,H=1,E=64",
+            long_lengths=(8192,),
         ),
         Preset(
             name="families",
@@ -85,9 +91,11 @@ PRESETS: dict[str, Preset] = {
             seeds=5,
             budget_s=0.0,
             ranks=True,
-            lengths=(128, 256, 512, 1024),
-            rounds="rounds[count=20,visit_ms=50,budget_ms=2000]",
-            speed_s=60.0,
+            lengths=(256, 512, 1024, 2048, 4096),
+            rounds="rounds[count=20,visit_ms=50,budget_ms=2000,most_mb=2000,most_s=2]",
+            speed_s=90.0,
+            shape="B=1,H=8,E=64",
+            long_lengths=(8192, 16384),
         ),
     )
 }

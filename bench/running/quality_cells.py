@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from bench.api import registry
 from bench.api.axes import PLAIN
 from bench.api.backbone import BACKBONES
+from bench.api.calibration import Choice, choice_of, competitor
 from bench.api.cell import Cell
 from bench.api.comparison import Entry
 from bench.api.errors import InvalidConfig, Refused, UnknownName
@@ -162,7 +163,9 @@ def quality_cell(
 
     A backbone that cannot hold the variant still makes a cell: its row says why not.
     """
-    task, size, shown = sized_task(default_task.selector, request.preset)
+    task, size, shown = sized_task(
+        default_task.selector, request.preset, calibrated=request.calibrated
+    )
     asked = request.backbone_selector or default_task.backbone_selector or size.backbone_selector
     try:
         backbone = canonical_backbone(asked, spec.fixes)
@@ -172,7 +175,8 @@ def quality_cell(
     slot = request.slot or default_task.slot or slots[0]
     if slot not in slots:
         raise UnknownName.among(f"slot of {backbone.name}", slot, slots)
-    protocol = _protocol(request, size)
+    place = competitor(spec.canonical.show(), backbone.show(), slot)
+    protocol = _protocol(request, size, _rate(request, default_task.selector, place))
     cell = Cell(
         kind="quality",
         task=task.show(),
@@ -189,9 +193,24 @@ def quality_cell(
     return PlannedCell(cell, _expected(size, protocol, spec), spec, AskedTask(shown, task))
 
 
-def _protocol(request: Request, size: TaskPreset) -> Selector:
-    """The task's training protocol with the options that were asked for."""
+def _rate(request: Request, asked: Selector, place: str) -> float | None:
+    """The learning rate that calibration has chosen for a variant in its place, if it did."""
+    choice = _choice(asked, request.size.sizes or request.preset) if request.calibrated else None
+    return choice.rate(place) if choice else None
+
+
+def _choice(asked: Selector, sizes: str) -> Choice | None:
+    """What calibration has chosen for a task; one with less of its input has that of the whole."""
+    ablated = registry.find(TASKS, asked.name).target.ablated_inputs
+    kept = {key: value for key, value in asked.options.items() if key not in ablated}
+    return choice_of(canonical("task", Selector(asked.name, kept)), sizes)
+
+
+def _protocol(request: Request, size: TaskPreset, rate: float | None) -> Selector:
+    """The task's training protocol with the rate of a variant and what was asked for."""
     usual = size.protocol_selector
+    if rate is not None:
+        usual = usual.with_options(lr=rate)
     asked = request.protocol_selector
     if asked is None:
         return usual
@@ -209,8 +228,16 @@ def _expected(size: TaskPreset, protocol: Selector, spec: VariantSpec) -> float:
     return size.seconds * spec.registered.cost * min(share, 100.0)
 
 
-def sized_task(asked: Selector | str, preset: str) -> tuple[Selector, TaskPreset, str]:
-    """Canonical task selector at a preset's size, that size, and the text a person would type."""
+def sized_task(
+    asked: Selector | str, preset: str, *, calibrated: bool = True
+) -> tuple[Selector, TaskPreset, str]:
+    """Canonical task selector at a preset's size, that size, and the text a person would type.
+
+    Args:
+        asked: The task.
+        preset: Name of the preset.
+        calibrated: Whether what calibration has chosen takes the place of the preset's size.
+    """
     asked = parse(asked) if isinstance(asked, str) else asked
     target = registry.find(TASKS, asked.name).target
     preset = find_preset(preset).sizes or preset
@@ -218,5 +245,15 @@ def sized_task(asked: Selector | str, preset: str) -> tuple[Selector, TaskPreset
         sizes = ", ".join(target.presets) or "none"
         raise InvalidConfig(f"task {asked.name} has no sizes for preset {preset}; it has: {sizes}.")
     size = target.presets[preset]
+    chosen = _choice(asked, preset) if calibrated else None
+    if chosen is not None and chosen.options is not None:
+        training = size.protocol_selector.with_options(**chosen.protocol.options)
+        both = size.options_selector.with_options(**chosen.options.options)
+        size = replace(
+            size,
+            options=both.show(),
+            protocol=training.show(),
+            seconds=chosen.seconds or size.seconds,
+        )
     options = {**size.options_selector.options, **asked.options}
     return canonical("task", Selector(asked.name, options)), size, asked.show()

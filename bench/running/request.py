@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -14,10 +14,15 @@ from bench.api.selector import Selector, parse, parse_list
 from bench.api.variant import IMPLS
 from bench.running.presets import Preset, find_preset
 from bench.timing.asked_shapes import asked_shapes
-from bench.timing.shape import AttendShape
+from bench.timing.shape import AttendShape, Rounds, parse_rounds
 
 DTYPES = ("float32", "float64", "bfloat16")
 DEVICES = ("cpu", "cuda")
+MATCHES = ("params", "flops")
+BY_TIME = (
+    "networks cannot be matched by time, which is another on every machine and in every hour; "
+    "--match flops gives equal operations, and --training adam[cpu_seconds=60] equal time."
+)
 EVERY = "all"
 """In a list of variants: everything that has a default task."""
 
@@ -66,6 +71,9 @@ class Request:
     device: str = "cpu"
     dtype: str = "float32"
     impl: str = "auto"
+    match: str = ""
+    """What of each network must be as large as the baseline's: `params` or `flops`; empty for
+    nothing."""
     shape: tuple[str, ...] = ()
     """Shapes that are timed, `B=4,H=16,L=1024+4096,E=64` or a name; none for the preset's."""
     jobs: int = 2
@@ -76,6 +84,8 @@ class Request:
     """Whether to train them."""
     minutes: float = 0.0
     """Wall time to fill (min); 0 for the preset's."""
+    calibrated: bool = True
+    """Whether to use the sizes and learning rates that calibration has chosen."""
     # out of `repr`: they say where files are, and a study knows its question by the rest
     plugin: tuple[str, ...] = field(default=(), repr=False)
     """Plug-in files; the commands that a plan prints name them."""
@@ -88,7 +98,10 @@ class Request:
             ("device", self.device, DEVICES),
             ("dtype", self.dtype, DTYPES),
             ("impl", self.impl, IMPLS),
+            ("match", self.match or MATCHES[0], MATCHES),
         ):
+            if value == "time":
+                raise InvalidConfig(BY_TIME)
             if value not in known:
                 raise UnknownName.among(kind, value, known)
         self._check_numbers()
@@ -119,8 +132,26 @@ class Request:
     @cached_property
     def shapes(self) -> tuple[AttendShape, ...]:
         """Shapes that are timed, each in every regime of a variant."""
-        asked = asked_shapes(self.shape)
-        return tuple(asked or (AttendShape(length=length) for length in self.size.lengths))
+        return tuple(asked_shapes(self.shape)) or self._sized(self.size.lengths)
+
+    @cached_property
+    def long_shapes(self) -> tuple[AttendShape, ...]:
+        """Longer ones, for variants whose time grows less than quadratically."""
+        return () if self.shape else self._sized(self.size.long_lengths)
+
+    def _sized(self, lengths: tuple[int, ...]) -> tuple[AttendShape, ...]:
+        """The preset's shape at these lengths."""
+        return tuple(
+            replace(shape, length=length)
+            for shape in asked_shapes([self.size.shape])
+            for length in lengths
+        )
+
+    @cached_property
+    def rounds(self) -> Rounds:
+        """The preset's timing protocol; shapes that were asked for are timed without limits."""
+        usual = parse_rounds(self.size.rounds)
+        return replace(usual, most_mb=0.0, most_s=0.0) if self.shape else usual
 
     @cached_property
     def specs(self) -> tuple[AskedVariant, ...]:

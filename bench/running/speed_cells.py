@@ -10,10 +10,12 @@ from bench.api.cell import Cell
 from bench.api.decoder import DECODERS
 from bench.api.places import timed_place
 from bench.api.resolve import VariantSpec
+from bench.api.variant import MECHANISMS
 from bench.running.quality_cells import PlannedCell
 from bench.running.request import Request
-from bench.timing.shape import AttendShape, parse_rounds
+from bench.timing.shape import AttendShape
 
+QUADRATIC = 2.0
 USUAL_S = 1.5
 """Expected time of a cell (s) where the preset times nothing by itself."""
 
@@ -39,10 +41,20 @@ def speed_cells(request: Request, trained: Iterable[PlannedCell]) -> Iterator[Pl
     everywhere = {regime for _, regimes in timed.values() for regime in regimes}
     able = [regime for regime in REGIMES if _can_be_timed(baseline, regime)]
     timed[baseline.canonical.show()] = baseline, [one for one in able if one in everywhere]
-    protocol = parse_rounds(request.size.rounds).show()
-    for spec, regimes in timed.values():
-        for regime, shape in product(regimes, request.shapes):
+    far = {name for name, (spec, _) in timed.items() if _declared_time(spec) < QUADRATIC}
+    far |= {baseline.canonical.show()} if far else set()
+    protocol = request.rounds.show()
+    for name, (spec, regimes) in timed.items():
+        shapes = (*request.shapes, *(request.long_shapes if name in far else ()))
+        for regime, shape in product(regimes, shapes):
             yield _speed_cell(request, spec, replace(shape, regime=regime), protocol)
+
+
+def _declared_time(spec: VariantSpec) -> float:
+    """Power of the length in the time of a mechanism; chains know theirs only once they stand."""
+    if spec.mechanism is None:
+        return QUADRATIC
+    return registry.find(MECHANISMS, spec.mechanism.name).target.time_exponent
 
 
 def _speed_cell(

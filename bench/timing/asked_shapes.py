@@ -15,7 +15,7 @@ NAMED = {
     "model": "B=4,H=16,L=1024+4096,E=64",
     "long": "B=1,H=16,L=8192+16384+32768,E=64",
 }
-"""Shapes with a name: of the preset `quick`, of a layer of a language model, of long texts."""
+"""Shapes with a name: of a small network, of a layer of a language model, of long texts."""
 
 
 def asked_shapes(texts: Iterable[str]) -> list[AttendShape]:

@@ -69,7 +69,7 @@ def measure_block(
         BenchError: Torch may use several threads on a CPU.
     """
     setting = _setting(cells, reference)
-    entered = enter_all((reference, *cells), setting)
+    entered = enter_all((reference, *cells), setting, reference.id)
     beside = _compete(entered, entered[reference.id], setting, clock, progress)
     return {cell.id: _outcome(entered[cell.id], beside, setting) for cell in cells}
 

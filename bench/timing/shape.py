@@ -81,6 +81,11 @@ class Rounds(Config):
     some of the rounds."""
     least: int = 5
     """Fewest rounds a slow variant takes part in."""
+    most_mb: float = 0.0
+    """Memory that one call may be expected to hold (MB); 0 for no limit. The baseline is timed in
+    any case, but for its weights."""
+    most_s: float = 0.0
+    """Time that one call may be expected to take on the reference machine (s); 0 for no limit."""
     workloads: tuple[Selector, ...] = tuple(Selector(name) for name in WORKLOADS)
     """What to time, joined by '+'."""
     clock: Literal["cpu", "wall"] = "cpu"
@@ -96,6 +101,9 @@ class Rounds(Config):
         for name in ("visit_ms", "budget_ms"):
             if getattr(self, name) <= 0:
                 raise InvalidConfig(f"rounds: {name} must be above 0, got {getattr(self, name)}.")
+        for name in ("most_mb", "most_s"):
+            if getattr(self, name) < 0:
+                raise InvalidConfig(f"rounds: {name} must be >= 0, got {getattr(self, name)}.")
         for selector in self.workloads:
             if selector.show() not in WORKLOADS:
                 raise InvalidConfig(

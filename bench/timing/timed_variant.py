@@ -10,6 +10,7 @@ from bench.api.cell import Cell
 from bench.api.places import timed_place
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.variant import Variant, impl_of
+from bench.timing.affordable import too_large
 from bench.timing.flops import analytic_flops, count_operations
 from bench.timing.memory import peak_bytes
 from bench.timing.reason import Reason, attempt, reason_for
@@ -48,8 +49,14 @@ class Entered(TimedVariant):
     """Why something that is measured once has no value, by metric."""
 
 
-def enter_all(cells: Iterable[Cell], setting: Setting) -> dict[str, Entered]:
-    """Enter each cell, or let it share the timed variant that runs the very same code."""
+def enter_all(cells: Iterable[Cell], setting: Setting, reference: str) -> dict[str, Entered]:
+    """Enter each cell, or let it share the timed variant that runs the very same code.
+
+    Args:
+        cells: What is timed.
+        setting: What they share.
+        reference: Id of the baseline's cell, without which nothing can be compared.
+    """
     found: dict[str, Entered] = {}
     by_code: dict[str, Entered] = {}
     for cell in cells:
@@ -60,7 +67,7 @@ def enter_all(cells: Iterable[Cell], setting: Setting) -> dict[str, Entered]:
             continue
         code = _code(cell, spec, setting)
         if code not in by_code:
-            by_code[code] = _enter(cell, spec, setting)
+            by_code[code] = _enter(cell, spec, setting, compared=cell.id == reference)
         found[cell.id] = by_code[code]
     return found
 
@@ -79,8 +86,9 @@ def _code(cell: Cell, spec: VariantSpec, setting: Setting) -> str:
     return " ".join((cell.impl, *parts, *refusals))
 
 
-def _enter(cell: Cell, spec: VariantSpec, setting: Setting) -> Entered:
+def _enter(cell: Cell, spec: VariantSpec, setting: Setting, *, compared: bool) -> Entered:
     """Build a variant and call each of its workloads once."""
+    asked = setting.protocol.asked
 
     def built() -> Variant:
         made = build(spec, setting.shape, impl_of(cell.impl), seed=setting.seed)
@@ -89,7 +97,16 @@ def _enter(cell: Cell, spec: VariantSpec, setting: Setting) -> Entered:
     variant = attempt(built)
     if isinstance(variant, Reason):
         return Entered(cell.id, {}, failed=variant)
-    works, lost = make_works(spec, variant, setting.inputs, setting.protocol.asked)
+    dtype = setting.inputs.query.dtype
+    limited = tuple(one for one in asked if one == "forward_weights") if compared else asked
+    refused = (
+        too_large(variant, setting.shape, setting.protocol, dtype, among=limited)
+        if setting.device.type == "cpu"
+        else {}
+    )
+    able = tuple(one for one in asked if one not in refused)
+    works, lost = make_works(spec, variant, setting.inputs, able)
+    lost = {**lost, **refused}
     failed = None if works else main_reason(lost.values())
     return Entered(cell.id, works, lost=lost, failed=failed, variant=variant)
 

@@ -35,8 +35,13 @@ class Assembled:
     spec: VariantSpec
 
 
-def assemble(cell: Cell, data_dir: Path | None) -> Assembled:
+def assemble(cell: Cell, data_dir: Path | None, known: Task | None = None) -> Assembled:
     """Build everything a quality cell needs, on the CPU.
+
+    Args:
+        cell: What is asked.
+        data_dir: The data directory.
+        known: The cell's task, if it has been made.
 
     Raises:
         Refused: The combination has no meaning.
@@ -51,7 +56,7 @@ def assemble(cell: Cell, data_dir: Path | None) -> Assembled:
     reason = cell_refusal(spec, registered.target, backbone, regime)
     if reason is not None:
         raise Refused(reason)
-    task = registry.make(TASKS, chosen, cell.seed, data_dir)
+    task = known or registry.make(TASKS, chosen, cell.seed, data_dir)
     reason = source_refusal(task.sizes, backbone.name)
     if reason is not None:
         raise Refused(reason)

@@ -64,7 +64,7 @@ def evaluate(
                     answer = replace(answer, read_shares=shares)
             answers.append(answer)
     backbone.train(training)
-    return Evaluated(tuple(answers), tuple(task.score(split, answers)), seconds, tokens)
+    return Evaluated(tuple(answers), tuple(task.scores(split, answers)), seconds, tokens)
 
 
 def _teacher_forced(task: Task, backbone: Backbone, batch: Batch) -> Answer:

@@ -14,9 +14,9 @@ from torch import nn
 from bench.api.batch import Batch
 from bench.api.cell import Cell
 from bench.api.errors import Diverged
-from bench.api.metric import Scored
+from bench.api.metric import Metric, Scored
 from bench.api.noise import Noise
-from bench.api.task import Task
+from bench.api.task import Split, Task
 from bench.api.trace import Mode
 from bench.training.assemble import Assembled, assemble
 from bench.training.evaluate import (
@@ -63,6 +63,8 @@ class Training:
     tokens: int = 0
     losses: list[float] = field(default_factory=list)
     step_seconds: list[float] = field(default_factory=list)
+    curve: list[tuple[int, float]] = field(default_factory=list)
+    """Steps and scores of the validations."""
 
     def update(self, batch: Batch) -> None:
         """Take one step on one batch.
@@ -98,6 +100,15 @@ class Training:
         self.losses.append(value)
         if not math.isfinite(whole):
             raise Diverged(f"the training loss was {whole} at step {self.step}.")
+
+    def is_good(self, validated: Evaluated, watched: Metric) -> bool:
+        """Keep a validation score; whether it is as good as the protocol asks for."""
+        reached = validated.value(watched.name)
+        if reached is None:
+            return False
+        self.curve.append((self.step, reached))
+        level = self.protocol.stop_at
+        return level > 0 and (reached <= level if watched.better == "lower" else reached >= level)
 
     @property
     def wants_weights(self) -> bool:
@@ -185,7 +196,7 @@ def _train_cell(
     if fitted is not None:
         result.rows.append(Row(metric=f"fit_{timed}", value=fitted))
     generator = torch.Generator().manual_seed(cell.seed)
-    primary = built.task.metrics[0].name
+    watched = built.task.watched_metric()
     seen = 0
     for batch in built.task.training(protocol.batch, generator):
         run.update(batch.to(device))
@@ -196,12 +207,12 @@ def _train_cell(
                 validated = evaluate(built.task, system.there, "validation", device, clock)
             result.rows += _curve_rows(run, validated, seen, timed)
             seen = len(run.losses)
-            reached = validated.value(primary)
-            if protocol.stop_at > 0 and reached is not None and _good(built, reached, protocol):
+            if run.is_good(validated, watched):
                 break
         if run.finished:
             break
     result.rows += score_rows([s for s in validated.scores if not s.axis], "validation")
+    result.rows += _area_rows(built.task, run, "validation")
     if cell.kind == "trial":
         # a study selects on validation; the test split stays unread
         result.rows += _cost_rows(run, validated, timed)
@@ -211,6 +222,7 @@ def _train_cell(
         examples = example_maps(built.task, system.there, device)
     result.rows += score_rows(tested.scores, "test") + _cost_rows(run, tested, timed)
     result.rows += _baseline_rows(built.task)
+    result.rows += _area_rows(built.task, run, "test")
     result.artifact = {
         "attention": attention_maps(built.task, tested.answers, 3),
         "examples": examples,
@@ -222,18 +234,25 @@ def _train_cell(
 
 def _baseline_rows(task: Task) -> list[Row]:
     """The ranking metric of non-neural baselines, to read the others by."""
-    primary = task.metrics[0].name
+    primary = task.ranking_metric().name
     return [
         Row(metric=primary, value=value, split="test", baseline=name)
         for name, value in task.baselines().items()
     ]
 
 
-def _good(built: Assembled, reached: float, protocol: AdamProtocol) -> bool:
-    """Whether a validation score is as good as the protocol asks for."""
-    if built.task.metrics[0].better == "lower":
-        return reached <= protocol.stop_at
-    return reached >= protocol.stop_at
+def _area_rows(task: Task, run: Training, split: Split) -> list[Row]:
+    """The area under the validation curve, where it ranks.
+
+    It stands among the scores of validation, and among those of the test too, so that one place
+    holds what ranks.
+    """
+    headline = task.headline
+    if headline is None or headline.kind != "area_under_curve" or not run.curve:
+        return []
+    # what ran out of its time, and not what was good enough, has no further steps
+    steps = run.step if run.finished else run.protocol.steps
+    return [Row(metric=headline.metric.name, value=headline.area(run.curve, steps), split=split)]
 
 
 def _size_rows(built: Assembled) -> list[Row]:

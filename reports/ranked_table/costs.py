@@ -21,8 +21,8 @@ def timed(comparison: Comparison, variant: str, metric: str, costs: Costs) -> In
 def costs_at_one_length(summary: pd.DataFrame, baseline: str) -> Costs:
     """Pick the timings that are shown with the scores from a summary of all timings.
 
-    In each slot this is the shape with most lines, and in it the greatest length that the
-    baseline reached.
+    In each slot this is the shape with most lines, and in it the length at which most variants
+    were timed beside the baseline, the greatest of several.
 
     Returns:
         Quantity, shape and length by slot, dtype, device, variant and metric.
@@ -32,7 +32,9 @@ def costs_at_one_length(summary: pd.DataFrame, baseline: str) -> Costs:
     for place, group in summary.dropna(subset="length").groupby(["slot", "dtype", "device"]):
         known = group[group["shape"] == group["shape"].value_counts(sort=True).index[0]]
         mine = known[known["variant"] == baseline]
-        length = (known if mine.empty else mine)["length"].max()
+        beside = known if mine.empty else known[known["length"].isin(mine["length"])]
+        often = beside.groupby("length")["variant"].nunique()
+        length = often[often == often.max()].index.max()
         for line in known[known["length"] == length].to_dict("records"):
             key = (*(str(part) for part in place), str(line["variant"]), str(line["metric"]))
             found.setdefault(key, (_quantiles(line), f"{line['shape']} at length {length:g}"))

@@ -9,13 +9,18 @@ from reports.catalog import NO_CERTIFICATES, Catalog, Certificates, red_reasons
 from reports.ranked_table.comparison import Comparison
 from results.comparable import SAME, SPLITS, comparable, usual
 
+PIPELINE = " (pipeline check)"
+
 
 def comparisons(
     frame: pd.DataFrame,
     catalog: Catalog,
     certificates: Certificates = NO_CERTIFICATES,
 ) -> list[Comparison]:
-    """Group the quality cells of a run."""
+    """Group the quality cells of a run.
+
+    The title of one that is no evidence says so.
+    """
     every = frame[frame["kind"] == "quality"]
     rows = every[every["baseline"] == ""]
     # what is compared is a question about cells, which are few beside their rows
@@ -31,7 +36,7 @@ def comparisons(
     found: list[Comparison] = []
     for at, (task, group) in enumerate(zip(tasks, groups, strict=True), start=1):
         mine = rows_of[at - 1]
-        title = catalog.task_label(task)
+        title = catalog.task_label(task) + (PIPELINE if catalog.pipeline_check(task) else "")
         if tasks.count(task) > 1:
             siblings = [one for name, one in zip(tasks, groups, strict=True) if name == task]
             parts = ", ".join(_apart(group, siblings, shared))

@@ -9,6 +9,7 @@ CAVEAT = "caveat"
 """Note that stands beneath every table of its task, too."""
 FEWER = "fewer rows"
 """Note that says which parts have fewer rows than the options of the task ask for."""
+NO_EVIDENCE = "A pipeline check, and no evidence for or against any variant."
 VARIES = "differs between cells: {count} values, listed below the ranking of the task"
 
 
@@ -41,8 +42,9 @@ def data_section(folder: RunFolder) -> Section | None:
 
 def caveats(folder: RunFolder, task: str) -> list[Paragraph]:
     """What a task asks to be remembered when its scores are read."""
-    told = folder.notes.get(task, {}).get(CAVEAT, ())
-    return [Paragraph(clean(sentence)) for sentence in told]
+    told = [clean(sentence) for sentence in folder.notes.get(task, {}).get(CAVEAT, ())]
+    why = folder.catalog.pipeline_check(task)
+    return [Paragraph(text) for text in ([f"{NO_EVIDENCE} {why}"] if why else []) + told]
 
 
 def mixed_data(folder: RunFolder) -> dict[str, str]:

@@ -3,7 +3,16 @@
 import math
 from collections.abc import Sequence
 
-from reports.blocks import NO_VALUE, Column, Paragraph, Section, TableBlock, TableCell
+from reports.blocks import (
+    NO_VALUE,
+    Block,
+    Bullets,
+    Column,
+    Paragraph,
+    Section,
+    TableBlock,
+    TableCell,
+)
 from reports.folder import RunFolder
 from reports.numbers import counted, plain
 from reports.ranked_table.comparison import Comparison
@@ -22,6 +31,7 @@ LOOKS = (
     "of the error rate that earlier looks left, and the p values and intervals are of all looks "
     "together: to look again costs no errors."
 )
+CHECKS = "Pipeline checks are left out here and in every summary, for they are no evidence:"
 SEEDS_HELP = (
     "Seeds that would probably decide half of what is undecided, if means and spreads stay as they "
     "are. An order of magnitude."
@@ -54,7 +64,13 @@ def decisions_section(folder: RunFolder) -> Section | None:
     return Section(
         key="decisions",
         title="What was decided",
-        blocks=(Paragraph(told(tested)), Paragraph(HOW_TO_READ), *_about_looks(folder), table),
+        blocks=(
+            Paragraph(told(tested)),
+            Paragraph(HOW_TO_READ),
+            *_about_looks(folder),
+            table,
+            *_checks(folder),
+        ),
         group="summary",
     )
 
@@ -63,11 +79,30 @@ def tested_comparisons(folder: RunFolder) -> list[Comparison]:
     """Comparisons with primary hypotheses, by the metric that their task declared.
 
     Input ablations are left out: they ask whether an input matters, not which variant to choose.
+    So are pipeline checks, which are no evidence.
     """
     known = folder.catalog
     return [
-        one for one in folder.comparisons if one.primary and known.whole(one.task) in ("", one.task)
+        one
+        for one in folder.comparisons
+        if one.primary
+        and known.whole(one.task) in ("", one.task)
+        and not known.pipeline_check(one.task)
     ]
+
+
+def left_out(folder: RunFolder) -> list[str]:
+    """Pipeline checks, each with the reason why it is no evidence."""
+    known = folder.catalog
+    tasks = dict.fromkeys(one.task for one in folder.comparisons)
+    return [
+        f"{known.task_label(task)}: {why}" for task in tasks if (why := known.pipeline_check(task))
+    ]
+
+
+def _checks(folder: RunFolder) -> list[Block]:
+    found = left_out(folder)
+    return [Paragraph(CHECKS), Bullets(tuple(found))] if found else []
 
 
 def told(tested: Sequence[Comparison]) -> str:

@@ -5,6 +5,9 @@ import pandas as pd
 from reports.folder import RunFolder
 from reports.prose import join
 
+ONE_TIMING = ["shape", "slot", "dtype", "device", "impl", "protocol", "metric", "variant"]
+"""Columns that agree between the lengths of one timing."""
+
 
 def speed_sentences(folder: RunFolder) -> list[tuple[str, str]]:
     """Head and sentence for each timed quantity: who is faster beyond the A/A noise."""
@@ -30,7 +33,28 @@ def _verdicts(folder: RunFolder, group: pd.DataFrame) -> str:
     ):
         mine = here[here["verdict"] == verdict].sort_values("ratio", kind="stable")
         if len(mine):
-            times = [f"{line['name']} (×{line['ratio']:.3g})" for _, line in mine.iterrows()]
+            times = [_ratio(line, group["length"].max()) for _, line in mine.iterrows()]
             parts.append(f"{text}: {join(times)}.")
-    told = " ".join(parts) or "There is nothing to compare."
+    told = " ".join([*parts, *_crossings(folder, here)]) or "There is nothing to compare."
     return f"Times at the longest length of each variant, at most {group['length'].max():g}. {told}"
+
+
+def _ratio(line: "pd.Series[float]", longest: float) -> str:
+    at = "" if line["length"] == longest else f" at {line['length']:g}"
+    return f"{line['name']} (×{line['ratio']:.3g}{at})"
+
+
+def _crossings(folder: RunFolder, here: pd.DataFrame) -> list[str]:
+    """Who is slower than the baseline at one length and faster from another one on."""
+    found = []
+    for _, line in here[here["verdict"] == "FAST"].iterrows():
+        mine = folder.speed[(folder.speed[ONE_TIMING] == line[ONE_TIMING]).all(axis=1)]
+        mine = mine.sort_values("length")
+        slow = mine[mine["verdict"] == "SLOW"]["length"]
+        if slow.empty:
+            continue
+        first = mine[(mine["length"] > slow.max()) & (mine["verdict"] == "FAST")]["length"].min()
+        found.append(
+            f"{line['name']} is slower up to length {slow.max():g} and faster from {first:g} on."
+        )
+    return found

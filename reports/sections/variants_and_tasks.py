@@ -14,6 +14,7 @@ def names_section(folder: RunFolder) -> Section:
 def _variants(folder: RunFolder) -> TableBlock:
     known = folder.catalog
     used = sorted({outcome.cell.variant for outcome in folder.outcomes} | set(known.variants))
+    told = any(known.fact(name, "does_not_show") for name in used)
     rows = tuple(
         (
             TableCell(text=known.label(name)),
@@ -22,10 +23,12 @@ def _variants(folder: RunFolder) -> TableBlock:
             TableCell(text=known.fact(name, "paper") or NO_VALUE, href=known.url(name)),
             TableCell(text=known.fact(name, "where") or NO_VALUE),
             TableCell(text=known.fact(name, "deviations") or NO_VALUE),
+            *([TableCell(text=known.fact(name, "does_not_show") or NO_VALUE)] if told else []),
         )
         for name in used
     )
-    heads = ("Variant", "Selector", "Family", "Paper", "Where", "Deviations from the paper")
+    heads = ["Variant", "Selector", "Family", "Paper", "Where", "Deviations from the paper"]
+    heads += ["Does not show here"] if told else []
     return TableBlock(
         key="variants-table",
         title="Variants",

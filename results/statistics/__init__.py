@@ -1,6 +1,12 @@
 """Intervals, tests and rankings for few seeds: pure functions that claim no more than they know."""
 
-from results.statistics.across_tasks import PairOfScores, probability_of_improvement, sign_test
+from results.statistics.across_tasks import (
+    PairOfScores,
+    interquartile_mean,
+    performance_profile,
+    probability_of_improvement,
+    sign_test,
+)
 from results.statistics.agreement import LEAST_VARIANTS, Agreement, rank_agreement
 from results.statistics.decisions import Equivalence, Verdict, equivalence, holm, speed_verdict
 from results.statistics.intervals import (
@@ -50,10 +56,12 @@ __all__ = [
     "equivalence",
     "exp_interval",
     "holm",
+    "interquartile_mean",
     "log_log_slope",
     "log_ratio_interval",
     "paired_difference",
     "pareto_front",
+    "performance_profile",
     "primary_decisions",
     "primary_hypotheses",
     "probability_of_improvement",

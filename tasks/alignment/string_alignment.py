@@ -60,6 +60,8 @@ class StringAlignment(Transduction):
     """
 
     metrics = (*LINK_METRICS, SEQUENCE_ACCURACY, TOKEN_ACCURACY, ALIGNMENT_ENTROPY)
+    headline = None
+    calibration = ()
     seen_in_training = (
         "At the quick size (seed 0) training has seen all test strings of 2 symbols, of which "
         "there are only 100, 59 of 256 of 4 symbols, 1 of 256 of 6 and of 8, but none of 12 or 16. "

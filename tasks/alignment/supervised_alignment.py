@@ -80,6 +80,7 @@ class SupervisedAlignment(AlignedText):
     decodes = True
     data_license = LICENSES["en_cs"]
     needs_predictions = False
+    pipeline_check = "At the quick size IBM model 1 aligns better than every network in every seed."
     presets = {
         "smoke": TaskPreset(
             options="supervised_alignment[train=200,vocab=500,longest=20]",

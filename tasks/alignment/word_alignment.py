@@ -174,6 +174,7 @@ class WordAlignment(AlignedText):
         "differs by pair; no open license for all of them", redistributable=False
     )
     needs_predictions = False
+    pipeline_check = "At the quick size IBM model 1 aligns better than every network in every seed."
     presets = {
         "smoke": TaskPreset(
             options="word_alignment[train=200,vocab=500,longest=20]",

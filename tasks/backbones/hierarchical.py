@@ -89,6 +89,7 @@ class Hierarchical(Backbone):
     """
 
     slots = ("pool", "word", "sentence")
+    sized_by = ("hidden", "embedding")
     regimes = MappingProxyType({"word": "pool", "sentence": "pool"})
     gives_numbers = True
 

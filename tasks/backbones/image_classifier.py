@@ -62,6 +62,7 @@ class ImageClassifier(Backbone):
     """convolutions; x + attention(x); convolutions; mean; one linear map."""
 
     slots = ("self",)
+    sized_by = ("width",)
     reads_frames = True
     gives_numbers = True
 

@@ -77,6 +77,7 @@ class MemN2NNetwork(Backbone):
     """
 
     slots = ("cross",)
+    sized_by = ("width",)
 
     def __init__(self, config: MemN2NNetworkConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)

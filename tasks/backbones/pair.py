@@ -78,6 +78,7 @@ class PairNetwork(Backbone):
     """
 
     slots = ("cross", "self")
+    sized_by = ("hidden", "embedding")
     gives_numbers = True
 
     def __init__(self, config: PairConfig, parts: BackboneParts) -> None:

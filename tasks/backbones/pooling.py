@@ -8,7 +8,7 @@ https://arxiv.org/abs/1801.07860, is one of that kind).
 """
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -46,6 +46,7 @@ class Pooling(Backbone):
     """The pooled vector alone is classified, so the attention must find what matters."""
 
     slots = ("pool",)
+    sized_by: ClassVar[tuple[str, ...]] = ("embedding",)
     gives = frozenset({"source_states"})
     reads_frames = True
     gives_numbers = True

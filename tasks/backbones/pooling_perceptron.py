@@ -50,6 +50,8 @@ class PoolingPerceptronConfig(PoolingConfig):
 class PoolingPerceptron(Pooling):
     """Two layers after pooling can compute what one cannot, such as a product."""
 
+    sized_by = ("embedding", "hidden")
+
     def __init__(self, config: PoolingPerceptronConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)
         self.between = nn.Sequential(

@@ -68,6 +68,7 @@ class RnnDecoder(Backbone):
     """h_t = LSTM(x_t, h_{t-1}); c_t reads h_1 ... h_t; words are read off tanh(W [c_t; h_t])."""
 
     slots = ("causal",)
+    sized_by = ("hidden", "embedding")
     reads_frames = True
 
     def __init__(self, config: RnnDecoderConfig, parts: BackboneParts) -> None:

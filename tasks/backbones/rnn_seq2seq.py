@@ -67,6 +67,7 @@ class RnnSeq2Seq(Backbone):
     """Recurrent decoder with cross attention over the states of each source."""
 
     slots = ("cross",)
+    sized_by = ("hidden", "embedding")
     reads_frames = True
 
     def __init__(self, config: RnnSeq2SeqConfig, parts: BackboneParts) -> None:

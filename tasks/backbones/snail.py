@@ -93,6 +93,7 @@ class SnailNetwork(Backbone):
     """
 
     slots = ("causal",)
+    sized_by = ("width", "filters")
     reads_frames = True
 
     def __init__(self, config: SnailNetworkConfig, parts: BackboneParts) -> None:

@@ -38,6 +38,7 @@ class TransformerDecoder(Backbone):
     """Blocks of causal self-attention; all of them hold the variant."""
 
     slots = ("causal",)
+    sized_by = ("width",)
     reads_frames = True
 
     def __init__(self, config: BlockConfig, parts: BackboneParts) -> None:

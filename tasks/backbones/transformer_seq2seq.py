@@ -76,6 +76,7 @@ class TransformerSeq2Seq(Backbone):
     """The variant is in the `cross`, the decoder's `causal` or the encoder's `self` slots."""
 
     slots = ("cross", "causal", "self")
+    sized_by = ("width",)
     reads_frames = True
     gives = frozenset({"source_states", "residual_sublayers"})
 

@@ -17,9 +17,11 @@ import torch
 
 from bench.api.answer import Answer
 from bench.api.batch import Sizes
+from bench.api.calibration import Setting
 from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.headline import area_under_curve
 from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
@@ -88,6 +90,7 @@ class HierDoc(DrawnTextTask):
 
     family = "long documents"
     metrics = (LABEL_ACCURACY, MACRO_F1, TOP_SENTENCE_MATCH, ALIGNMENT_ENTROPY)
+    headline = area_under_curve(LABEL_ACCURACY)
     capabilities = frozenset({"gold_alignment"})
     comparison = (
         Entry(variant="han"),
@@ -98,6 +101,7 @@ class HierDoc(DrawnTextTask):
         Entry(variant="last_state"),
         Entry(variant="context_vector", backbone=FLAT),
     )
+    calibration = (Setting(options="hier_doc", protocol="adam[evaluate_every=25]"),)
     presets = {
         "smoke": TaskPreset(
             options="hier_doc[sentences=4,words=5,noise=20,evaluate=64]",

@@ -67,6 +67,10 @@ class Imdb(ReadTextTask):
         Entry(variant="last_state"),
         Entry(variant="context_vector", backbone=FLAT),
     )
+    pipeline_check = (
+        "At the quick size naive Bayes over words is better in every seed, and the seeds of "
+        "every network overlap with those of uniform attention."
+    )
     presets = {
         "smoke": TaskPreset(
             options="imdb[train=100,validate=20,test=20,sentences=3,words=6]",

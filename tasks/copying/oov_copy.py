@@ -14,8 +14,10 @@ import torch
 
 from bench.api.answer import Answer, Sample
 from bench.api.batch import Batch, Sizes, Text
+from bench.api.calibration import Setting
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.headline import beyond_training
 from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, Task, TaskPreset
@@ -42,22 +44,30 @@ class OovCopyConfig(Config):
     vocab: Annotated[int, IntRange(2, 1000)] = 10
     """Known words."""
     length: int = 6
-    """Words of a sequence in training."""
+    """Words of the longest sequence in training."""
+    shortest: int = 0
+    """Words of the shortest sequence in training; 0 where all have the longest length."""
     beyond: int = 12
     """Longest sequence in the length curve (words)."""
     unknown: Annotated[float, FloatRange(0.0, 1.0)] = 0.3
     """Share of words that are unknown."""
     evaluate: int = 256
-    """Examples of validation, and of each length of the test."""
+    """Examples of validation, and of each length of the test.
+
+    Validation also has half as many of each length beyond training."""
     decode: bool = False
     """Whether exact match is that of decoded sentences; greedy search decodes the same number."""
 
     def __post_init__(self) -> None:
         """Check the share and the lengths."""
-        if not 0 <= self.unknown <= 1 or not 1 <= self.length <= self.beyond:
+        if not 0 <= self.unknown <= 1 or not 1 <= self.length < self.beyond:
             raise InvalidConfig(
-                "oov_copy: 0 <= unknown <= 1 and 1 <= length <= beyond, "
+                "oov_copy: 0 <= unknown <= 1 and 1 <= length < beyond, "
                 f"got {self.unknown}, {self.length}, {self.beyond}."
+            )
+        if not 0 <= self.shortest <= self.length:
+            raise InvalidConfig(
+                f"oov_copy: 0 <= shortest <= length, got {self.shortest} and {self.length}."
             )
         if min(self.vocab, self.evaluate) < 1:
             raise InvalidConfig(
@@ -89,9 +99,15 @@ class OovCopy(Task):
         ALIGNMENT_MATCH,
         ALIGNMENT_ENTROPY,
     )
+    headline = beyond_training(SEQUENCE_ACCURACY)
     capabilities = frozenset({"gold_alignment", "source_tokens"})
     family = FAMILY
     comparison = COPYING
+    calibration = (
+        Setting(options="oov_copy[shortest=2,beyond=8,unknown=0.1]"),
+        Setting(options="oov_copy[shortest=2,beyond=7,unknown=0.1]"),
+        Setting(options="oov_copy[shortest=2,beyond=7,unknown=0.05]"),
+    )
     presets = {
         "smoke": TaskPreset(
             options="oov_copy[length=4,beyond=6,evaluate=32]",
@@ -119,25 +135,35 @@ class OovCopy(Task):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.decodes = config.decode
+        self.trained_to = config.length
         table = torch.randperm(config.vocab, generator=torch.Generator().manual_seed(7)) + FIRST
         self.table = torch.cat((torch.arange(FIRST), table))
         words = FIRST + config.vocab
         self.sizes = Sizes((words,), words, config.beyond + 1)
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
-        """Fresh sequences of the training length."""
+        """Fresh sequences; every batch has one length."""
+        shortest, length = self.config.shortest, self.config.length
         while True:
-            yield self._batch(batch_size, self.config.length, generator)
+            if shortest:
+                length = int(
+                    torch.randint(shortest, self.config.length + 1, (), generator=generator)
+                )
+            yield self._batch(batch_size, length, generator)
 
     def evaluation(self, split: Split) -> Sequence[Batch]:
-        """Validation at the training length; test at four lengths."""
+        """Validation at the training length and beyond; test at a shorter length, too."""
         config = self.config
         generator = self.seeded(split)
-        lengths = [config.length]
+        beyond = {(config.length + config.beyond) // 2, config.beyond} - {config.length}
         if split == "test":
-            middle = (config.length + config.beyond) // 2
-            lengths = sorted({max(1, config.length // 2), config.length, middle, config.beyond})
-        return [self._batch(config.evaluate, length, generator) for length in lengths]
+            lengths = sorted({max(1, config.length // 2), config.length, *beyond})
+            return [self._batch(config.evaluate, length, generator) for length in lengths]
+        rows = max(1, config.evaluate // 2)
+        return [
+            self._batch(config.evaluate, config.length, generator),
+            *(self._batch(rows, length, generator) for length in sorted(beyond)),
+        ]
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
         """Exact match, accuracy on unknown words, and a curve over lengths."""
@@ -158,11 +184,11 @@ class OovCopy(Task):
         return found
 
     def baselines(self) -> Mapping[str, float]:
-        """Exact match at the training length of strings that are counted or copied."""
+        """Exact match beyond the training lengths of strings that are counted or copied."""
         train = self._batch(COUNTED, self.config.length, self.seeded(4))
-        lengths = [batch.targets.shape[1] - 1 for batch in self.evaluation("test")]
-        test = self.evaluation("test")[lengths.index(self.config.length)]
-        return string_baselines(train, [test])
+        test = self.evaluation("test")
+        longest = self.config.length + 1
+        return string_baselines(train, [b for b in test if b.targets.shape[1] > longest])
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """First examples."""

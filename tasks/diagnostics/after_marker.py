@@ -14,9 +14,11 @@ import torch
 
 from bench.api.answer import Answer, Sample
 from bench.api.batch import Batch, Sizes, Text
+from bench.api.calibration import Setting
 from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.headline import area_under_curve
 from bench.api.metric import Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, Task, TaskPreset
@@ -75,12 +77,17 @@ class AfterMarker(Task):
     """
 
     metrics = (TOKEN_ACCURACY, ALIGNMENT_MATCH, ALIGNMENT_ENTROPY)
+    headline = area_under_curve(TOKEN_ACCURACY)
     family = "diagnostics"
     comparison = tuple(
         Entry(variant=name)
         for name in ("additive", "general", "conv_attention", "context_vector", "max_pooling")
     )
     capabilities = frozenset({"gold_alignment", "source_tokens"})
+    calibration = (
+        Setting(options="after_marker", protocol="adam[evaluate_every=25]"),
+        Setting(options="after_marker[length=24,beyond=48]", protocol="adam[evaluate_every=25]"),
+    )
     presets = {
         "smoke": TaskPreset(
             options="after_marker[length=8,beyond=12,evaluate=64]",

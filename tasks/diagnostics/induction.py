@@ -16,11 +16,14 @@ from typing import Annotated
 import torch
 
 from bench.api.batch import Batch, Sizes
+from bench.api.calibration import Setting
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.headline import area_under_curve
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.diagnostics.diagnostic import COPYING, FIRST, ROSTER, Diagnostic
+from tasks.metrics.accuracy import TOKEN_ACCURACY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +64,9 @@ class Induction(Diagnostic):
     True
     """
 
+    headline = area_under_curve(TOKEN_ACCURACY)
     comparison = (*ROSTER, *COPYING)
+    calibration = (Setting(options="induction", protocol="adam[evaluate_every=25]"),)
     presets = {
         "smoke": TaskPreset(
             options="induction[length=12,beyond=16,evaluate=16]",

@@ -13,11 +13,14 @@ from typing import Annotated
 import torch
 
 from bench.api.batch import Batch, Sizes
+from bench.api.calibration import Setting
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.headline import area_under_curve
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.diagnostics.diagnostic import COPYING, FIRST, ROSTER, Diagnostic
+from tasks.metrics.accuracy import TOKEN_ACCURACY
 
 MARK, SYMBOLS = FIRST, FIRST + 1
 
@@ -62,7 +65,12 @@ class Needle(Diagnostic):
     True
     """
 
+    headline = area_under_curve(TOKEN_ACCURACY)
     comparison = (*ROSTER, *COPYING)
+    calibration = (
+        Setting(options="needle", protocol="adam[evaluate_every=25]"),
+        Setting(options="needle[length=64,beyond=128]", protocol="adam[evaluate_every=25]"),
+    )
     presets = {
         "smoke": TaskPreset(
             options="needle[length=8,beyond=16,evaluate=32]",

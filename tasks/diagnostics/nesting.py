@@ -92,6 +92,9 @@ class Nesting(Diagnostic):
             for name in ("scaled_dot", "uniform")
         ),
     )
+    pipeline_check = (
+        "At the quick size the seeds of every network overlap with those of uniform attention."
+    )
     presets = {
         "smoke": TaskPreset(
             options="nesting[depth=2,deeper=3,evaluate=32]",

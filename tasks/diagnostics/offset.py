@@ -13,6 +13,7 @@ import torch
 
 from bench.api.answer import Answer, Sample
 from bench.api.batch import Batch, Sizes
+from bench.api.calibration import Setting
 from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
@@ -75,6 +76,7 @@ class Offset(Task):
     metrics = (TOKEN_ACCURACY, SEQUENCE_ACCURACY)
     family = "diagnostics"
     comparison = (*ROSTER, Entry(variant="sinusoid"), Entry(variant="lstmn"))
+    calibration = (Setting(options="offset"),)
     presets = {
         "smoke": TaskPreset(
             options="offset[length=8,beyond=16,evaluate=32]",

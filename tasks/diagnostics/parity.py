@@ -75,6 +75,9 @@ class Parity(Diagnostic):
             for name in ("scaled_dot", "uniform")
         ),
     )
+    pipeline_check = (
+        "At the quick size the seeds of every network overlap with those of uniform attention."
+    )
     presets = {
         "smoke": TaskPreset(
             options="parity[length=6,beyond=10,evaluate=32]",

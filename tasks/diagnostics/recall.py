@@ -15,8 +15,10 @@ import torch
 
 from bench.api.answer import Answer, Sample
 from bench.api.batch import Batch, Sizes
+from bench.api.calibration import Setting
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.headline import area_under_curve
 from bench.api.metric import Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, Task, TaskPreset
@@ -75,9 +77,18 @@ class Recall(Task):
     """
 
     metrics = (TOKEN_ACCURACY, SEQUENCE_ACCURACY)
+    headline = area_under_curve(TOKEN_ACCURACY)
     capabilities = frozenset()
     family = "diagnostics"
     comparison = (*ROSTER, *COPYING)
+    calibration = tuple(
+        Setting(options=options, protocol="adam[evaluate_every=25]")
+        for options in (
+            "recall",
+            "recall[pairs=8,more_pairs=16,vocab=64]",
+            "recall[pairs=16,more_pairs=32,vocab=128]",
+        )
+    )
     presets = {
         "smoke": TaskPreset(
             options="recall[pairs=2,more_pairs=4,vocab=16,evaluate=32]",

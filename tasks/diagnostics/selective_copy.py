@@ -15,12 +15,14 @@ from typing import Annotated
 import torch
 
 from bench.api.batch import Batch, Sizes, Text
+from bench.api.calibration import Setting
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.headline import area_under_curve
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.diagnostics.diagnostic import BESIDE_A_SOURCE, BOS, EOS, FIRST, Diagnostic
-from tasks.metrics.accuracy import best_word
+from tasks.metrics.accuracy import TOKEN_ACCURACY, best_word
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +70,10 @@ class SelectiveCopy(Diagnostic):
     True
     """
 
+    headline = area_under_curve(TOKEN_ACCURACY)
     comparison = BESIDE_A_SOURCE
     capabilities = frozenset({"gold_alignment", "source_tokens"})
+    calibration = (Setting(options="selective_copy", protocol="adam[evaluate_every=25]"),)
     presets = {
         "smoke": TaskPreset(
             options="selective_copy[length=6,beyond=8,chosen=2,evaluate=32]",

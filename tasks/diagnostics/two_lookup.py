@@ -64,6 +64,9 @@ class TwoLookup(Diagnostic):
 
     axis = "difficulty"
     comparison = (*ROSTER, *COPYING)
+    pipeline_check = (
+        "At the quick size the seeds of every network overlap with those of uniform attention."
+    )
     presets = {
         "smoke": TaskPreset(
             options="two_lookup[pairs=2,more_pairs=3,evaluate=32]",

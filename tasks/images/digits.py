@@ -101,6 +101,10 @@ class DigitsTask(LabeledPictures):
             ),
         ),
     )
+    pipeline_check = (
+        "At the quick size the nearest pixels of training are better than every network in "
+        "every seed."
+    )
     presets = {
         "smoke": TaskPreset(
             options="digits[patch=2]",

@@ -100,6 +100,10 @@ class FewshotDigits(Task):
         Entry(variant="snail", backbone=SNAIL),
         Entry(variant="uniform", backbone=SNAIL),
     )
+    pipeline_check = (
+        "At the quick size the nearest pixels of the support set are better than every "
+        "network in every seed."
+    )
     presets = {
         "smoke": TaskPreset(
             options="fewshot_digits[ways=2,shots=1,evaluate=16]",

@@ -115,6 +115,10 @@ class RealInflection(Inflection):
             for size, value in (("medium", 0.791), ("low", 0.671))
         ),
     )
+    pipeline_check = (
+        "At the quick size suffix rules counted in training are better than every network in "
+        "every seed."
+    )
     presets = {
         "smoke": TaskPreset(
             options="inflection[size=low,evaluate=24]",

@@ -33,6 +33,9 @@ class StdlibCode(CharacterModeling):
     True
     """
 
+    pipeline_check = (
+        "At the quick size interpolated trigrams are better than every network in every seed."
+    )
     presets = {
         "smoke": TaskPreset(
             options="stdlib_code[window=64,validate=16,test=16,common=4]",

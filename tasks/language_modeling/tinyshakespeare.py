@@ -51,6 +51,9 @@ class TinyShakespeare(CharacterModeling):
             ),
         ),
     )
+    pipeline_check = (
+        "At the quick size interpolated trigrams are better than every network in every seed."
+    )
     presets = {
         "smoke": TaskPreset(
             options="tinyshakespeare[window=32,validate=8,test=16,common=4]",

@@ -72,6 +72,10 @@ class Snli(Inference):
     which validation sees other 800; the hub copy has none.
     """
 
+    pipeline_check = (
+        "At the quick size naive Bayes that reads the hypothesis alone is as good as the best"
+        " network."
+    )
     presets = {
         "smoke": TaskPreset(
             options="snli[train=300,validate=32,test=64]",

@@ -144,6 +144,9 @@ class SceneTranslation(Task):
         Entry(variant="hard_gumbel_st"),
         Entry(variant="none_state"),
     )
+    pipeline_check = (
+        "At the quick size the nearest picture region is better than every network in every seed."
+    )
     presets = {
         "smoke": TaskPreset(
             options="scene_translation[evaluate=16]",

@@ -15,9 +15,11 @@ from torch import Tensor
 
 from bench.api.answer import Answer, Sample
 from bench.api.batch import Batch, Sizes, Text
+from bench.api.calibration import Setting
 from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.headline import Headline, beyond_training
 from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, Task, TaskPreset
@@ -50,15 +52,17 @@ class TransductionConfig(Config):
     pairs: int = 0
     """Training pairs; 0 draws fresh ones without end."""
     evaluate: int = 256
-    """Pairs of the validation split, and of each length of the test split."""
+    """Pairs of the validation split, and of each length of the test split.
+
+    Validation also has half as many of each length beyond training."""
     decode: bool = False
     """Whether exact match is that of decoded sentences; greedy search decodes the same number."""
 
     def __post_init__(self) -> None:
         """Check the lengths."""
-        if not 1 <= self.min_length <= self.max_length <= self.beyond:
+        if not 1 <= self.min_length <= self.max_length < self.beyond:
             raise InvalidConfig(
-                "transduction: lengths must satisfy 1 <= min_length <= max_length <= beyond, "
+                "transduction: lengths must satisfy 1 <= min_length <= max_length < beyond, "
                 f"got {self.min_length}, {self.max_length}, {self.beyond}."
             )
         if min(self.vocab, self.evaluate) < 1 or self.pairs < 0:
@@ -97,9 +101,10 @@ class Transduction(Task):
         ALIGNMENT_MATCH,
         ALIGNMENT_ENTROPY,
     )
+    headline: ClassVar[Headline | None] = beyond_training(SEQUENCE_ACCURACY)
     seen_in_training = (
         "At the quick size (seed 0) training has seen all test strings of 2 symbols, of which "
-        "there are only 100, 59 of 256 of 4 symbols, 1 of 256 of 6 and of 8, but none of 12 or 16. "
+        "there are only 100, 59 of 256 of 4 symbols, 1 of 256 of 6 and of 8, but none longer. "
         "A network may have memorized strings of the shortest length, but none beyond 8 symbols."
     )
     family = "translation"
@@ -120,6 +125,12 @@ class Transduction(Task):
         ),
     )
     capabilities = frozenset({"gold_alignment", "reversible_pairs", "source_tokens"})
+    calibration: ClassVar[tuple[Setting, ...]] = (
+        Setting(options="transduction[beyond=9]"),
+        Setting(options="transduction[beyond=10]"),
+        Setting(options="transduction[max_length=6,beyond=8]"),
+        Setting(options="transduction[beyond=12]"),
+    )
     presets = {
         "smoke": TaskPreset(
             options="transduction[max_length=4,beyond=6,evaluate=32]",
@@ -147,6 +158,7 @@ class Transduction(Task):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.decodes = config.decode
+        self.trained_to = config.max_length
         # the dictionary is part of the task, not of the run: all seeds translate alike
         table = torch.randperm(config.vocab, generator=torch.Generator().manual_seed(7)) + FIRST
         self.table = torch.cat((torch.arange(FIRST), table))
@@ -167,19 +179,22 @@ class Transduction(Task):
             yield self._batch(symbols[:, : int(lengths.max())], lengths)
 
     def evaluation(self, split: Split) -> Sequence[Batch]:
-        """Validation as in training; test one batch a length, beyond the training range too."""
+        """Validation as in training, then lengths beyond if they rank; test one batch a length."""
         config = self.config
-        if split != "test":
-            symbols, lengths = self._symbols(config.evaluate, self.seeded(split))
-            return [self._batch(symbols, lengths)]
-        generator = self.seeded(3)
-        found = []
-        for length in self.test_lengths():
-            symbols = torch.randint(
-                FIRST, FIRST + config.vocab, (config.evaluate, length), generator=generator
-            )
-            found.append(self._batch(symbols, torch.full((config.evaluate,), length)))
-        return found
+        generator = self.seeded(split)
+        if split == "test":
+            return [
+                self._of_length(config.evaluate, length, generator)
+                for length in self.test_lengths()
+            ]
+        symbols, lengths = self._symbols(config.evaluate, generator)
+        rows = max(1, config.evaluate // 2)
+        ranked = self.test_lengths() if self.headline else []
+        beyond = [length for length in ranked if length > config.max_length]
+        return [
+            self._batch(symbols, lengths),
+            *(self._of_length(rows, length, generator) for length in beyond),
+        ]
 
     def test_lengths(self) -> list[int]:
         """Four lengths inside the training range and two beyond."""
@@ -195,10 +210,10 @@ class Transduction(Task):
         return found + delay_scores(answers, self.config.max_length)
 
     def baselines(self) -> Mapping[str, float]:
-        """Exact match inside the training range of strings that are counted or copied."""
+        """Exact match beyond the training range of strings that are counted or copied."""
         train = next(self.training(COUNTED, self.seeded(4)))
         return string_baselines(
-            train, [batch for batch in self.evaluation("test") if self._is_inside(batch)]
+            train, [batch for batch in self.evaluation("test") if not self._is_inside(batch)]
         )
 
     def examples(self) -> Batch:
@@ -245,6 +260,13 @@ class Transduction(Task):
         shape = (count, config.max_length)
         symbols = torch.randint(FIRST, FIRST + config.vocab, shape, generator=generator)
         return symbols, lengths
+
+    def _of_length(self, rows: int, length: int, generator: torch.Generator) -> Batch:
+        """Random strings of one length."""
+        symbols = torch.randint(
+            FIRST, FIRST + self.config.vocab, (rows, length), generator=generator
+        )
+        return self._batch(symbols, torch.full((rows,), length))
 
     def _batch(self, symbols: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> Batch:
         """Apply the rule; source and target both end in EOS, which align with each other."""

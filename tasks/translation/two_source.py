@@ -18,9 +18,11 @@ from torch.nn import functional
 
 from bench.api.answer import Answer, Sample
 from bench.api.batch import Batch, Sizes, Text
+from bench.api.calibration import Setting
 from bench.api.comparison import Entry
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.headline import beyond_training
 from bench.api.metric import Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, Task, TaskPreset
@@ -47,13 +49,15 @@ class TwoSourceConfig(Config):
     shuffle: bool = False
     """Whether the second source belongs to another string of the same length."""
     evaluate: int = 256
-    """Strings of the validation split, and of each length of the test."""
+    """Strings of the validation split, and of each length of the test.
+
+    Validation also has half as many of the length beyond training."""
 
     def __post_init__(self) -> None:
         """Check lengths and what is shuffled."""
-        if not 1 <= self.min_length <= self.max_length <= self.beyond:
+        if not 1 <= self.min_length <= self.max_length < self.beyond:
             raise InvalidConfig(
-                "two_source: lengths must satisfy 1 <= min_length <= max_length <= beyond, "
+                "two_source: lengths must satisfy 1 <= min_length <= max_length < beyond, "
                 f"got {self.min_length}, {self.max_length}, {self.beyond}."
             )
         if min(self.vocab, self.evaluate) < 1:
@@ -85,6 +89,7 @@ class TwoSource(Task):
     """
 
     metrics = (TOKEN_ACCURACY, SEQUENCE_ACCURACY, ALIGNMENT_MATCH, ALIGNMENT_ENTROPY)
+    headline = beyond_training(TOKEN_ACCURACY)
     family = "multi-source translation"
     comparison = (
         Entry(variant="multi_source"),
@@ -108,6 +113,11 @@ class TwoSource(Task):
     )
     ablated_inputs = ("read", "shuffle")
     capabilities = frozenset({"gold_alignment", "two_sources"})
+    calibration = (
+        Setting(options="two_source[beyond=12]"),
+        Setting(options="two_source[beyond=14]"),
+        Setting(options="two_source"),
+    )
     presets = {
         "smoke": TaskPreset(
             options="two_source[min_length=2,max_length=4,beyond=6,evaluate=32]",
@@ -136,13 +146,13 @@ class TwoSource(Task):
         self.config = config
         words = config.vocab + FIRST
         sources = 2 if config.read == "both" else 1
+        self.trained_to = config.max_length
         self.sizes = Sizes((words,) * sources, words, config.beyond + 1)
 
     @classmethod
     def chance_of(cls, config: TwoSourceConfig) -> float:
         """EOS, or one symbol, everywhere."""
-        inside = [n for n in cls._tested(config) if n <= config.max_length]
-        return best_word(config.vocab, inside)
+        return best_word(config.vocab, [config.beyond])
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh strings without end."""
@@ -150,11 +160,15 @@ class TwoSource(Task):
             yield self._draw(batch_size, generator, self.config.min_length, self.config.max_length)
 
     def evaluation(self, split: Split) -> Sequence[Batch]:
-        """Validation as in training; test one batch a length, beyond the training range too."""
+        """Validation as in training, and longer; test one batch a length."""
         config = self.config
         generator = self.seeded(split)
         if split != "test":
-            return [self._draw(config.evaluate, generator, config.min_length, config.max_length)]
+            rows, far = max(1, config.evaluate // 2), config.beyond
+            return [
+                self._draw(config.evaluate, generator, config.min_length, config.max_length),
+                self._draw(rows, generator, far, far),
+            ]
         lengths = self._tested(config)
         return [self._draw(config.evaluate, generator, length, length) for length in lengths]
 
@@ -164,10 +178,10 @@ class TwoSource(Task):
         return found + alignment_scores(answers, self.config.max_length)
 
     def baselines(self) -> Mapping[str, float]:
-        """Token accuracy of reading one source perfectly and guessing what it hides."""
+        """Token accuracy beyond training of reading one source and guessing what it hides."""
         shown = scored = 0
         for batch in self.evaluation("test"):
-            if batch.targets.shape[1] <= self.config.max_length + 1:
+            if batch.targets.shape[1] > self.config.max_length + 1:
                 source = batch.sources[0].tokens
                 shown += int(((source == batch.targets) & batch.mask).sum())
                 scored += int(batch.mask.sum())

@@ -19,6 +19,7 @@ from bench import study as studies
 from bench.api import registry
 from bench.api.config import Choices, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.headline import area_under_curve
 from bench.api.resolve import resolve
 from bench.running.job import JobResult, Outcome
 from bench.running.request import Request
@@ -33,6 +34,7 @@ from results.store import Store
 
 ROOT = Path(__file__).parents[2]
 REQUEST = Request(variants="additive,dot", tasks="after_marker", preset="smoke")
+RANKED = registry.find("task", "after_marker").target.ranking_metric().name
 ASKED = StudyRequest(request=REQUEST, trials=4, final_seeds=2)
 
 
@@ -51,11 +53,11 @@ class Scored:
             status = self.status(cell) if callable(self.status) else self.status
             rate = read_protocol(cell.protocol).lr
             rows = (
-                Row(metric="token_accuracy", value=1 - abs(rate - 0.003), split="validation"),
-                Row(metric="token_accuracy", value=0.0, axis="step", x=1.0, split="validation"),
+                Row(metric=RANKED, value=1 - abs(rate - 0.003), split="validation"),
+                Row(metric=RANKED, value=0.0, axis="step", x=1.0, split="validation"),
             )
             if cell.kind == "quality":
-                rows += (Row(metric="token_accuracy", value=0.1, split="test"),)
+                rows += (Row(metric=RANKED, value=0.1, split="test"),)
             good = status == "ok"
             yield (
                 job,
@@ -180,11 +182,9 @@ def test_a_failed_trial_is_spent_and_a_variant_without_a_value_stops_no_other(tu
 
 def test_a_metric_that_should_be_low_is_minimized(tune, fresh_registry):
     registered = registry.find("task", "after_marker")
-    metrics = (
-        replace(registered.target.metrics[0], better="lower"),
-        *registered.target.metrics[1:],
-    )
-    target = type("Low", (registered.target,), {"metrics": metrics})
+    lower = replace(registered.target.metrics[0], better="lower")
+    declared = {"metrics": (lower,), "headline": area_under_curve(lower)}
+    target = type("Low", (registered.target,), declared)
     registry._ENTRIES["task"]["after_marker"] = replace(registered, target=target)
     results, executor = tune()
     worst = max(rates(executor, "dot"), key=lambda rate: abs(rate - 0.003))

@@ -33,7 +33,7 @@ VARIANTS = {
     "dot": "dot[decoder=luong]",
     "bahdanau": "additive[width=128,decoder=bahdanau]",
 }
-TASK = "transduction[rule=copy,vocab=16,min_length=1,max_length=20,beyond=20]"
+TASK = "transduction[rule=copy,vocab=16,min_length=1,max_length=20,beyond=21]"
 BACKBONE = "rnn_seq2seq[hidden=128,embedding=64]"
 
 

@@ -1,5 +1,6 @@
 """What reports say of data and of signatures of metrics."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,3 +78,19 @@ def test_a_caveat_of_a_task_stands_beneath_its_table(tmp_path: Path) -> None:
     write_json(folder / "artifacts" / f"{one.id}.json", {"notes": {"caveat": "The end is known."}})
     text = markdown_of(render(folder))
     assert "\nThe end is known.\n" in text.split("| Rank", 1)[1].split("\n#", 1)[0]
+
+
+def test_a_comparison_that_is_no_evidence_says_so_in_its_title_and_why(tmp_path: Path) -> None:
+    records = [
+        record(quality_cell(task, BASE, 0), "ok", quality_rows(task, VARIANTS[BASE], 0))
+        for task in (TASK, "recall[pairs=8]")
+    ]
+    folder = write_run(tmp_path / "run", records=records, tasks=[TASK, "recall[pairs=8]"])
+    names = json.loads((folder / "catalog.json").read_text())
+    names["tasks"][TASK]["pipeline_check"] = "Counts win."
+    write_json(folder / "catalog.json", names)
+    titles = {one.task: one.title for one in read_folder(folder).comparisons}
+    assert titles[TASK].endswith(" (pipeline check)")
+    assert "pipeline" not in titles["recall[pairs=8]"]
+    text = markdown_of(render(folder))
+    assert "A pipeline check, and no evidence for or against any variant. Counts win." in text

@@ -17,7 +17,9 @@ WHOLE = RunCatalog(
             short="additive", control="uniform_baseline", decoder_differs=True
         ),
         "dot": CatalogVariant(
-            name="dot", ablation=ChangedAxis(base="b", axis="score", value="dot")
+            name="dot",
+            does_not_show="It is small.",
+            ablation=ChangedAxis(base="b", axis="score", value="dot"),
         ),
     },
     tasks={
@@ -27,6 +29,7 @@ WHOLE = RunCatalog(
             needs_download=False,
             generated=True,
             chance=0.25,
+            pipeline_check="Counts win.",
             published_results=(NUMBER,),
         )
     },

@@ -17,10 +17,13 @@ NAMES = [path.stem for path in PACKS]
 MOST_BYTES = 5_000_000
 NOT_RUN = {
     "quick": (
-        {"two_source", "scene_translation"},
-        "20 minutes were too few for all third seeds",
+        {"oov_copy", "recall", "transduction"},
+        "they were calibrated after the run, and have other sizes since",
     ),
-    "families": ({"stsb"}, "its data were not on the machine"),
+    "families": (
+        {"stsb", "oov_copy", "recall"},
+        "the data of stsb were not on the machine; the others were calibrated after the run",
+    ),
 }
 """Tasks of the plan with cells that were not run, and why."""
 

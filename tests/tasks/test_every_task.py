@@ -19,11 +19,12 @@ from bench.api import registry
 from bench.api.answer import Answer
 from bench.api.axes import BACKBONE_AXES
 from bench.api.config import FloatRange, IntRange, default_of, search_ranges
+from bench.api.options import complete
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.trace import Mode
-from bench.running.catalog import describe_task, known_metrics
+from bench.running.catalog import describe_task, describe_variant, known_metrics
 from bench.running.common_metrics import COMMON_METRICS
 from bench.running.quality_cells import quality_cell
 from bench.running.request import Request
@@ -145,7 +146,7 @@ def test_no_task_touches_the_global_random_state(name):
 
 
 def test_a_batch_moves_with_everything_that_it_holds():
-    (batch,) = smoke("transduction", 0).evaluation("validation")
+    batch = smoke("transduction", 0).evaluation("validation")[0]
     moved = batch.to(torch.device("meta"))
     assert {t.device.type for t in (*everything(moved), moved.sources[0].mask)} == {"meta"}
 
@@ -184,14 +185,17 @@ def test_what_a_task_scores_is_what_it_declares(name, small_data):
     ).cell
     with torch.random.fork_rng():
         built = assemble(cell, small_data)
-    declared = {metric.name for metric in built.task.metrics}
+    headline = built.task.headline
+    beyond = headline is not None and headline.kind == "beyond_training"
+    known = built.task.all_metrics() if beyond else built.task.metrics
+    declared = {metric.name for metric in known}
     for split in ("validation", "test"):
         found = evaluate(
             built.task, built.system.there, split, torch.device("cpu"), itertools.count().__next__
         )
-        assert found.value(built.task.metrics[0].name) is not None
+        assert found.value(built.task.watched_metric().name) is not None
         scored = {s.metric for s in found.scores if not s.axis}
-        assert scored == declared
+        assert scored == declared, "validation holds what ranks, too"
         assert {s.metric for s in found.scores} <= declared
         assert all(bool(s.axis) == (s.x is not None) for s in found.scores)
     assert built.task.samples(found.answers, 3)
@@ -218,19 +222,19 @@ def constant(batch, word) -> Answer:
 @pytest.mark.parametrize("name", HERE)
 def test_no_constant_answer_is_better_than_chance(name, preset):
     target = registry.find("task", name).target
-    primary = target.metrics[0].name
+    primary = target.watched_metric().name
     task = registry.make("task", parse(target.presets[preset].options), 100)
     batches = task.evaluation("test")
     words = torch.cat([batch.targets[batch.mask] for batch in batches]).unique().tolist()
     values = []
     for word in words:
-        scores = task.score("test", [constant(batch, word) for batch in batches])
+        scores = task.scores("test", [constant(batch, word) for batch in batches])
         values += [s.value for s in scores if s.metric == primary and not s.axis]
     # one batch a level at least, so that this many examples stand behind the plain score
     examples = min(len(batch.targets) for batch in batches)
     noise = math.sqrt(task.chance * (1 - task.chance) / examples)
     assert max(values) < task.chance + 4 * noise
-    best_word_is_exact = name in {"selective_copy", "sorting", "two_source"}
+    best_word_is_exact = name in {"selective_copy", "sorting"}
     assert not best_word_is_exact or max(values) == pytest.approx(task.chance)
 
 
@@ -265,7 +269,7 @@ ENDINGS = {
 def test_names_of_metrics_end_in_their_unit_and_are_in_the_catalog():
     targets = [registry.find("task", name).target for name in ALL]
     catalog = known_metrics(targets)
-    metrics = [*COMMON_METRICS, *(metric for target in targets for metric in target.metrics)]
+    metrics = [*COMMON_METRICS, *(metric for target in targets for metric in target.all_metrics())]
     for metric in metrics:
         ending = max((e for e in ENDINGS if metric.name.endswith(e)), key=len, default=None)
         assert ending is not None, f"{metric.name} ends in no unit"
@@ -327,3 +331,29 @@ def test_the_examples_in_docstrings_run(name):
 def test_a_task_that_must_be_downloaded_names_its_data_sets(name):
     target = registry.find("task", name).target
     assert bool(target.data_sets) == target.needs_download
+
+
+def is_a_sentence(text: str) -> bool:
+    return text == "" or (text.endswith(".") and text[0].isupper() and len(text) > 30)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_a_task_says_of_its_evidence_and_ranking_reaches_the_catalog(name):
+    target = registry.find("task", name).target
+    assert is_a_sentence(target.pipeline_check)
+    options = parse(target.presets["quick"].options)
+    told = describe_task(name, options)
+    assert told.pipeline_check == target.pipeline_check
+    assert told.primary == target.ranking_metric().name
+    assert told.primary in known_metrics([target])
+    for setting in target.calibration:
+        assert parse(setting.options).name == name
+        complete("task", parse(setting.options))
+        assert read_protocol(setting.protocol)
+
+
+def test_a_variant_that_cannot_show_its_advantage_says_why_in_its_own_words():
+    for name, registered in registry.listed_variants().items():
+        assert is_a_sentence(registered.does_not_show)
+        told = describe_variant(name, resolve(name)).does_not_show
+        assert told == registered.does_not_show

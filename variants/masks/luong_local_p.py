@@ -5,7 +5,7 @@ https://arxiv.org/abs/1508.04025, section 3.2 (local-p).
 
 Deviations: keys are counted from zero, so that the center lies in [0, S] and the last key at S - 1;
 the hidden width of the predictor is the query's. As in the paper the weights are not normalized
-again after the Gaussian and sum to less than one.
+again after the Gaussian and sum to less than one. All parameters start within 0.1 (section 4.1).
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed
 from variants.masks.window_keys import window_keys
-from variants.per_head_linear import per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear, uniform_per_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +44,7 @@ class LocalPredictedConfig(Config):
     "mask",
     "luong_local_p",
     config=LocalPredictedConfig,
+    revision=2,
     citation=Citation(
         text="Luong et al., 2015",
         url="https://arxiv.org/abs/1508.04025",
@@ -68,9 +69,9 @@ class LocalPredictedMask(Mask):
         self.window_size = config.window
         self.window_width = 2 * config.window + 1
         self.query_map = nn.Parameter(
-            xavier_per_head(dims.heads, dims.query_width, dims.query_width)
+            uniform_per_head(dims.heads, dims.query_width, dims.query_width)
         )
-        self.v = nn.Parameter(xavier_per_head(dims.heads, dims.query_width, 1))
+        self.v = nn.Parameter(uniform_per_head(dims.heads, dims.query_width, 1))
 
     def center(self, call: Call) -> Float[Tensor, "B Hq L 1"]:
         """Predicted positions, in keys."""

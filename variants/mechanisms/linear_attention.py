@@ -35,6 +35,11 @@ CHUNK = 64
         where="sections 3.2 to 3.4",
     ),
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Katharopoulos et al. report less time and memory over thousands of positions at a "
+        "quality near that of softmax attention, and no gain of quality over it. Costs are in"
+        " the tables of speed."
+    ),
     rosters=("quick", "standard"),
 )
 class LinearAttention(Variant):

@@ -72,6 +72,10 @@ class MemN2N(Variant):
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"weights", "key_local"})
+    starts_outside = (
+        "its dot product has no scale, as in the paper, and later hops add what was read to the "
+        "query; the backbone `memn2n` starts its states within N(0, 0.1), not with variance 1"
+    )
     editable = True
 
     def __init__(self, config: MemN2NConfig, dims: Dims, impl: Impl = "auto") -> None:

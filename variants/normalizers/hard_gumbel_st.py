@@ -123,6 +123,10 @@ register_recipe(
     revision=2,
     cost=1.2,
     default_task=DefaultTask(task="transduction[rule=copy]"),
+    does_not_show=(
+        "The paper is about discrete variables and reports nothing about attention, so it claims "
+        "no advantage that a task could show."
+    ),
     deviations=(
         "those of the normalizer `hard_gumbel_st` and of the additive score; the temperature "
         "stays at 1, because training was steadier than when it fell to 0.5; the paper is not "

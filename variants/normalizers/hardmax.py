@@ -58,6 +58,7 @@ class HardmaxNormalizer(Normalizer):
     """One at the first of the best allowed keys, zero at the others."""
 
     gives = frozenset({"simplex", "jumps"})
+    starts_outside = "one key has all the weight, by definition"
 
     def __init__(self, config: HardmaxConfig, dims: Dims) -> None:
         super().__init__(config, dims)

@@ -88,6 +88,11 @@ register_recipe(
     citation=Citation(text="Chiu & Raffel, 2018", url="https://arxiv.org/abs/1712.05382"),
     cost=1.8,
     default_task=DefaultTask(task="transduction[rule=copy]"),
+    does_not_show=(
+        "Chiu and Raffel report reading word by word at the quality of soft attention (speech"
+        " recognition), and no clear gain of quality over it. Delays are measured on "
+        "`incremental_translation` and on speech."
+    ),
     deviations=(
         "those of the normalizer `mocha` and of the additive score; the noise before the "
         "sigmoid has standard deviation 2, not 1."

@@ -41,6 +41,7 @@ class SparsemaxNormalizer(FixedAlpha):
     """max(e - tau, 0) with tau such that a row sums to one; time O(L S log S) per head."""
 
     alpha = 2.0
+    starts_outside = "keys whose energy is 1 below the best have no weight, by definition"
 
     def solve(self, energy: Energy) -> Weights:
         """Project each row."""

@@ -3,9 +3,9 @@
 Luong et al., 2015, "Effective approaches to attention-based neural machine translation",
 https://arxiv.org/abs/1508.04025, section 3.1 (score `concat`).
 
-Deviations: the matrix starts at Xavier's scale, not uniform in [-0.1, 0.1]; its two halves are
-applied to query and key apart, so that keys are projected once per source; with several heads each
-has its own. Per-key features of history and position components enter inside the tanh.
+Deviations: the two halves of the matrix are applied to query and key apart, so that keys are
+projected once per source; with several heads each has its own. Per-key features of history and
+position components enter inside the tanh. All weights start within 0.1 (section 4.1).
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from bench.api.call import Dims
 from bench.api.component import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
-from variants.per_head_linear import per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear, uniform_per_head
 from variants.scores.hidden_layer import HiddenLayerConfig, HiddenLayerScore
 
 
@@ -33,6 +33,7 @@ class ConcatConfig(HiddenLayerConfig):
     "score",
     "concat",
     title="Concat score (Luong)",
+    revision=2,
     config=ConcatConfig,
     citation=Citation(
         text="Luong et al., 2015",
@@ -50,8 +51,8 @@ class ConcatScore(HiddenLayerScore):
         heads, width = dims.heads, config.width
         self.query_width = dims.query_width
         joined = dims.query_width + dims.key_width
-        self.weight = nn.Parameter(xavier_per_head(heads, joined, width))
-        self.make_output(heads, width)
+        self.weight = nn.Parameter(uniform_per_head(heads, joined, width))
+        self.v = nn.Parameter(uniform_per_head(heads, width, 1))
         self.make_feature_map(dims, width)
 
     def query_units(self, query: Float[Tensor, "B H L Eq"]) -> Float[Tensor, "B H L D"]:

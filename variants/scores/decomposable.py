@@ -4,8 +4,7 @@ Parikh et al., 2016, "A decomposable attention model for natural language infere
 https://arxiv.org/abs/1606.01933, section 3.1, equation 1. Comparing and aggregating is the backbone
 `pair`; within a sentence, section 3.4, the position `distance_bias` is added.
 
-Deviations: the hidden width defaults to 64, not 200, and weights start at Xavier's scale, not N(0,
-0.01); no dropout inside the perceptron.
+Deviations: the hidden width defaults to 64, not 200; no dropout inside the perceptron.
 """
 
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
-from variants.per_head_linear import per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +41,7 @@ class DecomposableConfig(Config):
     "score",
     "decomposable",
     title="Decomposable score (Parikh)",
+    revision=2,
     config=DecomposableConfig,
     citation=Citation(
         text="Parikh et al., 2016",
@@ -49,6 +49,12 @@ class DecomposableConfig(Config):
         where="section 3.1, equation 1",
     ),
     default_task=DefaultTask(task="nli_syn"),
+    does_not_show=(
+        "Parikh et al. report 86.3% on the 550,000 pairs of SNLI with 382,000 parameters, as "
+        "much as networks with recurrent encoders and many more parameters. The advantage is "
+        "one of parameters over other networks. Here the baseline stands in the same network,"
+        " so only the score differs."
+    ),
 )
 class DecomposableScore(Score):
     """F(q) . F(k), F two ReLU layers shared by queries and keys.
@@ -66,9 +72,9 @@ class DecomposableScore(Score):
         super().__init__(config, dims)
         heads, width = dims.heads, config.width
         self.dot_width = width
-        self.first = nn.Parameter(xavier_per_head(heads, dims.query_width, width))
+        self.first = nn.Parameter(0.01 * torch.randn(heads, dims.query_width, width))
         self.first_bias = nn.Parameter(torch.zeros(heads, 1, width))
-        self.second = nn.Parameter(xavier_per_head(heads, width, width))
+        self.second = nn.Parameter(0.01 * torch.randn(heads, width, width))
         self.second_bias = nn.Parameter(torch.zeros(heads, 1, width))
 
     def flops(self, batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:

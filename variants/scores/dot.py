@@ -35,6 +35,10 @@ class DotScore(Score):
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"dot_form", "key_local"})
+    starts_outside = (
+        "a dot product without a scale has the variance of the width over states of variance 1, "
+        "by definition; it has no parameter to start smaller"
+    )
 
     def energy(self, call: Call, features: Features | None) -> Energy:
         """One matrix product."""

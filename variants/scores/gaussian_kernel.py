@@ -61,6 +61,10 @@ class GaussianKernelScore(Score):
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"dot_form", "key_local"})
+    starts_outside = (
+        "squared distances grow with the width, and `beta` is an option in units of the states; "
+        "a kernel that is narrower than the distances reads the nearest key"
+    )
 
     def __init__(self, config: GaussianKernelConfig, dims: Dims) -> None:
         super().__init__(config, dims)

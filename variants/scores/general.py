@@ -3,8 +3,9 @@
 Luong et al., 2015, "Effective approaches to attention-based neural machine translation",
 https://arxiv.org/abs/1508.04025, section 3.1 (score `general`).
 
-Deviations: the matrix starts at Xavier's scale, not uniform in [-0.1, 0.1], so that one setting
-suits every width; with several heads each has its own.
+Deviations: the matrix starts uniform in [-0.1, 0.1] as in section 4.1 only where it is narrow; a
+wide one starts smaller, so that energies of unit states have variance 1 (ADR 19); with several
+heads each has its own.
 """
 
 import torch
@@ -16,13 +17,14 @@ from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import NoOptions
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
-from variants.per_head_linear import per_head_linear, xavier_per_head
+from variants.per_head_linear import bilinear_per_head, per_head_linear
 
 
 @register(
     "score",
     "general",
     title="General (bilinear) score",
+    revision=2,
     citation=Citation(
         text="Luong et al., 2015",
         url="https://arxiv.org/abs/1508.04025",
@@ -38,7 +40,7 @@ class GeneralScore(Score):
 
     def __init__(self, config: NoOptions, dims: Dims) -> None:
         super().__init__(config, dims)
-        self.weight = nn.Parameter(xavier_per_head(dims.heads, dims.query_width, dims.key_width))
+        self.weight = nn.Parameter(bilinear_per_head(dims.heads, dims.query_width, dims.key_width))
 
     def energy(self, call: Call, features: Features | None) -> Energy:
         """Project the queries, then one matrix product."""

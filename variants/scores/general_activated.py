@@ -4,8 +4,8 @@ Ma et al., 2017, "Interactive attention networks for aspect-level sentiment clas
 https://arxiv.org/abs/1709.00893, the score of section 2 (gamma), as named by Galassi et al., 2019,
 "Attention in natural language processing", https://arxiv.org/abs/1902.02181, table 3.
 
-Deviations: the matrix starts at Xavier's scale and the bias at zero; with several heads each has
-its own; the activation may be chosen.
+Deviations: the matrix starts as that of `general`, so that the activation is not saturated, and the
+bias at zero; with several heads each has its own; the activation may be chosen.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Choices, Config
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
-from variants.per_head_linear import per_head_linear, xavier_per_head
+from variants.per_head_linear import bilinear_per_head, per_head_linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +35,7 @@ class GeneralActivatedConfig(Config):
     "score",
     "general_activated",
     title="Activated general score",
+    revision=2,
     config=GeneralActivatedConfig,
     citation=Citation(
         text="Ma et al., 2017", url="https://arxiv.org/abs/1709.00893", where="section 2"
@@ -55,7 +56,7 @@ class GeneralActivatedScore(Score):
     def __init__(self, config: GeneralActivatedConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.activation = torch.tanh if config.activation == "tanh" else torch.relu
-        self.weight = nn.Parameter(xavier_per_head(dims.heads, dims.query_width, dims.key_width))
+        self.weight = nn.Parameter(bilinear_per_head(dims.heads, dims.query_width, dims.key_width))
         self.bias = nn.Parameter(torch.zeros(dims.heads, 1, 1))
 
     def flops(self, batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:

@@ -4,7 +4,7 @@ Sordoni et al., 2016, "Iterative alternating neural attention for machine readin
 https://arxiv.org/abs/1606.02245, section 3.2 (attentive read of the query), as named by Galassi et
 al., 2019, "Attention in natural language processing", https://arxiv.org/abs/1902.02181, table 3.
 
-Deviations: the matrix starts at Xavier's scale and the bias at zero; with several heads each has
+Deviations: the matrix starts as that of `general` and the bias at zero; with several heads each has
 its own.
 """
 
@@ -17,13 +17,14 @@ from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import NoOptions
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features, Query
-from variants.per_head_linear import per_head_linear, xavier_per_head
+from variants.per_head_linear import bilinear_per_head, per_head_linear
 
 
 @register(
     "score",
     "general_biased",
     title="General score with a bias",
+    revision=2,
     citation=Citation(
         text="Sordoni et al., 2016",
         url="https://arxiv.org/abs/1606.02245",
@@ -40,7 +41,7 @@ class GeneralBiasedScore(Score):
 
     def __init__(self, config: NoOptions, dims: Dims) -> None:
         super().__init__(config, dims)
-        self.weight = nn.Parameter(xavier_per_head(dims.heads, dims.query_width, dims.key_width))
+        self.weight = nn.Parameter(bilinear_per_head(dims.heads, dims.query_width, dims.key_width))
         self.bias = nn.Parameter(torch.zeros(dims.heads, 1, dims.key_width))
 
     def energy(self, call: Call, features: Features | None) -> Energy:

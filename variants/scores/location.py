@@ -4,8 +4,8 @@ Luong et al., 2015, "Effective approaches to attention-based neural machine tran
 https://arxiv.org/abs/1508.04025, section 3.1, equation 8: a short sentence uses the first part of
 the energies, and words of a long one beyond the last energy are ignored.
 
-Deviations: the matrix starts at Xavier's scale; softmax runs over the positions that exist, so that
-weights sum to one for every length; with several heads each has its own matrix.
+Deviations: softmax runs over the positions that exist, so that weights sum to one for every length;
+with several heads each has its own matrix. It starts uniform in [-0.1, 0.1] (section 4.1).
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Energy, Features
-from variants.per_head_linear import per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear, uniform_per_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +42,7 @@ class LocationConfig(Config):
     "score",
     "location",
     title="Location-based score",
+    revision=2,
     config=LocationConfig,
     citation=Citation(
         text="Luong et al., 2015",
@@ -60,7 +61,7 @@ class LocationScore(Score):
     def __init__(self, config: LocationConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.max_keys = config.max_keys
-        self.weight = nn.Parameter(xavier_per_head(dims.heads, dims.query_width, config.max_keys))
+        self.weight = nn.Parameter(uniform_per_head(dims.heads, dims.query_width, config.max_keys))
 
     def energy(self, call: Call, features: Features | None) -> Energy:
         """Project each query to its energies, cut to the keys there are."""

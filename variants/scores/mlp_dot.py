@@ -3,7 +3,8 @@
 Chan, Jaitly, Le & Vinyals, 2016, "Listen, attend and spell", https://arxiv.org/abs/1508.01211,
 section 3.2, equations 9 to 11.
 
-Deviations: the paper leaves the perceptrons open; here each has one hidden layer of tanh.
+Deviations: the paper leaves the perceptrons open; here each has one hidden layer of tanh. All
+weights start within 0.1 (ADR 19), and biases at zero.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
-from variants.per_head_linear import per_head_linear, xavier_per_head
+from variants.per_head_linear import per_head_linear, uniform_per_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,7 @@ class MlpDotConfig(Config):
     "score",
     "mlp_dot",
     title="Dot product of two perceptrons",
+    revision=2,
     config=MlpDotConfig,
     citation=Citation(
         text="Chan et al., 2016",
@@ -60,12 +62,12 @@ class MlpDotScore(Score):
         super().__init__(config, dims)
         heads, width = dims.heads, config.width
         self.dot_width = width
-        self.query_in = nn.Parameter(xavier_per_head(heads, dims.query_width, width))
+        self.query_in = nn.Parameter(uniform_per_head(heads, dims.query_width, width))
         self.query_bias = nn.Parameter(torch.zeros(heads, 1, width))
-        self.query_out = nn.Parameter(xavier_per_head(heads, width, width))
-        self.key_in = nn.Parameter(xavier_per_head(heads, dims.key_width, width))
+        self.query_out = nn.Parameter(uniform_per_head(heads, width, width))
+        self.key_in = nn.Parameter(uniform_per_head(heads, dims.key_width, width))
         self.key_bias = nn.Parameter(torch.zeros(heads, 1, width))
-        self.key_out = nn.Parameter(xavier_per_head(heads, width, width))
+        self.key_out = nn.Parameter(uniform_per_head(heads, width, width))
 
     def prepare(self, source: Source) -> Tree:
         """Run the perceptron of the keys."""

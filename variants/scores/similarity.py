@@ -53,6 +53,10 @@ class SimilarityScore(Score):
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"key_local"})
+    starts_outside = (
+        "distances grow with the width and have no scale, by definition; "
+        "there is no parameter to start smaller"
+    )
 
     def __init__(self, config: SimilarityConfig, dims: Dims) -> None:
         super().__init__(config, dims)

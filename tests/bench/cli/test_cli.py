@@ -33,13 +33,16 @@ SELECTION = (
 )
 PLACE = "--out --data-dir --keep-models --retry --inline --json --spec --fail-on --trust --keep-old"
 OPTIONS = {
-    "run": f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell --probes --shape "
-    "--until --most-seeds",
+    "run": (
+        f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell --probes --shape "
+        "--match --until --most-seeds"
+    ),
     "plan": f"--variants {SELECTION} --quality --speed --shape --data-dir --json",
     "ablate": f"--base --axis {SELECTION} {PLACE} --probes",
     "study": (
         f"--variants {SELECTION} {PLACE} --trials --trial-seconds --sampler --storage --final-seeds"
     ),
+    "calibrate": "task --minutes --preset --jobs --out --data-dir --plugin --inline",
     "analyze": "folder --probes --examples --jobs --data-dir --plugin --inline",
     "list": "kind --plugin --matrix --json",
     "show": "name --plugin --json",
@@ -440,6 +443,10 @@ def test_data_sets_are_listed_with_where_they_would_come_from(call, tmp_path):
         ("study --variants dot --tasks recall --sampler rnadom", "did you mean 'random'"),
         ("study --variants dot --tasks recall --trials 0", "must be at least 1"),
         ("study --variants dot --tasks recall --first-seed 1000", "kept for the winners"),
+        ("calibrate", "Missing argument 'TASK'"),
+        ("calibrate recal", "did you mean 'recall'"),
+        ("calibrate sst2", "sst2 declares no settings to choose from"),
+        ("calibrate recall --preset quik", "did you mean 'quick'"),
         ("list variant", "did you mean 'variants'"),
         ("show bahdanaw", "did you mean 'bahdanau'"),
         ("show", "Missing argument 'NAME'"),
@@ -482,7 +489,7 @@ def finished(tmp_path_factory):
 def test_a_run_ends_with_the_table_and_the_path_of_the_report(call, finished):
     code, out, err = call("run", "--variants", "dot", *SMOKE, "--out", finished)
     assert code == 0
-    assert "after_marker: token_accuracy" in out
+    assert "after_marker: along_training_token_accuracy" in out
     assert f"report: {finished / 'report.html'}" in out
     assert "2 were finished before" in out
     assert "2 training cells and 0 speed cells" in err

@@ -12,6 +12,7 @@ from bench.conformance.place import PLACEMENTS, build_subject
 from variants.heads.sagan import SaganConfig, SaganHeads
 from variants.normalizers.raffel_monotonic import RaffelMonotonicConfig, RaffelMonotonicNormalizer
 from variants.outputs.pointer_sentinel import PointerSentinelConfig, PointerSentinelOutput
+from variants.per_head_linear import bilinear_per_head
 from variants.scores.additive_normed import AdditiveNormedConfig, AdditiveNormedScore
 from variants.scores.scaled_dot import ScaledDotScore
 
@@ -100,6 +101,36 @@ def test_documented_starts_by_hand(selector):
     fresh = build_subject(resolve(selector), PLACEMENTS[0], fresh=3)
     found = fresh.variant.get_parameter(name)
     torch.testing.assert_close(found, torch.full_like(found, wanted), rtol=0, atol=1e-5)
+
+
+WITHIN = {
+    "general": ("score.weight", 0.1),
+    "general_biased": ("score.weight", 0.1),
+    "general_activated": ("score.weight", 0.1),
+    "concat": ("score.weight", 0.1),
+    "concat[width=16]": ("score.v", 0.1),
+    "location": ("score.weight", 0.1),
+    "luong_local_p": ("mask.query_map", 0.1),
+    "luong_local_p[window=3]": ("mask.v", 0.1),
+    "mlp_dot": ("score.query_in", 0.1),
+    "mlp_dot[width=16]": ("score.key_out", 0.1),
+    "decomposable": ("score.first", 0.05),  # five standard deviations
+}
+"""Bounds of what is drawn, by hand: Luong et al., section 4.1, has 0.1 for all parameters."""
+
+
+@pytest.mark.parametrize("selector", WITHIN)
+def test_drawn_starts_use_their_range_and_stay_within_it(selector):
+    name, bound = WITHIN[selector]
+    fresh = build_subject(resolve(selector), PLACEMENTS[0], fresh=3)
+    largest = float(fresh.variant.get_parameter(name).detach().abs().max())
+    assert 0.4 * bound < largest <= bound
+
+
+def test_a_wide_bilinear_score_starts_with_energies_of_variance_one():
+    drawn = bilinear_per_head(1, 256, 192)[0]
+    query, key = torch.randn(64, 256), torch.randn(64, 192)
+    assert float((query @ drawn @ key.T).var()) == pytest.approx(1.0, rel=0.2)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from bench.running.plan import plan
 from bench.running.request import Request
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
+from bench.running.worker_pool import WorkerPool
 from results.row import Row
 from results.store import Store
 
@@ -60,3 +61,16 @@ def start(tmp_path):
 @pytest.fixture
 def made():
     return plan(SMALL)
+
+
+@pytest.fixture
+def new_workers(monkeypatch):
+    """Every worker that is started from now on."""
+    started, start = [], WorkerPool._new
+
+    def seen(self, job):
+        started.append(start(self, job))
+        return started[-1]
+
+    monkeypatch.setattr(WorkerPool, "_new", seen)
+    return started

@@ -30,3 +30,25 @@ def faults(*, keep: bool) -> int:
 def test_a_process_that_keeps_freed_memory_faults_it_in_once():
     assert faults(keep=True) < 100
     assert faults(keep=False) > 1000, "otherwise there was nothing to keep"
+
+
+HELD = """
+from pathlib import Path
+from bench.running.allocator import keep_freed_memory, return_freed_memory
+keep_freed_memory()
+def held():
+    return int(Path("/proc/self/statm").read_text().split()[1])
+before = held()
+del (touched := [bytearray(2**23) for _ in range(4)])[:]
+kept = held() - before
+assert return_freed_memory()
+print(kept, held() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only glibc can be asked")
+def test_what_is_kept_can_be_handed_back():
+    done = subprocess.run([sys.executable, "-c", HELD], capture_output=True, text=True, check=True)
+    kept, left = map(int, done.stdout.split())
+    assert kept > 8000, "32 MiB are 8192 pages"
+    assert left < 800

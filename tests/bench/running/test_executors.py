@@ -17,6 +17,7 @@ from bench.running.plan import plan
 from bench.running.processes import ProcessExecutor
 from bench.running.request import Request
 from bench.running.worker import WorkerSettings, tell
+from bench.running.worker_pool import WorkerPool
 
 SMALL = Request(tasks="after_marker", preset="smoke", speed=False)
 
@@ -28,6 +29,11 @@ def cells(variants, **changed):
 
 def job(cell, **changed):
     return Job(kind="quality", label=cell.variant, cells=(cell,), **changed)
+
+
+def pool(plugin=None):
+    settings = WorkerSettings(plugins=(str(plugin),) if plugin else ())
+    return WorkerPool(ProcessExecutor(settings).context, settings)
 
 
 def do(executor, jobs, at_once=2, watch=lambda job, share: None):
@@ -127,35 +133,28 @@ def test_jobs_are_taken_only_when_they_can_start():
     assert max(most) <= 2
 
 
-def test_leaving_the_loop_ends_every_worker(trouble_plugin):
+def test_leaving_the_loop_ends_every_worker(trouble_plugin, new_workers):
     load_plugin(trouble_plugin)
     wanted = cells("hanger,dot")
     executor = ProcessExecutor(WorkerSettings(plugins=(str(trouble_plugin),)))
-    started = []
-    begin = executor._start
-
-    def start(job):
-        started.append(begin(job))
-        return started[-1]
-
-    executor._start = start
     doing = executor.run([job(wanted["hanger"]), job(wanted["dot"])], 2, lambda job, share: None)
     next(doing)
+    started = [worker.process for worker in new_workers]
+    assert len(started) == 2
+    assert any(process.is_alive() for process in started)
     doing.close()
-    for one in started:
-        assert not one.process.is_alive()
+    assert not any(process.is_alive() for process in started)
 
 
 def test_a_worker_whose_driver_is_gone_ends_itself(trouble_plugin):
     """What a killed driver leaves is a closed connection and nothing else."""
     load_plugin(trouble_plugin)
-    executor = ProcessExecutor(WorkerSettings(plugins=(str(trouble_plugin),)))
-    running = executor._start(job(cells("hanger")["hanger"]))
+    worker = pool(trouble_plugin).give(job(cells("hanger")["hanger"]))
     time.sleep(1.0)
-    assert running.process.is_alive()
-    running.connection.close()
-    running.process.join(20)
-    assert running.process.exitcode == 1
+    assert worker.process.is_alive()
+    worker.connection.close()
+    worker.process.join(20)
+    assert worker.process.exitcode == 1
 
 
 def test_a_worker_has_nothing_to_say_to_a_driver_that_is_gone():
@@ -182,7 +181,7 @@ def test_an_interrupt_waits_until_a_worker_has_all_that_it_was_sent(monkeypatch)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            ProcessExecutor(WorkerSettings())._start(job(cells("dot")["dot"]))
+            pool().give(job(cells("dot")["dot"]))
     finally:
         signal.signal(signal.SIGINT, before)
     (process,) = launched
@@ -192,14 +191,14 @@ def test_an_interrupt_waits_until_a_worker_has_all_that_it_was_sent(monkeypatch)
 
 def test_a_worker_leaves_the_keyboard_to_its_driver(trouble_plugin):
     load_plugin(trouble_plugin)
-    executor = ProcessExecutor(WorkerSettings(plugins=(str(trouble_plugin),)))
-    running = executor._start(job(cells("hanger")["hanger"]))
+    workers = pool(trouble_plugin)
+    worker = workers.give(job(cells("hanger")["hanger"]))
     time.sleep(2.0)  # the signal is ignored once the worker runs its own code
-    os.kill(running.process.pid, signal.SIGINT)
-    running.process.join(1.0)
-    assert running.process.is_alive()
-    executor._end(running)
-    assert not running.process.is_alive()
+    os.kill(worker.process.pid, signal.SIGINT)
+    worker.process.join(1.0)
+    assert worker.process.is_alive()
+    workers.end(worker)
+    assert not worker.process.is_alive()
 
 
 def test_a_device_that_is_not_there_is_refused(monkeypatch):

@@ -144,7 +144,7 @@ def test_workers_are_born_deaf_to_interrupts(tmp_path):
     """One that arrives before a worker's first line would print a traceback."""
     script = """
 import multiprocessing, signal
-from bench.running.processes import _start_deaf_forkserver
+from bench.running.worker_pool import _start_deaf_forkserver
 
 def blocked(end):
     end.send(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))

@@ -21,7 +21,7 @@ from bench.running.request import Request
 from bench.running.revisions import revisions_of
 from bench.running.speed_cells import speed_regimes
 from bench.timing.block import group_blocks
-from bench.timing.shape import parse_shape
+from bench.timing.shape import parse_rounds, parse_shape
 
 SMALL = Request(variants="additive", tasks="after_marker", preset="smoke")
 
@@ -240,9 +240,8 @@ def test_every_preset_plans_everything(name):
     made = plan(Request(preset=name))
     kinds = Counter(cell.kind for cell in made.cells)
     assert kinds["quality"] > 0
-    assert {parse_shape(c.task).length for c in made.cells if c.kind == "speed"} == set(
-        preset.lengths
-    )
+    timed = {parse_shape(c.task).length for c in made.cells if c.kind == "speed"}
+    assert timed == {*preset.lengths, *preset.long_lengths}
     assert len({c.seed for c in made.cells if c.kind == "quality"}) == preset.seeds
 
 
@@ -251,6 +250,32 @@ def test_smoke_ranks_nothing_and_quick_is_three_seeds():
     assert PRESETS["quick"].ranks
     assert PRESETS["quick"].seeds == 3
     assert len(PRESETS["quick"].lengths) >= 3
+
+
+def test_mechanisms_below_quadratic_time_are_timed_further_beside_the_baseline():
+    """A chain knows what it costs only once it is built, so the plan goes by mechanisms."""
+    made = plan(Request(variants="linear_attention,dot", preset="quick", quality=False))
+    lengths = {"linear_attention": set(), "dot": set(), "scaled_dot": set()}
+    for one in made.cells:
+        lengths[one.variant].add(parse_shape(one.task).length)
+    size = PRESETS["quick"]
+    assert lengths["dot"] == {*size.lengths}
+    assert lengths["linear_attention"] == lengths["scaled_dot"]
+    assert lengths["scaled_dot"] == {*size.lengths, *size.long_lengths}
+    alone = plan(Request(variants="dot", preset="quick", quality=False))
+    assert {parse_shape(one.task).length for one in alone.cells} == {*size.lengths}
+
+
+def test_shapes_that_are_asked_for_have_no_limits():
+    usual = plan(Request(variants="dot", preset="quick", quality=False)).cells[0]
+    asked = plan(Request(variants="dot", preset="quick", quality=False, shape=("L=4096",))).cells
+    limits = [
+        (parse_rounds(one.protocol).most_mb, parse_rounds(one.protocol).most_s)
+        for one in (usual, asked[0])
+    ]
+    assert limits[0] > (0, 0)
+    assert limits[1] == (0, 0)
+    assert {parse_shape(one.task).length for one in asked} == {4096}
 
 
 def test_a_quality_only_or_speed_only_plan_has_only_that():

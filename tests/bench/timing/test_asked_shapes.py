@@ -17,9 +17,14 @@ def test_lists_of_sizes_are_combined_and_no_shape_comes_twice():
     ]
 
 
-def test_every_name_is_a_list_of_shapes_and_small_is_that_of_quick():
+def test_every_name_is_a_list_of_shapes():
     assert all(asked_shapes([name]) for name in NAMED)
-    assert asked_shapes(["small"]) == [AttendShape(length=n) for n in PRESETS["quick"].lengths]
+
+
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
+def test_the_shape_of_a_preset_leaves_the_lengths_to_it(preset):
+    (shape,) = asked_shapes([preset.shape])
+    assert shape.length == AttendShape().length
 
 
 @pytest.mark.parametrize(

@@ -255,3 +255,12 @@ def test_a_gpu_gives_the_same_rows():
     found = measure_block([cell("additive", device="cuda")], cell("scaled_dot", device="cuda"))
     (rows,) = map(rows_or_reason, found.values())
     assert {row.metric for row in rows} > TIMES
+
+
+def test_the_baseline_is_timed_beyond_the_limits_and_others_say_what_is_missing():
+    limits = "count=2,visit_ms=1,least=1,samples=1,most_mb=1,most_s=0.000001"
+    found = measure("uniform", "scaled_dot", rounds=limits, length=516, regime="cross")
+    assert TIMES & {row.metric for row in found["uniform"]} == {"decode_step_time_ms"}
+    timed = {row.metric for row in found["scaled_dot"] if row.repeat == 0}
+    assert timed >= TIMES - {"forward_weights_time_ms"}
+    assert "forward_weights_time_ms" not in timed

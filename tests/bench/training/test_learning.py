@@ -4,7 +4,7 @@ import pytest
 
 from bench.training.quality import train_cell
 
-TASK = "transduction[rule=copy,vocab=10,min_length=4,max_length=8,beyond=8,evaluate=128]"
+TASK = "transduction[rule=copy,vocab=10,min_length=4,max_length=8,beyond=9,evaluate=128]"
 BACKBONE = "rnn_seq2seq[hidden=48,embedding=24]"
 PROTOCOL = "adam[lr=0.01,steps=700,batch=32,evaluate_every=700]"
 

@@ -111,20 +111,21 @@ def test_a_rate_that_is_far_too_large_diverges(smoke):
 
 def test_stop_at_ends_training_at_the_validation_that_reaches_it(smoke, monkeypatch):
     reached = iter([0.1, 0.3, 0.6, 0.9, 0.9])
-    honest = Transduction.score
+    ranks = Transduction.ranking_metric().name
+    honest = Transduction.scores
 
     def told(self, split, answers):
         found = honest(self, split, answers)
         return [
-            replace(s, value=next(reached)) if s.metric == "sequence_accuracy" and not s.axis else s
+            replace(s, value=next(reached)) if s.metric == ranks and not s.axis else s
             for s in found
         ]
 
-    monkeypatch.setattr(Transduction, "score", told)
+    monkeypatch.setattr(Transduction, "scores", told)
     done = train_cell(smoke(protocol="adam[steps=40,batch=8,evaluate_every=2,stop_at=0.5]"))
     assert value(done, "train_steps_count") == 6
-    assert value(done, "sequence_accuracy", "validation") == 0.6
-    assert value(done, "sequence_accuracy", "test") == 0.9
+    assert value(done, ranks, "validation") == 0.6
+    assert value(done, ranks, "test") == 0.9
 
 
 def test_without_stop_at_a_perfect_model_trains_on(smoke, monkeypatch):
@@ -358,3 +359,51 @@ def test_impossible_protocols_are_refused(options):
         read_protocol(f"adam[{options}]")
     with pytest.raises(UnknownName, match="sgd"):
         read_protocol("sgd")
+
+
+def value_of(rows, metric, split, baseline=""):
+    found = [
+        r.value
+        for r in rows
+        if (r.metric, r.split, r.axis, r.baseline) == (metric, split, "", baseline)
+    ]
+    assert len(found) == 1, f"{metric} of {split} stands once"
+    return found[0]
+
+
+def test_an_area_under_the_curve_is_stored_once_a_cell_and_a_trial_reads_no_test(smoke):
+    cell = smoke(task="recall", backbone="")
+    rows = train_cell(cell).rows
+    curve = [r.value for r in rows if (r.metric, r.axis) == ("token_accuracy", "step")]
+    area = sum(curve) / len(curve)
+    assert len(curve) > 1
+    for split in ("validation", "test"):
+        assert value_of(rows, "along_training_token_accuracy", split) == pytest.approx(area)
+    tried = train_cell(replace(cell, kind="trial")).rows
+    assert {r.split for r in tried if r.metric == "along_training_token_accuracy"} == {"validation"}
+
+
+def test_a_score_beyond_training_is_that_of_the_longer_strings_of_each_split(smoke):
+    cell = smoke(task="transduction", backbone="")
+    rows = train_cell(cell).rows
+    longer = [
+        r.value
+        for r in rows
+        if (r.metric, r.split, r.axis) == ("sequence_accuracy", "test", "length") and r.x > 4
+    ]
+    name = "beyond_training_sequence_accuracy"
+    assert len(longer) == 2
+    assert value_of(rows, name, "test") == pytest.approx(sum(longer) / 2)
+    assert 0 <= value_of(rows, name, "validation") <= 1
+    assert [r.axis for r in rows if r.metric == name and r.split == "validation"][:-1]
+    assert value_of(rows, name, "test", "copy the source") == 0.0
+
+
+def test_training_stops_early_for_what_ranks_and_for_nothing_else(smoke):
+    protocol = "adam[steps=4,batch=4,evaluate_every=2,stop_at=0.0001]"
+    steps = {}
+    for task in ("transduction", "recall"):
+        rows = train_cell(smoke(task=task, backbone="", protocol=protocol)).rows
+        steps[task] = value_of(rows, "train_steps_count", "")
+    # no string is right after two steps, and some tokens are
+    assert steps == {"transduction": 4, "recall": 2}

@@ -215,7 +215,7 @@ def test_weights_over_the_other_text_are_not_shown_as_an_alignment(placed):
         def evaluation(self, split):
             return [examples()]
 
-        def score(self, split, answers):
+        def scores(self, split, answers):
             return []
 
     network = placed(f"pair[{SMALL}]", "decomposable", (VOCAB, VOCAB), LABELS)

@@ -126,7 +126,7 @@ def test_supervision_and_scores_compare_weights_with_turned_gold(built, near):
     expected = -(weights * turned.gold).sum(-1).log()[batch.mask]
     near(terms["supervised"], expected.mean())
     found = evaluate(task, backbone, "validation", torch.device("cpu"), lambda: 0.0)
-    (answer,) = found.answers
+    answer = found.answers[0]
     best = answer.weights.argmax(-1, keepdim=True)
     hits = answer.batch.gold.gather(-1, best).squeeze(-1)[answer.batch.mask]
     assert found.value("alignment_match") == pytest.approx(hits.mean().item())

@@ -53,7 +53,7 @@ def test_known_words_go_through_the_dictionary_and_unknown_ones_are_copied():
 
 
 def test_gold_keeps_the_order_and_ids_say_nothing_of_the_place():
-    (batch,) = make(evaluate=200, unknown=1.0).evaluation("validation")
+    batch = make(evaluate=200, unknown=1.0).evaluation("validation")[0]
     assert torch.equal(batch.gold, torch.eye(6).expand(200, 6, 6))
     place = torch.arange(5).expand(200, 5)
     order = batch.extended[:, :5] - VOCAB
@@ -62,7 +62,7 @@ def test_gold_keeps_the_order_and_ids_say_nothing_of_the_place():
 
 def test_the_share_of_unknown_words_is_what_was_asked():
     for share in (0.0, 0.3, 1.0):
-        (batch,) = make(unknown=share, evaluate=300).evaluation("validation")
+        batch = make(unknown=share, evaluate=300).evaluation("validation")[0]
         found = (batch.sources[0].tokens[:, :-1] == UNK).float().mean()
         assert float(found) == pytest.approx(share, abs=0.04 if 0 < share < 1 else 0)
 

@@ -87,7 +87,7 @@ def test_the_dictionary_is_a_permutation_shared_by_all_seeds():
 
 def test_a_fertile_word_without_copies_gives_its_first_symbol_once():
     task = make("fert", min_length=1, max_length=1)
-    (batch,) = task.evaluation("validation")
+    batch = task.evaluation("validation")[0]
     empty = (batch.sources[0].tokens[:, 0] - 4) % 4 == 0
     assert empty.any()
     assert not empty.all()

@@ -1,0 +1,106 @@
+"""What a comparison is ranked by where the plain test score would be saturated.
+
+A task declares it on its class, before anything is run, so that nobody chooses it by looking at
+scores. Training stores its value as one plain row a cell, and reports rank by it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import fmean
+from typing import Literal
+
+from bench.api.metric import Metric, Scored
+
+Kind = Literal["beyond_training", "area_under_curve"]
+TITLES: dict[Kind, str] = {
+    "beyond_training": "{title} beyond training",
+    "area_under_curve": "{title} along training",
+}
+NAMES: dict[Kind, str] = {
+    "beyond_training": "beyond_training_{name}",
+    "area_under_curve": "along_training_{name}",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headline:
+    """A metric that is made of another one.
+
+    `beyond_training` is the mean over the places of an axis, usually lengths, that no training
+    example reaches. `area_under_curve` is the area under the validation curve over training steps,
+    divided by the steps of the protocol: the mean score along training. It has no bound that
+    everything reaches in the end, because what learns sooner scores better.
+    """
+
+    kind: Kind
+    of: Metric
+    """The plain metric; the headline has its unit, its range and its better side."""
+    axis: str = "length"
+    """Axis of the test along which `beyond_training` looks further than training."""
+
+    @cached_property
+    def metric(self) -> Metric:
+        """The metric that ranks."""
+        title = TITLES[self.kind].format(title=self.of.title)
+        return replace(self.of, name=NAMES[self.kind].format(name=self.of.name), title=title)
+
+    def beyond(self, scores: Sequence[Scored], trained_to: float) -> list[Scored]:
+        """The value beyond training, of the scores of one split; none where nothing lies beyond.
+
+        >>> accuracy = Metric(
+        ...     name="accuracy", title="", unit="", low=0.0, high=1.0, better="higher"
+        ... )
+        >>> headline = Headline(kind="beyond_training", of=accuracy)
+        >>> curve = [(8, 1.0), (9, 0.5), (10, 0.0)]
+        >>> scores = [Scored(metric="accuracy", value=v, axis="length", x=x) for x, v in curve]
+        >>> headline.beyond(scores, trained_to=8)[0].value
+        0.25
+
+        Args:
+            scores: Of one split, with values along the axis.
+            trained_to: Largest place on the axis that training reaches.
+        """
+        if self.kind != "beyond_training":
+            return []
+        found = [
+            one.value
+            for one in scores
+            if (one.metric, one.axis) == (self.of.name, self.axis)
+            and one.x is not None
+            and one.x > trained_to
+        ]
+        return [Scored(metric=self.metric.name, value=fmean(found))] if found else []
+
+    def area(self, curve: Sequence[tuple[int, float]], steps: int) -> float:
+        """The mean score along training; each validation stands for the steps since the last one.
+
+        Training that stopped early keeps its last score for the steps that it did not take: it
+        stopped because the score was good enough.
+
+        >>> accuracy = Metric(
+        ...     name="accuracy", title="", unit="", low=0.0, high=1.0, better="higher"
+        ... )
+        >>> headline = Headline(kind="area_under_curve", of=accuracy)
+        >>> headline.area([(100, 0.5), (200, 1.0)], steps=400)
+        0.875
+
+        Args:
+            curve: Steps and validation scores, in order of steps.
+            steps: Steps that stand for the whole of training.
+        """
+        begins = [0, *(step for step, _ in curve)]
+        ends = [*begins[1:-1], max(steps, begins[-1])]
+        parts = zip(begins, ends, curve, strict=False)
+        return math.fsum((end - begin) * score for begin, end, (_, score) in parts) / ends[-1]
+
+
+def beyond_training(of: Metric, axis: str = "length") -> Headline:
+    """Rank by the mean over what is longer than all of training."""
+    return Headline(kind="beyond_training", of=of, axis=axis)
+
+
+def area_under_curve(of: Metric) -> Headline:
+    """Rank by the mean validation score along training."""
+    return Headline(kind="area_under_curve", of=of)

@@ -1,0 +1,191 @@
+"""Trials of a calibration: who competes, the cells that are trained, and what validation gave."""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+
+from bench.api import registry
+from bench.api.calibration import Setting, competitor
+from bench.api.options import canonical
+from bench.api.registry import DefaultTask
+from bench.api.resolve import VariantSpec, resolve
+from bench.api.selector import Selector, parse
+from bench.api.task import TASKS, Task
+from bench.running.quality_cells import (
+    PlannedCell,
+    default_task_of,
+    quality_cell,
+    uniform_baselines,
+)
+from bench.running.request import Request
+from bench.running.session import Session
+
+RATES = (0.003, 0.001, 0.01)
+"""Learning rates that every competitor is tried with; the first one is tried before the others."""
+TRIED = 100
+"""Seed of the trials that choose a rate."""
+JUDGED = (101, 102, 103, 104)
+"""Seeds that judge a setting; others than those that chose the rates."""
+BESIDE_TRAINING = 1.3
+"""What a cell takes over the CPU time of its training: validations, and building it."""
+BUSY_S = 20.0
+"""Least expected time of a trial, which is ended after a multiple of it: machines are busy."""
+
+
+class OutOfTime(Exception):
+    """The time is up before everything was tried."""
+
+
+@dataclass(frozen=True)
+class Competitor:
+    """A variant in its place."""
+
+    spec: VariantSpec
+    place: DefaultTask
+    name: str
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training of one competitor."""
+
+    setting: Setting
+    competitor: Competitor
+    rate: float
+    seed: int
+
+
+@dataclass
+class Trials:
+    """Everything that is trained for the calibration of one task."""
+
+    task: Selector
+    """Canonical, as asked."""
+    preset: str
+    session: Session
+    until: float = math.inf
+    """Reading of the clock after which no further trial starts."""
+    clock: Callable[[], float] = time.monotonic
+    values: dict[tuple[str, str, float, int], float | None] = field(default_factory=dict)
+    """Validation value by setting, competitor, rate and seed; None where there is none."""
+
+    def __post_init__(self) -> None:
+        """Find who competes."""
+        self.target: type[Task] = registry.find(TASKS, self.task.name).target
+        self.metric = self.target.ranking_metric().name
+        self.baseline, self.uniform, *self.entries = self._competitors()
+
+    def of_rates(
+        self, setting: Setting, one: Competitor, rates: Sequence[float] = RATES
+    ) -> Mapping[float, float]:
+        """Values of a competitor by rate, on the seed that chooses them.
+
+        Raises:
+            OutOfTime: Not all of them have one.
+        """
+        found = self._run([Trial(setting, one, rate, TRIED) for rate in rates])
+        values = zip(rates, found, strict=True)
+        return {rate: value for rate, value in values if value is not None}
+
+    def of_seeds(self, setting: Setting, one: Competitor, rate: float) -> Mapping[int, float]:
+        """Values of a competitor on the seeds that judge.
+
+        Raises:
+            OutOfTime: Not all of them have one.
+        """
+        found = self._run([Trial(setting, one, rate, seed) for seed in JUDGED])
+        values = zip(JUDGED, found, strict=True)
+        return {seed: value for seed, value in values if value is not None}
+
+    def seconds_of(self, setting: Setting) -> float:
+        """What a cell of the baseline takes (CPU s); validations take time beside training."""
+        trials = [Trial(setting, self.baseline, rate, TRIED) for rate in RATES]
+        ids = {self._cell(one).cell.id for one in trials if self._key(one) in self.values}
+        newest = self.session.store.ledger().newest()
+        rows = [row for id_ in sorted(ids) if id_ in newest for row in newest[id_].rows]
+        taken = [float(row.value) for row in rows if row.metric == "train_cpu_s"]
+        return round(BESIDE_TRAINING * fmean(taken), 1) if taken else 0.0
+
+    def _run(self, trials: Sequence[Trial]) -> list[float | None]:
+        """Train what has no value yet; returns the value of each trial, in order."""
+        self._train(trials)
+        return [self.values[self._key(trial)] for trial in trials]
+
+    def _train(self, trials: Sequence[Trial]) -> None:
+        todo = [t for t in trials if self._key(t) not in self.values]
+        cells = {self._key(trial): self._cell(trial) for trial in todo}
+        if not cells:
+            return
+        stored = self._stored()
+        if self.clock() > self.until and not all(c.cell.id in stored for c in cells.values()):
+            raise OutOfTime
+        if not self.clock() > self.until:
+            self.session.train([*cells.values()])
+            stored = self._stored()
+        if not all(planned.cell.id in stored for planned in cells.values()):
+            raise OutOfTime
+        self.values.update({key: stored[planned.cell.id] for key, planned in cells.items()})
+
+    def _stored(self) -> dict[str, float | None]:
+        """Validation value of every finished cell of the folder."""
+        found: dict[str, float | None] = {}
+        for id_, record in self.session.store.ledger().newest().items():
+            if record.status == "timeout":  # the machine's fault; the next command tries again
+                continue
+            found[id_] = next(
+                (
+                    float(row.value)
+                    for row in record.rows
+                    if row.metric == self.metric and row.split == "validation" and not row.axis
+                ),
+                None,
+            )
+        return found
+
+    def last_detail(self) -> str:
+        """Why the last trial without a value has none."""
+        records = self.session.store.ledger().newest().values()
+        details = [(one.finished, one.detail) for one in records if one.detail]
+        return max(details, default=("", "nothing was trained"))[1]
+
+    @staticmethod
+    def _key(trial: Trial) -> tuple[str, str, float, int]:
+        return trial.setting.name, trial.competitor.name, trial.rate, trial.seed
+
+    def _cell(self, trial: Trial) -> PlannedCell:
+        """The cell of a trial, which reads no test."""
+        options = {**parse(trial.setting.options).options, **self.task.options}
+        protocol = {**parse(trial.setting.protocol).options, "lr": trial.rate}
+        request = self._request(Selector("adam", protocol).show())
+        place = replace(trial.competitor.place, task=Selector(self.task.name, options).show())
+        planned = quality_cell(request, trial.competitor.spec, place, trial.seed)
+        seconds = max(planned.seconds, BUSY_S)
+        return replace(planned, cell=replace(planned.cell, kind="trial"), seconds=seconds)
+
+    def _request(self, training: str) -> Request:
+        return Request(preset=self.preset, training=training, calibrated=False)
+
+    def _competitors(self) -> list[Competitor]:
+        """Baseline, uniform attention, the task's comparison, and those whose own task it is."""
+        request = self._request("")
+        here = DefaultTask(task=self.task.show())
+        wanted = [(request.asked_baseline.spec, here)]
+        wanted += [(resolve(Selector(name)), here) for name in uniform_baselines()]
+        for entry in self.target.comparison:
+            about = entry.task or self.task.name
+            if canonical("task", DefaultTask(task=about).selector) == self.task:
+                place = replace(here, backbone=entry.backbone, slot=entry.slot)
+                wanted.append((resolve(entry.selector), place))
+        for name in registry.listed_variants():
+            spec = resolve(Selector(name))
+            own = default_task_of(spec)
+            if own is not None and canonical("task", own.selector) == self.task:
+                wanted.append((spec, own))
+        found: dict[str, Competitor] = {}
+        for spec, place in wanted:
+            cell = quality_cell(request, spec, place).cell
+            name = competitor(cell.variant, cell.backbone, cell.slot)
+            found.setdefault(name, Competitor(spec, place, name))
+        return [*found.values()]

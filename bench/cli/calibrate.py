@@ -1,0 +1,86 @@
+"""`bench calibrate`: find a size at which a task can tell, and learning rates, on validation."""
+
+import math
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from bench.cli import option_groups as options
+from bench.cli.light_start import light_start, need_real_packages
+
+if TYPE_CHECKING:
+    from bench.cli.run_options import RunOptions
+
+
+@click.command("calibrate")
+@click.argument("task")
+@click.option(
+    "--minutes",
+    default=0.0,
+    help="Start no further trial after this time (minutes); the same command goes on. 0: no limit.",
+)
+@click.option("--preset", default="quick", show_default=True, help="Preset whose sizes are chosen.")
+@options.jobs
+@options.out
+@options.data_directory
+@options.plugins
+@options.inline
+@light_start
+@options.run_options
+def command(asked: "RunOptions", task: str) -> None:
+    """Choose the size of a task and the learning rate of each variant, on validation alone.
+
+    Tries the settings that TASK declares, cheapest first, with seeds from 100 on, and stores what
+    it chose and why beside the task. Runs and plans use it from then on.
+    """
+    sys.exit(calibrate(task, asked))
+
+
+def calibrate(text: str, options: "RunOptions") -> int:
+    """Calibrate one task; returns the exit code.
+
+    Raises:
+        InvalidConfig: The task declares nothing to choose from, or the time makes no sense.
+    """
+    from dataclasses import replace
+
+    from bench.api.options import canonical
+    from bench.api.selector import parse
+    from bench.cli.registered import load_registry
+
+    load_registry(options.plugin)
+    _ = options.data_directory  # one that is not there is refused before anything runs
+    task = canonical("task", parse(text))
+    options = replace(options, retry=("timeout",), out=options.out or f"runs/calibrate/{task.name}")
+    need_real_packages()
+    from bench.api.calibration import keep_choice
+    from bench.api.foreign_prints import prints_to_standard_error
+    from bench.calibrate import Calibration
+    from bench.calibration_trials import OutOfTime, Trials
+    from bench.cli.execution import make_session, open_store
+
+    preset = options.size.sizes or options.preset
+    store = open_store(options)
+    session = make_session(options, store)
+    until = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
+    try:
+        with prints_to_standard_error():
+            choice = Calibration(Trials(task, preset, session, until)).choose()
+    except OutOfTime:
+        click.echo(
+            f"the time is up before a setting was found; trials are kept in {options.folder}, and "
+            "the same command goes on.",
+            err=True,
+        )
+        return 1
+    finally:
+        store.close()
+    path = keep_choice(task.name, choice)
+    click.echo(f"{task.show()}: {choice.chosen.name if choice.chosen else 'nothing chosen'}")
+    click.echo(choice.why)
+    for who, rate in choice.rates.items():
+        click.echo(f"  lr {rate:g}  {who}")
+    click.echo(f"stored in {path}", err=True)
+    return 0

@@ -1,0 +1,102 @@
+"""`--match`: a plan whose networks have the size of the baseline's."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from bench.api.cell import Cell, parse_label
+from bench.api.errors import InvalidSelector, Refused
+from bench.api.selector import parse
+from bench.running.left_out import LeftOut, no_time_to_train, not_matched
+from bench.running.plan import Plan
+from bench.running.quality_cells import PlannedCell
+from bench.running.request import Request
+from bench.training.matching import Matcher
+
+
+def match_plan(made: Plan, data_dir: Path | None) -> Plan:
+    """Resize the networks of a plan; what cannot be matched is left out, with a sentence.
+
+    Every network is compared with that of the baseline on the same task, in the same slot, at the
+    first seed, and all seeds get the same width. Reads data and builds networks, which the planner
+    does not: it stays pure, and this comes after it.
+    """
+    matches = _Matches(made.request, Matcher(made.request.match, data_dir), made)
+    trained: list[PlannedCell] = []
+    left = [matches.again(one) for one in made.left_out]
+    for planned in made.quality:
+        try:
+            trained.append(replace(planned, cell=matches.of(planned.cell)))
+        except Refused as error:
+            left.append(not_matched(made.request, planned.cell, str(error)))
+    return replace(made, quality=trained, left_out=left)
+
+
+class _Matches:
+    """Backbones that were found, by what asks for them; seeds share them."""
+
+    def __init__(self, request: Request, matcher: Matcher, made: Plan) -> None:
+        self.request = request
+        self.matcher = matcher
+        self.baseline = made.baseline.canonical.show()
+        left = (_left_cell(one) for one in made.left_out)
+        every = [*(one.cell for one in made.quality), *(one for one in left if one is not None)]
+        self._first = {_place(one): one for one in reversed(every)}
+        self._baselines = [one for one in every if one.variant == self.baseline]
+        self._found: dict[Cell, str | Refused] = {}
+
+    def of(self, cell: Cell) -> Cell:
+        """The cell in a network of the baseline's size.
+
+        Raises:
+            Refused: There is none, or no baseline beside it.
+        """
+        first = self._first.get(_place(cell), cell)
+        if first not in self._found:
+            try:
+                self._found[first] = self._backbone(first)
+            except Refused as error:
+                self._found[first] = error
+        found = self._found[first]
+        if isinstance(found, Refused):
+            raise found
+        return replace(cell, backbone=found)
+
+    def again(self, left: LeftOut) -> LeftOut:
+        """What the budget left out, with the network that it would have had."""
+        cell = _left_cell(left)
+        if cell is None:
+            return left
+        try:
+            return no_time_to_train(self.request, self.of(cell))
+        except Refused as error:
+            return not_matched(self.request, cell, str(error))
+
+    def _backbone(self, cell: Cell) -> str:
+        if cell.variant == self.baseline:
+            return cell.backbone
+        beside = [
+            one
+            for one in self._baselines
+            if (one.task, one.slot, one.protocol) == (cell.task, cell.slot, cell.protocol)
+            and parse(one.backbone).name == parse(cell.backbone).name
+        ]
+        if not beside:
+            raise Refused(
+                f"the plan holds no {self.baseline} on this task to have the size of; name the "
+                "task with --tasks."
+            )
+        like = next((one for one in beside if one.seed == cell.seed), beside[0])
+        return self.matcher.matched(cell, like).backbone
+
+
+def _left_cell(left: LeftOut) -> Cell | None:
+    """The cell that was left out; None for the timing of a variant, or a task without data."""
+    try:
+        return parse_label(left.label)
+    except InvalidSelector:
+        return None
+
+
+def _place(cell: Cell) -> Cell:
+    """All that is asked but the seed."""
+    return replace(cell, seed=0)

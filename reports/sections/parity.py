@@ -1,0 +1,138 @@
+"""What each comparison holds equal: parameters, FLOPs, training and tuning of its entries."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+
+from bench.api.errors import InvalidSelector
+from bench.api.selector import parse
+from reports.blocks import Block, Column, Paragraph, Section, TableBlock, TableCell
+from reports.folder import RunFolder
+from reports.missing_values import dash
+from reports.numbers import counted, percent, scaled
+from reports.ranked_table.comparison import Comparison
+
+EQUAL = 0.02
+"""Sizes that differ by a smaller share are called equal."""
+FLOPS = "forward_flops_counted_count"
+HOW_TO_READ = (
+    "A better score of a larger network, or of one that was tuned longer, says little about its "
+    "attention. Sizes are shares of the baseline's. Parameters are those of the whole network. "
+    "FLOPs are counted matrix products of one forward call of the attention alone, at the length "
+    "that stands beside the scores. Trials are the settings that a study tried before the seeds "
+    "that are shown. `bench run --match params` (or flops) makes networks of equal size."
+)
+
+
+def parity_section(folder: RunFolder) -> Section | None:
+    """A paragraph and one table for each comparison that holds the baseline."""
+    held = [one for one in folder.comparisons if folder.catalog.baseline in one.variants]
+    held = [one for one in held if len(one.variants) > 1]
+    if not held:
+        return None
+    tables = [_table(folder, one, f"parity-{at}") for at, one in enumerate(held, start=1)]
+    blocks: tuple[Block, ...] = (
+        Paragraph(HOW_TO_READ),
+        Paragraph(_told(folder, held)),
+        *tables,
+    )
+    return Section(key="parity", title="What was equal", blocks=blocks)
+
+
+def _told(folder: RunFolder, held: list[Comparison]) -> str:
+    """In how many comparisons all networks are of one size, and whether all were tuned alike."""
+    sizes = [
+        [_share(one, name, "parameters_count") for name in one.variants if name in one.scores]
+        for one in held
+    ]
+    equal = sum(all(_near(share) for share in shares if math.isfinite(share)) for shares in sizes)
+    uneven = [one.title for one in held if len({*_trials(folder, one).values()}) > 1]
+    whole = counted(len(held), "comparison")
+    text = f"In {equal} of {whole} all networks have the parameters of the baseline's within 2%."
+    if uneven:
+        return f"{text} Numbers of trials differ in {counted(len(uneven), 'comparison')}."
+    return f"{text} In no comparison was a variant tuned with more trials than another."
+
+
+def _table(folder: RunFolder, comparison: Comparison, key: str) -> TableBlock:
+    base, trials = folder.catalog.baseline, _trials(folder, comparison)
+    names = sorted(comparison.variants, key=lambda name: (name != base, name))
+    return TableBlock(
+        key=key,
+        title=f"{comparison.title}: sizes and tuning beside {comparison.catalog.label(base)}",
+        columns=(
+            Column(title="Variant"),
+            Column(title="Parameters", numeric=True),
+            Column(title="To baseline", unit="%", numeric=True),
+            Column(title="FLOPs of attention to baseline", unit="%", numeric=True),
+            Column(title="Training"),
+            Column(title="Trials", numeric=True),
+        ),
+        rows=tuple(_row(folder, comparison, name, trials) for name in names),
+        folded=True,
+    )
+
+
+def _row(
+    folder: RunFolder, comparison: Comparison, name: str, trials: Mapping[str, int]
+) -> tuple[TableCell, ...]:
+    label = comparison.catalog.label(name)
+    count = comparison.cells.trained(name, "parameters_count").estimate
+    why = f"{label}: it has no trained network here."
+    size = TableCell(text=scaled(count), sort=count) if math.isfinite(count) else dash(why)
+    base = folder.catalog.baseline
+    same = comparison.cells.setting(name, "protocol") == comparison.cells.setting(base, "protocol")
+    marks = ("baseline",) if name == base else ()
+    return (
+        TableCell(text=label, marks=marks),
+        size,
+        _percent(_share(comparison, name, "parameters_count"), why),
+        _percent(
+            _flops_share(folder, comparison, name),
+            f"{label}: it was not timed beside the baseline at that length.",
+        ),
+        TableCell(text="the same" if same else comparison.cells.setting(name, "protocol")),
+        TableCell(text=str(trials[name]), sort=trials[name]),
+    )
+
+
+def _percent(share: float, why: str) -> TableCell:
+    return TableCell(text=percent(share), sort=share) if math.isfinite(share) else dash(why)
+
+
+def _share(comparison: Comparison, name: str, metric: str) -> float:
+    """A size over that of the baseline; NaN where one is unknown."""
+    mine = comparison.cells.trained(name, metric).estimate
+    base = comparison.cells.trained(comparison.catalog.baseline, metric).estimate
+    return mine / base if base else math.nan
+
+
+def _flops_share(folder: RunFolder, comparison: Comparison, name: str) -> float:
+    found = [
+        folder.costs.get((*comparison.place, one, FLOPS))
+        for one in (name, comparison.catalog.baseline)
+    ]
+    mine, base = (math.nan if one is None else one[0].estimate for one in found)
+    return mine / base if base else math.nan
+
+
+def _trials(folder: RunFolder, comparison: Comparison) -> dict[str, int]:
+    """Settings that a study tried of each variant on the task, whatever their options."""
+    tried = {
+        (outcome.cell.variant, outcome.cell.backbone, outcome.cell.protocol): None
+        for outcome in folder.of_kind("trial")
+        if outcome.cell.task == comparison.task
+    }
+    count = Counter(_name(variant) for variant, _, _ in tried)
+    return {name: count[_name(name)] for name in comparison.variants}
+
+
+def _name(variant: str) -> str:
+    try:
+        return parse(variant).name
+    except InvalidSelector:  # of a run that another version stored
+        return variant
+
+
+def _near(share: float) -> bool:
+    return abs(share - 1) <= EQUAL

@@ -1,0 +1,67 @@
+"""`--match` after planning: all seeds share a width, and what has none is left out."""
+
+from dataclasses import replace
+
+import pytest
+
+from bench.running.matched_plan import match_plan
+from bench.running.plan import plan
+from bench.running.request import Request
+
+SMALL = Request(
+    variants="multi_dimensional,uniform",
+    tasks="transduction",
+    preset="smoke",
+    seeds=2,
+    speed=False,
+    match="params",
+)
+
+
+def matched(**changed):
+    return match_plan(plan(replace(SMALL, **changed)), None)
+
+
+def backbones(made):
+    found = {}
+    for one in made.quality:
+        found.setdefault(one.spec.name, set()).add(one.cell.backbone)
+    return found
+
+
+def test_every_seed_of_a_variant_has_one_network_and_the_baseline_keeps_its_own():
+    before, after = backbones(plan(SMALL)), backbones(matched())
+    assert all(len(names) == 1 for names in after.values())
+    assert after["scaled_dot"] == before["scaled_dot"]
+    assert after["uniform"] == before["uniform"]
+    assert after["multi_dimensional"] != before["multi_dimensional"]
+    assert len(matched().quality) == 6
+
+
+def test_what_cannot_be_matched_is_left_out_with_the_command_that_runs_it_as_it_is():
+    made = matched(variants="linear_attention", tasks="recall", match="flops", seeds=1)
+    assert [one.spec.name for one in made.quality] == ["scaled_dot"]
+    (left,) = made.left_out
+    assert left.reason.startswith("--match flops: no width of transformer_decoder gives it ")
+    assert "--cell" in left.command
+    assert "--match" not in left.command
+
+
+def test_what_the_budget_left_out_is_told_with_its_matched_network():
+    asked = replace(SMALL, variants="multi_dimensional", tasks="", preset="quick", minutes=0.02)
+    before = plan(asked)
+    after = match_plan(before, None)
+    planned = {one.cell.label for one in before.quality} | {one.label for one in before.left_out}
+    changed = [one for one in after.left_out if one.label not in planned]
+    assert changed
+    assert all("does not fit" in one.reason for one in changed)
+    assert all(one.label in one.command for one in changed)
+
+
+@pytest.mark.parametrize("match", ["params", "flops"])
+def test_without_a_baseline_of_its_kind_nothing_can_be_matched(match):
+    made = plan(replace(SMALL, match=match, seeds=1))
+    made.quality = [one for one in made.quality if one.spec.name != "scaled_dot"]
+    after = match_plan(made, None)
+    assert not after.quality
+    assert all("holds no scaled_dot on this task" in one.reason for one in after.left_out)

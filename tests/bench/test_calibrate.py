@@ -1,0 +1,308 @@
+"""Calibration: validation alone, seeds of its own, equal trials, the cheapest size that tells."""
+
+import io
+import json
+
+import pytest
+
+from bench import calibrate
+from bench.api import calibration as stored
+from bench.api import registry
+from bench.api.calibration import Choice, Setting, competitor
+from bench.api.errors import InvalidConfig
+from bench.api.registry import DefaultTask
+from bench.api.resolve import resolve
+from bench.api.selector import parse
+from bench.calibrate import Calibration
+from bench.calibration_trials import JUDGED, RATES, TRIED, OutOfTime, Trials
+from bench.running.job import JobResult, Outcome
+from bench.running.plan import plan
+from bench.running.presets import PRESETS
+from bench.running.quality_cells import quality_cell, sized_task
+from bench.running.request import Request
+from bench.running.session import Session
+from bench.running.worker import WorkerSettings
+from bench.training.protocol import read_protocol
+from results.row import Row
+from results.store import Store
+
+SMALL, LARGE = Setting(options="needle[length=16]"), Setting(options="needle[length=64]")
+NEEDLE = parse("needle")
+
+
+class Trained:
+    """An executor that makes validation scores up, by the cell; it counts what it was asked."""
+
+    def __init__(self, score):
+        self.cells, self.score = [], score
+
+    def run(self, jobs, jobs_at_once, watch):
+        for job in jobs:
+            (cell,) = job.cells
+            self.cells.append(cell)
+            value = self.score(cell)
+            if value == "timeout":
+                yield job, JobResult((Outcome(cell, "timeout", "took long."),))
+                continue
+            metric = registry.find("task", "needle").target.ranking_metric().name
+            rows = () if value is None else (Row(metric=metric, value=value, split="validation"),)
+            outcome = Outcome(cell, "ok" if rows else "diverged", "" if rows else "no.", rows)
+            yield job, JobResult((outcome,))
+
+
+def length(cell):
+    return parse(cell.task).options.get("length", 32)
+
+
+def is_uniform(cell):
+    return cell.variant == "uniform"
+
+
+@pytest.fixture
+def calibrated(tmp_path, monkeypatch):
+    """`calibrated(score, **more)` -> (choice, cells that were trained)."""
+    target = registry.find("task", "needle").target
+    monkeypatch.setattr(target, "calibration", (SMALL, LARGE))
+
+    def run(score, folder="run", until=float("inf"), clock=lambda: 0.0):
+        store = Store.create(tmp_path / folder)
+        asked_again = frozenset({"timeout"})
+        session = Session(store, WorkerSettings(), jobs=1, stream=io.StringIO(), retry=asked_again)
+        session.executor = executor = Trained(score)
+        try:
+            made = Calibration(Trials(NEEDLE, "quick", session, until, clock))
+            return made.choose(), executor.cells
+        except OutOfTime:
+            return None, executor.cells
+        finally:
+            store.close()
+
+    return run
+
+
+def near(cell, value):
+    """A score with some spread over seeds, best at a rate that depends on the variant."""
+    favorite = RATES[len(cell.variant) % len(RATES)]
+    loss = 0.05 if read_protocol(cell.protocol).lr != favorite else 0.0
+    return value - loss + 0.01 * (cell.seed % 3)
+
+
+def good(cell):
+    if is_uniform(cell):
+        return near(cell, 0.2)
+    return near(cell, 0.98 if length(cell) == 16 else 0.6)
+
+
+def test_the_first_setting_whose_baseline_is_in_the_middle_is_chosen(calibrated):
+    choice, _ = calibrated(good)
+    assert choice.chosen == LARGE
+    assert "needle[length=16] / adam: the baseline is at 0.9" in choice.why
+    assert choice.rule == calibrate.RULE
+
+
+def test_every_competitor_has_the_same_trials_and_gets_its_own_best_rate(calibrated):
+    choice, cells = calibrated(good)
+    mine = [cell for cell in cells if length(cell) == 64 and cell.seed == TRIED]
+    tried = {}
+    for cell in mine:
+        name = competitor(cell.variant, cell.backbone, cell.slot)
+        tried.setdefault(name, []).append(read_protocol(cell.protocol).lr)
+    assert all(sorted(rates) == sorted(RATES) for rates in tried.values())
+    assert choice.rates.keys() == tried.keys()
+    for name, rate in choice.rates.items():
+        assert rate == RATES[len(name.partition(" @ ")[0]) % len(RATES)]
+
+
+def test_only_validation_is_read_and_no_published_seed_is_used(calibrated):
+    _, cells = calibrated(good)
+    assert {cell.kind for cell in cells} == {"trial"}, "a trial reads no test"
+    published = range(max(preset.seeds for preset in PRESETS.values()))
+    assert {cell.seed for cell in cells} == {TRIED, *JUDGED}
+    assert not {TRIED, *JUDGED} & {*published}
+    assert TRIED not in JUDGED, "what chooses a rate does not judge"
+
+
+def test_a_setting_on_which_most_entries_are_saturated_is_not_chosen(calibrated):
+    def solved(cell):
+        base = cell.variant == "scaled_dot" or is_uniform(cell)
+        return good(cell) if base or length(cell) == 16 else 1.0
+
+    choice, _ = calibrated(solved)
+    assert choice.chosen is None
+    assert "entries are saturated" in choice.why
+    assert choice.rates == {}
+
+
+def test_where_nothing_is_apart_from_uniform_attention_nothing_is_chosen(calibrated):
+    choice, _ = calibrated(lambda cell: 0.5 + 0.01 * (cell.seed % 3) * (-1) ** len(cell.variant))
+    assert choice.chosen is None
+    assert choice.why.count("nothing is apart from uniform attention") == 2
+
+
+def test_an_entry_that_is_apart_is_enough_where_the_baseline_is_not(calibrated):
+    def one(cell):
+        return near(cell, 0.9 if "shaw" in cell.variant else 0.5)
+
+    choice, _ = calibrated(one)
+    assert choice.chosen == SMALL
+
+
+def test_a_calibration_goes_on_where_it_stopped(calibrated):
+    ticks = iter(range(10**6))
+    stopped, first = calibrated(good, until=5, clock=lambda: next(ticks))
+    assert stopped is None
+    assert first
+    choice, second = calibrated(good)
+    assert choice.chosen == LARGE
+    assert not {cell.id for cell in first} & {cell.id for cell in second}
+
+
+def test_without_the_time_for_all_rates_none_is_tuned(calibrated):
+    """Else some would have had more trials than others."""
+    late = [0.0]
+
+    def score(cell):
+        if length(cell) == 64 and stop in cell.variant:
+            late[0] = 10.0
+        return good(cell)
+
+    stop = "pointer_sentinel"
+    choice, _ = calibrated(score, until=5, clock=lambda: late[0])
+    assert choice.chosen == LARGE
+    assert choice.rates == {}
+    assert "; 6 of 7 entries" in choice.why
+    late[0], stop = 0.0, "general"
+    choice, _ = calibrated(score, folder="sooner", until=5, clock=lambda: late[0])
+    assert choice is None, "fewer than half of the entries were looked at"
+
+
+def test_a_trial_that_the_machine_had_no_time_for_is_no_trial(calibrated):
+    slow = {"value": "timeout"}
+
+    def score(cell):
+        late = "additive" in cell.variant and length(cell) == 64
+        return slow["value"] if late and read_protocol(cell.protocol).lr == RATES[1] else good(cell)
+
+    choice, first = calibrated(score)
+    assert choice.chosen == LARGE
+    assert choice.rates == {}, "one competitor had two trials, and the others three"
+    slow["value"] = 0.3
+    choice, second = calibrated(score)
+    assert choice.rates
+    (again,) = {cell.id for cell in first} & {cell.id for cell in second}
+    assert "additive" in next(cell.variant for cell in second if cell.id == again)
+
+
+def test_a_baseline_that_cannot_be_trained_is_no_choice(calibrated):
+    with pytest.raises(InvalidConfig, match=r"no trial of the baseline has a value \(no\.\)"):
+        calibrated(lambda cell: None if cell.variant == "scaled_dot" else 0.5)
+
+
+def test_a_task_without_settings_or_without_a_range_is_refused_in_a_sentence(
+    calibrated, monkeypatch
+):
+    target = registry.find("task", "needle").target
+    monkeypatch.setattr(target, "ceiling", None)
+    endless = target.headline.metric.__class__(**{**vars(target.headline.metric), "high": None})
+    monkeypatch.setattr(target, "ranking_metric", classmethod(lambda cls: endless))
+    with pytest.raises(InvalidConfig, match="no range to be in the middle of"):
+        calibrated(good)
+    monkeypatch.setattr(target, "calibration", ())
+    with pytest.raises(InvalidConfig, match="declares no settings"):
+        calibrated(good, folder="other")
+
+
+CHOSEN = Choice(
+    task="needle",
+    preset="quick",
+    chosen=Setting(options="needle[length=16]", protocol="adam[evaluate_every=20]"),
+    why="It was seen.",
+    rule="It must be seen.",
+    rates={"additive @ x / causal": 0.01, "scaled_dot @ y / causal": 0.001},
+    baseline="scaled_dot @ y / causal",
+    seconds=7.5,
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Choices of `needle` are kept in this test's own folder."""
+    monkeypatch.setattr(stored, "choices_file", lambda name: tmp_path / "c" / f"{name}.json")
+    monkeypatch.setattr(stored, "_CHOICES", {})
+    return tmp_path / "c"
+
+
+def cell_of(variant="additive", task="needle", **request):
+    return quality_cell(Request(**request), resolve(variant), DefaultTask(task=task), 0).cell
+
+
+def test_a_choice_is_read_back_as_it_was_kept(folder):
+    path = stored.keep_choice("needle", CHOSEN)
+    again = stored.keep_choice("needle", CHOSEN)
+    assert path == again
+    assert stored.stored_choices("needle") == (CHOSEN,)
+    assert len(json.loads(path.read_text())["choices"]) == 1, "a new one takes the old one's place"
+
+
+def test_a_damaged_file_says_what_to_do(folder):
+    folder.mkdir()
+    (folder / "needle.json").write_text("{")
+    with pytest.raises(InvalidConfig, match="remove it and run `bench calibrate needle`"):
+        stored.stored_choices("needle")
+
+
+def test_cells_have_the_size_that_was_chosen_and_the_rate_of_their_variant(folder):
+    plain = {name: cell_of(name) for name in ("additive", "scaled_dot", "general")}
+    mine = plain["additive"]
+    rates = {competitor(mine.variant, mine.backbone, mine.slot): 0.01, CHOSEN.baseline: 0.001}
+    stored.keep_choice("needle", Choice(**{**vars(CHOSEN), "rates": rates}))
+    for name, rate in {"additive": 0.01, "general": 0.001}.items():
+        cell = cell_of(name)
+        assert parse(cell.task).options["length"] == 16
+        assert read_protocol(cell.protocol).evaluate_every == 20
+        assert read_protocol(cell.protocol).lr == rate, "what was not tried has the baseline's"
+    assert cell_of(calibrated=False) == mine
+    assert sized_task("needle", "quick")[1].seconds == 7.5
+    assert length(cell_of(preset="smoke")) != 16, "each preset has sizes of its own"
+    assert length(cell_of(task="needle[length=8]")) == 8, "what was asked for comes first"
+    assert read_protocol(cell_of(training="adam[lr=0.02]").protocol).lr == 0.02
+
+
+def test_a_choice_of_nothing_leaves_the_sizes_of_the_preset(folder):
+    before = cell_of()
+    stored.keep_choice("needle", Choice(**{**vars(CHOSEN), "chosen": None, "rates": {}}))
+    assert cell_of() == before
+
+
+def test_an_ablated_input_has_the_size_of_the_whole(folder):
+    size = Setting(options="two_source[beyond=12]")
+    choice = Choice(**{**vars(CHOSEN), "task": "two_source", "chosen": size, "rates": {}})
+    stored.keep_choice("two_source", choice)
+    found = {
+        parse(cell_of("scaled_dot", task).task).options.get("beyond")
+        for task in ("two_source", "two_source[read=first]", "two_source[shuffle=true]")
+    }
+    assert found == {12}
+    other = cell_of("scaled_dot", "two_source[vocab=20]")
+    assert parse(other.task).options.get("beyond") != 12, "another question has its own size"
+
+
+def test_every_stored_choice_is_of_this_rule_and_reaches_the_plan():
+    for name in registry.registrations("task"):
+        for choice in stored.stored_choices(name):
+            assert choice.trials
+            assert choice.commit
+            assert choice.task.partition("[")[0] == name
+            seeds = {trial["seed"] for trial in choice.trials}
+            assert seeds <= {TRIED, *JUDGED}
+            if choice.chosen:
+                asked = Request(variants="additive", tasks=choice.task, preset=choice.preset)
+                (cell, *_) = (one.cell for one in plan(asked).quality)
+                told = parse(choice.chosen.options).options
+                assert told.items() <= registry_complete(cell.task).items()
+
+
+def registry_complete(task):
+    from bench.api.options import complete
+
+    return complete("task", parse(task)).options

@@ -1,0 +1,90 @@
+"""Networks that are made as large as the baseline's."""
+
+from dataclasses import fields
+
+import pytest
+
+from bench.api import registry
+from bench.api.backbone import BACKBONES
+from bench.api.errors import InvalidConfig, Refused, UnknownName
+from bench.running.plan import plan
+from bench.running.request import Request
+from bench.training.matching import MEASURES, WITHIN, Matcher
+from bench.training.quality import train_cell
+
+
+def cells_of(variants, **changed):
+    asked = {"tasks": "transduction", "preset": "smoke", "speed": False, **changed}
+    made = plan(Request(variants=variants, **asked))
+    return {planned.spec.name: planned.cell for planned in made.quality}
+
+
+def size(matcher, cell):
+    found = matcher._size(cell)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("by", MEASURES)
+def test_a_network_gets_the_size_of_another_within_two_percent(by):
+    cells = cells_of("multi_dimensional")
+    matcher = Matcher(by, None)
+    mine, target = size(matcher, cells["multi_dimensional"]), size(matcher, cells["scaled_dot"])
+    assert abs(mine / target - 1) > 5 * WITHIN, "there was nothing to match"
+    found = matcher.matched(cells["multi_dimensional"], cells["scaled_dot"])
+    assert abs(size(matcher, found) / target - 1) <= WITHIN
+    assert found.id != cells["multi_dimensional"].id
+
+
+def test_the_same_network_is_found_again():
+    cells = cells_of("multi_dimensional")
+    asked = cells["multi_dimensional"], cells["scaled_dot"]
+    assert Matcher("params", None).matched(*asked) == Matcher("params", None).matched(*asked)
+
+
+def test_the_row_of_a_matched_cell_has_the_parameters_that_were_matched():
+    cells = cells_of("multi_dimensional", training="adam[steps=1,evaluate_every=1]")
+    matcher = Matcher("params", None)
+    found = matcher.matched(cells["multi_dimensional"], cells["scaled_dot"])
+    rows = {row.metric: row.value for row in train_cell(found).rows}
+    assert rows["parameters_count"] == size(matcher, found)
+
+
+def test_what_is_near_enough_stays_as_it_is():
+    cells = cells_of("uniform")
+    assert (
+        Matcher("params", None).matched(cells["uniform"], cells["scaled_dot"]) is cells["uniform"]
+    )
+
+
+def test_a_network_without_a_fine_width_is_refused_in_one_sentence():
+    cells = cells_of("linear_attention", tasks="recall")
+    sentence = (
+        r"no width of transformer_decoder gives it the forward FLOPs of the baseline within 2%; "
+        r"the nearest has [+-]\d+\.\d%\."
+    )
+    with pytest.raises(Refused, match=sentence):
+        Matcher("flops", None).matched(cells["linear_attention"], cells["scaled_dot"])
+
+
+def test_a_cell_that_cannot_be_trained_is_left_to_its_row():
+    cells = cells_of("coverage_loss", tasks="recall")
+    matcher = Matcher("params", None)
+    assert matcher.matched(cells["coverage_loss"], cells["scaled_dot"]) is cells["coverage_loss"]
+
+
+@pytest.mark.parametrize("name", registry.registrations(BACKBONES))
+def test_what_sizes_a_network_is_one_of_its_widths(name):
+    registered = registry.find(BACKBONES, name)
+    known = {field.name: field.type for field in fields(registered.config)}
+    assert set(registered.target.sized_by) <= set(known)
+    assert all(
+        isinstance(getattr(registered.config, knob), int) for knob in registered.target.sized_by
+    )
+
+
+def test_time_cannot_be_matched_and_what_can_is_said():
+    with pytest.raises(InvalidConfig, match="--match flops gives equal operations"):
+        Request(match="time")
+    with pytest.raises(UnknownName, match="no match named 'parms'; did you mean 'params'"):
+        Request(match="parms")

@@ -1,0 +1,69 @@
+"""Variants that were timed at other lengths: one length for the table, and where times cross."""
+
+from types import SimpleNamespace
+
+import pandas as pd
+
+from reports.ranked_table.costs import costs_at_one_length
+from reports.sections.speed_findings import speed_sentences
+
+PLACE = {
+    "shape": "attend",
+    "slot": "cross",
+    "dtype": "float32",
+    "device": "cpu",
+    "impl": "auto",
+    "protocol": "rounds",
+    "metric": "forward_time_ms",
+}
+
+
+def summary(timed):
+    """Lines of a summary: (variant, length) -> ratio and verdict."""
+    lines = [
+        {
+            **PLACE,
+            "variant": variant,
+            "name": variant,
+            "length": float(length),
+            "ratio": ratio,
+            "verdict": verdict,
+            **{"median": ratio, "q10": ratio, "q90": ratio, "rounds": 5},
+        }
+        for (variant, length), (ratio, verdict) in timed.items()
+    ]
+    return pd.DataFrame(lines)
+
+
+TIMED = {
+    ("base", 256): (1.0, "SAME"),
+    ("base", 1024): (1.0, "SAME"),
+    ("base", 4096): (1.0, "SAME"),
+    ("heavy", 256): (3.0, "SLOW"),
+    ("heavy", 1024): (4.0, "SLOW"),
+    ("linear", 256): (1.5, "SLOW"),
+    ("linear", 1024): (0.9, "AMBIGUOUS"),
+    ("linear", 4096): (0.2, "FAST"),
+}
+
+
+def test_the_table_shows_the_longest_length_at_which_most_were_timed():
+    costs = costs_at_one_length(summary(TIMED), "base")
+    shown = {key[3]: (found[0].estimate, found[1]) for key, found in costs.items()}
+    assert shown["heavy"] == (4.0, "attend at length 1024")
+    assert shown["linear"] == (0.9, "attend at length 1024")
+    without = {key: held for key, held in TIMED.items() if key[0] != "heavy"}
+    (_, where) = costs_at_one_length(summary(without), "base").popitem()[1]
+    assert where == "attend at length 4096"
+
+
+def test_a_sentence_tells_the_length_of_each_ratio_and_where_times_cross():
+    speed = summary(TIMED)
+    last = speed.sort_values("length").groupby("variant", as_index=False).last()
+    catalog = SimpleNamespace(baseline="base", metric=lambda name: SimpleNamespace(title="Forward"))
+    folder = SimpleNamespace(speed=speed, speed_lines=last, catalog=catalog)
+    ((head, text),) = speed_sentences(folder)
+    assert head == "Forward, cross slot"
+    assert "Faster than the baseline: linear (×0.2)." in text
+    assert "Slower: heavy (×4 at 1024)." in text
+    assert "linear is slower up to length 256 and faster from 4096 on." in text

@@ -1,0 +1,70 @@
+"""What was equal in a comparison: sizes, training, and settings that were tried."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from synthetic import BASE, LENGTHS, catalog, quality_cell, record, speed_cell
+from synthetic_run import write_run
+
+from reports.blocks import Paragraph, TableBlock
+from reports.folder import read_folder
+from reports.sections.parity import parity_section
+from results.row import Record, Row
+
+TASK = "recall[pairs=8]"
+SIZES = {BASE: 1000, "scaled_dot": 1015, "luong_general": 1500}
+FLOPS = {BASE: 200, "scaled_dot": 100}
+
+
+def trained(name: str, count: int, seed: int) -> Record:
+    rows = [
+        Row(metric="loss_nats", value=0.5 + 0.01 * seed, split="test"),
+        Row(metric="parameters_count", value=float(count)),
+    ]
+    cell = quality_cell(TASK, name, seed)
+    if name == "luong_general":
+        cell = replace(cell, protocol="adam[steps=7]")
+    return record(cell, "ok", rows)
+
+
+def timed(name: str, count: int) -> Record:
+    cell = speed_cell(name, LENGTHS[-1])
+    rows = [Row(metric="forward_flops_counted_count", value=float(count), axis="length", x=512.0)]
+    return record(cell, "ok", rows)
+
+
+def tried(name: str, lr: str) -> Record:
+    cell = replace(quality_cell(TASK, name, 0), kind="trial", protocol=f"adam[lr={lr}]")
+    return record(cell, "ok", [Row(metric="loss_nats", value=0.5, split="validation")])
+
+
+def section(folder: Path, *more: Record) -> tuple[str, TableBlock]:
+    records = [trained(name, count, seed) for name, count in SIZES.items() for seed in (0, 1)]
+    records += [timed(name, count) for name, count in FLOPS.items()]
+    run = write_run(folder, records=[*records, *more], catalog_data=catalog())
+    found = parity_section(read_folder(run))
+    assert found is not None
+    _, told, table = found.blocks
+    assert isinstance(told, Paragraph)
+    assert isinstance(table, TableBlock)
+    return told.text, table
+
+
+def test_sizes_stand_beside_those_of_the_baseline(tmp_path: Path) -> None:
+    told, table = section(tmp_path / "run")
+    lines = [tuple(entry.text for entry in row) for row in table.rows]
+    dash = "\N{EM DASH}"
+    assert lines == [
+        ("bahdanau", "1.00 k", "±0 %", "±0 %", "the same", "0"),
+        ("luong_general", "1.50 k", "+50 %", dash, "adam[steps=7]", "0"),
+        ("scaled_dot", "1.01 k", "+1.5 %", "-50 %", "the same", "0"),
+    ]
+    assert told.startswith("In 0 of 1 comparison all networks have the parameters")
+    assert told.endswith("In no comparison was a variant tuned with more trials than another.")
+
+
+def test_trials_of_a_study_are_counted_whatever_their_seeds(tmp_path: Path) -> None:
+    more = [tried("scaled_dot", "0.1"), tried("scaled_dot", "0.2")]
+    told, table = section(tmp_path / "run", *more)
+    assert [row[-1].text for row in table.rows] == ["0", "0", "2"]
+    assert told.endswith("Numbers of trials differ in 1 comparison.")
