@@ -63,6 +63,7 @@ def primary_tables(
     """Read the comparisons of a run in which something is decided.
 
     Input ablations are left out: they ask whether an input matters, not which variant to choose.
+    So are pipeline checks, which are no evidence.
 
     Args:
         frame: From `results.frame.rows_of`.
@@ -77,8 +78,7 @@ def primary_tables(
         metric = catalog.metrics.get(task.primary) if task else None
         if task is None or metric is None or metric.better == "none":
             continue
-        whole = task.whole in ("", str(group["task"].iloc[0]))
-        if whole and not task.pipeline_check:
+        if task.whole in ("", str(group["task"].iloc[0])) and not task.pipeline_check:
             mine = rows[rows["cell"].isin(group["cell"])]
             found.append(_table(mine, group, catalog, red, task.primary))
     return found

@@ -25,13 +25,13 @@ HOW_TO_READ = (
     "one, and at most 5% of those whose differences all reach the margin have one that is called "
     "equivalent."
 )
-CHECKS = "Pipeline checks are left out here and in every summary, for they are no evidence:"
 LOOKS = (
     "Seeds were added where a hypothesis was undecided, so variants differ in their numbers of "
     "seeds. The run looked at its scores at {counts} seeds and so on. Each look spends a quarter "
     "of the error rate that earlier looks left, and the p values and intervals are of all looks "
     "together: to look again costs no errors."
 )
+CHECKS = "Pipeline checks are left out here and in every summary, for they are no evidence:"
 SEEDS_HELP = (
     "Seeds that would probably decide half of what is undecided, if means and spreads stay as they "
     "are. An order of magnitude."

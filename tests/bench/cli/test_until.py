@@ -2,10 +2,14 @@
 
 import json
 import random
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
 
+from bench.api import registry
+from bench.api.selector import parse
+from bench.api.task import TASKS
 from bench.cli.main import cli
 from bench.cli.run_options import RunOptions
 from bench.cli.sentences import ended_with_a_sentence
@@ -45,7 +49,8 @@ class Drawn:
                 raise KeyboardInterrupt
             (cell,) = job.cells
             value = LEVELS[cell.variant] + random.Random(cell.id).gauss(0, 0.02)
-            row = Row(metric="token_accuracy", value=value, split="test")
+            ranks = registry.find(TASKS, parse(cell.task).name).target.ranking_metric().name
+            row = Row(metric=ranks, value=value, split="test")
             yield job, JobResult((Outcome(cell, "ok", "", (row,), {}, 1.0),))
 
 
@@ -148,6 +153,18 @@ def test_what_cannot_be_decided_is_refused_in_one_sentence(tmp_path, run, words,
     assert said in err
     assert len(err.strip().splitlines()) == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_what_is_no_evidence_gets_no_seeds(tmp_path, run):
+    run("--until", "decided", "--most-seeds", 3)
+    store = Store(tmp_path / "run")
+    catalog = RunCatalog.from_json(as_object(store.read_json("catalog.json")))
+    frame, (task,) = rows_of([store]), catalog.tasks
+    (table,) = primary_tables(frame, catalog, {"dot"})
+    assert {*table.scores} == {*LEVELS} - {"dot"}
+    for said in ({"pipeline_check": "For a reason."}, {"whole": "another"}, {"primary": "other"}):
+        known = replace(catalog, tasks={task: replace(catalog.tasks[task], **said)})
+        assert primary_tables(frame, known, ()) == []
 
 
 @pytest.fixture

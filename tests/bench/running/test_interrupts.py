@@ -86,6 +86,27 @@ def test_a_killed_run_leaves_no_process_and_is_finished_by_the_next(tmp_path, dr
     assert f"{CELLS - len(before)} ok, {len(before)} were finished before" in said
 
 
+def test_a_run_that_adds_seeds_and_is_killed_goes_on_at_the_same_look(tmp_path, drive, cells_of):
+    words = ["--preset", "demo", "--training", "adam[steps=1]", "--variants", "additive"]
+    words += ["--until", "decided", "--most-seeds", "7"]
+    folder, whole = tmp_path / "run", tmp_path / "whole"
+    driver = drive(*words)
+    # the first look has two seeds of two variants, so this is in the middle of the second
+    wait_for(lambda: len(cells_of(folder)) >= 5 or driver.poll() is not None)
+    killed = driver.poll() is None
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.communicate()
+    last = drive(*words)
+    _, said = last.communicate(timeout=200)
+    assert killed, "it was too fast for this test"
+    assert last.returncode == 0
+    assert "look 2 of 3: " in said
+    again = drive(*words, "--out", str(whole))
+    again.communicate(timeout=200)
+    assert cells_of(folder).keys() == cells_of(whole).keys()
+    assert set(map(len, cells_of(folder).values())) == {1}, "a finished cell was run again"
+
+
 def test_an_interrupt_stops_at_once_and_says_what_is_saved_and_how_to_go_on(
     tmp_path, drive, cells_of
 ):

@@ -149,7 +149,7 @@ def at_most(share: float, experiments: int) -> float:
     [
         ("unequal", 4, 200),
         *(
-            pytest.param(name, variants, 500, marks=SLOW)
+            pytest.param(name, variants, 300, marks=SLOW)
             for name in ("equal", "unequal", "flaky", "opposite")
             for variants in (4, 9)
         ),
