@@ -147,7 +147,9 @@ def _summary(outcomes: Sequence[ClaimOutcome]) -> TableBlock:
 
 def _section(source: str, outcomes: Sequence[ClaimOutcome]) -> Section:
     blocks = [block for one in outcomes for block in _blocks(one)]
-    return Section(key=f"source-{source.split()[0].lower()}", title=source, blocks=tuple(blocks))
+    return Section(
+        key=f"source-{source.split(maxsplit=1)[0].lower()}", title=source, blocks=tuple(blocks)
+    )
 
 
 def _blocks(one: ClaimOutcome) -> list[Block]:

@@ -42,14 +42,12 @@ def outcomes_of(
     return [_outcome(claim, values, seeds, request) for claim in claims]
 
 
-def _outcome(
-    claim: Claim, values: Values, seeds: Sequence[int], request: Request
-) -> ClaimOutcome:
+def _outcome(claim: Claim, values: Values, seeds: Sequence[int], request: Request) -> ClaimOutcome:
     observed = [_observed(one, values, seeds, request) for one in claim.contrasts]
     contrasts = [
         ContrastOutcome(contrast=contrast, seen=seen, finding=finding)
         for contrast, seen, finding in zip(
-            claim.contrasts, observed, findings_of(observed), strict=True
+            claim.contrasts, observed, findings_of(observed, claim.needed), strict=True
         )
     ]
     bounds = _bounds(claim, values)
@@ -102,7 +100,10 @@ def _bounds(claim: Claim, values: Values) -> list[BoundOutcome]:
     cell = exact_cell(claim.key).id
     found = []
     for bound in claim.exact.bounds:
-        seen = {x: value for (at, metric, _, _, x), value in values.items()
-                if at == cell and metric == bound.metric}
+        seen = {
+            x: value
+            for (at, metric, _, _, x), value in values.items()
+            if at == cell and metric == bound.metric
+        }
         found.append(BoundOutcome(bound=bound, values=seen))
     return found

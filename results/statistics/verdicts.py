@@ -6,14 +6,16 @@ This is the only place that decides a claim, so that the test can be exchanged h
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from statistics import NormalDist
+from typing import Literal, NamedTuple
 
 from results.statistics.decisions import holm
 from results.statistics.moderated import ModeratedDifference, ModeratedTable
 
 ClaimVerdict = Literal["supported", "contradicted", "equivalent", "undecided"]
+Needed = Literal["all", "any"]
 LEVEL = 0.05
-"""Error rate of a claim; Holm's correction is over the contrasts of one claim."""
+"""Error rate of a claim."""
 POWER = 0.8
 MOST_SEEDS = 200
 """Beyond so many seeds a contrast counts as not to be decided."""
@@ -39,43 +41,55 @@ class Finding:
     difference: ModeratedDifference
     """Left minus right."""
     p: float
-    """Of "no difference", corrected."""
+    """Of "no difference"."""
     p_outside: float
-    """Of "the difference is at least the margin", corrected; 1 without a margin."""
+    """Of "the difference is at least the margin"; 1 without a margin."""
     seeds_to_decide: int | None
     """Seeds with which 80% of runs would decide, if the difference is the one seen; None where
     that is unknown or more than `MOST_SEEDS`."""
 
 
-def findings_of(observed: Sequence[Observed]) -> list[Finding]:
+def findings_of(observed: Sequence[Observed], needed: Needed = "all") -> list[Finding]:
     """Decide every contrast of one claim.
 
     A difference is found where it is significant and at least the margin. It is refuted where it is
     significant the other way, or shown to lie inside the margin. Equality is shown inside the
     margin and refuted by a significant difference of at least the margin. All else is undecided.
+
+    Where all contrasts must hold, a claim is wrongly supported only if each is, so that Holm's
+    correction is for what refutes; where one is enough, it is for what supports.
+
+    Args:
+        observed: The contrasts.
+        needed: Whether all must hold, or one is enough.
     """
-    differences = [_difference(one) for one in observed]
-    ps = holm([one.p for one in differences])
-    outside = holm(
-        [
-            gap.p_outside(one.margin) if one.margin else 1.0
-            for gap, one in zip(differences, observed, strict=True)
-        ]
-    )
-    tests = len(observed)
+    gaps = [_difference(one) for one in observed]
+    plain = [gap.p for gap in gaps]
+    outside = [
+        gap.p_outside(one.margin) if one.margin else 1.0
+        for gap, one in zip(gaps, observed, strict=True)
+    ]
+    held, refuted = [plain, outside], [holm(plain), holm(outside)]
+    if needed == "any":
+        held, refuted = refuted, held
     return [
         Finding(
-            verdict=_decided(one, gap.estimate, p, out),
+            verdict=_decided(
+                one,
+                gap.estimate,
+                _Ps(held[0][at], held[1][at]),
+                _Ps(refuted[0][at], refuted[1][at]),
+            ),
             difference=gap,
-            p=p,
-            p_outside=out,
-            seeds_to_decide=_seeds(one, gap, LEVEL / tests),
+            p=plain[at],
+            p_outside=outside[at],
+            seeds_to_decide=_seeds(one, gap),
         )
-        for one, gap, p, out in zip(observed, differences, ps, outside, strict=True)
+        for at, (one, gap) in enumerate(zip(observed, gaps, strict=True))
     ]
 
 
-def verdict_of(parts: Sequence[ClaimVerdict], needed: Literal["all", "any"]) -> ClaimVerdict:
+def verdict_of(parts: Sequence[ClaimVerdict], needed: Needed) -> ClaimVerdict:
     """Join the verdicts of the parts of a claim.
 
     Args:
@@ -95,15 +109,25 @@ def verdict_of(parts: Sequence[ClaimVerdict], needed: Literal["all", "any"]) -> 
     return "undecided"
 
 
+class _Ps(NamedTuple):
+    """P values of one contrast, for one purpose."""
+
+    same: float
+    """Of "no difference"."""
+    outside: float
+    """Of "the difference is at least the margin"."""
+
+
 def _difference(one: Observed) -> ModeratedDifference:
-    """The plain paired t test where there are two series; the other code path is for tables."""
+    """The plain paired t test, which a table of two is: sums of sides have no table of their own.
+
+    Without a common seed nothing is known.
+    """
     if not one.left.keys() & one.right.keys():
-        empty = {"left": {0: 0.0}, "right": {0: 0.0}}
-        found = ModeratedTable(empty).difference("left", "right")
         return ModeratedDifference(
             estimate=math.nan,
-            low=found.low,
-            high=found.high,
+            low=-math.inf,
+            high=math.inf,
             count=0,
             p=1.0,
             error=0.0,
@@ -113,38 +137,36 @@ def _difference(one: Observed) -> ModeratedDifference:
     return table.difference("left", "right", 1 - LEVEL)
 
 
-def _decided(one: Observed, estimate: float, p: float, outside: float) -> ClaimVerdict:
+def _decided(one: Observed, estimate: float, held: _Ps, refuted: _Ps) -> ClaimVerdict:
+    """The verdict of a contrast, by the p values for holding and those for refuting."""
     if math.isnan(estimate):
         return "undecided"
     if one.expect == "equal":
-        if outside < LEVEL:
+        if held.outside < LEVEL:
             return "equivalent"
-        return "contradicted" if p < LEVEL and abs(estimate) >= one.margin else "undecided"
+        differs = refuted.same < LEVEL and abs(estimate) >= one.margin
+        return "contradicted" if differs else "undecided"
     signed = estimate if one.expect == "higher" else -estimate
-    if p < LEVEL and signed > 0 and signed >= one.margin:
+    if held.same < LEVEL and signed > 0 and signed >= one.margin:
         return "supported"
-    if (p < LEVEL and signed < 0) or outside < LEVEL:
+    if (refuted.same < LEVEL and signed < 0) or refuted.outside < LEVEL:
         return "contradicted"
     return "undecided"
 
 
-def _seeds(one: Observed, gap: ModeratedDifference, level: float) -> int | None:
-    """Seeds that would decide, from the spread seen: a normal approximation, at least two."""
+def _seeds(one: Observed, gap: ModeratedDifference) -> int | None:
+    """Seeds that would decide, from the spread seen, by a normal approximation; at least two."""
     if gap.count < 2 or not gap.error:
         return None
-    spread = gap.error * math.sqrt(gap.count)
-    away = abs(gap.estimate)
-    room = one.margin - away
-    if one.expect == "equal":
-        distance = room if room > 0 else away
-    else:
-        # a difference below its margin is only ever refuted, inside the margin
-        signed = gap.estimate if one.expect == "higher" else -gap.estimate
-        distance = away if signed <= 0 or room <= 0 else room
+    signed = -gap.estimate if one.expect == "lower" else gap.estimate
+    room = one.margin - abs(signed)
+    # a difference in the expected direction, but below its margin, is only ever refuted
+    inside = room > 0 and (one.expect == "equal" or signed > 0)
+    distance = room if inside else abs(signed)
     if not distance:
         return None
-    from statistics import NormalDist
-
-    z = NormalDist().inv_cdf(1 - level / 2) + NormalDist().inv_cdf(POWER)
-    seeds = max(2, math.ceil((z * spread / distance) ** 2) + 1)
+    normal = NormalDist()
+    reach = normal.inv_cdf(1 - LEVEL / 2) + normal.inv_cdf(POWER)
+    spread = gap.error * math.sqrt(gap.count)
+    seeds = max(2, math.ceil((reach * spread / distance) ** 2) + 1)
     return seeds if seeds <= MOST_SEEDS else None

@@ -20,9 +20,7 @@ steps = partial(
 reversal = partial(Side, task="transduction[rule=reverse]", metric="sequence_accuracy")
 reversed_8 = partial(reversal, axis="length", x=8.0)
 recalled = partial(Side, task="recall", metric="token_accuracy")
-blurred = partial(
-    Side, task="transduction[rule=swap]", probe="blur", training="adam[steps=900]"
-)
+blurred = partial(Side, task="transduction[rule=swap]", probe="blur", training="adam[steps=900]")
 entropy = partial(blurred, metric="weight_entropy_nats")
 variation = partial(blurred, metric="total_variation_share")
 

@@ -33,13 +33,19 @@ def band_and_error() -> list[Scored]:
         *(
             Scored(metric=name, value=value, axis="log2_beta", x=float(power))
             for name, values in (
-                ("band_width_keys", bands), ("train_mse", trained), ("test_mse", tested)
+                ("band_width_keys", bands),
+                ("train_mse", trained),
+                ("test_mse", tested),
             )
             for power, value in zip(POWERS, values, strict=True)
         ),
         *(
-            Scored(metric="band_change_keys", value=bands[at] - bands[at - 1],
-                   axis="log2_beta", x=float(POWERS[at]))
+            Scored(
+                metric="band_change_keys",
+                value=bands[at] - bands[at - 1],
+                axis="log2_beta",
+                x=float(POWERS[at]),
+            )
             for at in steps
         ),
         Scored(metric="train_error_share_left", value=trained[-1] / trained[0]),

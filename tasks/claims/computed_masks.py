@@ -49,9 +49,7 @@ def hidden_by_a_million() -> list[Scored]:
     # one key, far on the other side of the query: its energy is as low as what hides the others
     far = torch.zeros(1, 2, WIDTH)
     far[0, 0] = -1.0
-    low = weights_of(
-        slot, torch.full((1, 1, WIDTH), 1e6), far, torch.tensor([[True, False]])
-    )
+    low = weights_of(slot, torch.full((1, 1, WIDTH), 1e6), far, torch.tensor([[True, False]]))
     right = slot_of("scaled_dot", width=WIDTH).float()
     return [
         Scored(metric="hidden_weight", value=hidden(some, slot)),
@@ -73,8 +71,12 @@ def order_of_the_source() -> list[Scored]:
 
     return [
         *(
-            Scored(metric="order_change", value=gap(f"{name}[position=none]", "self"),
-                   axis="variant", x=float(at))
+            Scored(
+                metric="order_change",
+                value=gap(f"{name}[position=none]", "self"),
+                axis="variant",
+                x=float(at),
+            )
             for at, name in enumerate(("scaled_dot", "dot", "additive", "general", "cosine"))
         ),
         Scored(metric="sinusoid_order_change", value=gap("sinusoid", "self")),

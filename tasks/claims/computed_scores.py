@@ -52,8 +52,10 @@ def gradient_of_softmax() -> list[Scored]:
         least = GRADIENT_WIDTHS[0]
         found += [
             Scored(
-                metric=f"{name}_gradient_ratio", value=norms[width] / norms[least],
-                axis="width", x=width,
+                metric=f"{name}_gradient_ratio",
+                value=norms[width] / norms[least],
+                axis="width",
+                x=width,
             )
             for width in GRADIENT_WIDTHS[1:]
         ]

@@ -16,9 +16,7 @@ agreed = partial(Side, task="transduction[rule=swap,pairs=500]", metric="alignme
 taught = partial(Side, task="taught_strings")
 misaligned = partial(taught, metric="alignment_error_proportion")
 right = partial(taught, metric="sequence_accuracy")
-off = partial(
-    Side, task="transduction[rule=swap]", metric="weight_off_gold_share", probe="blur"
-)
+off = partial(Side, task="transduction[rule=swap]", metric="weight_off_gold_share", probe="blur")
 matched = partial(Side, metric="alignment_match")
 
 for one in (

@@ -1,4 +1,4 @@
-"""Claims G: encoders, wiring, several sources, interpretability and kernels."""
+"""Claims G: encoders, decoders, several sources, interpretability and kernels."""
 
 from functools import partial
 
@@ -8,9 +8,7 @@ from tasks.claims.sources import EXPLAINED, NOTES, SUMMARY, TEXTBOOK
 
 right = partial(Side, variant="scaled_dot", metric="sequence_accuracy")
 SWAP, DICT, COPY = (f"transduction[rule={rule}]" for rule in ("swap", "dict", "copy"))
-reversal = partial(
-    Side, task="transduction", metric="sequence_accuracy", axis="length", x=8.0
-)
+reversal = partial(Side, task="transduction", metric="sequence_accuracy", axis="length", x=8.0)
 fertile = partial(Side, task="transduction[rule=fert]", metric="sequence_accuracy")
 document = partial(Side, task="hier_doc")
 product = partial(Side, task="adding[operation=multiply]", metric="success_accuracy")
@@ -63,8 +61,9 @@ for one in (
     Claim(
         key="C46",
         title="Attention between steps (Bahdanau) or after the step (Luong) serve alike.",
-        source=SUMMARY,
-        quote="between decoder steps … between decoder RNN state t and prediction",
+        source=EXPLAINED,
+        quote="attention applied: between decoder steps … attention applied: between decoder RNN "
+        "state t and prediction for this step",
         contrasts=(
             Contrast(
                 title="reversal at 8 symbols, between steps minus after the step, exact match",
@@ -107,8 +106,8 @@ for one in (
         key="C48",
         title="Feed-forward networks with attention solve long-term memory problems.",
         source=SUMMARY,
-        quote="Feed-forward networks with attention can solve some long-term memory problems (ref. "
-        "9)",
+        quote="Raffel, C., & Ellis, D.P. (2015). Feed-Forward Networks with Attention Can Solve "
+        "Some Long-Term Memory Problems.",
         contrasts=(
             Contrast(
                 title="multiplication over up to 1000 places, attention minus mean, success",
@@ -135,7 +134,8 @@ for one in (
         key="C49",
         title="Attention to two sources uses both.",
         source=NOTES,
-        quote="Multi-source: languages (Zoph & Knight), sentence and image (Huang)",
+        quote="Attend to multiple sentences in different languages to be translated to one target "
+        "language (Zoph et al. 2015); Attend to a sentence and an image (Huang et al. 2016)",
         contrasts=(
             Contrast(
                 title="two sources minus the first alone, token accuracy",
@@ -157,7 +157,8 @@ for one in (
         key="C50",
         title="Decomposable attention solves inference with few parameters.",
         source=TEXTBOOK,
-        quote="SNLI solution (Parikh): attention between premise and hypothesis",
+        quote="Below is a solution to this classification problem presented by this paper … First, "
+        "each word in the premise attends to each word in the hypothesis",
         contrasts=(
             Contrast(
                 title="decomposable minus recurrent network without alignment, label accuracy",
@@ -170,7 +171,7 @@ for one in (
                 expect="higher",
             ),
         ),
-        note="Generated scenes; the quote is shortened.",
+        note="Generated scenes in the place of SNLI; the paper is Parikh et al., 2016.",
     ),
     Claim(
         key="C51",
