@@ -6,14 +6,13 @@ computed from stored rows each time it is shown (ADR 20).
 
 import math
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Literal
 
 from bench.api import registry
 from bench.api.axes import Axis
 from bench.api.errors import InvalidConfig
-from bench.api.metric import Scored
 from bench.api.registry import Registration
 
 Expected = Literal["higher", "lower", "equal"]
@@ -112,11 +111,16 @@ class Bound:
 class Exact:
     """What is computed and not trained: the same numbers on every run."""
 
-    compute: Callable[[], Sequence[Scored]]
-    """A function of nothing; all that it draws has a seed of its own."""
+    compute: FunctionType
+    """A function of nothing that returns `Scored` values; all that it draws has a seed."""
     bounds: tuple[Bound, ...]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.compute, FunctionType):
+            # whether its code is that of today is read from the source of the function
+            raise InvalidConfig(
+                f"what computes a claim must be a plain function, got {self.compute!r}."
+            )
         if not self.bounds:
             raise InvalidConfig("a computed claim needs at least one bound.")
 

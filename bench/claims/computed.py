@@ -69,8 +69,7 @@ def compute(claim: Claim, store: Store) -> bool:
 def _code(claim: Claim, made: tuple[str, ...]) -> str:
     """Hash of the computation and of every part that it built; empty if a part has gone."""
     assert claim.exact is not None, "asked only of computed claims"
-    compute = claim.exact.compute
-    roots: list[Root] = [compute] if hasattr(compute, "__code__") else []  # type: ignore[list-item]
+    roots: list[Root] = [claim.exact.compute]
     try:
         for one in made:
             axis, _, name = one.partition(":")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
@@ -72,25 +73,29 @@ def _observed(
 ) -> Observed:
     """Sums of the sides for every seed that all of them have."""
     left, right = (
-        [[_value(side, values, seed, request) for side in sides] for seed in seeds]
+        [_by_seed(side, values, seeds, request) for side in sides]
         for sides in (contrast.left, contrast.right)
     )
-    sums = {
-        seed: (sum(mine), sum(theirs) + contrast.against)
-        for seed, mine, theirs in zip(seeds, left, right, strict=True)
-        if not any(math.isnan(one) for one in (*mine, *theirs))
-    }
+    common = [seed for seed in seeds if all(seed in one for one in (*left, *right))]
     return Observed(
-        left={seed: one for seed, (one, _) in sums.items()},
-        right={seed: other for seed, (_, other) in sums.items()},
+        left={seed: sum(one[seed] for one in left) for seed in common},
+        right={seed: sum(one[seed] for one in right) + contrast.against for seed in common},
         expect=contrast.expect,
         margin=contrast.margin,
     )
 
 
-def _value(side: Side, values: Values, seed: int, request: Request) -> float:
-    cell = cells_of(side, request, seed).read
-    return values.get((cell.id, side.metric, side.split, side.axis, side.x), math.nan)
+def _by_seed(
+    side: Side, values: Values, seeds: Sequence[int], request: Request
+) -> dict[int, float]:
+    """The number of a side for every seed that has one."""
+    cell = cells_of(side, request, FIRST_SEED).read
+    found = {}
+    for seed in seeds:
+        place = (replace(cell, seed=seed).id, side.metric, side.split, side.axis, side.x)
+        if place in values:
+            found[seed] = values[place]
+    return found
 
 
 def _bounds(claim: Claim, values: Values) -> list[BoundOutcome]:

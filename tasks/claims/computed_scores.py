@@ -133,6 +133,6 @@ def _seconds(slot: Slot, length: int) -> float:
     spent = []
     for _ in range(8):
         start = time.perf_counter()
-        _forward(slot, length).backward()  # type: ignore[no-untyped-call]  # torch has no type
+        _forward(slot, length).backward()
         spent.append(time.perf_counter() - start)
     return median(spent[1:])
