@@ -140,15 +140,15 @@ def primary_decisions(
     }
 
 
-def mirrored(decision: Decision, difference: ModeratedDifference) -> Decision:
+def turned(decision: Decision, difference: ModeratedDifference) -> Decision:
     """The same decision, seen from the other side.
 
     Args:
         decision: Of a variant against a reference.
         difference: Of the reference against the variant.
     """
-    turned: dict[Outcome, Outcome] = {"better": "worse", "worse": "better"}
-    outcome = turned.get(decision.outcome, decision.outcome)
+    opposite: dict[Outcome, Outcome] = {"better": "worse", "worse": "better"}
+    outcome = opposite.get(decision.outcome, decision.outcome)
     return replace(decision, difference=difference, outcome=outcome)
 
 

@@ -17,7 +17,7 @@ from results.statistics.pareto import Better
 from results.statistics.primary import (
     Decision,
     Hypothesis,
-    mirrored,
+    turned,
     primary_decisions,
     primary_hypotheses,
     secondary,
@@ -88,10 +88,10 @@ class Tests:
         found = self.primary.get(Hypothesis(variant, reference))
         if found is not None:
             return found
-        turned = self.primary.get(Hypothesis(reference, variant))
+        other = self.primary.get(Hypothesis(reference, variant))
         difference = self.table.difference(variant, reference, self.level)
-        if turned is not None:
-            return mirrored(turned, difference)
+        if other is not None:
+            return turned(other, difference)
         return secondary(difference, self.p(variant, reference), self.better, 1 - self.level)
 
 

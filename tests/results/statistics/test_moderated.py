@@ -65,7 +65,7 @@ def test_a_table_of_two_is_the_paired_t_test(rng):
     st.lists(st.lists(st.floats(-5, 5), min_size=3, max_size=3), min_size=2, max_size=6),
     st.sampled_from([1e-3, 1.0, 1e4]),
 )
-def test_the_sides_mirror_and_the_unit_does_not_matter(values, unit):
+def test_the_sides_agree_and_the_unit_does_not_matter(values, unit):
     table, scaled = (
         ModeratedTable(table_of(values)),
         ModeratedTable(table_of(np.array(values) * unit)),
@@ -78,7 +78,7 @@ def test_the_sides_mirror_and_the_unit_does_not_matter(values, unit):
     assert found.low <= found.estimate <= found.high
 
 
-def test_a_perfect_score_is_told_from_a_poor_one_by_the_spread_of_the_others():
+def test_a_perfect_score_differs_from_a_poor_one_by_the_spread_of_the_others():
     """The case that Holm over all pairs of three seeds could not tell: 0.997 against 0.30."""
     draw = np.random.default_rng(0)
     levels = [1.0, 0.997, 0.30, 0.95, 0.96, 0.93]

@@ -83,7 +83,7 @@ def test_the_margin_decides_sooner_when_it_is_wider():
     assert math.isfinite(seeds[2])
 
 
-def test_a_line_of_a_ranking_has_its_tests_and_references_see_them_mirrored():
+def test_a_line_of_a_ranking_has_its_tests_and_references_see_them_turned():
     ranking = rank(
         table_of(LEVELS, 0.01, 5),
         "higher",
