@@ -31,15 +31,3 @@ def uniform_per_head(
 ) -> Float[Tensor, "H E W"]:
     """Draw one matrix per head, uniform in [-bound, bound]; 0.1 is Luong et al., section 4.1."""
     return torch.empty(heads, fan_in, fan_out).uniform_(-bound, bound)
-
-
-def bilinear_per_head(heads: int, query_width: int, key_width: int) -> Float[Tensor, "H Eq Ek"]:
-    """Draw the matrices of a bilinear score, uniform within 0.1 and with energies of variance 1.
-
-    Luong et al., 2015, section 4.1, start all parameters within 0.1, states included: theirs are
-    small, and so are energies. Over states of variance 1 a bound of 0.1 gives energies a variance
-    of Eq Ek / 300 (218 at a width of 256), which is a softmax on one key. So wide matrices start
-    within sqrt(3 / (Eq Ek)), where the variance is 1 (ADR 19).
-    """
-    bound = min(0.1, (3 / (query_width * key_width)) ** 0.5)
-    return uniform_per_head(heads, query_width, key_width, bound)

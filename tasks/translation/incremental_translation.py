@@ -29,7 +29,7 @@ from bench.api.registry import Citation, register
 from bench.api.task import Split, TaskPreset
 from tasks.metrics.delays import HEARD_BEFORE
 from tasks.metrics.text_scores import BLEU
-from tasks.translation.multi30k_task import QUICK, SCALED, Captions, OneWayConfig
+from tasks.translation.multi30k_task import QUICK, Captions, OneWayConfig
 
 STREAMING = f"rnn_seq2seq[{QUICK},summaries=none,search=streaming]"
 """The network of the quick size, but its decoder gets no summary of what it has not read."""
@@ -55,7 +55,7 @@ class IncrementalTranslation(Captions):
     family = "incremental translation"
     comparison = (
         Entry(variant="additive"),
-        Entry(variant=f"luong_local_m[{SCALED}]"),
+        Entry(variant="luong_local_m"),
         Entry(variant="raffel_monotonic"),
         Entry(variant="mocha"),
         Entry(variant="milk"),

@@ -40,15 +40,6 @@ Language = Literal["de", "en", "fr", "cs"]
 QUICK = "hidden=128,embedding=128,projection=bfloat16,encoder=embed[positions=learned]"
 """Options of the recurrent backbone in quick sizes."""
 
-SCALED = "normalizer=softmax[temperature=11.3]"
-"""Energies divided by the root of the width, as by `scaled_dot`.
-
-Embeddings begin with a variance of 1 in every unit. The bilinear score of such keys is so large at
-the first step that the softmax gives one word most of the weight, and training does not recover:
-with a temperature of 1 attention ends at an entropy of 0.02 nats, and BLEU is below that of no
-attention.
-"""
-
 SHOWN: Mapping[str, tuple[str, ...]] = {
     "de": (
         "Ein Mädchen füttert zwei Hunde im Garten.",

@@ -19,7 +19,7 @@ from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.data.corpus import Part
 from tasks.metrics.text_scores import BLEU
-from tasks.translation.multi30k_task import QUICK, SCALED, Captions, Language
+from tasks.translation.multi30k_task import QUICK, Captions, Language
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +94,7 @@ class MultiSourceTranslation(Captions):
 
     family = "multi-source translation"
     comparison = (
-        Entry(variant=f"multi_source[{SCALED}]"),
+        Entry(variant="multi_source"),
         Entry(variant="multi_source_flat"),
         Entry(variant="multi_source_hierarchical"),
         Entry(variant="none_state"),

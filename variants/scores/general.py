@@ -3,9 +3,10 @@
 Luong et al., 2015, "Effective approaches to attention-based neural machine translation",
 https://arxiv.org/abs/1508.04025, section 3.1 (score `general`).
 
-Deviations: the matrix starts uniform in [-0.1, 0.1] as in section 4.1 only where it is narrow; a
-wide one starts smaller, so that energies of unit states have variance 1 (ADR 19); with several
-heads each has its own.
+Deviations: the matrix is stored times the root of the key's width, so that energies of unit states
+start with variance 1 and a step of Adam changes them as little as under `scaled_dot` (ADR 19); it
+can be any matrix, and starts within 0.1 (section 4.1) from a width of 18 on. With several heads
+each has its own.
 """
 
 import torch
@@ -17,7 +18,7 @@ from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import NoOptions
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
-from variants.per_head_linear import bilinear_per_head, per_head_linear
+from variants.per_head_linear import per_head_linear, xavier_per_head
 
 
 @register(
@@ -34,26 +35,28 @@ from variants.per_head_linear import bilinear_per_head, per_head_linear
     rosters=("quick", "standard"),
 )
 class GeneralScore(Score):
-    """q.(W k); a query is projected once; time O(L S Ek + L Eq Ek) per head."""
+    """q.(W k), W = weight / sqrt(Ek); one map a query; time O(L S Ek + L Eq Ek) per head."""
 
     gives = frozenset({"dot_form", "key_local"})
 
     def __init__(self, config: NoOptions, dims: Dims) -> None:
         super().__init__(config, dims)
-        self.weight = nn.Parameter(bilinear_per_head(dims.heads, dims.query_width, dims.key_width))
+        self.weight = nn.Parameter(xavier_per_head(dims.heads, dims.query_width, dims.key_width))
+        self.scale = dims.key_width**-0.5
 
     def energy(self, call: Call, features: Features | None) -> Energy:
         """Project the queries, then one matrix product."""
         key = expand_heads(call.memory.source.key, call.query.shape[1])
-        return per_head_linear(call.query, self.weight) @ key.transpose(-1, -2)
+        return self.scale * per_head_linear(call.query, self.weight) @ key.transpose(-1, -2)
 
     def dot_form(self, call: Call) -> tuple[Tensor, Tensor, float]:
-        """Projected query and key, without a scale."""
-        return per_head_linear(call.query, self.weight), call.memory.source.key, 1.0
+        """Projected query and key, and the scale of the matrix."""
+        return per_head_linear(call.query, self.weight), call.memory.source.key, self.scale
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
         """The bilinear form, key by key."""
+        matrix = self.weight[one.head] / one.key.shape[1] ** 0.5
         found = []
         for s in range(one.num_keys):
-            found.append(one.query @ (self.weight[one.head] @ one.key[s]))
+            found.append(one.query @ (matrix @ one.key[s]))
         return torch.stack(found)

@@ -4,8 +4,9 @@ Ma et al., 2017, "Interactive attention networks for aspect-level sentiment clas
 https://arxiv.org/abs/1709.00893, the score of section 2 (gamma), as named by Galassi et al., 2019,
 "Attention in natural language processing", https://arxiv.org/abs/1902.02181, table 3.
 
-Deviations: the matrix starts as that of `general`, so that the activation is not saturated, and the
-bias at zero; with several heads each has its own; the activation may be chosen.
+Deviations: the matrix is stored as that of `general`, so that the activation does not start
+saturated, and the bias starts at zero; with several heads each has its own; the activation may be
+chosen.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Choices, Config
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features
-from variants.per_head_linear import bilinear_per_head, per_head_linear
+from variants.per_head_linear import per_head_linear, xavier_per_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +57,8 @@ class GeneralActivatedScore(Score):
     def __init__(self, config: GeneralActivatedConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.activation = torch.tanh if config.activation == "tanh" else torch.relu
-        self.weight = nn.Parameter(bilinear_per_head(dims.heads, dims.query_width, dims.key_width))
+        self.weight = nn.Parameter(xavier_per_head(dims.heads, dims.query_width, dims.key_width))
+        self.scale = dims.key_width**-0.5
         self.bias = nn.Parameter(torch.zeros(dims.heads, 1, 1))
 
     def flops(self, batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
@@ -66,13 +68,14 @@ class GeneralActivatedScore(Score):
     def energy(self, call: Call, features: Features | None) -> Energy:
         """Project the queries, one matrix product, then the activation."""
         key = expand_heads(call.memory.source.key, call.query.shape[1])
-        product = per_head_linear(call.query, self.weight) @ key.transpose(-1, -2)
+        product = self.scale * per_head_linear(call.query, self.weight) @ key.transpose(-1, -2)
         return self.activation(product + self.bias)
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
         """The bilinear form, then the activation, key by key."""
+        matrix = self.weight[one.head] / one.key.shape[1] ** 0.5
         found = []
         for s in range(one.num_keys):
-            form = one.query @ (self.weight[one.head] @ one.key[s])
+            form = one.query @ (matrix @ one.key[s])
             found.append(self.activation(form + self.bias[one.head, 0, 0]))
         return torch.stack(found)

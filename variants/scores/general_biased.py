@@ -4,8 +4,8 @@ Sordoni et al., 2016, "Iterative alternating neural attention for machine readin
 https://arxiv.org/abs/1606.02245, section 3.2 (attentive read of the query), as named by Galassi et
 al., 2019, "Attention in natural language processing", https://arxiv.org/abs/1902.02181, table 3.
 
-Deviations: the matrix starts as that of `general` and the bias at zero; with several heads each has
-its own.
+Deviations: the matrix is stored as that of `general`, and the bias starts at zero; with several
+heads each has its own.
 """
 
 import torch
@@ -17,7 +17,7 @@ from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import NoOptions
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Features, Query
-from variants.per_head_linear import bilinear_per_head, per_head_linear
+from variants.per_head_linear import per_head_linear, xavier_per_head
 
 
 @register(
@@ -41,7 +41,8 @@ class GeneralBiasedScore(Score):
 
     def __init__(self, config: NoOptions, dims: Dims) -> None:
         super().__init__(config, dims)
-        self.weight = nn.Parameter(bilinear_per_head(dims.heads, dims.query_width, dims.key_width))
+        self.weight = nn.Parameter(xavier_per_head(dims.heads, dims.query_width, dims.key_width))
+        self.scale = dims.key_width**-0.5
         self.bias = nn.Parameter(torch.zeros(dims.heads, 1, dims.key_width))
 
     def energy(self, call: Call, features: Features | None) -> Energy:
@@ -54,12 +55,13 @@ class GeneralBiasedScore(Score):
         return self._project(call.query), call.memory.source.key, 1.0
 
     def _project(self, query: Query) -> Float[Tensor, "B Hq L Ek"]:
-        return per_head_linear(query, self.weight) + self.bias
+        return self.scale * per_head_linear(query, self.weight) + self.bias
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
         """The bilinear form and the product with the bias, key by key."""
+        matrix = self.weight[one.head] / one.key.shape[1] ** 0.5
         found = []
         for s in range(one.num_keys):
-            form = one.query @ (self.weight[one.head] @ one.key[s])
+            form = one.query @ (matrix @ one.key[s])
             found.append(form + self.bias[one.head, 0] @ one.key[s])
         return torch.stack(found)

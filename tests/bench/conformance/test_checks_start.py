@@ -12,7 +12,6 @@ from bench.conformance.place import PLACEMENTS, build_subject
 from variants.heads.sagan import SaganConfig, SaganHeads
 from variants.normalizers.raffel_monotonic import RaffelMonotonicConfig, RaffelMonotonicNormalizer
 from variants.outputs.pointer_sentinel import PointerSentinelConfig, PointerSentinelOutput
-from variants.per_head_linear import bilinear_per_head
 from variants.scores.additive_normed import AdditiveNormedConfig, AdditiveNormedScore
 from variants.scores.scaled_dot import ScaledDotScore
 
@@ -104,9 +103,6 @@ def test_documented_starts_by_hand(selector):
 
 
 WITHIN = {
-    "general": ("score.weight", 0.1),
-    "general_biased": ("score.weight", 0.1),
-    "general_activated": ("score.weight", 0.1),
     "concat": ("score.weight", 0.1),
     "concat[width=16]": ("score.v", 0.1),
     "location": ("score.weight", 0.1),
@@ -127,10 +123,14 @@ def test_drawn_starts_use_their_range_and_stay_within_it(selector):
     assert 0.4 * bound < largest <= bound
 
 
-def test_a_wide_bilinear_score_starts_with_energies_of_variance_one():
-    drawn = bilinear_per_head(1, 256, 192)[0]
-    query, key = torch.randn(64, 256), torch.randn(64, 192)
-    assert float((query @ drawn @ key.T).var()) == pytest.approx(1.0, rel=0.2)
+@pytest.mark.parametrize("name", ["general", "general_biased", "general_activated"])
+def test_bilinear_matrices_start_within_a_tenth_and_unit_states_get_energies_of_variance_one(name):
+    placed = build_subject(resolve(name), PLACEMENTS[0], fresh=3, width=64)
+    score = placed.variant.get_submodule("score")
+    matrix = score.scale * score.weight.detach()[0]
+    assert float(matrix.abs().max()) <= 0.1
+    query, key = (torch.randn(64, 64, dtype=torch.float64) for _ in range(2))
+    assert float((query @ matrix @ key.T).var()) == pytest.approx(1.0, rel=0.2)
 
 
 @pytest.mark.parametrize(

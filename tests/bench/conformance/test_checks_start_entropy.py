@@ -8,7 +8,6 @@ from bench.api.resolve import resolve
 from bench.conformance import certify
 from bench.conformance.checks_start_entropy import _shares
 from bench.conformance.place import PLACEMENTS, build_subject
-from variants.per_head_linear import xavier_per_head
 from variants.scores.additive import AdditiveConfig, AdditiveScore
 from variants.scores.general import GeneralScore
 from variants.scores.scaled_dot import ScaledDotScore
@@ -51,8 +50,7 @@ def test_a_bilinear_matrix_of_a_scale_for_linear_layers(plant):
     class Xavier(GeneralScore):
         def __init__(self, config, dims):
             super().__init__(config, dims)
-            drawn = xavier_per_head(dims.heads, dims.query_width, dims.key_width)
-            self.weight = nn.Parameter(drawn)
+            self.scale = 1.0
 
     plant("score", Xavier)
     assert RANGE in red("planted")
