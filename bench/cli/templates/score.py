@@ -1,4 +1,4 @@
-"""Say in one sentence what it computes; here the dot product times a constant.
+"""Say in one sentence what it computes; here a scaled dot product times a constant.
 
 No paper yet: authors, year, title, URL, section and equation stand here.
 
@@ -25,7 +25,7 @@ class NewNameConfig(Config):
     """Options."""
 
     scale: Annotated[float, FloatRange(0.05, 5.0, log=True)] = 0.5
-    """What every energy is multiplied by."""
+    """What every energy is multiplied by, beside one over the root of the width."""
 
     def __post_init__(self) -> None:
         """Check the scale."""
@@ -41,14 +41,15 @@ class NewNameConfig(Config):
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class NewNameScore(Score):
-    """c q.k; no parameters; time O(L S E) a head."""
+    """c q.k / sqrt(E); no parameters; time O(L S E) a head."""
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"key_local"})
 
     def __init__(self, config: NewNameConfig, dims: Dims) -> None:
         super().__init__(config, dims)
-        self.scale = config.scale
+        # without the root, a softmax over wide states starts on one key (`start_entropy`)
+        self.scale = config.scale * dims.key_width**-0.5
 
     def energy(self, call: Call, features: Features | None) -> Energy:
         """One matrix product."""

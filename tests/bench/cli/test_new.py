@@ -30,6 +30,13 @@ def test_a_plug_in_is_written_with_its_test_loads_and_is_certified(tmp_path, fre
     assert certify("brand_new", checks=["runs_somewhere", "oracle", "splits"]).green()
 
 
+@pytest.mark.parametrize("axis", new.FOLDERS)
+def test_what_is_written_starts_with_weight_on_several_keys(axis, tmp_path, fresh_registry):
+    ask("variant", "brand_new", "--axis", axis, "--out", tmp_path)
+    load_plugin(tmp_path / "brand_new.py")
+    assert certify("brand_new", checks=["runs_somewhere", "start_entropy"]).green()
+
+
 def test_a_file_goes_where_its_axis_lives_and_its_test_data_directories_it():
     for axis, folder in new.FOLDERS.items():
         made = new.variant_scaffold("brand_new", axis)
