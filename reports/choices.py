@@ -170,7 +170,7 @@ def _evidence(need: Need) -> str:
     if not variant:
         return "no variant has learned the task"
     mine = _measured(comparison, variant)
-    seeds = counted(comparison.most_seeds, "seed")
+    seeds = counted(comparison.asked_seeds(variant), "seed")
     base, uniform = comparison.baseline, comparison.uniform_baseline
     if need.beats_baseline and base:
         return f"{mine} against {_reference(comparison, base)}, {seeds}, {p_text(need.p_baseline)}"

@@ -109,6 +109,10 @@ class Comparison:
         """Seeds of the variant that has most."""
         return max((len(by_seed) for by_seed in self.scores.values()), default=0)
 
+    def asked_seeds(self, variant: str) -> int:
+        """How many seeds a variant should have; where seeds were added, each has its own number."""
+        return len(self.ended[variant]) if self.catalog.looks else self.most_seeds
+
     @cached_property
     def compared(self) -> dict[str, Ranked]:
         """Ranks and differences to the baseline, without variants of a red certificate.

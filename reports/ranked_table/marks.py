@@ -66,8 +66,7 @@ def _marks(
         flags["other backbone"] = False
     found = [(text, text) for text, holds in flags.items() if holds]
     scored, most = len(comparison.scores.get(variant, ())), comparison.most_seeds
-    # where seeds were added to some, each is measured by its own
-    asked = len(comparison.ended[variant]) if catalog.looks else most
+    asked = comparison.asked_seeds(variant)
     if 0 < scored < asked:
         found.append((f"{scored} of {asked} seeds", "fewer seeds"))
     lost, seeds = comparison.lost_seeds(variant)

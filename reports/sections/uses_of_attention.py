@@ -156,11 +156,11 @@ def _score(comparison: Comparison, variant: str) -> TableCell:
     mean = comparison.means.get(variant)
     if mean is None:
         return TableCell(text=not_reached(comparison, variant) or NO_VALUE, sort="")
-    fewer = f"{mean.count} of {comparison.most_seeds} seeds"
+    asked = comparison.asked_seeds(variant)
     return TableCell(
         text=comparison.score_text(variant),
         sort=mean.estimate,
-        marks=(fewer,) if mean.count < comparison.most_seeds else (),
+        marks=(f"{mean.count} of {asked} seeds",) if mean.count < asked else (),
     )
 
 

@@ -1,6 +1,6 @@
 """Error rates and cost of runs that add seeds where something is undecided: the tables of ADR 24.
 
-    python tests/benchmarks/looks_of_runs.py --tables 400
+    python tests/benchmarks/looks_of_runs.py --tables 600 --repeats 3
 
 First, tables without a true difference: the share in which one is claimed. Second, the published
 comparisons, drawn again from their means and spreads: how many primary hypotheses are decided with
@@ -91,12 +91,11 @@ def published() -> Iterator[tuple[np.ndarray, np.ndarray, float | None]]:
                 yield np.array(means)[:, None], np.array(spreads)[:, None], margin
 
 
-def errors(tables: int) -> None:
+def errors(tables: int, sizes: list[int]) -> None:
     """Print the shares of tables without a difference that hold a claim of one."""
-    draws = Tables(0)
     print(f"| variants | {' | '.join(KINDS)} |\n| --- |{' ---: |' * len(KINDS)}")
-    for variants in (4, 9):
-        shares = []
+    for variants in sizes:
+        draws, shares = Tables(0), []
         for kind in KINDS:
             drawn = draws.draw(kind, (tables, variants, MOST))
             shares.append(fmean(added(values, None, MOST).claimed for values in drawn))
@@ -132,9 +131,11 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--tables", type=int, default=400)
     asked.add_argument("--repeats", type=int, default=5)
+    asked.add_argument("--variants", type=int, nargs="*", default=[4, 9])
     options = asked.parse_args()
-    cost(options.repeats)
-    errors(options.tables)
+    if options.repeats:
+        cost(options.repeats)
+    errors(options.tables, options.variants)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,13 @@
 
 import json
 
+import pytest
+
 from bench.api.comparison import PublishedResult
 from bench.api.license import License
 from bench.api.metric import Metric
 from results.catalog import CatalogTask, CatalogVariant, ChangedAxis, RunCatalog
+from results.looks import Looks
 
 NUMBER = PublishedResult(
     what="a model", metric="bleu", value=31.0, text="Somebody, 2016", url="https://example.org",
@@ -44,6 +47,7 @@ WHOLE = RunCatalog(
     commands=("run a",),
     preset="quick",
     ranks=False,
+    looks=Looks(first=4, first_seed=2),
     plugins=("mine.py",),
     data_dir="there",
 )
@@ -59,6 +63,16 @@ def test_a_catalog_that_says_nothing_has_every_default():
     assert bare.tasks["recall"] == CatalogTask()
     assert not bare.tasks["recall"].license.redistributable
     assert bare.variants["dot"].control is None
+
+
+@pytest.mark.parametrize("first", [None, 1, -3, 1e9, "3", [3]])
+def test_looks_that_cannot_be_are_none(first):
+    assert RunCatalog.from_json({"looks": {"first": first}}).looks is None
+
+
+def test_scores_that_were_looked_at_several_times_stay_so():
+    assert WHOLE.merged(RunCatalog()).looks == WHOLE.looks
+    assert RunCatalog().merged(WHOLE).looks == WHOLE.looks
 
 
 def test_words_outside_the_closed_sets_are_not_guessed_at():
