@@ -27,6 +27,10 @@ def one_number():
     return [Scored(metric="a_count", value=random.random())]
 
 
+def two():
+    return [Scored(metric="a_count", value=2.0)]
+
+
 def claim(*contrasts, **more):
     return Claim(
         key="X1", title="T.", source="F9, a test", quote="<b>q</b>", contrasts=contrasts, **more
@@ -118,6 +122,13 @@ def test_a_computed_claim_holds_by_its_stored_numbers(store, monkeypatch):
     monkeypatch.setattr(random, "random", lambda: 2.0)
     assert not compute(EXACT, store)
     assert outcome(store, EXACT).verdict == "supported"
+
+
+def test_a_computation_that_changed_runs_again(store):
+    assert compute(EXACT, store)
+    changed = claim(exact=Exact(compute=two, bounds=(Bound(metric="a_count", high=1.0),)))
+    assert compute(changed, store)
+    assert outcome(store, changed).verdict == "contradicted"
 
 
 def test_other_numbers_contradict(store):
