@@ -85,11 +85,11 @@ class ClaimOutcome:
         if self.claim.missing:
             return self.claim.missing
         if not self.ran:
-            return "It was not run; the command decides it."
+            return "It was not run; the command runs it."
         open_ = [one for one in self.contrasts if one.finding.verdict == "undecided"]
         few = [one.finding.difference.count for one in open_]
         if 0 in few:
-            return "Some of its cells have no value; run the command again."
+            return "Some of its cells were not run or have no value; the command runs them."
         needed = [one.finding.seeds_to_decide for one in open_]
         known = [one for one in needed if one is not None]
         if len(known) < len(needed) or not known:

@@ -6,6 +6,7 @@ computed from stored rows each time it is shown (ADR 20).
 
 import math
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Literal
@@ -13,6 +14,7 @@ from typing import Literal
 from bench.api import registry
 from bench.api.axes import Axis
 from bench.api.errors import InvalidConfig
+from bench.api.metric import Scored
 from bench.api.registry import Registration
 
 Expected = Literal["higher", "lower", "equal"]
@@ -111,8 +113,8 @@ class Bound:
 class Exact:
     """What is computed and not trained: the same numbers on every run."""
 
-    compute: FunctionType
-    """A function of nothing that returns `Scored` values; all that it draws has a seed."""
+    compute: Callable[[], Sequence[Scored]]
+    """A plain function of nothing; all that it draws has a seed of its own."""
     bounds: tuple[Bound, ...]
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from datetime import UTC, datetime
+from types import FunctionType
 
 from bench.api import registry
 from bench.api.cell import Cell
@@ -69,7 +70,9 @@ def compute(claim: Claim, store: Store) -> bool:
 def _code(claim: Claim, made: tuple[str, ...]) -> str:
     """Hash of the computation and of every part that it built; empty if a part has gone."""
     assert claim.exact is not None, "asked only of computed claims"
-    roots: list[Root] = [claim.exact.compute]
+    compute = claim.exact.compute
+    assert isinstance(compute, FunctionType), "as the contract says"
+    roots: list[Root] = [compute]
     try:
         for one in made:
             axis, _, name = one.partition(":")

@@ -60,16 +60,23 @@ def run_claims(asked: "RunOptions", keys: tuple[str, ...]) -> None:
 @command.command("report")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="Where to write. Default: FOLDER.")
+@click.option(
+    "--pack", type=click.Path(path_type=Path), help="Write the rows into this Parquet file too."
+)
 @options.plugins
-def report_claims(folder: Path, out: Path | None, plugin: tuple[str, ...]) -> None:
+def report_claims(
+    folder: Path, out: Path | None, pack: Path | None, plugin: tuple[str, ...]
+) -> None:
     """Write claims.html and claims.md of a run folder or a published pack."""
     from bench.api.errors import InvalidConfig
-    from results.pack import open_run
+    from results.pack import open_run, write_pack
 
     if folder.is_file() and out is None:
         raise InvalidConfig(f"claims: {folder} is a pack, which holds no report; give --out.")
     found = outcomes((), open_run(folder), plugin)
     click.echo(write_page(found, out or folder))
+    if pack is not None:
+        click.echo(f"pack: {write_pack(open_run(folder), pack)}")
 
 
 def claims_list(folder: Path | None, plugins: tuple[str, ...], *, as_json: bool) -> str:

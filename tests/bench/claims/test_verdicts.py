@@ -15,6 +15,7 @@ from reports.claims_page import write_claims
 from results.frame import rows_of
 from results.row import Record, Row
 from results.store import Store
+from tasks.claims import computed_masks, computed_scores
 
 load_registry(())
 DOT = Side(variant="dot", task="recall", metric="token_accuracy")
@@ -24,7 +25,7 @@ CONTRAST = Contrast(title="dot minus scaled", left=(DOT,), right=(PLAIN,), expec
 
 
 def one_number():
-    return [Scored(metric="a_count", value=random.random())]
+    return [Scored(metric="a_count", value=0.7 + 0.2 * random.random())]
 
 
 def claim(*contrasts, **more):
@@ -118,6 +119,16 @@ def test_a_computed_claim_holds_by_its_stored_numbers(store, monkeypatch):
     monkeypatch.setattr(random, "random", lambda: 2.0)
     assert not compute(EXACT, store)
     assert outcome(store, EXACT).verdict == "supported"
+
+
+def test_a_computation_that_changed_runs_again(store):
+    none = (Bound(metric="soft_change", high=0.0),)
+    before = claim(exact=Exact(compute=computed_scores.parameters_and_widths, bounds=none))
+    after = claim(exact=Exact(compute=computed_masks.repeated_reads, bounds=none))
+    assert compute(before, store)
+    assert outcome(store, after).verdict == "undecided"
+    assert compute(after, store)
+    assert outcome(store, after).verdict == "supported"
 
 
 def test_other_numbers_contradict(store):

@@ -57,7 +57,7 @@ OPTIONS = {
     "claims run": (
         "keys --out --minutes --seeds --device --jobs --plugin --data-dir --retry --inline"
     ),
-    "claims report": "folder --out --plugin",
+    "claims report": "folder --out --pack --plugin",
     "gpu": "--variants --minutes --out --plugin --rehearse",
     "demo": "--seeds --training --jobs --out --inline --json",
 }
