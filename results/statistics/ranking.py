@@ -17,10 +17,10 @@ from results.statistics.pareto import Better
 from results.statistics.primary import (
     Decision,
     Hypothesis,
-    turned,
     primary_decisions,
     primary_hypotheses,
     secondary,
+    turned,
 )
 
 

@@ -15,10 +15,24 @@ from reports.folder import read_folder
 PACKS = sorted((Path(__file__).parents[2] / "results" / "published").glob("*.parquet"))
 NAMES = [path.stem for path in PACKS]
 MOST_BYTES = 5_000_000
+STARTS_ELSEWHERE = frozenset(
+    f"{part}:2"
+    for part in (
+        "concat",
+        "decomposable",
+        "general",
+        "general_activated",
+        "general_biased",
+        "location",
+        "luong_local_p",
+        "mlp_dot",
+    )
+)
+"""Parts that start elsewhere since the published runs (ADR 19), whose cells are older."""
 NOT_RUN = {
     "quick": (
-        {"oov_copy", "recall", "transduction"},
-        "they were calibrated after the run, and have other sizes since",
+        {"oov_copy", "recall", "transduction", "attend"},
+        "calibrated, or timed at other lengths, since the run",
     ),
     "families": (
         {"stsb", "oov_copy", "recall"},
@@ -48,14 +62,19 @@ def test_every_published_cell_has_the_id_and_the_text_that_it_would_have_today(r
         assert cell.id == outcome.record.id, cell.label
         assert parse_label(cell.label) == cell
         assert canonical_cell(cell) == cell, cell.label
-        assert revisions_of(cell) == cell.revisions, cell.label
+        today = [part for part in revisions_of(cell).split() if part not in STARTS_ELSEWHERE]
+        assert " ".join(today) == cell.revisions, cell.label
 
 
 @pytest.mark.parametrize("name", sorted(NOT_RUN))
 def test_a_planned_cell_is_published_or_its_task_is_named_with_a_reason(runs, name):
     published = {outcome.record.id for outcome in runs[name].outcomes}
     planned = {cell.id: cell for cell in plan(Request(preset=name, jobs=2)).cells}
-    missing = {cell.task.partition("[")[0] for id_, cell in planned.items() if id_ not in published}
+    missing = {
+        cell.task.partition("[")[0]
+        for id_, cell in planned.items()
+        if id_ not in published and not STARTS_ELSEWHERE & set(cell.revisions.split())
+    }
     tasks, reason = NOT_RUN[name]
     assert missing == tasks, reason
 
