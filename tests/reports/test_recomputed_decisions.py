@@ -65,7 +65,7 @@ class Again:
         mean = float(np.mean(found)) if found else 0.0
         if mean <= 0:
             return 0.0
-        error = 1 / math.sqrt(self.freedom.max() * len(self.scores))
+        error = 1 / math.sqrt(self.freedom.mean() * len(self.scores))
         return max(0.0, math.tanh(math.atanh(min(mean, 1 - 1e-12)) - 2 * error))
 
     def p_values(self, one: str, other: str, margin: float | None) -> tuple[float, float]:
