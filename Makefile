@@ -7,7 +7,7 @@ export HF_HUB_OFFLINE ?= 1
 # Without compiled files each of the many processes that tests start compiles all our code again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup run static test slow browser-test check publish docs readme format clean
+.PHONY: setup run static test slow browser-test check publish publish-claims docs readme format clean
 
 # A torch that is already in the environment (for a certain CUDA, say) is left alone.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -58,6 +58,13 @@ publish: setup
 	$(BIN)/python -m bench report runs/$(RUN) --publish --out reports/published/$(RUN) \
 		--pack results/published/$(RUN).parquet
 	rm -f reports/published/$(RUN)/report.html reports/published/$(RUN)/details.html
+
+# make publish-claims: runs/claims becomes a reference result, as above.
+publish-claims: setup
+	rm -rf results/published/claims.parquet reports/published/claims
+	$(BIN)/python -m bench claims report runs/claims --out reports/published/claims \
+		--pack results/published/claims.parquet
+	rm -f reports/published/claims/claims.html
 
 # make docs: the documentation as a folder of pages, site/index.html, with an offline search.
 $(VENV)/.docs-ready: $(VENV)/.ready pyproject.toml constraints.txt

@@ -135,7 +135,7 @@ def study_name(name: str, spec: VariantSpec, asked: StudyRequest) -> str:
 def _alone(study: optuna.Study, session: Session) -> None:
     """Refuse to share a study: the trials of a living driver look like those of a killed one."""
     claim = sha256(study.study_name.encode()).hexdigest()[:12]
-    if not session.store.claim(claim):
+    if not session.store.reserve(claim):
         raise InvalidConfig(
             f"another process runs this study in {session.store.folder}; "
             "wait for it, or give another --out."

@@ -65,6 +65,18 @@ def details(document: Document) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def whole(document: Document) -> str:
+    """Write a document of a single file; figures are links to `figures/<key>.svg`."""
+    parts = [
+        f"# {escape(document.title)}",
+        f"**{escape(document.headline)}**" if document.headline else "",
+        escape(document.lead),
+        _code("\n".join(document.commands)) if document.commands else "",
+        *(_section(section) for section in document.sections),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
 def _contents(document: Document) -> str:
     """One line that says what is in the second file."""
     titles = [section.title for section in document.of_group("use of attention", "details")]

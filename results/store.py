@@ -12,14 +12,14 @@ from types import TracebackType
 from bench.api.errors import BenchError, DataDamaged
 from bench.api.plain_text import message_of
 from results.artifact import whole_artifact
-from results.claims import Claims
 from results.environment import Environment
 from results.json_values import Json, JsonObject, as_list, as_object, as_text, read_value
 from results.ledger import Ledger, LedgerReader, LedgerWriter, age, sync_folder
+from results.reservations import Reservations
 from results.row import Record, Status
 
 LEDGER, ENVIRONMENTS, ARTIFACTS = "ledger", "environments", "artifacts"
-CLAIMS, FILES_LOCK = "ledger/claims.lock", "ledger/files.lock"
+RESERVATIONS, FILES_LOCK = "ledger/reservations.lock", "ledger/files.lock"
 MERGED_FILES = ("catalog.json", "plan.json", "certificates.json")
 
 
@@ -49,7 +49,7 @@ class Store:
             )
         self._writer = LedgerWriter(self.folder / LEDGER)
         self._reader = LedgerReader(self.folder / LEDGER)
-        self._claims = Claims(self.folder / CLAIMS)
+        self._reservations = Reservations(self.folder / RESERVATIONS)
 
     @classmethod
     def create(cls, folder: Path | str) -> "Store":
@@ -84,9 +84,9 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Close open files and drop all claims; the store can still be used."""
+        """Close open files and drop all reservations; the store can still be used."""
         self._writer.close()
-        self._claims.close()
+        self._reservations.close()
 
     def append(self, record: Record) -> None:
         """Store one finished cell; when this returns, the record survives a kill or power cut."""
@@ -104,20 +104,20 @@ class Store:
         """Status of every finished cell by id, whatever the status; a resumed run skips these."""
         return {id_: record.status for id_, record in self.ledger().newest().items()}
 
-    def claim(self, cell_id: str) -> bool:
+    def reserve(self, cell_id: str) -> bool:
         """Reserve a cell among the processes that share this folder; never waits.
 
-        Claim first and ask `finished` second: then no cell is run twice, whoever else writes
-        here. A killed process leaves no claim behind.
+        Reserve first and ask `finished` second: then no cell is run twice, whoever else writes
+        here. A killed process leaves no reservation behind.
 
         Returns:
             False if another process holds the cell now.
         """
-        return self._claims.take(cell_id)
+        return self._reservations.take(cell_id)
 
     def release(self, cell_id: str) -> None:
-        """Give a claimed cell back, after its record was appended."""
-        self._claims.drop(cell_id)
+        """Give a reserved cell back, after its record was appended."""
+        self._reservations.drop(cell_id)
 
     def write_environment(self, environment: Environment) -> str:
         """Store the facts of a machine once; returns the id that records carry."""

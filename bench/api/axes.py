@@ -20,6 +20,7 @@ AXES = (
     "joint",
     "task",
     "probe",
+    "claim",
 )
 
 DEFAULTS: Mapping[str, str] = {

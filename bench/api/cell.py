@@ -12,7 +12,7 @@ from bench.api.identity import first_text
 SCHEMA = 2
 """Raised by hand when the meaning of a field changes; part of every id."""
 
-Kind = Literal["quality", "speed", "trial", "analysis"]
+Kind = Literal["quality", "speed", "trial", "analysis", "exact"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 SELECTORS = ("task", "backbone", "variant")
 """Fields that name registered things."""
@@ -29,7 +29,7 @@ class Cell:
 
     kind: Kind
     """`quality` trains and scores, `speed` times a shape, `trial` belongs to a study, `analysis`
-    looks at the model of a quality cell."""
+    looks at the model of a quality cell, `exact` computes a claim."""
     task: str
     """Task selector; for speed cells the shape, `attend[batch=4,...]`."""
     backbone: str

@@ -11,6 +11,7 @@ from bench import __version__
 from bench.cli import (
     ablate,
     analyze,
+    claims,
     data,
     demo,
     env,
@@ -37,6 +38,7 @@ COMMANDS = (
     ablate,
     study,
     analyze,
+    claims,
     verify,
     gpu,
     new,

@@ -30,7 +30,7 @@ def revisions(spec: VariantSpec, task: str, backbone: Selector) -> str:
 
 def canonical_cell(cell: Cell) -> Cell:
     """The cell as it is planned today: a label may say a default, or one that has changed since."""
-    if cell.kind == "analysis":
+    if cell.kind in ("analysis", "exact"):
         return cell
     cell = replace(cell, variant=resolve(cell.variant).canonical.show())
     if cell.kind == "speed":
@@ -46,6 +46,8 @@ def canonical_cell(cell: Cell) -> Cell:
 
 def revisions_of(cell: Cell) -> str:
     """What `Cell.revisions` would be if the cell were planned now."""
+    if cell.kind == "exact":
+        return ""  # the hash of its code says more
     spec = resolve(cell.variant)
     if cell.kind == "speed":
         return spec.attention_revision

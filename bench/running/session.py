@@ -243,12 +243,12 @@ class Session:
         return alone
 
     def _take(self) -> Iterator[Job | None]:
-        """Claim jobs one by one; what another process holds is looked at again later."""
+        """Reserve jobs one by one; what another process holds is looked at again later."""
         while self._queue:
             waiting = len(self._queue)
             for _ in range(waiting):
                 job = self._queue.popleft()
-                mine, held = self._claim(job.cells)
+                mine, held = self._reserve(job.cells)
                 if held:
                     self._queue.append(replace(job, cells=tuple(held)))
                 if mine or not job.cells:
@@ -256,9 +256,9 @@ class Session:
             if self._queue:
                 yield None
 
-    def _claim(self, cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
+    def _reserve(self, cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
         """Cells that are ours to run, and cells that another process holds now."""
-        free = [cell for cell in cells if self.store.claim(cell.id)]
+        free = [cell for cell in cells if self.store.reserve(cell.id)]
         held = [cell for cell in cells if cell not in free]
         newest = self.store.ledger().newest() if free else {}
         mine = []

@@ -223,7 +223,7 @@ HOLDER = """
 import sys
 from results.store import Store
 from hashlib import sha256
-assert Store(sys.argv[1]).claim(sha256(sys.argv[2].encode()).hexdigest()[:12])
+assert Store(sys.argv[1]).reserve(sha256(sys.argv[2].encode()).hexdigest()[:12])
 print("held", flush=True)
 sys.stdin.read()
 """

@@ -42,7 +42,7 @@ def main(folder: str, last: int, pause_s: float) -> None:
     os.write(1, b"ready\n")
     for number in range(last):
         id_ = cell(number).id
-        if id_ not in done and store.claim(id_):
+        if id_ not in done and store.reserve(id_):
             # Asked again under the claim: the other writer may have finished it since.
             if id_ not in store.finished():
                 store.append(record(number))

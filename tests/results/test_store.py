@@ -198,7 +198,7 @@ CLAIM = """
 import sys
 from results.store import Store
 store = Store(sys.argv[1])
-print(store.claim(sys.argv[2]), flush=True)
+print(store.reserve(sys.argv[2]), flush=True)
 sys.stdin.read()
 """
 
@@ -208,11 +208,11 @@ def test_a_claim_holds_against_other_processes_until_its_process_is_killed(store
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes) as other:
         assert other.stdout.readline() == "True\n"
-        assert not store.claim("ffffffffffff")
-        assert store.claim("fffffffffffe")
+        assert not store.reserve("ffffffffffff")
+        assert store.reserve("fffffffffffe")
         other.kill()
         other.wait()
-        assert store.claim("ffffffffffff")
+        assert store.reserve("ffffffffffff")
     with subprocess.Popen(command, **pipes) as third:
         assert third.communicate()[0] == "False\n"
     store.release("ffffffffffff")

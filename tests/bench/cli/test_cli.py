@@ -49,6 +49,11 @@ OPTIONS = {
     "env": "--json",
     "new variant": "name --axis --out",
     "new task": "name --use --out",
+    "claims list": "folder --plugin --json",
+    "claims run": (
+        "keys --out --minutes --seeds --device --jobs --plugin --data-dir --retry --inline"
+    ),
+    "claims report": "folder --out --pack --plugin",
     "gpu": "--variants --minutes --out --plugin --rehearse",
     "demo": "--seeds --training --jobs --out --inline --json",
 }

@@ -127,7 +127,7 @@ HOLDER = """
 import sys
 from results.store import Store
 store = Store(sys.argv[1])
-assert all(store.claim(id_) for id_ in sys.argv[2:])
+assert all(store.reserve(id_) for id_ in sys.argv[2:])
 print("held", flush=True)
 sys.stdin.read()
 """

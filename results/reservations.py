@@ -5,11 +5,11 @@ import os
 from pathlib import Path
 
 
-class Claims:
+class Reservations:
     """Locks that vanish with their process, so that a killed run leaves none behind.
 
     One byte of one file stands for each cell id. Such locks belong to a process: they exclude
-    other processes, never threads, and one process needs one `Claims` a folder.
+    other processes, never threads, and one process needs one `Reservations` a folder.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,0 +1,188 @@
+"""A claim: a sentence of a source, and what rows must show for it to hold, fixed before the run.
+
+A claim names what is compared and by how much it must differ. It holds no result: the verdict is
+computed from stored rows each time it is shown (ADR 20).
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Literal
+
+from bench.api import registry
+from bench.api.axes import Axis
+from bench.api.errors import InvalidConfig
+from bench.api.metric import Scored
+from bench.api.registry import Registration
+
+Expected = Literal["higher", "lower", "equal"]
+"""Where the left side of a contrast lies."""
+FIRST_SEED, SEEDS = 200, 6
+"""First seed of claims, which nothing else uses, so that no choice was made by looking at them; and
+how many. Where no seed differs from another the sign test decides, which needs six."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One measured number for each seed: a variant on a task, and the row that is read."""
+
+    variant: str
+    """Variant selector."""
+    task: str
+    """Task selector, at the size of the preset where it says nothing else."""
+    metric: str
+    backbone: str = ""
+    """Backbone selector; empty for the task's own."""
+    slot: str = ""
+    """Slot of the backbone; empty for its main one."""
+    training: str = ""
+    """Options that replace the task's training protocol."""
+    probe: str = ""
+    """Probe that measures the metric on the trained network; empty where training does."""
+    preset: str = "quick"
+    split: str = "test"
+    """`test`, `validation`, or empty for a number of no data, such as `train_steps_count`."""
+    axis: str = ""
+    """What `x` counts; empty for a row of no axis."""
+    x: float | None = None
+
+    def __post_init__(self) -> None:
+        if bool(self.axis) != (self.x is not None):
+            raise InvalidConfig(
+                f"a side of a claim reads {self.metric} at a place of an axis, and both are "
+                f"needed; got axis {self.axis!r} and x {self.x}."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contrast:
+    """What is compared: the sum of some sides with the sum of others, seed by seed.
+
+    Two sides a sum are an interaction: `(A + D) - (B + C)`.
+    """
+
+    title: str
+    """What the difference is, for people."""
+    left: tuple[Side, ...]
+    right: tuple[Side, ...] = ()
+    against: float = 0.0
+    """Number that is subtracted, too: a threshold where there is no right side."""
+    expect: Expected
+    margin: float = 0.0
+    """In the unit of the metric: the least difference that counts where one is expected, and the
+    largest one that still counts as none where equality is."""
+
+    def __post_init__(self) -> None:
+        if not self.left:
+            raise InvalidConfig(f"contrast {self.title!r} has no left side; name at least one.")
+        if not (math.isfinite(self.margin) and self.margin >= 0):
+            raise InvalidConfig(
+                f"contrast {self.title!r}: a margin is a number >= 0, got {self.margin}."
+            )
+        if self.expect == "equal" and not self.margin:
+            raise InvalidConfig(
+                f"contrast {self.title!r} expects equality, which no run can show without a "
+                "margin; give one above 0."
+            )
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """Both sides."""
+        return (*self.left, *self.right)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """Between which numbers a computed one must lie, at every place of its axis."""
+
+    metric: str
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.high or (math.isinf(self.low) and math.isinf(self.high)):
+            raise InvalidConfig(
+                f"the bound of {self.metric} must have a finite end and low <= high; got "
+                f"{self.low} and {self.high}."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exact:
+    """What is computed and not trained: the same numbers on every run."""
+
+    compute: Callable[[], Sequence[Scored]]
+    """A plain function of nothing; all that it draws has a seed of its own."""
+    bounds: tuple[Bound, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.compute, FunctionType):
+            # whether its code is that of today is read from the source of the function
+            raise InvalidConfig(
+                f"what computes a claim must be a plain function, got {self.compute!r}."
+            )
+        if not self.bounds:
+            raise InvalidConfig("a computed claim needs at least one bound.")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Claim:
+    """A sentence of a source, and what decides it."""
+
+    key: str
+    """`C01`."""
+    title: str
+    """The claim in our words."""
+    source: str
+    """Document that says it; the report is grouped by it."""
+    quote: str
+    contrasts: tuple[Contrast, ...] = ()
+    exact: Exact | None = None
+    needed: Literal["all", "any"] = "all"
+    """How many of the contrasts and of the computed part must hold."""
+    missing: str = ""
+    """What would decide it and is not here, one sentence; then the claim is undecided."""
+    note: str = ""
+    """What the test leaves out, or what surprised."""
+    priority: int = 5
+    """1 runs first."""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", self.key):
+            raise InvalidConfig(
+                f"a claim's key is a letter, then letters and digits; {self.key!r}."
+            )
+        if not self.quote or not self.source:
+            raise InvalidConfig(f"claim {self.key} needs its source and the quoted sentence.")
+        if not (self.contrasts or self.exact or self.missing):
+            raise InvalidConfig(
+                f"claim {self.key} says nothing that could decide it; give contrasts, a computed "
+                "part, or what is missing."
+            )
+
+    def __repr__(self) -> str:
+        return f"Claim({self.key})"
+
+    @property
+    def kind(self) -> str:
+        """What decides it: `exact`, `trained`, `both`, or `missing`."""
+        if self.exact:
+            return "both" if self.contrasts else "exact"
+        return "trained" if self.contrasts else "missing"
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """Every side once, in the order of the contrasts."""
+        return tuple(dict.fromkeys(side for one in self.contrasts for side in one.sides))
+
+
+CLAIMS = Axis[Claim]("claim")
+
+
+def register_claim(claim: Claim, *, module: str) -> None:
+    """Register a claim under its key; `module` is the caller's `__name__`."""
+    registry.add_registration(
+        Registration(axis=CLAIMS, name=claim.key, target=claim, title=claim.title, module=module)
+    )

@@ -1,0 +1,1 @@
+"""From claims to cells, and from stored rows to verdicts (ADR 20)."""

@@ -1,0 +1,104 @@
+"""The cells behind a claim: of each side one for each seed, at the sizes of its preset."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from bench.api import registry
+from bench.api.cell import Cell
+from bench.api.claim import CLAIMS, FIRST_SEED, SEEDS, Claim, Side
+from bench.api.errors import InvalidConfig
+from bench.api.registry import DefaultTask
+from bench.api.resolve import resolve
+from bench.api.selector import parse
+from bench.running.plan import Plan
+from bench.running.quality_cells import PlannedCell, quality_cell
+from bench.running.request import AskedVariant, Request
+from bench.training.analysis import EXAMPLES, analysis_cell
+
+EVERY = "all"
+PROBE_S = 2.0
+"""What a probe of one model takes, for the budget (CPU s)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideCells:
+    """What a side needs of one seed."""
+
+    trained: PlannedCell
+    probed: Cell | None
+    """The probe of the trained network, where it has the number."""
+
+    @property
+    def read(self) -> Cell:
+        """The cell whose row is the number."""
+        return self.probed or self.trained.cell
+
+    @property
+    def seconds(self) -> float:
+        """Expected time (CPU s)."""
+        return self.trained.seconds + (PROBE_S if self.probed else 0.0)
+
+
+def asked_claims(keys: Sequence[str]) -> list[Claim]:
+    """Claims by their keys, each once; `all` is every registered one, the cheapest questions first.
+
+    Raises:
+        UnknownName: Nobody registered one of the keys.
+    """
+    if not keys or EVERY in keys:
+        if len(keys) > 1:
+            raise InvalidConfig(f"claims: {EVERY} stands alone; give {EVERY}, or keys.")
+        return [entry.target for entry in registry.registrations(CLAIMS).values()]
+    return [registry.find(CLAIMS, key).target for key in dict.fromkeys(keys)]
+
+
+def cells_of(side: Side, request: Request, seed: int) -> SideCells:
+    """The cells of one side under one seed.
+
+    Args:
+        side: What is measured.
+        request: Device, number type and implementation; the rest is the side's.
+        seed: At least `FIRST_SEED` but for pilots.
+    """
+    place = DefaultTask(task=side.task, backbone=side.backbone, slot=side.slot)
+    mine = replace(request, preset=side.preset, training=side.training)
+    trained = quality_cell(mine, resolve(parse(side.variant)), place, seed)
+    probe = parse(side.probe) if side.probe else None
+    probed = analysis_cell(trained.cell, probe, EXAMPLES) if probe else None
+    return SideCells(trained=trained, probed=probed)
+
+
+def expected_minutes(claim: Claim, request: Request, seeds: int = SEEDS) -> float:
+    """What the trained part of a claim takes on one core (min)."""
+    found = {}
+    for side in claim.sides:
+        cells = cells_of(side, request, FIRST_SEED)
+        found[cells.read.id] = PROBE_S if cells.probed else 0.0
+        found[cells.trained.cell.id] = cells.trained.seconds
+    return seeds * sum(found.values()) / 60
+
+
+def plan_of(claims: Iterable[Claim], request: Request) -> Plan:
+    """The cells of some claims, claim by claim in order of priority, while they fit the budget.
+
+    A claim is planned as a whole, because half of its sides decide nothing.
+    """
+    made = Plan(request)
+    made.add([request.asked_baseline])
+    room, seen = 60 * request.minutes * request.jobs or float("inf"), set[str]()
+    seeds = range(request.first_seed, request.first_seed + (request.seeds or SEEDS))
+    for claim in sorted(claims, key=lambda one: (one.priority, one.key)):
+        cells = [cells_of(side, request, seed) for side in claim.sides for seed in seeds]
+        new = [one for one in cells if one.read.id not in seen]
+        cost = sum(one.seconds for one in new)
+        if cost > room:
+            continue
+        room -= cost
+        for one in new:
+            made.add([AskedVariant(one.trained.spec.name, one.trained.spec)])
+            if one.trained.cell.id not in seen:
+                made.quality.append(one.trained)
+            if one.probed and one.probed.id not in seen:
+                made.analysis.append(one.probed)
+            seen |= {one.trained.cell.id, one.read.id}
+    return made

@@ -1,0 +1,84 @@
+"""Computed claims: their numbers as a cell of their own, stored like any other."""
+
+import time
+from datetime import UTC, datetime
+from types import FunctionType
+
+from bench.api import registry
+from bench.api.cell import Cell
+from bench.api.claim import Claim
+from bench.api.errors import BenchError
+from bench.api.registry import watch_made
+from bench.running.source_code import Root, loaded_source
+from results.environment import collect
+from results.row import Record, Row
+from results.store import Store
+
+
+def exact_cell(key: str) -> Cell:
+    """The cell that holds the computed numbers of a claim.
+
+    >>> exact_cell("C08").label
+    'exact C08 @ none @ none / none / exact'
+    """
+    return Cell(
+        kind="exact", task=key, backbone="none", variant="none", slot="none", protocol="exact"
+    )
+
+
+def compute(claim: Claim, store: Store) -> bool:
+    """Compute the numbers of a claim, unless they are stored and their code is that of today.
+
+    Returns:
+        Whether they were computed now.
+
+    Raises:
+        BenchError: A number is not finite, or the claim's code refuses.
+    """
+    assert claim.exact is not None, "asked only of computed claims"
+    cell = exact_cell(claim.key)
+    before = store.ledger().newest().get(cell.id)
+    if before and before.status == "ok" and before.code == _code(claim, before.made):
+        return False
+    start = time.perf_counter()
+    with watch_made() as built:
+        numbers = claim.exact.compute()
+    made = tuple(sorted(f"{axis}:{name}" for axis, name in built))
+    try:
+        rows = tuple(
+            Row(metric=one.metric, value=one.value, axis=one.axis, x=one.x) for one in numbers
+        )
+    except ValueError as error:
+        raise BenchError(f"claim {claim.key}: {error}; mend its computation.") from error
+    store.append(
+        Record(
+            cell={name: getattr(cell, name) for name in cell.__dataclass_fields__},
+            id=cell.id,
+            status="ok",
+            environment=store.write_environment(collect(1)),
+            attempt=before.attempt + 1 if before else 1,
+            seconds=round(time.perf_counter() - start, 3),
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            rows=rows,
+            code=_code(claim, made),
+            made=made,
+        )
+    )
+    return True
+
+
+def _code(claim: Claim, made: tuple[str, ...]) -> str:
+    """Hash of the computation and of every part that it built; empty if a part has gone."""
+    assert claim.exact is not None, "asked only of computed claims"
+    compute = claim.exact.compute
+    assert isinstance(compute, FunctionType), "as the contract says"
+    roots: list[Root] = [compute]
+    try:
+        for one in made:
+            axis, _, name = one.partition(":")
+            target = registry.find(axis, name).target
+            if isinstance(target, type):
+                roots.append(target)
+    except BenchError:
+        return ""
+    return loaded_source().digest(roots, [f"claim={claim.key}"])

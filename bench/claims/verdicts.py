@@ -1,0 +1,114 @@
+"""From stored rows to verdicts: computed each time they are shown, never stored."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from bench.api.claim import FIRST_SEED, Claim, Contrast, Side
+from bench.claims.cells import cells_of, expected_minutes
+from bench.claims.computed import exact_cell
+from bench.running.request import Request
+from reports.claims import BoundOutcome, ClaimOutcome, ContrastOutcome
+from results.statistics.verdicts import Observed, findings_of, verdict_of
+
+Place = tuple[str, str, str, str, float | None]
+"""Cell, metric, split, axis, x."""
+Values = Mapping[Place, float]
+
+
+def stored_values(rows: pd.DataFrame) -> dict[Place, float]:
+    """Every value that a claim could read, by where it stands."""
+    mine = rows[(rows["status"] == "ok") & (rows["metric"] != "") & (rows["baseline"] == "")]
+    columns = ["cell", "metric", "split", "axis", "x", "value"]
+    return {
+        (cell, metric, split, axis, None if math.isnan(x) else x): value
+        for cell, metric, split, axis, x, value in mine[columns].itertuples(index=False, name=None)
+    }
+
+
+def outcomes_of(
+    claims: Sequence[Claim], rows: pd.DataFrame, request: Request
+) -> list[ClaimOutcome]:
+    """What stored rows say of each claim.
+
+    Args:
+        claims: In the order in which they are shown.
+        rows: From `results.frame.rows_of`.
+        request: Device, number type and implementation of the cells.
+    """
+    values = stored_values(rows)
+    seeds = sorted({int(seed) for seed in rows["seed"] if seed >= FIRST_SEED})
+    return [_outcome(claim, values, seeds, request) for claim in claims]
+
+
+def _outcome(claim: Claim, values: Values, seeds: Sequence[int], request: Request) -> ClaimOutcome:
+    observed = [_observed(one, values, seeds, request) for one in claim.contrasts]
+    contrasts = [
+        ContrastOutcome(contrast=contrast, seen=seen, finding=finding)
+        for contrast, seen, finding in zip(
+            claim.contrasts, observed, findings_of(observed, claim.needed), strict=True
+        )
+    ]
+    bounds = _bounds(claim, values)
+    parts = [one.finding.verdict for one in contrasts]
+    if claim.exact:
+        known = all(bound.low is not None for bound in bounds)
+        held = all(bound.holds for bound in bounds)
+        parts.append("undecided" if not known else "supported" if held else "contradicted")
+    # what is missing here leaves the claim open, whatever its other parts say
+    joined = "undecided" if claim.missing else verdict_of(parts, claim.needed)
+    return ClaimOutcome(
+        claim=claim,
+        verdict=joined,
+        contrasts=tuple(contrasts),
+        bounds=tuple(bounds),
+        minutes=expected_minutes(claim, request),
+    )
+
+
+def _observed(
+    contrast: Contrast, values: Values, seeds: Sequence[int], request: Request
+) -> Observed:
+    """Sums of the sides for every seed that all of them have."""
+    left, right = (
+        [_by_seed(side, values, seeds, request) for side in sides]
+        for sides in (contrast.left, contrast.right)
+    )
+    common = [seed for seed in seeds if all(seed in one for one in (*left, *right))]
+    return Observed(
+        left={seed: sum(one[seed] for one in left) for seed in common},
+        right={seed: sum(one[seed] for one in right) + contrast.against for seed in common},
+        expect=contrast.expect,
+        margin=contrast.margin,
+    )
+
+
+def _by_seed(
+    side: Side, values: Values, seeds: Sequence[int], request: Request
+) -> dict[int, float]:
+    """The number of a side for every seed that has one."""
+    cell = cells_of(side, request, FIRST_SEED).read
+    found = {}
+    for seed in seeds:
+        place = (replace(cell, seed=seed).id, side.metric, side.split, side.axis, side.x)
+        if place in values:
+            found[seed] = values[place]
+    return found
+
+
+def _bounds(claim: Claim, values: Values) -> list[BoundOutcome]:
+    """The computed numbers of each bound, by their place."""
+    if claim.exact is None:
+        return []
+    cell = exact_cell(claim.key).id
+    found = []
+    for bound in claim.exact.bounds:
+        seen = {
+            x: value
+            for (at, metric, _, _, x), value in values.items()
+            if at == cell and metric == bound.metric
+        }
+        found.append(BoundOutcome(bound=bound, values=seen))
+    return found

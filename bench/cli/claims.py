@@ -1,0 +1,169 @@
+"""`bench claims`: sentences of the sources, what decides them, and what the rows say."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bench.cli import option_groups as options
+from bench.cli.command_group import BenchGroup
+
+if TYPE_CHECKING:
+    from bench.cli.run_options import RunOptions
+    from reports.claims import ClaimOutcome
+    from results.frame import StoredRun
+
+FOLDER = "runs/claims"
+"""Where claims are run if nobody says otherwise."""
+
+
+@click.group("claims", cls=BenchGroup)
+def command() -> None:
+    """Claims of the sources: what decides each, and what stored rows say of it.
+
+    `list` shows them, `run` computes and trains what decides them, and `report` writes the page.
+    """
+
+
+@command.command("list")
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@options.plugins
+@options.json_output
+def list_claims(folder: Path | None, plugin: tuple[str, ...], as_json: bool) -> None:
+    """Every claim: kind, expected minutes, and the verdict by the rows of FOLDER.
+
+    FOLDER is a run folder or a pack; runs/claims if it is there.
+    """
+    click.echo(claims_list(folder, plugin, as_json=as_json))
+
+
+@command.command("run")
+@click.argument("keys", nargs=-1)
+@options.out
+@click.option("--minutes", default=0.0, help="Wall time to fill (minutes). 0: no limit.")
+@click.option("--seeds", default=0, help="Number of seeds of every side. 0: six.")
+@options.device
+@options.jobs
+@options.plugins
+@options.data_directory
+@click.option("--retry", multiple=True, metavar="STATUS", help="Run cells of this status again.")
+@options.inline
+@options.run_options
+def run_claims(asked: "RunOptions", keys: tuple[str, ...]) -> None:
+    """Compute and train what decides the claims of KEYS, or of all; finished cells stay."""
+    sys.exit(run(asked, keys))
+
+
+@command.command("report")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="Where to write. Default: FOLDER.")
+@click.option(
+    "--pack", type=click.Path(path_type=Path), help="Write the rows into this Parquet file too."
+)
+@options.plugins
+def report_claims(
+    folder: Path, out: Path | None, pack: Path | None, plugin: tuple[str, ...]
+) -> None:
+    """Write claims.html and claims.md of a run folder or a published pack."""
+    from bench.api.errors import InvalidConfig
+    from results.pack import open_run, write_pack
+
+    if folder.is_file() and out is None:
+        raise InvalidConfig(f"claims: {folder} is a pack, which holds no report; give --out.")
+    found = outcomes((), open_run(folder), plugin)
+    click.echo(write_page(found, out or folder))
+    if pack is not None:
+        click.echo(f"pack: {write_pack(open_run(folder), pack)}")
+
+
+def claims_list(folder: Path | None, plugins: tuple[str, ...], *, as_json: bool) -> str:
+    """A table of all claims."""
+    from tabulate import tabulate
+
+    from results.pack import open_run
+
+    if folder is None and (Path(FOLDER) / "ledger").is_dir():
+        folder = Path(FOLDER)
+    found = outcomes((), open_run(folder) if folder else None, plugins)
+    rows = [
+        {
+            "claim": one.claim.key,
+            "what": one.claim.title,
+            "source": one.claim.source,
+            "kind": one.claim.kind,
+            "cpu_minutes": round(one.minutes, 1),
+            "verdict": one.verdict if one.ran or one.claim.missing else "not run",
+        }
+        for one in found
+    ]
+    if as_json:
+        return json.dumps(rows, indent=1)
+    heads = {"cpu_minutes": "CPU minutes"}
+    return tabulate(rows, {name: heads.get(name, name) for name in rows[0]}, tablefmt="simple")
+
+
+def run(options: "RunOptions", keys: tuple[str, ...]) -> int:
+    """Run claims; returns the exit code.
+
+    Raises:
+        UnknownName: No claim has one of the keys.
+    """
+    from bench.api.claim import FIRST_SEED
+    from bench.claims.cells import asked_claims, plan_of
+    from bench.claims.computed import compute
+    from bench.cli.execution import execute, open_store
+    from bench.cli.registered import load_registry
+    from results.pack import open_run
+
+    load_registry(options.plugin)
+    claims = asked_claims(keys)
+    options = replace(
+        options,
+        out=options.out or FOLDER,
+        first_seed=FIRST_SEED,
+        speed=False,
+        # a probe of a later call reads the model of a cell that has finished
+        keep_models=True,
+    )
+    with open_store(options) as store:
+        for claim in claims:
+            if claim.exact and compute(claim, store):
+                click.echo(f"computed {claim.key}", err=True)
+    made = plan_of(claims, options)
+    code = 0
+    if made.quality:
+        code = execute(
+            options, made, spec={"command": "claims", "keys": list(keys)}, shown=lambda _: ()
+        )
+    found = outcomes((), open_run(options.folder), options.plugin)
+    asked = {claim.key for claim in claims}
+    for one in found:
+        if one.claim.key in asked:
+            click.echo(f"{one.claim.key} {one.verdict}: {one.claim.title} {one.reason()}".rstrip())
+    click.echo(write_page(found, options.folder))
+    return code
+
+
+def outcomes(
+    keys: tuple[str, ...], stored: "StoredRun | None", plugins: tuple[str, ...]
+) -> "list[ClaimOutcome]":
+    """Claims with what stored rows say of them; none stored where there is no run."""
+    from bench.claims.cells import asked_claims
+    from bench.claims.verdicts import outcomes_of
+    from bench.cli.registered import load_registry
+    from bench.running.request import Request
+    from results.frame import rows_of
+
+    load_registry(plugins)
+    return outcomes_of(asked_claims(keys), rows_of([stored] if stored else []), Request())
+
+
+def write_page(found: "list[ClaimOutcome]", out: Path) -> str:
+    """Write the page; returns the paths as a sentence."""
+    from reports.claims_page import write_claims
+
+    html, markdown = write_claims(found, out)
+    return f"claims: {html} (Markdown {markdown})"

@@ -1,0 +1,172 @@
+"""The verdict on a claim: what the paired seeds of its contrasts, and its computed numbers, show.
+
+This is the only place that decides a claim, so that the test can be exchanged here.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal, NamedTuple
+
+from results.statistics.decisions import holm
+from results.statistics.moderated import ModeratedDifference, ModeratedTable
+
+ClaimVerdict = Literal["supported", "contradicted", "equivalent", "undecided"]
+Needed = Literal["all", "any"]
+LEVEL = 0.05
+"""Error rate of a claim."""
+POWER = 0.8
+MOST_SEEDS = 200
+"""Beyond so many seeds a contrast counts as not to be decided."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """The scores of one contrast, and what was expected of them before the run."""
+
+    left: Mapping[int, float]
+    """Seed -> sum of the left sides."""
+    right: Mapping[int, float]
+    """Seed -> sum of the right sides and of the threshold."""
+    expect: Literal["higher", "lower", "equal"]
+    margin: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What the seeds show of one contrast."""
+
+    verdict: ClaimVerdict
+    difference: ModeratedDifference
+    """Left minus right."""
+    p: float
+    """Of "no difference"."""
+    p_outside: float
+    """Of "the difference is at least the margin"; 1 without a margin."""
+    seeds_to_decide: int | None
+    """Seeds with which 80% of runs would decide, if the difference is the one seen; None where
+    that is unknown or more than `MOST_SEEDS`."""
+
+
+def findings_of(observed: Sequence[Observed], needed: Needed = "all") -> list[Finding]:
+    """Decide every contrast of one claim.
+
+    A difference is found where it is significant and at least the margin. It is refuted where it is
+    significant the other way, or shown to lie inside the margin. Equality is shown inside the
+    margin and refuted by a significant difference of at least the margin. All else is undecided.
+
+    Where all contrasts must hold, a claim is wrongly supported only if each is, so that Holm's
+    correction is for what refutes; where one is enough, it is for what supports.
+
+    Args:
+        observed: The contrasts.
+        needed: Whether all must hold, or one is enough.
+    """
+    gaps = [_difference(one) for one in observed]
+    plain = [gap.p for gap in gaps]
+    outside = [
+        gap.p_outside(one.margin) if one.margin else 1.0
+        for gap, one in zip(gaps, observed, strict=True)
+    ]
+    held, refuted = [plain, outside], [holm(plain), holm(outside)]
+    if needed == "any":
+        held, refuted = refuted, held
+    return [
+        Finding(
+            verdict=_decided(
+                one,
+                gap.estimate,
+                _Ps(held[0][at], held[1][at]),
+                _Ps(refuted[0][at], refuted[1][at]),
+            ),
+            difference=gap,
+            p=plain[at],
+            p_outside=outside[at],
+            seeds_to_decide=_seeds(one, gap),
+        )
+        for at, (one, gap) in enumerate(zip(observed, gaps, strict=True))
+    ]
+
+
+def verdict_of(parts: Sequence[ClaimVerdict], needed: Needed) -> ClaimVerdict:
+    """Join the verdicts of the parts of a claim.
+
+    Args:
+        parts: One verdict a contrast, and one of the computed numbers where there are some.
+        needed: Whether all parts must hold, or one is enough.
+
+    Returns:
+        `equivalent` where all that holds is that there is no difference.
+    """
+    held = [part in ("supported", "equivalent") for part in parts]
+    against = [part == "contradicted" for part in parts]
+    if parts and (all(held) if needed == "all" else any(held)):
+        holding = {part for part, holds in zip(parts, held, strict=True) if holds}
+        return "equivalent" if holding == {"equivalent"} else "supported"
+    if parts and (any(against) if needed == "all" else all(against)):
+        return "contradicted"
+    return "undecided"
+
+
+class _Ps(NamedTuple):
+    """P values of one contrast, for one purpose."""
+
+    same: float
+    """Of "no difference"."""
+    outside: float
+    """Of "the difference is at least the margin"."""
+
+
+def _difference(one: Observed) -> ModeratedDifference:
+    """The plain paired t test, which a table of two is: sums of sides have no table of their own.
+
+    Without a common seed nothing is known.
+    """
+    if not one.left.keys() & one.right.keys():
+        return ModeratedDifference(
+            estimate=math.nan,
+            low=-math.inf,
+            high=math.inf,
+            count=0,
+            p=1.0,
+            error=0.0,
+            freedom=0.0,
+        )
+    table = ModeratedTable({"left": one.left, "right": one.right})
+    return table.difference("left", "right", 1 - LEVEL)
+
+
+def _decided(one: Observed, estimate: float, held: _Ps, refuted: _Ps) -> ClaimVerdict:
+    """The verdict of a contrast, by the p values for holding and those for refuting."""
+    if math.isnan(estimate):
+        return "undecided"
+    if one.expect == "equal":
+        if held.outside < LEVEL:
+            return "equivalent"
+        differs = refuted.same < LEVEL and abs(estimate) >= one.margin
+        return "contradicted" if differs else "undecided"
+    signed = estimate if one.expect == "higher" else -estimate
+    if held.same < LEVEL and signed > 0 and signed >= one.margin:
+        return "supported"
+    if (refuted.same < LEVEL and signed < 0) or refuted.outside < LEVEL:
+        return "contradicted"
+    return "undecided"
+
+
+def _seeds(one: Observed, gap: ModeratedDifference) -> int | None:
+    """Seeds that would decide, from the spread seen, by a normal approximation; at least two."""
+    if gap.count < 2 or not gap.error:
+        return None
+    signed = -gap.estimate if one.expect == "lower" else gap.estimate
+    room = one.margin - abs(signed)
+    # a difference in the expected direction, but below its margin, is only ever refuted
+    inside = room > 0 and (one.expect == "equal" or signed > 0)
+    distance = room if inside else abs(signed)
+    if not distance:
+        return None
+    normal = NormalDist()
+    reach = normal.inv_cdf(1 - LEVEL / 2) + normal.inv_cdf(POWER)
+    spread = gap.error * math.sqrt(gap.count)
+    seeds = max(2, math.ceil((reach * spread / distance) ** 2) + 1)
+    return seeds if seeds <= MOST_SEEDS else None

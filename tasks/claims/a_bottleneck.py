@@ -1,0 +1,146 @@
+"""Claims A: one vector for a whole sentence."""
+
+from functools import partial
+
+from bench.api.claim import Claim, Contrast, Side, register_claim
+from tasks.claims.sources import NOTES, SUMMARY, TEXTBOOK
+
+UNI = "rnn_seq2seq[encoder=uni_rnn]"
+REVERSED = "rnn_seq2seq[encoder=uni_rnn,source_order=reversed]"
+
+copied = partial(Side, task="transduction[rule=copy]", metric="sequence_accuracy", axis="length")
+long_copy = partial(copied, x=8.0)
+words = partial(Side, task="transduction[rule=copy]", metric="token_accuracy", axis="length")
+first = partial(
+    Side,
+    task="transduction[rule=copy]",
+    metric="gradient_first_share",
+    probe="gradient_path",
+    backbone=UNI,
+)
+rare = partial(Side, task="transduction[rule=dict,vocab=200]", metric="token_accuracy")
+frequent = partial(Side, task="transduction[rule=dict]", metric="token_accuracy")
+EMBED = "rnn_seq2seq[encoder=embed[positions=learned]]"
+
+for one in (
+    Claim(
+        key="C01",
+        title="A vector of fixed size is a bottleneck, and each step needs other information.",
+        source=NOTES,
+        quote="the only representation of the input is the fixed-dimensional vector … This "
+        "presents a bottleneck",
+        contrasts=(
+            Contrast(
+                title="attention minus one state, exact match at 8 symbols",
+                left=(long_copy(variant="scaled_dot"),),
+                right=(long_copy(variant="none_state"),),
+                expect="higher",
+                margin=0.1,
+            ),
+            Contrast(
+                title="one state of 128 units minus one of 32, exact match at 8 symbols",
+                left=(long_copy(variant="none_state", backbone="rnn_seq2seq[hidden=128]"),),
+                right=(long_copy(variant="none_state", backbone="rnn_seq2seq[hidden=32]"),),
+                expect="higher",
+                margin=0.1,
+            ),
+            Contrast(
+                title="weights of each step minus one mean for all steps, exact match at 8 symbols",
+                left=(long_copy(variant="scaled_dot"),),
+                right=(long_copy(variant="uniform"),),
+                expect="higher",
+                margin=0.1,
+            ),
+        ),
+        note="F2 says the same with the second half. Lengths up to 8, 600 steps of training.",
+        priority=2,
+    ),
+    Claim(
+        key="C02",
+        title="Without attention quality falls faster with the length of the input.",
+        source=SUMMARY,
+        quote="The performance of basic encoder-decoder drops rapidly as the length of an input "
+        "sentence increases … especially those that are longer than the sentences in the training "
+        "corpus",
+        contrasts=(
+            Contrast(
+                title="fall of token accuracy from 4 to 8 symbols, one state minus attention",
+                left=(words(variant="none_state", x=4.0), words(variant="scaled_dot", x=8.0)),
+                right=(words(variant="none_state", x=8.0), words(variant="scaled_dot", x=4.0)),
+                expect="higher",
+                margin=0.05,
+            ),
+            Contrast(
+                title="fall of one state beyond training, 8 to 12 symbols, token accuracy",
+                left=(words(variant="none_state", x=8.0),),
+                right=(words(variant="none_state", x=12.0),),
+                expect="higher",
+                margin=0.1,
+            ),
+        ),
+        note="Attention falls beyond the training lengths, too; the report of a run shows by how "
+        "much.",
+        priority=2,
+    ),
+    Claim(
+        key="C03",
+        title="The first words are forgotten, for their gradient is small; attention shortens the "
+        "way.",
+        source=SUMMARY,
+        quote="It will forget the former part when processing the latter sequence",
+        contrasts=(
+            Contrast(
+                title="share of the gradient at the first word, attention minus one state",
+                left=(first(variant="scaled_dot"),),
+                right=(first(variant="none_state"),),
+                expect="higher",
+                margin=0.02,
+            ),
+        ),
+        note="The gradient alone; what a linear probe still reads from the last state is not "
+        "measured.",
+    ),
+    Claim(
+        key="C04",
+        title="Reversing the source helps a network without attention.",
+        source=SUMMARY,
+        quote="Sutskever et al. proposed a trick that only reversing the order of source sentences "
+        "rather than target sentences could be of benefit",
+        contrasts=(
+            Contrast(
+                title="one state, source reversed minus forward, exact match at 8 symbols",
+                left=(long_copy(variant="none_state", backbone=REVERSED),),
+                right=(long_copy(variant="none_state", backbone=UNI),),
+                expect="higher",
+                margin=0.1,
+            ),
+            Contrast(
+                title="attention, source reversed minus forward, exact match at 8 symbols",
+                left=(long_copy(variant="scaled_dot", backbone=REVERSED),),
+                right=(long_copy(variant="scaled_dot", backbone=UNI),),
+                expect="equal",
+                margin=0.05,
+            ),
+        ),
+        note="On copying, where both orders are monotone; an anti-monotone rule turns the sign.",
+        priority=2,
+    ),
+    Claim(
+        key="C05",
+        title="Without access to the words themselves predictions are poor, most of all for rare "
+        "words.",
+        source=TEXTBOOK,
+        quote="this can result in poor predictions, since the decoder doesn't have access to the "
+        "input words themselves",
+        contrasts=(
+            Contrast(
+                title="gain by attention to embeddings, 200 words minus 10 words, token accuracy",
+                left=(rare(variant="scaled_dot", backbone=EMBED), frequent(variant="none_state")),
+                right=(rare(variant="none_state"), frequent(variant="scaled_dot", backbone=EMBED)),
+                expect="higher",
+                margin=0.05,
+            ),
+        ),
+    ),
+):
+    register_claim(one, module=__name__)

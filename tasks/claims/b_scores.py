@@ -1,0 +1,201 @@
+"""Claims B: score functions. Copying is left out: weights by place alone solve it."""
+
+from functools import partial
+
+from bench.api.claim import Bound, Claim, Contrast, Exact, Side, register_claim
+from tasks.claims import computed_scores
+from tasks.claims.sources import EXPLAINED, NOTES, SUMMARY
+
+swapped = partial(Side, metric="sequence_accuracy")
+FEW, MANY = "transduction[rule=swap,pairs=500]", "transduction[rule=swap,pairs=10000]"
+NARROW = "transformer_decoder[width=16,layers=1,short_convolution=3]"
+WIDE = "transformer_decoder[width=256,layers=1,short_convolution=3]"
+steps = partial(
+    Side,
+    task="recall",
+    metric="train_steps_count",
+    split="",
+    training="adam[lr=0.001,steps=1000,evaluate_every=50]",
+)
+reversal = partial(Side, task="transduction[rule=reverse]", metric="sequence_accuracy")
+reversed_8 = partial(reversal, axis="length", x=8.0)
+recalled = partial(Side, task="recall", metric="token_accuracy")
+blurred = partial(Side, task="transduction[rule=swap]", probe="blur", training="adam[steps=900]")
+entropy = partial(blurred, metric="weight_entropy_nats")
+variation = partial(blurred, metric="total_variation_share")
+
+for one in (
+    Claim(
+        key="C06",
+        title="The additive score gains more from data than the dot product.",
+        source=NOTES,
+        quote="Flexible, often very good with large data",
+        contrasts=(
+            Contrast(
+                title="additive minus dot product, 10000 pairs minus 500 pairs, exact match",
+                left=(swapped(variant="additive", task=MANY), swapped(variant="dot", task=FEW)),
+                right=(swapped(variant="additive", task=FEW), swapped(variant="dot", task=MANY)),
+                expect="higher",
+            ),
+        ),
+    ),
+    Claim(
+        key="C07",
+        title="Results of the bilinear score are inconsistent.",
+        source=NOTES,
+        quote="Not used widely… Results are inconsistent",
+        missing="A contrast compares means; this claim is about spread over seeds, and needs a "
+        "test of variances on about 30 seeds.",
+    ),
+    Claim(
+        key="C08",
+        title="The dot product has no parameters and requires equal sizes.",
+        source=NOTES,
+        quote="No parameters; Requires the sizes to be the same",
+        exact=Exact(
+            compute=computed_scores.parameters_and_widths,
+            bounds=(
+                Bound(metric="dot_parameters_count", high=0.0),
+                Bound(metric="dot_accepts_unequal_count", high=0.0),
+                Bound(metric="additive_accepts_unequal_count", low=1.0),
+                Bound(metric="general_accepts_unequal_count", low=1.0),
+            ),
+        ),
+        priority=1,
+    ),
+    Claim(
+        key="C09",
+        title="q.k of independent numbers has mean 0 and variance d; divided by the root of d, 1.",
+        source=NOTES,
+        quote="the scale of the dot product increases as dimensions get larger",
+        exact=Exact(
+            compute=computed_scores.variance_of_products,
+            bounds=(
+                Bound(metric="mean_in_deviations_count", low=-0.03, high=0.03),
+                Bound(metric="variance_over_width_ratio", low=0.97, high=1.03),
+                Bound(metric="scaled_variance_ratio", low=0.97, high=1.03),
+            ),
+        ),
+        note="F1 and F3 say the same in numbers. Queries and keys of a trained network are not "
+        "independent.",
+        priority=1,
+    ),
+    Claim(
+        key="C10",
+        title="Without scaling the gradient of softmax vanishes as the width grows.",
+        source=SUMMARY,
+        quote="The dot products grow large in magnitude, pushing the softmax function into regions "
+        "where it has extremely small gradients",
+        exact=Exact(
+            compute=computed_scores.gradient_of_softmax,
+            bounds=(
+                Bound(metric="dot_gradient_ratio", high=0.9),
+                Bound(metric="scaled_dot_gradient_ratio", low=0.9, high=1.1),
+            ),
+        ),
+        note="At initialization; ratios to a width of 16. Extremely small is too much said: the "
+        "norm falls to a quarter at a width of 1024.",
+        priority=1,
+    ),
+    Claim(
+        key="C11",
+        title="At small widths additive and dot product are alike; at large ones dot without "
+        "scaling is worse.",
+        source=SUMMARY,
+        quote="For large values of d_k, additive attention outperforms dot product attention "
+        "without scaling",
+        contrasts=(
+            Contrast(
+                title="steps to 99%, dot minus scaled dot, width 256",
+                left=(steps(variant="dot", backbone=WIDE),),
+                right=(steps(variant="scaled_dot", backbone=WIDE),),
+                expect="higher",
+                margin=50.0,
+            ),
+            Contrast(
+                title="steps to 99%, dot minus additive, width 256",
+                left=(steps(variant="dot", backbone=WIDE),),
+                right=(steps(variant="additive", backbone=WIDE),),
+                expect="higher",
+                margin=50.0,
+            ),
+            Contrast(
+                title="steps to 99%, dot minus additive, width 16",
+                left=(steps(variant="dot", backbone=NARROW),),
+                right=(steps(variant="additive", backbone=NARROW),),
+                expect="equal",
+                margin=150.0,
+            ),
+        ),
+        note="Steps end at 1000. One learning rate for all.",
+        priority=2,
+    ),
+    Claim(
+        key="C12",
+        title="The additive score gives smoother weights than the dot product.",
+        source=NOTES,
+        quote="The difference between using the hyperbolic tanh and a dot product is the "
+        "granularity … tanh is more fine-grained with less choppy and smoother sub-regions chosen",
+        contrasts=(
+            Contrast(
+                title="entropy of the weights, additive minus dot product",
+                left=(entropy(variant="additive"),),
+                right=(entropy(variant="dot"),),
+                expect="higher",
+                margin=0.1,
+            ),
+            Contrast(
+                title="total variation of the weights, additive minus dot product",
+                left=(variation(variant="additive"),),
+                right=(variation(variant="dot"),),
+                expect="lower",
+                margin=0.02,
+            ),
+        ),
+        note="Not at equal sharpness: a dot product of wide states is sharper, whatever its form.",
+        priority=2,
+    ),
+    Claim(
+        key="C13",
+        title="Dot product is faster and needs less memory than the additive score.",
+        source=NOTES,
+        quote="dot-product attention is much faster and more space-efficient in practice, since it "
+        "can be implemented using highly optimized matrix multiplication code",
+        exact=Exact(
+            compute=computed_scores.cost_of_scores,
+            bounds=(
+                Bound(metric="time_ratio", low=2.0),
+                Bound(metric="kept_bytes_ratio", low=1.1),
+            ),
+        ),
+        note="Batch 4, width 64, float32, on the processor that the environment names. The time is "
+        "measured, and another machine has another ratio. The memory ratio is far below the "
+        "width, because the additive score here works in pieces and computes them again. The two "
+        "bounds were chosen after a trial.",
+        priority=2,
+    ),
+    Claim(
+        key="C14",
+        title="Popular simple scores work quite well; a complicated one is not needed.",
+        source=EXPLAINED,
+        quote="You can apply any function you want - even a very complicated one. However, usually "
+        "you don't need to - there are several popular and simple variants which work quite well.",
+        contrasts=(
+            Contrast(
+                title="deep score minus dot product, exact match at 8 symbols",
+                left=(reversed_8(variant="deep_mlp"),),
+                right=(reversed_8(variant="dot"),),
+                expect="equal",
+                margin=0.05,
+            ),
+            Contrast(
+                title="concatenation without tanh minus dot product, recall",
+                left=(recalled(variant="concat_linear"),),
+                right=(recalled(variant="dot"),),
+                expect="lower",
+                margin=0.3,
+            ),
+        ),
+    ),
+):
+    register_claim(one, module=__name__)

@@ -1,0 +1,152 @@
+"""Claims C: soft, hard and monotonic attention."""
+
+from functools import partial
+
+from bench.api.claim import Bound, Claim, Contrast, Exact, Side, register_claim
+from tasks.claims import computed_masks
+from tasks.claims.sources import NOTES
+
+ONLINE = "rnn_seq2seq[encoder=uni_rnn]"
+copied = partial(Side, task="transduction[rule=copy]")
+exact_match = partial(copied, metric="sequence_accuracy", axis="length", x=8.0)
+steps = partial(copied, metric="train_steps_count", split="")
+few = partial(
+    Side, task="transduction[rule=dict,pairs=300]", metric="sequence_accuracy", backbone=ONLINE
+)
+longer = partial(
+    Side,
+    task="transduction[rule=dict]",
+    metric="sequence_accuracy",
+    backbone=ONLINE,
+    axis="length",
+    x=16.0,
+)
+backwards = partial(
+    Side, task="transduction[rule=reverse]", metric="sequence_accuracy", backbone=ONLINE
+)
+lag = partial(copied, metric="average_lagging", backbone=ONLINE)
+
+for one in (
+    Claim(
+        key="C15",
+        title="Soft attention is deterministic, hard attention draws.",
+        source=NOTES,
+        quote="Soft Attention is deterministic … Hard Attention is a stochastic process",
+        exact=Exact(
+            compute=computed_masks.repeated_reads,
+            bounds=(
+                Bound(metric="soft_change", high=0.0),
+                Bound(metric="additive_change", high=0.0),
+                Bound(metric="gumbel_sample_change", low=1.0),
+                Bound(metric="reinforce_sample_change", low=1.0),
+                Bound(metric="gumbel_best_key_change", high=0.0),
+            ),
+        ),
+        note="Hard attention that takes the best key draws nothing.",
+        priority=1,
+    ),
+    Claim(
+        key="C16",
+        title="Hard attention is harder to train, and needs reinforcement learning.",
+        source=NOTES,
+        quote="Harder to train - requires reinforcement learning methods",
+        contrasts=(
+            Contrast(
+                title="steps to 99%, REINFORCE minus soft",
+                left=(steps(variant="hard_reinforce"),),
+                right=(steps(variant="scaled_dot"),),
+                expect="higher",
+                margin=100.0,
+            ),
+            Contrast(
+                title="hard without reinforcement learning (exact marginals) minus soft, exact "
+                "match at 8 symbols",
+                left=(exact_match(variant="hard_exact"),),
+                right=(exact_match(variant="scaled_dot"),),
+                expect="lower",
+                margin=0.1,
+            ),
+        ),
+        note="The second contrast is what must hold if reinforcement learning is required.",
+        priority=3,
+    ),
+    Claim(
+        key="C17",
+        title="Hard attention helps interpretability.",
+        source=NOTES,
+        quote="It helps interpretability (Lei et al. 2016)",
+        missing="Accuracy on the selected tokens alone and without them is no row of any cell; a "
+        "probe of sufficiency would decide it.",
+    ),
+    Claim(
+        key="C18",
+        title="Where output keeps the order of the input, monotonic attention helps.",
+        source=NOTES,
+        quote="In some cases, we might know the output will be the same order as the input: Speech "
+        "Recognition, Incremental Translation, Morphological Inflection – sometimes, Summarization "
+        "– sometimes",
+        contrasts=(
+            Contrast(
+                title="monotonic minus soft, 300 pairs of a monotone rule, exact match",
+                left=(few(variant="raffel_monotonic"),),
+                right=(few(variant="scaled_dot"),),
+                expect="higher",
+                margin=0.05,
+            ),
+            Contrast(
+                title="monotonic minus soft at twice the training length, exact match",
+                left=(longer(variant="raffel_monotonic"),),
+                right=(longer(variant="scaled_dot"),),
+                expect="higher",
+                margin=0.05,
+            ),
+            Contrast(
+                title="monotonic minus soft on reversal, exact match",
+                left=(backwards(variant="raffel_monotonic"),),
+                right=(backwards(variant="scaled_dot"),),
+                expect="lower",
+                margin=0.1,
+            ),
+        ),
+        priority=3,
+    ),
+    Claim(
+        key="C19",
+        title="Hard decisions about reading trade accuracy for delay.",
+        source=NOTES,
+        quote="Hard decisions about whether to read more",
+        contrasts=(
+            Contrast(
+                title="lagging, monotonic with the latency loss minus without",
+                left=(lag(variant="raffel_monotonic[loss=latency[weight=1.0]]"),),
+                right=(lag(variant="raffel_monotonic"),),
+                expect="lower",
+                margin=0.2,
+            ),
+        ),
+        note="One weight of the latency loss; the whole curve needs several.",
+    ),
+    Claim(
+        key="C20",
+        title="Attention is a mean field approximation of drawing a source word.",
+        source=NOTES,
+        quote="Attention is a mean field approximation of sampling from a categorical distribution "
+        "over source word embeddings",
+        contrasts=(
+            Contrast(
+                title="correlation of the gap with the spread of values, minus 0.8",
+                left=(
+                    Side(
+                        variant="scaled_dot",
+                        task="transduction[rule=swap]",
+                        metric="gap_spread_correlation_share",
+                        probe="mean_field_gap",
+                    ),
+                ),
+                against=0.8,
+                expect="higher",
+            ),
+        ),
+    ),
+):
+    register_claim(one, module=__name__)

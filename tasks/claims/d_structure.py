@@ -1,0 +1,208 @@
+"""Claims D: coverage, structure and supervision of attention."""
+
+from functools import partial
+
+from bench.api.claim import Bound, Claim, Contrast, Exact, Side, register_claim
+from tasks.claims import computed_masks
+from tasks.claims.sources import EXPLAINED, NOTES, TEXTBOOK
+
+copy_cover = partial(Side, task="transduction[rule=copy]", probe="coverage")
+fertile = partial(Side, task="transduction[rule=fert]", metric="sequence_accuracy")
+repeats = partial(
+    Side, task="transduction[rule=fert]", metric="repeated_bigram_share", probe="coverage"
+)
+few = partial(Side, task="transduction[rule=swap,pairs=500]", metric="sequence_accuracy")
+agreed = partial(Side, task="transduction[rule=swap,pairs=500]", metric="alignment_match")
+taught = partial(Side, task="taught_strings")
+misaligned = partial(taught, metric="alignment_error_proportion")
+right = partial(taught, metric="sequence_accuracy")
+off = partial(Side, task="transduction[rule=swap]", metric="weight_off_gold_share", probe="blur")
+matched = partial(Side, metric="alignment_match")
+
+for one in (
+    Claim(
+        key="C21",
+        title="Away from the training data content is dropped or repeated.",
+        source=NOTES,
+        quote="Neural models tend to drop or repeat content when tested on data not very similar "
+        "to the training set",
+        missing="Dropped and repeated words are not stored by length; a coverage probe with a row "
+        "for each length would decide it on a CPU in minutes.",
+    ),
+    Claim(
+        key="C22",
+        title="A penalty towards one visit a word makes it translate each word at least once.",
+        source=NOTES,
+        quote="Impose a penalty if attention is not ≈1 for each word … It forces the system to "
+        "translate each word at least once",
+        contrasts=(
+            Contrast(
+                title="words with little weight on copying, penalty minus none",
+                left=(copy_cover(variant="coverage_eq1", metric="under_covered_share"),),
+                right=(copy_cover(variant="additive", metric="under_covered_share"),),
+                expect="lower",
+                margin=0.02,
+            ),
+            Contrast(
+                title="exact match where words need 0 to 3 visits, penalty minus learned fertility",
+                left=(fertile(variant="coverage_eq1"),),
+                right=(fertile(variant="global_fertility"),),
+                expect="lower",
+                margin=0.05,
+            ),
+        ),
+        priority=3,
+    ),
+    Claim(
+        key="C23",
+        title="Telling the decoder what was covered reduces repetition.",
+        source=NOTES,
+        quote="Add embeddings indicating coverage (Mi)",
+        contrasts=(
+            Contrast(
+                title="repeated bigrams, coverage embeddings minus none",
+                left=(repeats(variant="mi_coverage"),),
+                right=(repeats(variant="additive"),),
+                expect="lower",
+                margin=0.01,
+            ),
+        ),
+    ),
+    Claim(
+        key="C24",
+        title="Attention is correlated with that of the step before.",
+        source=NOTES,
+        quote="attention from last time tends to be correlated with attention this time",
+        contrasts=(
+            Contrast(
+                title="exact match of 500 pairs, Markov condition minus none",
+                left=(few(variant="cohn_markov"),),
+                right=(few(variant="additive"),),
+                expect="higher",
+                margin=0.02,
+            ),
+        ),
+        note="Tests that the correlation is of use; the jumps themselves are not stored.",
+    ),
+    Claim(
+        key="C25",
+        title="Attention of both directions should agree, and a bonus on the trace helps.",
+        source=NOTES,
+        quote="Our attention should be roughly similar in forward and backward directions … bonus "
+        "based on the trace",
+        contrasts=(
+            Contrast(
+                title="links found of 500 pairs, joint minus independent training",
+                left=(agreed(variant="agreement_trace"),),
+                right=(agreed(variant="additive", backbone="rnn_seq2seq[direction=both]"),),
+                expect="higher",
+                margin=0.05,
+            ),
+        ),
+    ),
+    Claim(
+        key="C26",
+        title="Supervised training improves alignment, and the task not necessarily.",
+        source=NOTES,
+        quote="even if Supervised training is used to increase alignment accuracy, the overall "
+        "error rate of the task might not actually decrease",
+        contrasts=(
+            Contrast(
+                title="alignment error, supervised minus not",
+                left=(misaligned(variant="supervised_attention"),),
+                right=(misaligned(variant="supervised_attention[loss=none]"),),
+                expect="lower",
+                margin=0.05,
+            ),
+            Contrast(
+                title="exact match, supervised minus not",
+                left=(right(variant="supervised_attention"),),
+                right=(right(variant="supervised_attention[loss=none]"),),
+                expect="equal",
+                margin=0.05,
+            ),
+        ),
+        note="At one size of data and one weight; few pairs may gain and many may lose.",
+        priority=3,
+    ),
+    Claim(
+        key="C27",
+        title="Minus a million hides the keys of a row that has others; it fails in rows without "
+        "any, and beside energies as low.",
+        source=TEXTBOOK,
+        quote="setting the attention score to large negative number like −10⁶, so that the "
+        "exponential output will be zero",
+        exact=Exact(
+            compute=computed_masks.hidden_by_a_million,
+            bounds=(
+                Bound(metric="hidden_weight", high=0.0),
+                Bound(metric="hidden_weight_at_large_energies", high=0.0),
+                Bound(metric="empty_row_weight", low=0.99),
+                Bound(metric="hidden_weight_beside_low_energies", low=0.99),
+                Bound(metric="empty_row_weight_minus_infinity", high=0.0),
+            ),
+        ),
+        note="The quoted sentence alone is true for rows with a visible key of usual energy. The "
+        "number is missing in the source and is that of the book. float32 only.",
+        priority=1,
+    ),
+    Claim(
+        key="C28",
+        title="Attention is often blurred and off by one, where neighbors know the word.",
+        source=NOTES,
+        quote="Attention is often blurred; Attention is often off by one",
+        contrasts=(
+            Contrast(
+                title="weight off the gold link, recurrent encoder minus embeddings with places",
+                left=(off(variant="additive", backbone="rnn_seq2seq[encoder=uni_rnn]"),),
+                right=(
+                    off(
+                        variant="additive",
+                        backbone="rnn_seq2seq[encoder=embed[positions=learned]]",
+                    ),
+                ),
+                expect="higher",
+                margin=0.05,
+            ),
+        ),
+        note="The mechanism that the source proposes; deep encoders and real text need more time.",
+        priority=4,
+    ),
+    Claim(
+        key="C29",
+        title="Attention learns alignment without being taught.",
+        source=EXPLAINED,
+        quote="Attention Learns (Nearly) Alignment … the decoder looks at those source tokens "
+        "which it is translating at the current step",
+        contrasts=(
+            Contrast(
+                title="links found on a dictionary rule, minus 0.9",
+                left=(matched(variant="scaled_dot", task="transduction[rule=dict]"),),
+                against=0.9,
+                expect="higher",
+            ),
+            Contrast(
+                title="links found on swapped neighbors, minus 0.9",
+                left=(
+                    matched(
+                        variant="scaled_dot",
+                        task="transduction[rule=swap]",
+                        training="adam[steps=900]",
+                    ),
+                ),
+                against=0.9,
+                expect="higher",
+            ),
+        ),
+        priority=4,
+    ),
+    Claim(
+        key="C30",
+        title="It is bad to attend to one region many times.",
+        source=NOTES,
+        quote="It is bad to pay attention to the same subregion many times",
+        missing="The correlation of coverage with errors, sentence by sentence, is no row of any "
+        "cell; a probe that stores it would decide.",
+    ),
+):
+    register_claim(one, module=__name__)

@@ -1,0 +1,109 @@
+"""Claims E: copying, lexicons, convolutional attention and several heads."""
+
+from functools import partial
+
+from bench.api.claim import Claim, Contrast, Side, register_claim
+from tasks.claims.sources import NOTES
+
+unknown = partial(Side, task="oov_copy", metric="oov_accuracy")
+rare = partial(Side, task="transduction[rule=dict,vocab=200,pairs=500]", metric="token_accuracy")
+marked = partial(Side, task="after_marker", metric="token_accuracy")
+EMBED, BOTH = "pooling[embedding=32,encoder=embed]", "pooling[embedding=32,encoder=birnn]"
+ONE = "transformer_decoder[width=32,layers=1,heads=1,short_convolution=3]"
+TWO = "transformer_decoder[width=32,layers=1,heads=2,short_convolution=3]"
+looked_up = partial(Side, variant="scaled_dot", task="two_lookup", metric="token_accuracy")
+
+for one in (
+    Claim(
+        key="C31",
+        title="A copying mechanism says words that the vocabulary lacks.",
+        source=NOTES,
+        quote="Copying Mechanism – Gu et al. 2016; decide whether to use them again (copy)",
+        contrasts=(
+            Contrast(
+                title="accuracy on unknown words, pointer-generator minus attention",
+                left=(unknown(variant="pointer_generator"),),
+                right=(unknown(variant="scaled_dot"),),
+                expect="higher",
+                margin=0.5,
+            ),
+            Contrast(
+                title="accuracy on unknown words, CopyNet minus attention",
+                left=(unknown(variant="copynet"),),
+                right=(unknown(variant="scaled_dot"),),
+                expect="higher",
+                margin=0.5,
+            ),
+        ),
+        priority=4,
+    ),
+    Claim(
+        key="C32",
+        title="A lexicon helps with words that are rare in training.",
+        source=NOTES,
+        quote="Lexicon bias Arthur et al. 2016",
+        contrasts=(
+            Contrast(
+                title="token accuracy with 200 words in 500 pairs, lexicon minus none",
+                left=(rare(variant="lexicon_bias"),),
+                right=(rare(variant="lexicon_bias[output=softmax]"),),
+                expect="higher",
+                margin=0.05,
+            ),
+        ),
+    ),
+    Claim(
+        key="C33",
+        title="Convolutional attention finds the word after a marker.",
+        source=NOTES,
+        quote="we might want to be able to attend to 'the word after Mr.'",
+        contrasts=(
+            Contrast(
+                title="encoder without context, convolutional minus dot product",
+                left=(marked(variant="conv_attention", backbone=EMBED),),
+                right=(marked(variant="scaled_dot", backbone=EMBED),),
+                expect="higher",
+                margin=0.3,
+            ),
+            Contrast(
+                title="encoder with context, convolutional minus dot product",
+                left=(marked(variant="conv_attention", backbone=BOTH),),
+                right=(marked(variant="scaled_dot", backbone=BOTH),),
+                expect="equal",
+                margin=0.05,
+            ),
+        ),
+        priority=2,
+    ),
+    Claim(
+        key="C34",
+        title="Several heads look at different places.",
+        source=NOTES,
+        quote="multiple attention heads focus on different parts of the sentence",
+        contrasts=(
+            Contrast(
+                title="two facts in one layer, two heads minus one, token accuracy",
+                left=(looked_up(backbone=TWO),),
+                right=(looked_up(backbone=ONE),),
+                expect="higher",
+                margin=0.1,
+            ),
+            Contrast(
+                title="Jensen-Shannon divergence of two heads, minus 0.05 nats",
+                left=(
+                    Side(
+                        variant="scaled_dot",
+                        task="two_lookup",
+                        backbone=TWO,
+                        metric="head_js_nats",
+                        probe="head_diversity",
+                    ),
+                ),
+                against=0.05,
+                expect="higher",
+            ),
+        ),
+        priority=4,
+    ),
+):
+    register_claim(one, module=__name__)

@@ -1,0 +1,229 @@
+"""Claims G: encoders, decoders, several sources, interpretability and kernels."""
+
+from functools import partial
+
+from bench.api.claim import Bound, Claim, Contrast, Exact, Side, register_claim
+from tasks.claims import computed_kernels
+from tasks.claims.sources import EXPLAINED, NOTES, SUMMARY, TEXTBOOK
+
+right = partial(Side, variant="scaled_dot", metric="sequence_accuracy")
+SWAP, DICT, COPY = (f"transduction[rule={rule}]" for rule in ("swap", "dict", "copy"))
+reversal = partial(Side, task="transduction", metric="sequence_accuracy", axis="length", x=8.0)
+fertile = partial(Side, task="transduction[rule=fert]", metric="sequence_accuracy")
+document = partial(Side, task="hier_doc")
+product = partial(Side, task="adding[operation=multiply]", metric="success_accuracy")
+total = partial(Side, task="adding", metric="success_accuracy")
+sources = partial(Side, metric="token_accuracy")
+inferred = partial(Side, task="nli_syn", metric="label_accuracy")
+explained = partial(Side, variant="scaled_dot", task="keyword_cls")
+tau = partial(explained, metric="tau_gradient_share", probe="permutation")
+erased = partial(explained, probe="erasure", backbone="pooling[embedding=32,encoder=birnn]")
+
+for one in (
+    Claim(
+        key="C44",
+        title="Two directions encode each word better than one.",
+        source=EXPLAINED,
+        quote="To better encode each source word, the encoder has two RNNs",
+        contrasts=(
+            Contrast(
+                title="swapped neighbors, two directions minus one, exact match",
+                left=(right(task=SWAP, backbone="rnn_seq2seq[encoder=birnn]"),),
+                right=(right(task=SWAP, backbone="rnn_seq2seq[encoder=uni_rnn]"),),
+                expect="higher",
+                margin=0.05,
+            ),
+        ),
+        note="The two have unequal numbers of parameters.",
+    ),
+    Claim(
+        key="C45",
+        title="Embeddings alone are an encoder for attention, where words need no context.",
+        source=NOTES,
+        quote="simplest possible model … no published results",
+        contrasts=(
+            Contrast(
+                title="dictionary rule, embeddings with places minus recurrent, exact match",
+                left=(right(task=DICT, backbone="rnn_seq2seq[encoder=embed[positions=learned]]"),),
+                right=(right(task=DICT, backbone="rnn_seq2seq"),),
+                expect="equal",
+                margin=0.05,
+            ),
+            Contrast(
+                title="copying, embeddings with places minus without, exact match",
+                left=(right(task=COPY, backbone="rnn_seq2seq[encoder=embed[positions=learned]]"),),
+                right=(right(task=COPY, backbone="rnn_seq2seq[encoder=embed]"),),
+                expect="higher",
+                margin=0.1,
+            ),
+        ),
+    ),
+    Claim(
+        key="C46",
+        title="Attention between steps (Bahdanau) or after the step (Luong) serve alike.",
+        source=EXPLAINED,
+        quote="attention applied: between decoder steps … attention applied: between decoder RNN "
+        "state t and prediction for this step",
+        contrasts=(
+            Contrast(
+                title="reversal at 8 symbols, between steps minus after the step, exact match",
+                left=(reversal(variant="bahdanau"),),
+                right=(reversal(variant="luong_global"),),
+                expect="equal",
+                margin=0.05,
+            ),
+            Contrast(
+                title="fertility, input feeding minus none, exact match",
+                left=(fertile(variant="luong_input_feeding"),),
+                right=(fertile(variant="luong_global"),),
+                expect="higher",
+                margin=0.03,
+            ),
+        ),
+    ),
+    Claim(
+        key="C47",
+        title="Attention finds the relevant parts of a document.",
+        source=TEXTBOOK,
+        quote="Attention is useful for identifying the 'relevant' parts of the inputs",
+        contrasts=(
+            Contrast(
+                title="hierarchical attention minus mean, label accuracy",
+                left=(document(variant="han", metric="label_accuracy"),),
+                right=(document(variant="uniform", metric="label_accuracy"),),
+                expect="higher",
+                margin=0.05,
+            ),
+            Contrast(
+                title="best sentence is the one that decides, minus 0.8",
+                left=(document(variant="han", metric="top_sentence_match"),),
+                against=0.8,
+                expect="higher",
+            ),
+        ),
+    ),
+    Claim(
+        key="C48",
+        title="Feed-forward networks with attention solve long-term memory problems.",
+        source=SUMMARY,
+        quote="Raffel, C., & Ellis, D.P. (2015). Feed-Forward Networks with Attention Can Solve "
+        "Some Long-Term Memory Problems.",
+        contrasts=(
+            Contrast(
+                title="multiplication over up to 1000 places, attention minus mean, success",
+                left=(product(variant="feed_forward"),),
+                right=(product(variant="mean_pooling"),),
+                expect="higher",
+                margin=0.3,
+            ),
+            Contrast(
+                title="addition over up to 1000 places, attention minus recurrent network, success",
+                left=(total(variant="feed_forward"),),
+                right=(
+                    total(
+                        variant="last_state",
+                        backbone="pooling_perceptron[embedding=32,hidden=32,encoder=uni_rnn]",
+                    ),
+                ),
+                expect="higher",
+                margin=0.3,
+            ),
+        ),
+    ),
+    Claim(
+        key="C49",
+        title="Attention to two sources uses both.",
+        source=NOTES,
+        quote="Attend to multiple sentences in different languages to be translated to one target "
+        "language (Zoph et al. 2015); Attend to a sentence and an image (Huang et al. 2016)",
+        contrasts=(
+            Contrast(
+                title="two sources minus the first alone, token accuracy",
+                left=(sources(variant="multi_source_flat", task="two_source"),),
+                right=(sources(variant="scaled_dot", task="two_source[read=first]"),),
+                expect="higher",
+                margin=0.1,
+            ),
+            Contrast(
+                title="second source shuffled minus the first alone, token accuracy",
+                left=(sources(variant="scaled_dot", task="two_source[shuffle=true]"),),
+                right=(sources(variant="scaled_dot", task="two_source[read=first]"),),
+                expect="equal",
+                margin=0.05,
+            ),
+        ),
+    ),
+    Claim(
+        key="C50",
+        title="Decomposable attention solves inference with few parameters.",
+        source=TEXTBOOK,
+        quote="Below is a solution to this classification problem presented by this paper … First, "
+        "each word in the premise attends to each word in the hypothesis",
+        contrasts=(
+            Contrast(
+                title="decomposable minus recurrent network without alignment, label accuracy",
+                left=(inferred(variant="decomposable"),),
+                right=(
+                    inferred(
+                        variant="uniform", backbone="pair[embedding=64,hidden=64,encoder=birnn]"
+                    ),
+                ),
+                expect="higher",
+            ),
+        ),
+        note="Generated scenes in the place of SNLI; the paper is Parikh et al., 2016.",
+    ),
+    Claim(
+        key="C51",
+        title="Attention weights explain outputs less where the encoder has context.",
+        source=TEXTBOOK,
+        quote="attention heatmaps can explain why a model generates a given output, but their "
+        "interpretability is controversial",
+        contrasts=(
+            Contrast(
+                title="rank correlation of weights with gradients, no context minus recurrent",
+                left=(tau(backbone="pooling[embedding=32,encoder=embed]"),),
+                right=(tau(backbone="pooling[embedding=32,encoder=birnn]"),),
+                expect="higher",
+                margin=0.1,
+            ),
+            Contrast(
+                title="keys erased until the decision flips, by gradient minus by weight",
+                left=(erased(metric="erased_by_gradient_share"),),
+                right=(erased(metric="erased_by_attention_share"),),
+                expect="lower",
+                margin=0.02,
+            ),
+        ),
+        priority=4,
+    ),
+    Claim(
+        key="C52",
+        title="As the precision of a kernel grows its band narrows and it overfits.",
+        source=TEXTBOOK,
+        quote="The size of the diagonal band of figure 15.17a narrows when β augment, but the "
+        "model will start to overfit.",
+        exact=Exact(
+            compute=computed_kernels.band_and_error,
+            bounds=(
+                Bound(metric="band_change_keys", high=0.0),
+                Bound(metric="train_error_share_left", high=0.1),
+                Bound(metric="test_error_ratio_narrowest_to_best", low=1.1),
+                Bound(metric="test_error_ratio_widest_to_best", low=1.1),
+            ),
+        ),
+        note="Twenty draws of fifty noisy points; β is one over the squared bandwidth, and the "
+        "letter is missing in the source.",
+        priority=1,
+    ),
+    Claim(
+        key="C53",
+        title="A transformer needs residual connections, layer normalization and added positions.",
+        source=SUMMARY,
+        quote="residual connection and layer normalization … take the sum of PE and input "
+        "embeddings",
+        missing="The transformer here has no switch for residual connections, normalization or "
+        "concatenated positions.",
+    ),
+):
+    register_claim(one, module=__name__)

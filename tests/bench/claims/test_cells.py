@@ -1,0 +1,101 @@
+"""Every claim names cells that exist, can run, and give the number that is read."""
+
+import pytest
+
+from bench.api import registry
+from bench.api.backbone import BACKBONES
+from bench.api.claim import CLAIMS, FIRST_SEED, SEEDS
+from bench.api.errors import InvalidConfig, UnknownName
+from bench.api.probe import PROBES
+from bench.api.selector import parse
+from bench.api.task import TASKS
+from bench.claims.cells import asked_claims, cells_of, expected_minutes, plan_of
+from bench.cli.registered import load_registry
+from bench.running.catalog import known_metrics
+from bench.running.request import Request
+from bench.training.refusals import cell_refusal
+
+load_registry(())
+KEYS = list(registry.registrations(CLAIMS))
+SIDES = [(key, side) for key in KEYS for side in registry.find(CLAIMS, key).target.sides]
+
+
+def test_all_claims_of_the_ledger_are_here():
+    assert [f"C{number:02}" for number in range(1, 54)] == KEYS
+
+
+def test_no_side_is_refused_and_each_metric_is_given():
+    wrong = []
+    for key, side in SIDES:
+        trained = cells_of(side, Request(), FIRST_SEED).trained
+        task = registry.find(TASKS, parse(trained.cell.task).name).target
+        backbone = parse(trained.cell.backbone)
+        reason = cell_refusal(trained.spec, task, backbone, trained.cell.slot)
+        if reason:
+            wrong.append(f"{key}: {reason}")
+        if side.probe:
+            given = {one.name for one in registry.find(PROBES, side.probe).target.metrics}
+        else:
+            given = set(known_metrics([task])) - {
+                one.name
+                for entry in registry.registrations(PROBES).values()
+                for one in entry.target.metrics
+            }
+        if side.metric not in given:
+            wrong.append(f"{key}: nothing gives {side.metric}")
+        if (side.split == "") != side.metric.startswith(("train_", "parameters")):
+            wrong.append(f"{key}: {side.metric} is not of split {side.split!r}")
+    assert wrong == []
+
+
+def test_a_place_is_one_that_the_task_scores():
+    """Lengths are those of the task's own test; another place would never be found."""
+    for key, side in SIDES:
+        if side.axis == "length":
+            trained = cells_of(side, Request(), FIRST_SEED).trained
+            options = registry.find(TASKS, parse(trained.cell.task).name)
+            assert options.name in ("transduction", "offset"), key
+            known = (2, 4, 6, 8, 12, 16) if options.name == "transduction" else (12, 24, 60, 96)
+            assert side.x in known, key
+
+
+def test_backbones_hold_the_slot_of_every_side():
+    for _, side in SIDES:
+        cell = cells_of(side, Request(), FIRST_SEED).read
+        assert cell.slot in registry.find(BACKBONES, parse(cell.backbone).name).target.slots
+
+
+def test_a_plan_has_each_cell_once_on_the_seeds_of_claims():
+    claims = asked_claims(["C12", "C33"])
+    made = plan_of(claims, Request(first_seed=FIRST_SEED))
+    ids = [one.cell.id for one in made.quality]
+    assert len(ids) == len(set(ids)) == SEEDS * (2 + 4)
+    assert len(made.analysis) == SEEDS * 2
+    assert {cell.seed for cell in made.cells} == set(range(FIRST_SEED, FIRST_SEED + SEEDS))
+
+
+def test_a_budget_takes_whole_claims_in_order_of_priority():
+    claims = asked_claims(["all"])
+    request = Request(first_seed=FIRST_SEED, minutes=2.0, jobs=1)
+    made = plan_of(claims, request)
+    assert 0 < made.seconds <= 120
+    whole = plan_of(claims, Request(first_seed=FIRST_SEED))
+    assert whole.seconds * Request().jobs >= 60 * max(
+        expected_minutes(one, Request()) for one in claims
+    )
+    first = {cell.id for cell in made.cells}
+    complete = [
+        claim.key
+        for claim in claims
+        if claim.sides
+        and all(cells_of(s, request, FIRST_SEED).read.id in first for s in claim.sides)
+    ]
+    assert complete
+    assert {registry.find(CLAIMS, key).target.priority for key in complete} <= {2, 3}
+
+
+def test_wrong_keys_are_one_sentence():
+    with pytest.raises(UnknownName, match="no claim named 'C99'"):
+        asked_claims(["C99"])
+    with pytest.raises(InvalidConfig, match="all stands alone"):
+        asked_claims(["all", "C08"])

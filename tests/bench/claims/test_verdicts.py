@@ -1,0 +1,152 @@
+"""From stored rows to verdicts: rows of claims are written, and what they say is read back."""
+
+import random
+
+import pytest
+
+from bench.api.claim import FIRST_SEED, SEEDS, Bound, Claim, Contrast, Exact, Side
+from bench.api.metric import Scored
+from bench.claims.cells import cells_of
+from bench.claims.computed import compute
+from bench.claims.verdicts import outcomes_of
+from bench.cli.registered import load_registry
+from bench.running.request import Request
+from reports.claims_page import write_claims
+from results.frame import rows_of
+from results.row import Record, Row
+from results.store import Store
+from tasks.claims import computed_masks, computed_scores
+
+load_registry(())
+DOT = Side(variant="dot", task="recall", metric="token_accuracy")
+PLAIN = Side(variant="scaled_dot", task="recall", metric="token_accuracy")
+LONG = Side(variant="dot", task="recall", metric="token_accuracy", axis="length", x=32.0)
+CONTRAST = Contrast(title="dot minus scaled", left=(DOT,), right=(PLAIN,), expect="higher")
+
+
+def one_number():
+    return [Scored(metric="a_count", value=0.7 + 0.2 * random.random())]
+
+
+def claim(*contrasts, **more):
+    return Claim(
+        key="X1", title="T.", source="F9, a test", quote="<b>q</b>", contrasts=contrasts, **more
+    )
+
+
+EXACT = claim(exact=Exact(compute=one_number, bounds=(Bound(metric="a_count", high=1.0),)))
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store.create(tmp_path / "run") as found:
+        yield found
+
+
+def put(store, side, values, status="ok"):
+    """Store one value a seed, and another value of the same metric at another place."""
+    environment = "0123456789ab"
+    for at, value in enumerate(values):
+        cell = cells_of(side, Request(), FIRST_SEED + at).read
+        rows = (
+            Row(metric=side.metric, value=value, split=side.split, axis=side.axis, x=side.x),
+            Row(metric=side.metric, value=0.5, split="validation"),
+            Row(metric=side.metric, value=0.25, split=side.split, baseline="majority"),
+        )
+        store.append(
+            Record(
+                cell=dict(vars(cell)),
+                id=cell.id,
+                status=status,
+                environment=environment,
+                detail="" if status == "ok" else "why.",
+                rows=rows,
+            )
+        )
+
+
+def outcome(store, asked):
+    (found,) = outcomes_of([asked], rows_of([store]), Request())
+    return found
+
+
+def test_a_difference_on_the_seeds_of_claims_is_found(store):
+    put(store, DOT, [0.91, 0.92, 0.90, 0.93, 0.91, 0.90])
+    put(store, PLAIN, [0.51, 0.54, 0.50, 0.53, 0.51, 0.52])
+    found = outcome(store, claim(CONTRAST))
+    assert (found.verdict, found.contrasts[0].finding.difference.count) == ("supported", SEEDS)
+    assert found.contrasts[0].finding.difference.estimate == pytest.approx(0.393, abs=1e-3)
+
+
+def test_the_row_of_its_own_place_is_read(store):
+    put(store, LONG, [0.7, 0.71, 0.69, 0.7, 0.72, 0.7])
+    at_length = Contrast(title="t", left=(LONG,), against=0.5, expect="higher")
+    somewhere = Contrast(title="t", left=(DOT,), against=0.5, expect="higher")
+    assert outcome(store, claim(at_length)).verdict == "supported"
+    assert outcome(store, claim(somewhere)).verdict == "undecided"
+
+
+def test_results_of_other_code_decide_nothing(store):
+    put(store, DOT, [0.9] * 6, status="other_code")
+    put(store, PLAIN, [0.1] * 6)
+    found = outcome(store, claim(CONTRAST))
+    assert (found.verdict, found.ran) == ("undecided", False)
+
+
+def test_an_interaction_is_the_difference_of_differences(store):
+    put(store, DOT, [0.9, 0.91, 0.92, 0.9, 0.9, 0.91])
+    put(store, PLAIN, [0.5, 0.51, 0.52, 0.5, 0.5, 0.51])
+    other = Side(variant="general", task="recall", metric="token_accuracy")
+    put(store, other, [0.8, 0.81, 0.8, 0.8, 0.82, 0.8])
+    both = Contrast(title="t", left=(DOT, PLAIN), right=(other, other), expect="lower", margin=0.1)
+    found = outcome(store, claim(both))
+    assert found.verdict == "supported"
+    assert found.contrasts[0].finding.difference.estimate == pytest.approx(-0.2, abs=0.02)
+
+
+def test_what_is_missing_leaves_a_claim_open(store):
+    put(store, DOT, [0.9] * 6)
+    put(store, PLAIN, [0.1] * 6)
+    found = outcome(store, claim(CONTRAST, missing="Needs a GPU."))
+    assert (found.verdict, found.reason()) == ("undecided", "Needs a GPU.")
+
+
+def test_a_computed_claim_holds_by_its_stored_numbers(store, monkeypatch):
+    assert outcome(store, EXACT).verdict == "undecided"
+    assert compute(EXACT, store)
+    assert outcome(store, EXACT).verdict == "supported"
+    # the same code is not computed again
+    monkeypatch.setattr(random, "random", lambda: 2.0)
+    assert not compute(EXACT, store)
+    assert outcome(store, EXACT).verdict == "supported"
+
+
+def test_a_computation_that_changed_runs_again(store):
+    none = (Bound(metric="soft_change", high=0.0),)
+    before = claim(exact=Exact(compute=computed_scores.parameters_and_widths, bounds=none))
+    after = claim(exact=Exact(compute=computed_masks.repeated_reads, bounds=none))
+    assert compute(before, store)
+    assert outcome(store, after).verdict == "undecided"
+    assert compute(after, store)
+    assert outcome(store, after).verdict == "supported"
+
+
+def test_other_numbers_contradict(store):
+    assert compute(EXACT, store)
+    tighter = claim(exact=Exact(compute=one_number, bounds=(Bound(metric="a_count", high=0.5),)))
+    assert outcome(store, tighter).verdict == "contradicted"
+
+
+def test_the_page_shows_quote_numbers_figure_and_command(store, tmp_path):
+    put(store, DOT, [0.91, 0.92, 0.90, 0.93, 0.91, 0.90])
+    put(store, PLAIN, [0.51, 0.54, 0.50, 0.53, 0.51, 0.52])
+    html, markdown = write_claims([outcome(store, claim(CONTRAST))], tmp_path / "page")
+    page, text = html.read_text(), markdown.read_text()
+    assert "&lt;b&gt;q&lt;/b&gt;" in page
+    assert "<b>q</b>" not in page
+    for said in ("F9, a test", "supported", "claims run X1"):
+        assert said in page
+        assert said in text
+    assert "+0.393" in text
+    assert "](figures/claim-x1.svg)" in text
+    assert (tmp_path / "page" / "figures" / "claim-x1.svg").read_text().startswith("<svg")

@@ -1,0 +1,54 @@
+"""`bench claims`: names, plug-ins, and verdicts that are never stored."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.bench.cli.test_cli import call
+
+__all__ = ["call"]
+PLUGIN = Path(__file__).parents[1] / "claims" / "plugin_claim.py"
+
+
+def test_a_plug_in_brings_a_claim_of_its_own(call, tmp_path):
+    folder = tmp_path / "claims"
+    code, out, _ = call("claims", "run", "own1", "--plugin", PLUGIN, "--out", folder)
+    assert code == 0
+    assert "own1 supported: Two halves make one." in out
+    assert "C08" not in out
+    code, out, _ = call("claims", "list", folder, "--plugin", PLUGIN, "--json")
+    listed = {one["claim"]: one for one in json.loads(out)}
+    assert code == 0
+    assert len(listed) == 54
+    assert (listed["own1"]["kind"], listed["own1"]["verdict"]) == ("exact", "supported")
+    assert listed["C11"]["verdict"] == "not run"
+    code, out, _ = call("claims", "report", folder, "--out", tmp_path / "page", "--plugin", PLUGIN)
+    assert code == 0
+    assert "My notes" in (tmp_path / "page" / "claims.md").read_text()
+
+
+def test_no_file_of_a_run_holds_a_verdict(call, tmp_path):
+    call("claims", "run", "own1", "--plugin", PLUGIN, "--out", tmp_path / "claims")
+    ledger = "".join(p.read_text() for p in (tmp_path / "claims" / "ledger").glob("*.jsonl"))
+    assert "halves_count" in ledger
+    assert "supported" not in ledger
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        (("run", "C8"), "no claim named 'C8'; did you mean"),
+        (("run", "all", "C08"), "all stands alone"),
+        (("rnu",), "no command named 'rnu'; did you mean 'run'?"),
+        (("report", "nowhere"), "no run folder at nowhere"),
+        (("list", "nowhere"), "no run folder at nowhere"),
+        (("run", "C08", "--seeds", "-1"), "seeds must be >= 0"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(call, typed, sentence, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call("claims", *typed)
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert err.count("\n") == 1

@@ -1,0 +1,138 @@
+"""Every published verdict on a claim, computed again from rows by pandas and SciPy alone.
+
+Nothing of `results.statistics` is used: the rules are those of ADR 20, written a second time.
+"""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from bench.api import registry
+from bench.api.claim import CLAIMS, FIRST_SEED
+from bench.claims.cells import cells_of
+from bench.claims.computed import exact_cell
+from bench.claims.verdicts import outcomes_of
+from bench.cli.registered import load_registry
+from bench.running.request import Request
+from results.pack import Pack
+
+ROOT = Path(__file__).parents[2]
+PACK = ROOT / "results" / "published" / "claims.parquet"
+PAGE = ROOT / "reports" / "published" / "claims" / "claims.md"
+load_registry(())
+KEYS = list(registry.registrations(CLAIMS))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    frame = Pack(PACK).frame
+    return frame[(frame["status"] == "ok") & (frame["baseline"] == "")]
+
+
+def series(rows: pd.DataFrame, side) -> pd.Series:
+    """The row of a side, by seed."""
+    cell = cells_of(side, Request(), FIRST_SEED).read
+    mine = rows[(rows["metric"] == side.metric) & (rows["split"] == side.split)]
+    mine = mine[mine["axis"] == side.axis]
+    if side.x is not None:
+        mine = mine[mine["x"] == side.x]
+    ids = {replace(cell, seed=int(seed)).id: seed for seed in mine["seed"].unique()}
+    mine = mine[mine["cell"].isin(ids)]
+    return mine.set_index("seed")["value"]
+
+
+def holm(ps: list[float]) -> list[float]:
+    ordered = pd.Series(ps).sort_values(kind="stable")
+    steps = np.arange(len(ps), 0, -1)
+    return (ordered * steps).cummax().clip(upper=1.0).sort_index().tolist()
+
+
+def p_values(gaps: pd.Series, scale: float, margin: float) -> tuple[float, float]:
+    """Of no difference, and of one of at least the margin."""
+    if len(gaps) < 2:
+        return 1.0, 1.0
+    if gaps.std() <= 1e-6 * scale:
+        moved = abs(gaps.mean()) > 1e-6 * scale
+        inside = margin - abs(gaps.mean()) > 1e-6 * margin
+        return (2.0 ** (1 - len(gaps)) if moved else 1.0), (2.0 ** -len(gaps) if inside else 1.0)
+    outside = 1.0
+    if margin:
+        below = stats.ttest_1samp(gaps, margin, alternative="less").pvalue
+        above = stats.ttest_1samp(gaps, -margin, alternative="greater").pvalue
+        outside = max(below, above)
+    return stats.ttest_1samp(gaps, 0.0).pvalue, outside
+
+
+def contrasts(rows: pd.DataFrame, claim) -> list[str]:
+    means, same, outside = [], [], []
+    for one in claim.contrasts:
+        left = [series(rows, side) for side in one.left]
+        right = [series(rows, side) for side in one.right]
+        both = pd.concat([*left, *right], axis=1, join="inner")
+        plus, minus = both.iloc[:, : len(left)].sum(axis=1), both.iloc[:, len(left) :].sum(axis=1)
+        minus = minus + one.against
+        scale = max(plus.abs().max(), minus.abs().max()) if len(both) else 0.0
+        p, out = p_values(plus - minus, scale, one.margin)
+        means.append((plus - minus).mean())
+        same.append(p)
+        outside.append(out)
+    holds, fails = (same, outside), (holm(same), holm(outside))
+    if claim.needed == "any":
+        holds, fails = fails, holds
+    found = []
+    for at, one in enumerate(claim.contrasts):
+        signed = -means[at] if one.expect == "lower" else means[at]
+        if np.isnan(signed):
+            found.append("undecided")
+        elif one.expect == "equal":
+            differs = fails[0][at] < 0.05 and abs(signed) >= one.margin
+            equal = holds[1][at] < 0.05
+            found.append("equivalent" if equal else "contradicted" if differs else "undecided")
+        elif holds[0][at] < 0.05 and signed > 0 and signed >= one.margin:
+            found.append("supported")
+        else:
+            against = (fails[0][at] < 0.05 and signed < 0) or fails[1][at] < 0.05
+            found.append("contradicted" if against else "undecided")
+    return found
+
+
+def expected(rows: pd.DataFrame, claim) -> str:
+    parts = contrasts(rows, claim)
+    if claim.exact:
+        stored = rows[rows["cell"] == exact_cell(claim.key).id]
+        bounds = [
+            (b, stored.loc[stored["metric"] == b.metric, "value"]) for b in claim.exact.bounds
+        ]
+        if all(len(values) for _, values in bounds):
+            inside = all(values.between(b.low, b.high).all() for b, values in bounds)
+            parts.append("supported" if inside else "contradicted")
+        else:
+            parts.append("undecided")
+    if claim.missing:
+        return "undecided"
+    held = [part in ("supported", "equivalent") for part in parts]
+    failed = [part == "contradicted" for part in parts]
+    if all(held) if claim.needed == "all" else any(held):
+        kinds = {part for part, holds in zip(parts, held, strict=True) if holds}
+        return "equivalent" if kinds == {"equivalent"} else "supported"
+    if any(failed) if claim.needed == "all" else all(failed):
+        return "contradicted"
+    return "undecided"
+
+
+def test_every_verdict_is_that_of_other_code(rows):
+    claims = [registry.find(CLAIMS, key).target for key in KEYS]
+    found = {one.claim.key: one.verdict for one in outcomes_of(claims, Pack(PACK).frame, Request())}
+    assert found == {claim.key: expected(rows, claim) for claim in claims}
+    assert {"supported", "undecided"} <= set(found.values())
+
+
+def test_the_published_page_says_these_verdicts(rows):
+    said = dict(re.findall(r"^\| (C\d\d) \| .* \| (\w+) \| .*\|$", PAGE.read_text(), re.MULTILINE))
+    claims = {key: registry.find(CLAIMS, key).target for key in KEYS}
+    assert said == {key: expected(rows, claim) for key, claim in claims.items()}

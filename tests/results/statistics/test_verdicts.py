@@ -1,0 +1,99 @@
+"""Verdicts on claims, on scores made for each of them."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from results.statistics.verdicts import Observed, findings_of, verdict_of
+
+SPREAD = np.array([-0.02, 0.01, 0.03, -0.01, 0.0, -0.01])
+
+
+def seen(mean, expect="higher", margin=0.1, spread=SPREAD):
+    return Observed(
+        left={200 + at: mean + float(gap) for at, gap in enumerate(spread)},
+        right={200 + at: 0.0 for at in range(len(spread))},
+        expect=expect,
+        margin=margin,
+    )
+
+
+CASES = {
+    "found": (seen(0.3), "supported"),
+    "found downwards": (seen(-0.3, "lower"), "supported"),
+    "the other way": (seen(-0.3), "contradicted"),
+    "the other way upwards": (seen(0.3, "lower"), "contradicted"),
+    "shown to be none": (seen(0.0), "contradicted"),
+    "significant and shown to be too small": (seen(0.05), "contradicted"),
+    "significant, but maybe at the margin": (seen(0.095), "undecided"),
+    "no margin and no difference": (seen(0.0, margin=0.0), "undecided"),
+    "equal": (seen(0.01, "equal"), "equivalent"),
+    "not equal": (seen(0.3, "equal"), "contradicted"),
+    "perhaps equal": (seen(0.0, "equal", spread=20 * SPREAD), "undecided"),
+    "perhaps different": (seen(0.3, spread=30 * SPREAD), "undecided"),
+    "one seed": (seen(0.9, spread=SPREAD[:1]), "undecided"),
+    "six equal differences": (seen(1.0, spread=np.zeros(6)), "supported"),
+    "five equal differences": (seen(1.0, spread=np.zeros(5)), "undecided"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_contrast_is_decided(case):
+    observed, verdict = CASES[case]
+    (found,) = findings_of([observed])
+    assert found.verdict == verdict
+
+
+def test_the_test_is_that_of_pairs():
+    (found,) = findings_of([seen(0.02)])
+    assert found.p == pytest.approx(stats.ttest_1samp(SPREAD + 0.02, 0.0).pvalue)
+    upper = stats.ttest_1samp(SPREAD + 0.02, 0.1, alternative="less").pvalue
+    assert found.p_outside == pytest.approx(upper)
+
+
+def test_without_common_seeds_nothing_is_known():
+    (found,) = findings_of([Observed(left={200: 1.0}, right={201: 0.0}, expect="higher", margin=0)])
+    assert (found.verdict, found.difference.count, found.seeds_to_decide) == ("undecided", 0, None)
+
+
+def test_many_chances_to_hold_are_corrected_where_one_is_enough():
+    # p is 0.03: enough alone, not as the best of four
+    level = stats.t.ppf(1 - 0.015, 5) * SPREAD.std(ddof=1) / 6**0.5
+    close, none = seen(float(level), margin=0.0), seen(0.0, margin=0.0)
+    assert findings_of([close, none, none, none], "all")[0].verdict == "supported"
+    assert findings_of([close, none, none, none], "any")[0].verdict == "undecided"
+
+
+def test_many_chances_to_fail_are_corrected_where_all_must_hold():
+    level = stats.t.ppf(1 - 0.015, 5) * SPREAD.std(ddof=1) / 6**0.5
+    against, none = seen(-float(level), margin=0.0), seen(0.0, margin=0.0)
+    assert findings_of([against, none, none], "any")[0].verdict == "contradicted"
+    assert findings_of([against, none, none], "all")[0].verdict == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("parts", "needed", "verdict"),
+    [
+        (["supported", "supported"], "all", "supported"),
+        (["supported", "equivalent"], "all", "supported"),
+        (["equivalent", "equivalent"], "all", "equivalent"),
+        (["supported", "undecided"], "all", "undecided"),
+        (["supported", "contradicted"], "all", "contradicted"),
+        (["undecided", "contradicted"], "all", "contradicted"),
+        (["supported", "contradicted"], "any", "supported"),
+        (["undecided", "contradicted"], "any", "undecided"),
+        (["contradicted", "contradicted"], "any", "contradicted"),
+        (["equivalent", "undecided"], "any", "equivalent"),
+        ([], "all", "undecided"),
+    ],
+)
+def test_parts_are_joined(parts, needed, verdict):
+    assert verdict_of(parts, needed) == verdict
+
+
+def test_the_seeds_that_would_decide_grow_with_the_spread():
+    few, many = (findings_of([seen(0.3, spread=k * SPREAD)])[0].seeds_to_decide for k in (10, 30))
+    assert few is not None
+    assert many is not None
+    assert few < many
+    assert findings_of([seen(0.1, spread=SPREAD)])[0].seeds_to_decide is not None
