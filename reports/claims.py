@@ -112,7 +112,7 @@ def claims_document(outcomes: Sequence[ClaimOutcome]) -> Document:
     return Document(
         title="Attention bench: claims",
         lead=(
-            "Sentences of the source documents, each with what was fixed before the run. Verdicts "
+            "Sentences of the source documents, each with what decides it. Verdicts "
             "are computed from stored rows whenever this page is written. Trained claims use "
             "paired seeds from 200 on, which no other run uses, and hold for networks and tasks of "
             "this size alone."
@@ -190,7 +190,7 @@ def _numbers(one: ClaimOutcome) -> TableBlock:
         )
         for part in one.bounds
     ]
-    heads = ("What", "Expected before the run", "Seen", "Result")
+    heads = ("What", "Expected", "Seen", "Result")
     return TableBlock(
         key=f"{one.claim.key}-numbers",
         title=f"{one.claim.key}: {one.claim.needed} must hold" if len(rows) > 1 else one.claim.key,

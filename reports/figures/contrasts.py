@@ -43,7 +43,7 @@ def contrasts_figure(key: str, title: str, lines: Sequence[ContrastLine]) -> Fig
     words_ = {
         "title": title,
         "description": f"Differences: {said}",
-        "caption": "Mean difference over seeds with its 95% interval; the dashed lines are zero "
+        "caption": "Mean difference over seeds with its 95% interval; the dotted lines are zero "
         "and the margin.",
     }
     return figure(f"claim-{key}", words_, parts, WIDE, len(lines) * (ROW + 2 * HEAD))
@@ -61,7 +61,7 @@ def _line(one: ContrastLine) -> list[str]:
     for edge in sorted({0.0, *edges}):
         parts.append(segment(x.at(edge), HEAD + 2, x.at(edge), bottom, "v"))
     if bounded:
-        parts.append(segment(x.at(one.low), middle, x.at(one.high), middle, "a"))
+        parts.append(segment(x.at(one.low), middle, x.at(one.high), middle, "s0 w"))
     place = f'cx="{number(x.at(one.estimate))}" cy="{number(middle)}"'
-    parts.append(f'<circle {place} r="4">{tooltip(f"{one.estimate:+.3g}")}</circle>')
+    parts.append(f'<circle class="s0 p" {place} r="4">{tooltip(f"{one.estimate:+.3g}")}</circle>')
     return parts
