@@ -61,7 +61,8 @@ def cells_of(side: Side, request: Request, seed: int) -> SideCells:
         seed: At least `FIRST_SEED` but for pilots.
     """
     place = DefaultTask(task=side.task, backbone=side.backbone, slot=side.slot)
-    mine = replace(request, preset=side.preset, training=side.training)
+    # a claim fixes its sizes itself: what calibration chooses later must not change the question
+    mine = replace(request, preset=side.preset, training=side.training, calibrated=False)
     trained = quality_cell(mine, resolve(parse(side.variant)), place, seed)
     probe = parse(side.probe) if side.probe else None
     probed = analysis_cell(trained.cell, probe, EXAMPLES) if probe else None

@@ -49,7 +49,7 @@ def test_attention_shortens_the_path_to_the_first_word(subject):
         seen = subject(
             variant,
             backbone="rnn_seq2seq[encoder=uni_rnn]",
-            task="transduction[min_length=12,max_length=12,beyond=12,vocab=6]",
+            task="transduction[min_length=12,max_length=12,beyond=13,vocab=6]",
         )
         found = make("probe", parse("gradient_path")).measure(seen)
         return next(s.value for s in found if s.metric == "gradient_first_share")

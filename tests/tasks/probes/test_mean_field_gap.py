@@ -41,7 +41,7 @@ def test_a_linear_prediction_has_no_gap(subject, monkeypatch):
 
 
 def test_one_key_has_no_gap_and_no_spread(subject):
-    seen = subject("additive", task="transduction[min_length=1,max_length=1,beyond=1,vocab=6]")
+    seen = subject("additive", task="transduction[min_length=1,max_length=1,beyond=2,vocab=6]")
     *_, one = observations(seen)
     only = one._replace(
         weights=torch.zeros_like(one.weights).index_fill(-1, torch.tensor([0]), 1.0)
