@@ -1,6 +1,6 @@
 """Sizes and learning rates that `bench calibrate` found on validation, stored beside the task.
 
-A task declares the settings that may be chosen, cheapest first. What was chosen, and why, stands in
+A task declares the settings that may be chosen, cheapest first. The choice and its reasons are in
 `calibration/<task>.json` in the folder of the task's module. Plans read it when the tasks are
 imported, so that planning itself touches no file.
 """

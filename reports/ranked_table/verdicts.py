@@ -1,6 +1,7 @@
 """Words for the decisions on primary hypotheses."""
 
 import math
+from collections import Counter
 
 from reports.numbers import counted, plain
 from reports.ranked_table.comparison import Comparison
@@ -45,5 +46,5 @@ def verdict_help(comparison: Comparison, decision: Decision | None) -> str:
 
 def decision_counts(comparison: Comparison) -> dict[str, int]:
     """How many primary hypotheses ended in each way."""
-    found = [one.outcome for one in comparison.primary.values()]
-    return {outcome: found.count(outcome) for outcome in OUTCOMES}  # type: ignore[arg-type]
+    found = Counter[str](one.outcome for one in comparison.primary.values())
+    return {outcome: found[outcome] for outcome in OUTCOMES}

@@ -19,8 +19,8 @@ HOW_TO_READ = (
     "A better score of a larger network, or of one that was tuned longer, says little about its "
     "attention. Sizes are shares of the baseline's. Parameters are those of the whole network. "
     "FLOPs are counted matrix products of one forward call of the attention alone, at the length "
-    "that stands beside the scores. Trials are the settings that a study tried before the seeds "
-    "that are shown. `bench run --match params` (or flops) makes networks of equal size."
+    "of the ranked table. Trials are the settings that a study tried; their seeds are not shown. "
+    "`bench run --match params` (or flops) makes networks of equal size."
 )
 
 

@@ -34,8 +34,8 @@ HOW_TO_READ = {
         "uniform attention. The test is a t test on common seeds whose variance borrows from the "
         "other variants of the table, after Holm's correction over these hypotheses. Better and "
         "worse are significant at 5%. Equivalent means that the difference is shown to lie within "
-        "the margin of the metric. Undecided is neither: the number of seeds that would probably "
-        "decide stands beside it."
+        "the margin of the metric. Undecided is neither, and is followed by the number of seeds "
+        "that would probably decide."
     ),
     "Ranks": (
         "Lines are in the order of their means. Of equal means the baseline is first, then the "

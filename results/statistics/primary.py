@@ -5,7 +5,7 @@ secondary (`results.statistics.ranking`).
 """
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -194,7 +194,7 @@ def seeds_to_decide(
         return None
     spread = difference.error * math.sqrt(difference.count)
     per_seed = difference.freedom / difference.count
-    for count in _seeds_above(difference.count):
+    for count in range(difference.count + 1, MOST_SEEDS + 1):
         error, freedom = spread / math.sqrt(count), per_seed * count
         quantile = float(special.stdtrit(freedom, POWER))
         if abs(difference.estimate) >= (t_quantile(1 - alpha, freedom) + quantile) * error:
@@ -206,10 +206,6 @@ def seeds_to_decide(
             if margin - abs(difference.estimate) >= (one_sided + missed) * error:
                 return count
     return None
-
-
-def _seeds_above(count: int) -> Iterator[int]:
-    yield from range(count + 1, MOST_SEEDS + 1)
 
 
 def decide(

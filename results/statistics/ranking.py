@@ -40,8 +40,11 @@ class Ranked:
     where there is one, and a secondary one for a control."""
     against_uniform: Decision | None
     """Test against the uniform baseline, in the same way."""
-    difference: ModeratedDifference | None
-    """Score minus the baseline's on common seeds; None for the baseline, or without one."""
+
+    @property
+    def difference(self) -> ModeratedDifference | None:
+        """Score minus the baseline's on common seeds; None for the baseline, or without one."""
+        return self.against_baseline.difference if self.against_baseline else None
 
     @property
     def p_adjusted(self) -> float:
@@ -168,11 +171,6 @@ def rank(
             mean=means[variant],
             against_baseline=found.against(variant, baseline),
             against_uniform=found.against(variant, uniform),
-            difference=(
-                table.difference(variant, baseline, level)
-                if baseline is not None and variant != baseline
-                else None
-            ),
         )
         for variant in order
     ]

@@ -11,14 +11,12 @@ from typing import Literal, NamedTuple
 
 from results.statistics.decisions import holm
 from results.statistics.moderated import ModeratedDifference, ModeratedTable
+from results.statistics.primary import MOST_SEEDS, POWER
 
 ClaimVerdict = Literal["supported", "contradicted", "equivalent", "undecided"]
 Needed = Literal["all", "any"]
 LEVEL = 0.05
 """Error rate of a claim."""
-POWER = 0.8
-MOST_SEEDS = 200
-"""Beyond so many seeds a contrast counts as not to be decided."""
 
 
 @dataclass(frozen=True, kw_only=True)

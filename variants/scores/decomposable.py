@@ -51,9 +51,9 @@ class DecomposableConfig(Config):
     default_task=DefaultTask(task="nli_syn"),
     does_not_show=(
         "Parikh et al. report 86.3% on the 550,000 pairs of SNLI with 382,000 parameters, as "
-        "much as networks with recurrent encoders and many more parameters. The advantage is "
-        "one of parameters over other networks. Here the baseline stands in the same network,"
-        " so only the score differs."
+        "much as networks with recurrent encoders and many more parameters. They save "
+        "parameters compared with other networks. Here the baseline has the same network, so only "
+        "the score differs."
     ),
 )
 class DecomposableScore(Score):
