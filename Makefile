@@ -7,7 +7,7 @@ export HF_HUB_OFFLINE ?= 1
 # Without compiled files each of the many processes that tests start compiles all our code again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup run static test slow browser-test check publish publish-claims docs readme format clean
+.PHONY: setup run static test slow browser-test check publish publish-claims peers docs readme format clean
 
 # A torch that is already in the environment (for a certain CUDA, say) is left alone.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -66,6 +66,17 @@ publish-claims: setup
 		--pack results/published/claims.parquet
 	rm -f reports/published/claims/claims.html
 
+# make peers: our numbers beside those of other people's code, in an environment of its own; what they
+# differ by is stored, and stands on the page that `make docs` writes.
+PEERS ?= .venv-peers
+PEERS_OUT := results/published/peers.json
+peers:
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -c "import torch" 2>/dev/null || $(PEERS)/bin/python -m pip install --quiet -c constraints.txt torch
+	$(PEERS)/bin/python -m pip install --quiet -c constraints.txt -e ".[dev,peers]" --config-settings editable_mode=compat
+	rm -f $(PEERS_OUT)
+	BENCH_PEERS_OUT=$(PEERS_OUT) $(PEERS)/bin/python -m pytest -q tests/peers
+
 # make docs: the documentation as a folder of pages, site/index.html, with an offline search.
 $(VENV)/.docs-ready: $(VENV)/.ready pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[docs]" --config-settings editable_mode=compat
@@ -84,4 +95,4 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) runs .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(PEERS) runs .mypy_cache .ruff_cache .pytest_cache

@@ -32,6 +32,12 @@ RULE = (
     f"({SATURATED:g} of the range or more)"
 )
 
+FIXED = "The size is that of the preset, for the comparison is about it."
+RATES_RULE = (
+    f"each competitor has that of {len(RATES)} learning rates whose one trial has the best value "
+    "on validation"
+)
+
 
 @dataclass
 class Calibration:
@@ -46,12 +52,14 @@ class Calibration:
             InvalidConfig: The task declares nothing to choose from, or its metric has no range.
         """
         self.task, self.target = self.trials.task, self.trials.target
+        self.metric = self.target.ranking_metric()
+        if self.trials.rates_alone:
+            return
         if not self.target.calibration:
             raise InvalidConfig(
                 f"{self.task.name} declares no settings to choose from; add `calibration = "
                 "(Setting(...), ...)` to its class."
             )
-        self.metric = self.target.ranking_metric()
         self.ranges = {one.name: self._range(one) for one in self.target.calibration}
 
     def share(self, setting: Setting, value: float) -> float:
@@ -83,9 +91,14 @@ class Calibration:
     def choose(self) -> Choice:
         """Try the settings in order, and tune everything at the first one that keeps the rule.
 
+        Where the preset's size is fixed, learning rates alone are chosen.
+
         Raises:
-            OutOfTime: Before a setting was found.
+            OutOfTime: Before a setting was found, or before every competitor was tuned.
         """
+        if self.trials.rates_alone:
+            setting = Setting(options=self.task.name)
+            return self._choice(setting, self._rates(setting), [FIXED], RATES_RULE)
         seen = []
         for setting in self.target.calibration:
             wrong = self._wrong_with(setting)
@@ -183,7 +196,7 @@ class Calibration:
     def _judged(self, setting: Setting, one: Competitor) -> Mapping[int, float]:
         """Values on the seeds that judge, at the best rate of this competitor."""
         found = self.trials.of_rates(setting, one)
-        return self.trials.of_seeds(setting, one, self._best(setting, found)) if found else {}
+        return self.trials.of_seeds(setting, one, self._best(found)) if found else {}
 
     def _rates(self, setting: Setting) -> dict[str, float]:
         """The best rate of every competitor, each after the same number of trials."""
@@ -191,15 +204,22 @@ class Calibration:
         for one in (self.trials.baseline, self.trials.uniform, *self.trials.entries):
             found = self.trials.of_rates(setting, one)
             if found:
-                best[one.name] = self._best(setting, found)
+                best[one.name] = self._best(found)
         return best
 
-    def _best(self, setting: Setting, found: Mapping[float, float]) -> float:
-        return max(found, key=lambda rate: self.share(setting, found[rate]))
+    def _best(self, found: Mapping[float, float]) -> float:
+        side = min if self.metric.better == "lower" else max
+        return side(found, key=lambda rate: found[rate])
 
     def _choice(
-        self, setting: Setting | None, rates: dict[str, float], seen: Sequence[str]
+        self,
+        setting: Setting | None,
+        rates: dict[str, float],
+        seen: Sequence[str],
+        rule: str = RULE,
     ) -> Choice:
+        # where the size is fixed, the task's own figure holds for all, not the baseline's alone
+        timed = not self.trials.rates_alone
         facts = collect(self.trials.session.settings.threads)
         trials: list[dict[str, Any]] = [
             {"setting": where, "competitor": who, "lr": rate, "seed": seed, "value": value}
@@ -210,11 +230,11 @@ class Calibration:
             preset=self.trials.preset,
             chosen=setting,
             why=" ".join(seen),
-            rule=RULE,
+            rule=rule,
             rates=rates,
             baseline=self.trials.baseline.name,
             trials=tuple(trials),
-            seconds=self.trials.seconds_of(setting) if setting else 0.0,
+            seconds=self.trials.seconds_of(setting) if setting and timed else 0.0,
             commit=facts.git_revision,
             environment={
                 "cpu": facts.cpu,

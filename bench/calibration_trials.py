@@ -75,6 +75,9 @@ class Trials:
         """Find who competes."""
         self.target: type[Task] = registry.find(TASKS, self.task.name).target
         self.metric = self.target.ranking_metric().name
+        size = self.target.presets.get(self.preset)
+        self.rates_alone = size is not None and size.comparison is not None
+        """Whether the size is what the comparison is about, so that it is not for choice."""
         self.baseline, self.uniform, *self.entries = self._competitors()
 
     def of_rates(
@@ -173,19 +176,26 @@ class Trials:
         here = DefaultTask(task=self.task.show())
         wanted = [(request.asked_baseline.spec, here)]
         wanted += [(resolve(Selector(name)), here) for name in uniform_baselines()]
-        for entry in self.target.comparison:
+        for entry in self.target.compared_at(self.preset):
             about = entry.task or self.task.name
             if canonical("task", DefaultTask(task=about).selector) == self.task:
                 place = replace(here, backbone=entry.backbone, slot=entry.slot)
                 wanted.append((resolve(entry.selector), place))
-        for name in registry.listed_variants():
-            spec = resolve(Selector(name))
-            own = default_task_of(spec)
-            if own is not None and canonical("task", own.selector) == self.task:
-                wanted.append((spec, own))
+        if not self.rates_alone:
+            wanted += self._at_home()
         found: dict[str, Competitor] = {}
         for spec, place in wanted:
             cell = quality_cell(request, spec, place).cell
             name = competitor(cell.variant, cell.backbone, cell.slot)
             found.setdefault(name, Competitor(spec, place, name))
         return [*found.values()]
+
+    def _at_home(self) -> list[tuple[VariantSpec, DefaultTask]]:
+        """Variants whose own task it is."""
+        specs = [resolve(Selector(name)) for name in registry.listed_variants()]
+        places = [(spec, default_task_of(spec)) for spec in specs]
+        return [
+            (spec, own)
+            for spec, own in places
+            if own is not None and canonical("task", own.selector) == self.task
+        ]

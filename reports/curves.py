@@ -59,7 +59,7 @@ def learning_section(folder: RunFolder, legend: Legend) -> Section:
         panel
         for comparison in folder.comparisons
         for axis, label in AXES
-        if (panel := _curve_panel(comparison, axis, label, "validation")).lines
+        if (panel := curve_panel(comparison, axis, label, "validation")).lines
     ]
     words = {
         "title": "Learning curves",
@@ -75,7 +75,7 @@ def learning_section(folder: RunFolder, legend: Legend) -> Section:
 def length_section(folder: RunFolder, legend: Legend) -> Section:
     """Test score against the length or the difficulty of the input."""
     content = [
-        _curve_panel(comparison, axis, part_title(axis), "test", metric)
+        curve_panel(comparison, axis, part_title(axis), "test", metric)
         for comparison in folder.comparisons
         for metric, axis in parts(comparison)
         if axis not in NUMBERED
@@ -132,9 +132,10 @@ def figures_section(
     return Section(key=key, title=title, blocks=tuple(blocks or [Paragraph(none)]))
 
 
-def _curve_panel(
+def curve_panel(
     comparison: Comparison, axis: str, x_label: str, split: str, metric: str = ""
 ) -> Panel:
+    """One comparison's values along an axis of a split; of the ranking metric if none is named."""
     metric = metric or comparison.metric
     table = curve(comparison.frame, metric, axis, split)
     known = comparison.catalog

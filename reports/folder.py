@@ -13,7 +13,6 @@ from bench.api.command import run_command
 from bench.api.errors import UnknownName
 from bench.api.selector import parse
 from reports.catalog import Catalog, Certificates
-from reports.published_commands import DATA_DIR, with_data_dir
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.costs import Costs, costs_at_one_length
 from reports.ranked_table.grouping import comparisons
@@ -25,6 +24,7 @@ from results.certificate import certificate_entries
 from results.frame import rows_of, speed_summary
 from results.json_values import JsonObject, as_object
 from results.pack import SUFFIX, Pack, open_run
+from results.published_commands import DATA_DIR, with_data_dir, with_run_folder
 from results.row import Record, Unmeasured
 from results.store import Store
 from results.stored_plan import StoredPlan, stored_plan
@@ -88,7 +88,7 @@ class RunFolder:
 
     def shown(self, command: str) -> str:
         """A command as a reader of this report may see it."""
-        return with_data_dir(command, DATA_DIR) if self.published else command
+        return with_run_folder(with_data_dir(command, DATA_DIR)) if self.published else command
 
     def _reads_data(self, label: str) -> bool:
         """Whether a cell reads what lies in a data directory; yes where nobody wrote that down."""

@@ -77,7 +77,7 @@ def _all_tasks(catalog: Catalog, often: dict[str, list[Comparison]]) -> QualityC
     ]
     label = catalog.label(base)
     return QualityCost(
-        points=_points(catalog, located, "higher"),
+        points=points_of(catalog, located, "higher"),
         quality_title=f"Probability of being better than {label}",
         cost_title=f"Training step relative to {label}",
         limits=(0.0, 1.0),
@@ -109,7 +109,7 @@ def _one_comparison(comparison: Comparison) -> QualityCost | None:
     step = "Training step"
     title = f"{step} relative to {known.label(known.baseline)}" if relative else f"{step} (ms)"
     return QualityCost(
-        points=_points(known, located, comparison.better, metric.limits),
+        points=points_of(known, located, comparison.better, metric.limits),
         quality_title=metric.axis,
         cost_title=title,
         better=comparison.better,
@@ -123,11 +123,12 @@ def _one_comparison(comparison: Comparison) -> QualityCost | None:
     )
 
 
-def _points(
+def points_of(
     catalog: Catalog,
     located: Sequence[Located],
     better: str,
     limits: tuple[float, float] = (0.0, 1.0),
+    most: int = MOST_POINTS,
 ) -> tuple[QualityPoint, ...]:
     """Points to draw, best first: the front and the references always, then the best."""
     side: Literal["higher", "lower"] = "lower" if better == "lower" else "higher"
@@ -150,7 +151,7 @@ def _points(
             on_front=on,
             kind=kind,
         )
-        for kind, name, quality, cost, on in found[:MOST_POINTS]
+        for kind, name, quality, cost, on in found[:most]
     )
 
 

@@ -10,6 +10,7 @@ from reports.curves import learning_section, legend_of, length_section
 from reports.figures import Legend, quality_cost_figure
 from reports.folder import RunFolder, read_folder
 from reports.html import REPORT, pages
+from reports.longer_inputs import longer_inputs_section
 from reports.markdown import DETAILS, FIGURES, SHORT, details, twin
 from reports.numbers import counted
 from reports.profiles import profiles_section
@@ -37,6 +38,7 @@ from reports.sections.studies import ablation_section, study_section
 from reports.sections.uses_of_attention import uses_section
 from reports.sections.variants_and_tasks import names_section
 from reports.sections.warnings import warnings_section
+from reports.state_size import state_section
 from reports.steps import steps_section
 from reports.tradeoffs import delay_section, pareto_section
 from reports.written_files import own_folder, write_file
@@ -143,6 +145,8 @@ def _details(folder: RunFolder, legend: Legend, *, publish: bool) -> list[Sectio
         parity_section(folder),
         pareto_section(folder, legend),
         length_section(folder, legend),
+        longer_inputs_section(folder),
+        state_section(folder),
         delay_section(folder, legend),
         learning_section(folder, legend),
         speed_section(folder, legend),

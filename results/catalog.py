@@ -111,6 +111,8 @@ class CatalogTask:
     """Score of guessing, by the ranking metric."""
     ceiling: float | None = None
     """The best score possible."""
+    trained_to: float | None = None
+    """Longest input of training, by which a test is divided; None where nothing is known."""
 
     @classmethod
     def from_json(cls, data: JsonObject) -> Self:
@@ -128,6 +130,7 @@ class CatalogTask:
             ),
             chance=as_number(data.get("chance")),
             ceiling=as_number(data.get("ceiling")),
+            trained_to=as_number(data.get("trained_to")),
         )
 
 

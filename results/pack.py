@@ -12,9 +12,11 @@ import pyarrow.parquet as pq
 
 from bench.api.errors import DataDamaged
 from bench.api.plain_text import message_of
+from results.catalog import CATALOG
 from results.frame import COLUMNS, NUMBERS, rows_of
-from results.json_values import Json, JsonObject, as_object, read_value
+from results.json_values import Json, JsonObject, as_list, as_object, read_value
 from results.ledger import Ledger, OtherSchema
+from results.published_commands import with_run_folder
 from results.row import RECORD_SCHEMA, Record, record_from_json
 from results.store import NotARunFolder, Store
 
@@ -154,6 +156,9 @@ def write_pack(source: Store | Pack, path: Path) -> Path:
     stored = {_SCHEMA: str(RECORD_SCHEMA), _ENVIRONMENTS: _json(source.environments())}
     for name in FILES:
         data = source.read_json(name)
+        if name == CATALOG and isinstance(data, dict) and "commands" in data:
+            commands: list[Json] = [with_run_folder(str(one)) for one in as_list(data["commands"])]
+            data = {**data, "commands": commands}
         if data is not None:
             stored[_PREFIX + name] = _json(data)
     table = pa.Table.from_pandas(frame, schema=_arrow_schema(), preserve_index=False)

@@ -4,49 +4,114 @@ A variant with plain multi-head projections has the same state, too: weights of
 `nn.MultiheadAttention` load into it and the other way round.
 """
 
-from typing import Any
+from functools import partial
+from typing import Any, TypedDict, Unpack
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
-from bench.api.errors import InvalidConfig, Refused
+from bench.api.call import AttendOptions, Call
+from bench.api.chain import Chain
+from bench.api.errors import Refused
+from variants.attention import Attention
+from variants.heads.multi import MultiHeads
+from variants.multihead_masks import (
+    GivenMasks,
+    read_attention_mask,
+    read_padding_mask,
+    with_given_mask,
+)
+from variants.multihead_state import pack, unpack
 from variants.own_model import build
 
-PACKED = ("to_query", "to_key", "to_value")
-"""Maps whose parameters `nn.MultiheadAttention` keeps in one, in this order."""
+
+class MultiheadOptions(TypedDict, total=False):
+    """Options of `as_multihead`; those that `nn.MultiheadAttention` has mean the same."""
+
+    dropout: float
+    """Probability with which a weight is dropped in training; 0 if not given."""
+    bias: bool
+    """Whether plain heads have biases; True if not given."""
+    batch_first: bool
+    """Whether tensors are batch by length by width; False if not given."""
+    kdim: int | None
+    """Width of keys; that of the queries if not given. Another one needs `cross`."""
+    vdim: int | None
+    """Width of values, which is that of keys."""
+    causal: bool
+    """Whether a query sees keys up to its own place alone, with or without `attn_mask`."""
+    cross: bool
+    """Whether it attends to another sequence than its queries, as in a decoder layer."""
+
+
+class NotPacked:
+    """Stands where PyTorch's fast path looks for packed weights, and keeps it from being taken.
+
+    Transformer layers compute attention by fused code of their own, past the module, unless one of
+    its weights has a `__torch_function__`.
+    """
+
+    weight: "NotPacked"
+    bias: "NotPacked"
+
+    @classmethod
+    def __torch_function__(cls, *_: Any, **__: Any) -> Any:
+        """Answer no operation."""
+        return NotImplemented
+
+
+NOT_PACKED = NotPacked()
+NOT_PACKED.weight = NOT_PACKED.bias = NOT_PACKED
 
 
 class MultiheadAttention(nn.Module):
-    """A self-attention variant that is called like `nn.MultiheadAttention`."""
+    """A variant that is called like `nn.MultiheadAttention`."""
 
-    in_proj_bias = None
-    """Tells `nn.TransformerEncoderLayer` to call this module instead of its own fused code."""
-    in_proj_weight = None
+    in_proj_weight = NOT_PACKED
+    in_proj_bias = NOT_PACKED
+    out_proj = NOT_PACKED
     _qkv_same_embed_dim = True
+    """Transformer layers ask for it before they look at weights."""
 
     def __init__(
-        self,
-        variant: str,
-        embed_dim: int,
-        num_heads: int,
-        *,
-        bias: bool = True,
-        batch_first: bool = False,
-        causal: bool = False,
+        self, variant: str, embed_dim: int, num_heads: int, **options: Unpack[MultiheadOptions]
     ) -> None:
         super().__init__()
-        self.embed_dim, self.num_heads, self.batch_first = embed_dim, num_heads, batch_first
-        self.causal = causal
+        self.embed_dim, self.num_heads = embed_dim, num_heads
+        self.batch_first = options.get("batch_first", False)
+        self.dropout = options.get("dropout", 0.0)
+        self.causal, self.cross = options.get("causal", False), options.get("cross", False)
+        if self.causal and self.cross:
+            raise Refused("attention to another sequence has no causal order; leave one out.")
+        source_dim = options.get("kdim") or embed_dim
+        if (options.get("vdim") or embed_dim) != source_dim:
+            raise Refused("keys and values come from states of one width; kdim and vdim are equal.")
+        if source_dim != embed_dim and not self.cross:
+            raise Refused("keys of another width are another sequence; build it with cross=True.")
         self.attention = build(
             variant,
             dim=embed_dim,
             heads=num_heads,
-            regime="causal" if causal else "self",
-            projection_bias=bias,
+            source_dim=source_dim,
+            regime="causal" if self.causal else "cross" if self.cross else "self",
+            projection_bias=options.get("bias", True),
         )
-        self._register_state_dict_hook(_pack)
-        self.register_load_state_dict_pre_hook(_unpack)
+        beneath = self.attention.variant
+        if self.dropout and not beneath.editable:
+            raise Refused(f"{variant} has no weights that could be dropped; use dropout=0.")
+        self.variant_name = variant
+        # the same modules again, hidden in a tuple so that their parameters are listed once
+        self._with_given_mask: tuple[Attention, ...] = ()
+        if isinstance(beneath, Chain):
+            plain = self.attention
+            masked = Attention(plain.heads, with_given_mask(beneath), plain.source_width)
+            masked.key_maps, masked.query_maps = plain.key_maps, plain.query_maps
+            self._with_given_mask = (masked,)
+        if type(self.attention.heads) is MultiHeads:
+            self._register_state_dict_hook(pack)
+            self.register_load_state_dict_pre_hook(unpack)
 
     def forward(
         self,
@@ -61,113 +126,140 @@ class MultiheadAttention(nn.Module):
     ) -> tuple[Float[Tensor, "..."], Tensor | None]:
         """Attend; arguments are those of `nn.MultiheadAttention.forward`.
 
-        `key_padding_mask` is True (or -inf) where a key is padding, as there.
+        A query that may see no key gets zeros, where PyTorch gives NaN.
 
         Raises:
-            Refused: Query, key and value are not the same sequence, or the mask is another than
-                the causal one that this module was built with.
+            Refused: Query, key and value are not the same sequence, though the module is
+                self-attention; or the variant cannot follow the mask.
+            InvalidConfig: A mask has another shape.
         """
-        if key is not query or value is not query:
+        if not self.cross and (key is not query or value is not query):
             raise Refused(
-                "this module is self-attention: query, key and value must be one tensor. Use "
-                'variants.build(..., regime="cross") to attend to another sequence.'
+                "this module is self-attention: query, key and value must be one tensor; build it "
+                "with cross=True to attend to another sequence."
             )
-        x = query
-        batched = x.dim() == 3
-        if not batched:
-            x = x.unsqueeze(0)
-            key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-        elif not self.batch_first:
-            x = x.transpose(0, 1)
-        self._check(attn_mask, is_causal, x.shape[1])
-        real = None if key_padding_mask is None else _real(key_padding_mask)
-        if x.shape[1] == 0:
-            output, weights = self.attention(x), None
-        else:
-            output, found = self.attention.answer_all(x, x, real, want_weights=need_weights)
-            weights = found.weights
+        batched = query.dim() == 3
+        x, source, values = (self._rows_first(one, batched) for one in (query, key, value))
+        if not batched and key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
+        (rows, queries), keys = x.shape[:2], source.shape[1]
+        given = self._given(attn_mask, is_causal, (rows, queries, keys), x.dtype)
+        real = None
+        if key_padding_mask is not None:
+            padding = read_padding_mask(key_padding_mask, (rows, keys), x.dtype)
+            if self._is_plain_padding(padding):
+                real = padding.allowed[:, 0, 0]
+            else:
+                given = padding.join(given)
+        apart = None if value is key else values
+        output, weights = self._answer(x, source, apart, real, given, need_weights)
         if weights is not None and average_attn_weights:
             weights = weights.mean(1)
         if not batched:
             return output[0], None if weights is None else weights[0]
         return output if self.batch_first else output.transpose(0, 1), weights
 
-    def _check(self, mask: Tensor | None, is_causal: bool, length: int) -> None:
-        """A causal module takes the causal mask or none, any other takes none."""
-        if mask is None and not is_causal:
-            return
-        if not self.causal:
+    def train(self, mode: bool = True) -> "MultiheadAttention":
+        """Train or evaluate, with and without a mask that comes with the call."""
+        super().train(mode)
+        for masked in self._with_given_mask:
+            masked.training = mode
+        return self
+
+    def _rows_first(self, x: Tensor, batched: bool) -> Tensor:
+        if not batched:
+            return x.unsqueeze(0)
+        return x if self.batch_first else x.transpose(0, 1)
+
+    def _given(
+        self, mask: Tensor | None, is_causal: bool, shape: tuple[int, int, int], dtype: torch.dtype
+    ) -> GivenMasks | None:
+        """What `attn_mask` says beyond what the module does by itself."""
+        if mask is None:
+            if is_causal and not self.causal:
+                raise Refused(
+                    "is_causal describes attn_mask, and there is none; pass the mask, or build the "
+                    "module with causal=True."
+                )
+            return None
+        given = read_attention_mask(mask, self.attention.heads.dims.heads, shape, dtype)
+        if self.causal and not torch.compiler.is_compiling():
+            future = torch.ones(shape[1:], dtype=torch.bool, device=mask.device).triu(1)
+            if bool((given.allowed & future).any()):
+                raise Refused(
+                    "attn_mask shows the future, which a module built with causal=True never sees."
+                )
+            if bool((given.allowed == ~future).all()) and not bool(given.added.any()):
+                return None
+        elif self.causal and is_causal:
+            return None
+        self._expect_chain("attn_mask", "Build it with causal=True for the causal mask.")
+        return given
+
+    def _is_plain_padding(self, padding: GivenMasks) -> bool:
+        """Whether padding is hidden on the right and nothing else is said, as every variant can."""
+        if torch.compiler.is_compiling():
+            return True
+        allowed = padding.allowed
+        plain = not bool((allowed[..., 1:] & ~allowed[..., :-1]).any() or padding.added.any())
+        if not plain:
+            self._expect_chain("key_padding_mask", "Move the padding to the right.")
+        return plain
+
+    def _expect_chain(self, name: str, instead: str) -> None:
+        if not self._with_given_mask:
             raise Refused(
-                "this module attends to every key; pass no attn_mask, or build it with causal=True."
+                f"{self.variant_name} has no energies of single keys, which this {name} would "
+                f"change. {instead}"
             )
-        if mask is not None and not torch.compiler.is_compiling():
-            hidden = mask if mask.dtype == torch.bool else mask == float("-inf")
-            future = torch.ones(length, length, dtype=torch.bool, device=mask.device).triu(1)
-            same = hidden.shape[-2:] == future.shape and bool((hidden == future).all())
-            if not same:
-                raise Refused("attn_mask is not the causal mask, and this module has no other.")
+
+    def _answer(
+        self,
+        x: Float[Tensor, "B L D"],
+        source: Float[Tensor, "B S Dk"],
+        values: Float[Tensor, "B S Dk"] | None,
+        real: Tensor | None,
+        given: GivenMasks | None,
+        need_weights: bool,
+    ) -> tuple[Float[Tensor, "B L Dv"], Tensor | None]:
+        """Attend in the layout of this project."""
+        if x.shape[1] == 0:
+            return x.new_zeros(*x.shape[:2], self.attention.output_width), None
+        attention = self.attention
+        call: AttendOptions = {"want_weights": need_weights}
+        if given is not None:
+            (attention,) = self._with_given_mask
+            call["extras"] = given.extras(*x.shape[:2])
+        if self.training and self.dropout:
+            call["edit"] = partial(_drop, self.dropout)
+        if self.causal:
+            state = attention.start(None, x)
+            output, found = attention.attend(x, None, state, own=(x, real, None), **call)
+        else:
+            memory = attention.prepare(source, real, values=values)
+            output, found = attention.attend(x, memory, attention.start(memory, x), **call)
+        return output, found.weights
 
 
-def _real(padding: Tensor) -> Tensor:
-    """True where a key is real."""
-    if padding.dtype == torch.bool:
-        return ~padding
-    hidden = padding == float("-inf")
-    if not torch.compiler.is_compiling() and not bool((hidden | (padding == 0)).all()):
-        raise InvalidConfig("key_padding_mask must be True or -inf at padding, False or 0 else.")
-    return ~hidden
-
-
-def _pack(module: nn.Module, state: dict[str, Any], prefix: str, _: Any) -> None:
-    """Name parameters of plain heads as `nn.MultiheadAttention` does."""
-    heads = f"{prefix}attention.heads."
-    for kind in ("weight", "bias"):
-        parts = [state.get(f"{heads}{name}.{kind}") for name in PACKED]
-        out = state.get(f"{heads}to_output.{kind}")
-        if out is None or any(part is None for part in parts):
-            continue
-        for name in (*PACKED, "to_output"):
-            del state[f"{heads}{name}.{kind}"]
-        state[f"{prefix}in_proj_{kind}"] = torch.cat([part for part in parts if part is not None])
-        state[f"{prefix}out_proj.{kind}"] = out
-
-
-def _unpack(module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Read what `_pack` or `nn.MultiheadAttention` wrote."""
-    heads = f"{prefix}attention.heads."
-    for kind in ("weight", "bias"):
-        packed = state.pop(f"{prefix}in_proj_{kind}", None)
-        if packed is not None:
-            for name, part in zip(PACKED, packed.chunk(3), strict=True):
-                state[f"{heads}{name}.{kind}"] = part
-        out = state.pop(f"{prefix}out_proj.{kind}", None)
-        if out is not None:
-            state[f"{heads}to_output.{kind}"] = out
+def _drop(probability: float, weights: Tensor, _: Call) -> Tensor:
+    """Drop weights at random."""
+    return functional.dropout(weights, probability)
 
 
 def as_multihead(
-    variant: str,
-    embed_dim: int,
-    num_heads: int,
-    *,
-    bias: bool = True,
-    batch_first: bool = False,
-    causal: bool = False,
+    variant: str, embed_dim: int, num_heads: int, **options: Unpack[MultiheadOptions]
 ) -> MultiheadAttention:
-    """Build a self-attention variant that replaces `nn.MultiheadAttention`.
+    """Build a variant that replaces `nn.MultiheadAttention`.
 
     Args:
         variant: A variant as on the command line.
-        embed_dim: Width of queries, keys, values and output.
+        embed_dim: Width of queries and output, and of keys and values unless `kdim` says another.
         num_heads: Number of heads.
-        bias: Whether projections have biases, where the variant has plain heads.
-        batch_first: Whether tensors are batch by length by width.
-        causal: Whether a query sees keys up to its own place alone.
+        options: `dropout`, `bias`, `batch_first`, `kdim` and `vdim` as there; `causal` and `cross`
+            say where keys come from, which is the queries' own sequence unless `cross` is True.
 
     Raises:
         UnknownName: No such variant.
-        Refused: The variant has no self-attention, or is more than attention.
+        Refused: The variant cannot stand there, or is more than attention.
     """
-    return MultiheadAttention(
-        variant, embed_dim, num_heads, bias=bias, batch_first=batch_first, causal=causal
-    )
+    return MultiheadAttention(variant, embed_dim, num_heads, **options)

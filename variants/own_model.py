@@ -14,7 +14,7 @@ from bench.api.options import options_of
 from bench.api.output import OUTPUTS, OutputSizes
 from bench.api.registry import Recipe
 from bench.api.resolve import VariantSpec, resolve
-from bench.api.selector import Selector, parse, show_value
+from bench.api.selector import Selector, Value, parse, show_value
 from bench.api.variant import Impl
 from variants.attention import Attention
 from variants.losses.attention_loss import AttentionLoss
@@ -26,7 +26,7 @@ def load_all() -> None:
     load_package("variants")
 
 
-def build(
+def build(  # noqa: PLR0913 - what a place has, by keyword
     selector: str,
     *,
     dim: int,
@@ -35,6 +35,7 @@ def build(
     regime: str = "self",
     source_vocab: int = 0,
     word_dim: int = 0,
+    relations: int = 0,
     impl: Impl = "auto",
     attention_only: bool = False,
     projection_bias: bool = False,
@@ -53,10 +54,12 @@ def build(
             they are not.
         word_dim: Width of the embedded words that are handed to `attend` as
             `extras={"word": ...}`; 0 where none are.
+        relations: Labels that a pair of tokens can have, where they are handed to `attend` as
+            `extras={"relation": ...}`, a number for each query and token; 0 where they are not.
         impl: Which code computes it.
         attention_only: Leave out what a variant has besides its attention: an output layer, a
             loss, a decoder or an encoder of its own.
-        projection_bias: Whether the projections of plain heads have biases.
+        projection_bias: Whether projections have biases, where heads have this as an option.
 
     Raises:
         UnknownName: No such variant or regime.
@@ -82,6 +85,7 @@ def build(
     spec = replace(spec, axes={**spec.axes, "output": usual["output"], "loss": usual["loss"]})
     given |= {"source_tokens"} if source_vocab else set()
     given |= {"token_extras"} if word_dim else set()
+    given |= {"relations"} if relations else set()
     place = SlotPlace(
         regime=regime_of(regime),
         query_width=dim,
@@ -89,12 +93,13 @@ def build(
         head="raw" if heads is None else f"multi[bias={show_value(projection_bias)},heads={heads}]",
         source_vocab=source_vocab,
         word_width=word_dim,
+        relations=relations,
         given=frozenset(given),
     )
     if heads is not None:
-        spec = _with_heads(asked, spec, heads)
+        spec = _with_heads(asked, spec, heads, projection_bias)
     slot = build_slot(spec, place, impl=impl)
-    return Attention(slot.heads, slot.variant)
+    return Attention(slot.heads, slot.variant, place.source_width)
 
 
 def build_loss(
@@ -174,8 +179,8 @@ def _refuse_more_than_attention(asked: Selector) -> None:
         )
 
 
-def _with_heads(asked: Selector, spec: VariantSpec, heads: int) -> VariantSpec:
-    """Give the number of heads to a variant with heads of its own.
+def _with_heads(asked: Selector, spec: VariantSpec, heads: int, bias: bool) -> VariantSpec:
+    """Give the number of heads, and biases if they are wanted, to a variant with its own heads.
 
     Raises:
         InvalidConfig: Its selector names another number, or its heads cannot be counted.
@@ -194,4 +199,7 @@ def _with_heads(asked: Selector, spec: VariantSpec, heads: int) -> VariantSpec:
         written = named.options.get("heads", written)
     if written is not None and written != heads:
         raise InvalidConfig(f"{asked} and heads={heads} name two numbers of heads; leave one out.")
-    return replace(spec, axes={**spec.axes, "head": (chosen.with_options(heads=heads),)})
+    options: dict[str, Value] = {"heads": heads}
+    if bias and "bias" in chosen.options:
+        options["bias"] = bias
+    return replace(spec, axes={**spec.axes, "head": (chosen.with_options(**options),)})

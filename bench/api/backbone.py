@@ -14,6 +14,7 @@ from bench.api.capabilities import Capability
 from bench.api.config import Config
 from bench.api.errors import Refused
 from bench.api.output import Output, OutputSizes
+from bench.api.selector import Selector
 from bench.api.trace import HasCapabilities, Mode, Trace
 from bench.api.variant import Slot
 
@@ -32,6 +33,10 @@ class Generated:
     """Share of the source read before each word of a row, EOS too, where the search streams."""
 
 
+def _no_others(variant: Selector, place: object) -> Slot:
+    raise Refused(f"{variant} was asked for in a layer, and nothing here builds other variants.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class BackboneParts:
     """What a backbone is built around: the task's sizes and the variant's makers."""
@@ -42,6 +47,8 @@ class BackboneParts:
     attach_default: Callable[..., Slot]
     """The same for slots that hold ordinary multi-head attention."""
     output: Callable[[OutputSizes], Output]
+    attach_named: Callable[[Selector, Any], Slot] = _no_others
+    """`attach_named(variant, place)` for slots that hold another variant, by its name."""
     feed_width: Callable[[int], int] = lambda source: 0
     """`Output.feed_width` of the output, before it can be made."""
     slot: str = ""

@@ -76,6 +76,8 @@ class Batch:
     features_gold: Float[Tensor, "B T R"] | None = None
     """Gold alignment with the features; a row of it and the same row of `gold` sum to one together,
     or to zero. A backbone's `arrange` puts it into `gold`, where features are attended to."""
+    relations: Int[Tensor, "B T T"] | None = None
+    """Label of each pair of decoder inputs, from the row's token to the column's."""
     beside: tuple[int, int] = (0, 0)
     """Columns of `gold` before and behind those of the words; a backbone's `arrange` sets it."""
     stride: int = 1
@@ -140,6 +142,7 @@ class Batch:
             features_gold=maybe(self.features_gold),
             values=maybe(self.values),
             frames=maybe(self.frames),
+            relations=maybe(self.relations),
         )
 
     def select(self, rows: Int[Tensor, " N"]) -> "Batch":
@@ -175,6 +178,8 @@ class Sizes(NamedTuple):
     """F of the frames beside decoder inputs; 0 where there are none."""
     features: int = 0
     """F of the features beside the words; 0 where there are none."""
+    relations: int = 0
+    """Labels that a pair of decoder inputs can have; 0 where pairs have none."""
 
     def frames_of(self, source: int) -> int:
         """F of one source; 0 where it has words."""

@@ -6,10 +6,19 @@ from bench.api import registry
 from bench.api.call import Dims, Regime
 from bench.api.capabilities import Capability
 from bench.api.chain import Chain
-from bench.api.component import HEADS, HISTORIES, MASKS, NORMALIZERS, POSITIONS, READOUTS, SCORES
+from bench.api.component import (
+    HEADS,
+    HISTORIES,
+    MASKS,
+    NORMALIZERS,
+    POSITIONS,
+    READOUTS,
+    SCORES,
+    Position,
+)
 from bench.api.errors import Refused
 from bench.api.resolve import VariantSpec
-from bench.api.selector import parse
+from bench.api.selector import Selector, parse
 from bench.api.variant import MECHANISMS, Impl, Slot, Variant
 
 
@@ -29,8 +38,14 @@ def build_variant(
     if reason is not None:
         raise Refused(reason)
     if spec.mechanism is not None:
-        return registry.make(MECHANISMS, spec.mechanism, dims, impl)
-    positions = tuple(registry.make(POSITIONS, s, dims) for s in spec.axes["position"])
+        built = registry.make(MECHANISMS, spec.mechanism, dims, impl)
+        if spec.axes.get("position"):
+            chosen = spec.axes["position"]
+            turned = built.position_dims(dims)
+            built.stack_positions(tuple(_position(s, dims, turned) for s in chosen))
+        return built
+    turned = Chain.position_dims(dims)
+    positions = tuple(_position(s, dims, turned) for s in spec.axes["position"])
     histories = tuple(registry.make(HISTORIES, s, dims) for s in spec.axes["history"])
     features = (*(part.num_features for part in positions), *(p.num_features for p in histories))
     dims = dims._replace(num_features=sum(features))
@@ -46,6 +61,12 @@ def build_variant(
     )
 
 
+def _position(chosen: Selector, dims: Dims, turned: Dims) -> Position:
+    """A position of the sizes that it sees: all of a vector, or what positions turn."""
+    turns = registry.find(POSITIONS, chosen.name).target.turns
+    return registry.make(POSITIONS, chosen, turned if turns else dims)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SlotPlace:
     """The place of a backbone that will hold a variant."""
@@ -58,6 +79,10 @@ class SlotPlace:
     source_vocab: int = 0
     word_width: int = 0
     """Width of the embedded word that comes with a query; 0 where none does."""
+    layer: int = 0
+    """Index of the layer in its stack, 0-based."""
+    relations: int = 0
+    """Labels that a pair of tokens can have, where the backbone hands them on."""
     given: frozenset[Capability] = frozenset()
     """Capabilities of the task and the backbone."""
 
@@ -71,10 +96,16 @@ def build_slot(spec: VariantSpec, place: SlotPlace, *, impl: Impl = "auto") -> S
     chosen = spec.axes["head"][0]
     selector = parse(place.head) if chosen.name == "auto" else chosen
     heads = registry.make(HEADS, selector, place.query_width, place.source_width, place.regime)
-    dims = heads.dims._replace(source_vocab=place.source_vocab, word_width=place.word_width)
+    dims = heads.dims._replace(
+        source_vocab=place.source_vocab,
+        word_width=place.word_width,
+        layer=place.layer,
+        relations=place.relations,
+    )
     capabilities = set(place.given)
     if dims.query_width == dims.key_width:
         capabilities.add("equal_width")
     if dims.heads == dims.kv_heads:
         capabilities.add("equal_heads")
-    return Slot(heads, build_variant(spec, dims, impl=impl, given=frozenset(capabilities)))
+    variant = build_variant(spec, dims, impl=impl, given=frozenset(capabilities))
+    return Slot(heads, variant, place.source_width)

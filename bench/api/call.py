@@ -60,6 +60,19 @@ class Dims(NamedTuple):
     """F, per-key features that history and position components hand to the score."""
     word_width: int = 0
     """Width of the embedded word that comes with a query; 0 where none does."""
+    layer: int = 0
+    """Index of the layer in its stack, 0-based."""
+    value_heads: int = 0
+    """Heads of the values, which divide `heads`; 0 where there are as many as key heads."""
+    turned_width: int = 0
+    """Numbers at the end of each query and key that positions turn; 0 for all of them."""
+    relations: int = 0
+    """Labels that a pair of query and key can have; 0 where pairs have none."""
+
+    @property
+    def num_value_heads(self) -> int:
+        """Hv, written out."""
+        return self.value_heads or self.kv_heads
 
 
 class QueryShape(NamedTuple):
@@ -114,7 +127,9 @@ class Call:
     """Share of training done; 1 in evaluation."""
     extras: Tree = field(default_factory=dict)
     """Declared per-query inputs, leaves `B L ...`; `word` is the embedded word that the decoder
-    reads at a step, the one it said before."""
+    reads at a step, the one it said before; `relation` (`B L N`) is the label of each pair of a
+    query and a token of its sequence, those that have not come yet included. Those of
+    `query_inputs` are `B L Hq w`."""
     edit: Edit | None = None
     """Intervention on the weights; None but in analyses."""
 
@@ -126,8 +141,11 @@ class Call:
 
     @property
     def key_position(self) -> Int[Tensor, " S"]:
-        """Absolute positions of the keys, 0-based."""
-        return torch.arange(self.memory.source.key.shape[2], device=self.query.device)
+        """Absolute positions of the keys, 0-based; those that were forgotten are left out."""
+        found = torch.arange(self.memory.source.key.shape[2], device=self.query.device)
+        if not self.memory.forgotten:
+            return found
+        return torch.where(found < self.memory.sinks, found, found + self.memory.forgotten)
 
     @property
     def allowed(self) -> Bool[Tensor, "#B 1 #L S"] | None:

@@ -23,6 +23,9 @@ Capability = Literal[
     "draws",
     "weights",
     "simplex",
+    "unit_weights",
+    "signed",
+    "strictly_past",
     "key_local",
     "dot_form",
     "softmax",
@@ -42,6 +45,7 @@ Capability = Literal[
     "two_sources",
     "features",
     "token_extras",
+    "relations",
     "equal_width",
     "equal_heads",
     "ponder",
@@ -50,6 +54,7 @@ Capability = Literal[
     "loss:reinforce",
     "loss:rationale",
     "delays",
+    "spans",
     "selection",
 ]
 """What can be needed, given, removed or unsupported somewhere; a closed set."""
@@ -68,6 +73,9 @@ CAPABILITIES: Mapping[Capability, str] = MappingProxyType(
         "draws": "a normalizer that draws a key",
         "weights": "explicit attention weights",
         "simplex": "weights that sum to one",
+        "unit_weights": "weights between zero and one that may sum to anything",
+        "signed": "weights of either sign",
+        "strictly_past": "queries that read earlier keys alone",
         "key_local": "a score that looks at one key at a time",
         "dot_form": "a score that is a scaled dot product",
         "softmax": "softmax as the normalizer",
@@ -87,6 +95,7 @@ CAPABILITIES: Mapping[Capability, str] = MappingProxyType(
         "two_sources": "a second source",
         "features": "features beside the words of the source",
         "token_extras": "per-query token embeddings",
+        "relations": "labels between tokens",
         "equal_width": "queries and keys of equal width",
         "equal_heads": "as many key heads as query heads",
         "ponder": "a mechanism that counts its hops",
@@ -95,6 +104,7 @@ CAPABILITIES: Mapping[Capability, str] = MappingProxyType(
         "loss:reinforce": "the reinforce loss",
         "loss:rationale": "the rationale loss",
         "delays": "a normalizer that tells how far it has read",
+        "spans": "a normalizer that learns how far it reads",
         "selection": "an encoder that selects tokens",
     }
 )

@@ -9,11 +9,12 @@ from typing import Unpack
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
 from bench.api.component import (
+    Component,
     History,
     Mask,
     Normalizer,
@@ -24,6 +25,7 @@ from bench.api.component import (
 )
 from bench.api.errors import Refused
 from bench.api.gathered import fold_call, fold_windows, spread, unfold
+from bench.api.inputs import all_inputs
 from bench.api.oracle import chain_oracle
 from bench.api.shapes import Allowed, Features, Mixed, Weights
 from bench.api.source import Memory, Source, State, Tree, branch
@@ -33,6 +35,9 @@ from bench.api.variant import Impl, Variant
 GATHER_FROM = 24
 """Sources this many times as long as a window are read by copying windows out; shorter ones are
 faster as a mask (one CPU core, forward and backward; they cross between 15 and 50)."""
+LATE = 8
+"""A cache of the last keys holds one key too many for so many of them, and then forgets these at
+once, so that a decode step copies eight keys and not all of a window."""
 
 
 class Chain(Variant):
@@ -61,14 +66,15 @@ class Chain(Variant):
         self.mask = mask
         self.normalizer = normalizer
         self.readout = readout
-        self.positions = positions
         self.histories = histories
-        # a module list registers the parameters; the tuples above keep the types
-        self.stacked = nn.ModuleList((*positions, *histories))
-        for index, position in enumerate(positions):
-            position.branch = f"position{index}"
+        self.stack_positions(positions, histories)
         for index, history in enumerate(histories):
             history.branch = f"history{index}"
+        single = {"score": score, "mask": mask, "normalizer": normalizer, "readout": readout}
+        stacked = {part.branch: part for part in (*positions, *histories)}
+        everyone: dict[str, Component] = {**single, **stacked}
+        self.key_inputs = all_inputs({name: one.key_inputs for name, one in everyone.items()})
+        self.query_inputs = all_inputs({name: one.query_inputs for name, one in everyone.items()})
         self.steps = any(history.feeds_back for history in histories)
         self.default_read: Read = normalizer.default_read
         # in the order in which the normalizer names them, and what only the readout has behind
@@ -90,6 +96,10 @@ class Chain(Variant):
             and not self._moved
             and "train" not in readout.reads
         )
+        # a cache without old keys has other lengths, which nobody else may go by
+        self._forgets = (
+            plain and "dot_form" in score.gives and "weighted_sum" in readout.gives
+        ) and not self._moved
         parts = (score, mask, normalizer, readout, *positions, *histories)
         local = self._gatherable and mask.window_width is not None and impl == "auto"
         # PyTorch's kernels hold no matrix where values are as wide as keys, and nothing is added
@@ -109,14 +119,28 @@ class Chain(Variant):
 
     def prepare(self, source: Source) -> Memory:
         """Let every component prepare its branch."""
-        single = (self.score, self.mask, self.normalizer, self.readout)
-        everyone = (*single, *self.positions, *self.histories)
+        parts = (self.score, self.mask, self.normalizer, self.readout)
+        everyone = (*parts, *self.positions, *self.histories)
         return Memory(source, {part.branch: part.prepare(source) for part in everyone})
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
         """Let every component that carries something start its branch."""
         everyone = (self.normalizer, *self.histories)
         return State(carried={part.branch: part.start(memory, like) for part in everyone})
+
+    def remember(self, cache: Memory, new: Memory) -> Memory:
+        """Join caches; keys that the mask shows no more are forgotten, an eighth of them late."""
+        recent = self.mask.recent if self._forgets else None
+        limit = None if recent is None else self.mask.sinks + recent + recent // LATE
+        return self.trim(cache).extend(new, limit=limit)
+
+    def trim(self, cache: Memory) -> Memory:
+        """Keep the keys that the mask still shows to the next query, and some for a while."""
+        recent, sinks = self.mask.recent, self.mask.sinks
+        if recent is None or not self._forgets:
+            return cache
+        # the next query sees one key less than the window, beside its own
+        return cache.forget(sinks, recent - 1, recent // LATE)
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Run the chain; step by step where weights feed back into the score."""
@@ -135,6 +159,8 @@ class Chain(Variant):
         """Whether windows are so small that copying them out pays, and nobody edits weights."""
         width = self.mask.window_width
         if not self._gatherable or width is None or call.edit is not None:
+            return False
+        if call.memory.forgotten:  # windows are listed by the places of keys
             return False
         return call.memory.source.key.shape[2] >= GATHER_FROM * width
 
@@ -266,12 +292,6 @@ class Chain(Variant):
     def _moved(self) -> bool:
         """Whether positions act inside attention."""
         return any(p.changes_energy or p.changes_output for p in self.positions)
-
-    def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
-        """Add the positions that act before projection."""
-        for position in self.positions:
-            x = position.embed(x, offset)
-        return x
 
     def oracle(
         self,

@@ -13,7 +13,10 @@ MEANING: Mapping[str, str] = {
     "oracle": "output, weights and terms equal plain loops, row by row",
     "gradients": "gradients equal those of the loops, where training draws, too",
     "long": "150 keys equal the loops and uneven calls; rows of a large batch stand alone",
-    "weight_law": "weights are not negative, zero on hidden keys, and sum to one or to less",
+    "weight_law": (
+        "weights are zero on hidden keys, not negative, and sum to one or to less, "
+        "or to what a part that gives other weights declares"
+    ),
     "permutation_law": "keys in another order give the same output",
     "dead_rows": "a row without any key gives zeros and finite gradients",
     "one_key": "a single key gives its value, or a share of it",

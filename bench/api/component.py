@@ -6,6 +6,7 @@ is what the vectorized hook is tested against in float64.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
@@ -16,12 +17,15 @@ from bench.api.axes import Axis
 from bench.api.call import Call, Dims, QueryShape, Read
 from bench.api.capabilities import Capability, check_capabilities
 from bench.api.config import Config
+from bench.api.errors import Refused
+from bench.api.inputs import Inputs
 from bench.api.noise import Noise
-from bench.api.shapes import Allowed, Energy, Features, Mixed, Weights
+from bench.api.shapes import Allowed, Energy, Features, Mixed, Query, Weights
 from bench.api.source import Memory, Source, Tree
 from bench.api.start import Starting
 
 NOTHING: frozenset[Capability] = frozenset()
+NO_INPUTS: Inputs = MappingProxyType({})
 
 OracleState = dict[str, Any]
 """What an oracle carries from query to query: tensors, numbers or lists, as its component likes."""
@@ -45,7 +49,9 @@ class OneQuery:
     noise: Noise | None = None
     progress: float = 1.0
     extras: Mapping[str, Tensor] = field(default_factory=dict)
-    """Declared inputs of this query, by name."""
+    """Declared inputs of this query, by name; those of `query_inputs` are of its head."""
+    key_extras: Mapping[str, Float[Tensor, "S w"]] = field(default_factory=dict)
+    """Declared inputs of the keys of its head, by name."""
     said: dict[str, Tensor] = field(default_factory=dict)
     """What oracles write down for terms, by name; see `Component.oracle_terms`."""
 
@@ -83,6 +89,12 @@ class Component(Starting):
 
     branch: str = ""
     """Name of this component's branch of memory and state; the chain numbers stacked ones."""
+    key_inputs: Inputs = NO_INPUTS
+    """Numbers wanted beside every key, by name, projected by the slot (gates, rates, decays).
+
+    A hook finds them as `leaf(call.memory.source.extras, name)`, `B Hk S w`."""
+    query_inputs: Inputs = NO_INPUTS
+    """The same beside every query: `leaf(call.extras, name)`, `B L Hq w`."""
 
     def __init__(self, config: Config, dims: Dims) -> None:
         super().__init__()
@@ -136,9 +148,14 @@ class Score(Component):
 
 
 class Position(Component):
-    """What positions add to energies and outputs; several may be stacked."""
+    """How positions turn queries and keys, or what they add to energies and outputs.
+
+    Several may be stacked.
+    """
 
     branch = "position0"
+    turns: bool = False
+    """Whether queries and keys are turned by their places (rotary positions)."""
     changes_energy: bool = False
     changes_output: bool = False
     gives_features: bool = False
@@ -148,6 +165,21 @@ class Position(Component):
     def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
         """Add positions to the input of the stack, before any projection."""
         return x
+
+    def turn(
+        self, x: Float[Tensor, "B H n E"], places: Int[Tensor, " n"]
+    ) -> Float[Tensor, "B H n E"]:
+        """Turn queries, or keys as they arrive, by the places where they stand.
+
+        A key is turned once: the cache holds turned keys.
+        """
+        raise NotImplementedError
+
+    def turn_keys(
+        self, x: Float[Tensor, "B H n E"], places: Int[Tensor, " n"]
+    ) -> Float[Tensor, "B H n E"]:
+        """`turn` for keys, where it is not the same."""
+        return self.turn(x, places)
 
     def energy(self, call: Call) -> Float[Tensor, "#B Hq L S"]:
         """Add to the energy."""
@@ -164,6 +196,14 @@ class Position(Component):
     def oracle_embed(self, x: Float[Tensor, " D"], place: int) -> Float[Tensor, " D"]:
         """`embed` for one token."""
         return x
+
+    def oracle_turn(self, x: Float[Tensor, " E"], place: int) -> Float[Tensor, " E"]:
+        """`turn` for one vector."""
+        raise NotImplementedError
+
+    def oracle_turn_key(self, x: Float[Tensor, " E"], place: int) -> Float[Tensor, " E"]:
+        """`turn_keys` for one vector."""
+        return self.oracle_turn(x, place)
 
     def oracle_energy(self, one: OneQuery) -> Float[Tensor, " S"]:
         """`energy` for one query."""
@@ -197,6 +237,11 @@ class Mask(Component):
     """Symbolic form, so that a fused kernel need not read a mask."""
     window_width: int | None = None
     """Keys in the largest window; set where `gather` can list them."""
+    recent: int | None = None
+    """Under causality, the last keys that a query sees, its own among them, so that a cache may
+    forget older ones; None where it may see all. A mask that sets it goes by `key_position`."""
+    sinks: int = 0
+    """First keys that every query sees though they are old; used where `recent` is set."""
 
     def window(self, call: Call) -> tuple[Allowed | None, Float[Tensor, "B Hq L S"] | None]:
         """Allowed keys (None for all), and the log of a post-softmax weight, if any."""
@@ -332,6 +377,15 @@ class History(Component):
 class Heads(Starting):
     """Owns every projection of a slot: model width to heads and back."""
 
+    needs: ClassVar[frozenset[Capability]] = NOTHING
+    gives: ClassVar[frozenset[Capability]] = NOTHING
+    removes: ClassVar[frozenset[Capability]] = NOTHING
+    unsupported: ClassVar[Mapping[Capability, str]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        check_capabilities(cls.__name__, cls.needs, cls.gives, cls.removes, cls.unsupported)
+
     dims: Dims
     output_width: int
 
@@ -354,6 +408,45 @@ class Heads(Starting):
         """Make keys and values."""
         raise NotImplementedError
 
+    def start(self, like: QueryShape) -> Tree:
+        """What is remembered before the first state of a sequence; empty for most."""
+        return {}
+
+    def own(
+        self,
+        x: Float[Tensor, "B L D"],
+        mask: Tensor | None,
+        tokens: Tensor | None,
+        past: Tree,
+    ) -> tuple[Query, Source, Tree]:
+        """Queries and keys of one sequence, and what must be remembered of it.
+
+        Heads whose projections see earlier states (short convolutions) replace this; others make
+        queries and keys of each state by itself.
+
+        Args:
+            x: The next states of the sequence.
+            mask: Which of them are real.
+            tokens: Their ids.
+            past: What the previous call returned.
+        """
+        return self.query(x), self.source(x, mask, tokens), past
+
+    def gate(
+        self, output: Float[Tensor, "B Hq L Ev"], x: Float[Tensor, "B L D"]
+    ) -> Float[Tensor, "B Hq L Ev"]:
+        """Norms and gates of each head, before the heads are joined; `x` is what asked."""
+        return output
+
+    def refuse_gates(self) -> None:
+        """Refuse heads whose output is no linear map of what they read.
+
+        Raises:
+            Refused: There are norms or gates behind the reading.
+        """
+        if type(self).gate is not Heads.gate:
+            raise Refused("these heads have gates or norms, so single values add no fixed share.")
+
     def merge(self, output: Float[Tensor, "B Hq L Ev"]) -> Float[Tensor, "B L D"]:
         """Join the heads."""
         raise NotImplementedError
@@ -364,9 +457,24 @@ class Heads(Starting):
 
     def oracle_source(
         self, x: Float[Tensor, " Dk"]
-    ) -> tuple[Float[Tensor, "Hk Ek"], Float[Tensor, "Hk Ev"]]:
+    ) -> tuple[Float[Tensor, "Hk Ek"], Float[Tensor, "Hv Ev"]]:
         """Key and value of one state, head by head."""
         raise NotImplementedError
+
+    def oracle_own(
+        self, x: Float[Tensor, "L D"]
+    ) -> tuple[Float[Tensor, "Hq L Eq"], Float[Tensor, "Hk L Ek"], Float[Tensor, "Hv L Ev"]]:
+        """`own` for one whole sequence: queries, keys and values."""
+        query = torch.stack([self.oracle_query(state) for state in x], 1)
+        made = [self.oracle_source(state) for state in x]
+        key, value = (torch.stack([pair[i] for pair in made], 1) for i in range(2))
+        return query, key, value
+
+    def oracle_gate(
+        self, output: Float[Tensor, "Hq Ev"], x: Float[Tensor, " D"]
+    ) -> Float[Tensor, "Hq Ev"]:
+        """`gate` for one query."""
+        return output
 
     def oracle_merge(self, output: Float[Tensor, "Hq Ev"]) -> Float[Tensor, " Dv"]:
         """`merge` for one query, by loops over heads."""
@@ -375,7 +483,11 @@ class Heads(Starting):
 
 def expand_heads(x: Float[Tensor, "B Hk S E"], heads: int) -> Float[Tensor, "B Hq S E"]:
     """Repeat key heads so that every query head has one (grouped queries)."""
-    return x if x.shape[1] == heads else torch.repeat_interleave(x, heads // x.shape[1], 1)
+    if x.shape[1] == heads:
+        return x
+    if x.shape[1] == 1:  # a view, which fused code reads without a copy
+        return x.expand(-1, heads, -1, -1)
+    return torch.repeat_interleave(x, heads // x.shape[1], 1)
 
 
 SCORES = Axis[type[Score]]("score")

@@ -96,6 +96,26 @@ class Headline:
         return math.fsum((end - begin) * score for begin, end, (_, score) in parts) / ends[-1]
 
 
+def learned_in_the_end(metric: str) -> str:
+    """The metric whose area is ranked, by name; any other metric is its own.
+
+    An area tells how soon something was learned, the plain metric what was learned in the end.
+
+    >>> learned_in_the_end("along_training_token_accuracy"), learned_in_the_end("bleu")
+    ('token_accuracy', 'bleu')
+    """
+    return metric.removeprefix(NAMES["area_under_curve"].format(name=""))
+
+
+def made_of(metric: str) -> str:
+    """The plain metric that a headline is made of, by name; any other metric is its own.
+
+    >>> made_of("beyond_training_bleu"), made_of("along_training_bleu"), made_of("bleu")
+    ('bleu', 'bleu', 'bleu')
+    """
+    return learned_in_the_end(metric).removeprefix(NAMES["beyond_training"].format(name=""))
+
+
 def beyond_training(of: Metric, axis: str = "length") -> Headline:
     """Rank by the mean over what is longer than all of training."""
     return Headline(kind="beyond_training", of=of, axis=axis)

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from bench.api.call import Read
 from bench.api.component import OneQuery, OracleState
+from bench.api.inputs import Inputs
 from bench.api.noise import Noise
-from bench.api.source import Source
+from bench.api.source import Source, leaf
 
 if TYPE_CHECKING:
     from bench.api.chain import Chain
@@ -44,7 +45,8 @@ def chain_oracle(
         places: Queries to answer, where none depends on earlier ones; None for all.
     """
     heads, length, _ = query.shape
-    group = heads // source.key.shape[1]
+    group, value_group = heads // source.key.shape[1], heads // source.value.shape[1]
+    wanted = tuple(chain.key_inputs)
     outputs, weights, said = [], [], []
     for head in range(heads):
         state: dict[str, OracleState] = {"normalizer": {}}
@@ -54,7 +56,7 @@ def chain_oracle(
             one = OneQuery(
                 query=query[head, place],
                 key=source.key[0, head // group],
-                value=source.value[0, head // group],
+                value=source.value[0, head // value_group],
                 head=head,
                 position=place,
                 causal=chain.dims.regime == "causal",
@@ -63,7 +65,8 @@ def chain_oracle(
                 row=row,
                 noise=noise,
                 progress=progress,
-                extras={name: given[place] for name, given in (extras or {}).items()},
+                extras=_of_query(extras or {}, place, head, chain.query_inputs),
+                key_extras={name: leaf(source.extras, name)[0, head // group] for name in wanted},
             )
             rows.append(_one(chain, one, state))
             noted.append(one.said)
@@ -75,6 +78,14 @@ def chain_oracle(
         names = found[0] if found else {}
         terms.update({name: torch.stack([term[name] for term in found]) for name in names})
     return torch.stack(outputs), torch.stack(weights)
+
+
+def _of_query(
+    extras: Mapping[str, Tensor], place: int, head: int, by_head: Inputs
+) -> dict[str, Tensor]:
+    """Declared inputs of one query; those that are projected for each head, of its head."""
+    found = {name: given[place] for name, given in extras.items()}
+    return {name: one[head] if name in by_head else one for name, one in found.items()}
 
 
 def _terms(chain: "Chain", said: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:

@@ -97,7 +97,7 @@ class VariantSpec:
                 (self.mechanism.name, registry.find(MECHANISMS, self.mechanism.name).target)
             )
         for axis, chosen in self.axes.items():
-            for selector in chosen if axis != "head" else ():
+            for selector in (one for one in chosen if one.name != "auto"):
                 parts.append((selector.name, part_of(registry.find(axis, selector.name).target)))
                 parts += [
                     (named.name, only_needs(part_of(registry.find(inside, named.name).target)))
@@ -219,11 +219,12 @@ def _unknown_option(name: str, key: str, known: Iterable[str]) -> InvalidConfig:
 def _resolve_mechanism(
     found: Registration[object], given: Mapping[str, Value], own: Mapping[str, Value]
 ) -> VariantSpec:
+    takes = registry.find(MECHANISMS, found.name).target.takes_positions
     for axis in given:
-        if axis in CHAIN_AXES:
+        if axis in CHAIN_AXES and not (takes and axis == "position"):
             raise InvalidConfig(f"{found.name} replaces the whole chain and has no axis {axis!r}.")
     axes = {}
-    for axis in ("head", "output", "loss"):
+    for axis in ("head", *(("position",) if takes else ()), "output", "loss"):
         asked = given.get(axis, USUAL[axis])
         chosen = _axis(axis, options_of(asked, axis))
         axes[axis] = tuple(_written(axis, s) for s in chosen)

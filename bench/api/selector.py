@@ -1,8 +1,10 @@
 """The selector grammar: the text that names a variant, task, backbone or protocol.
 
     selector := name | name "[" key "=" value ("," key "=" value)* "]"
-    value    := selector ("+" selector)* | number | "true" | "false"
+    value    := term ("+" term)* | number | "true" | "false"
+    term     := selector | count "*" selector
 
+`3*a+b` means `a+a+a+b`, and is how equal neighbors are printed.
 `show` prints options in sorted order, and `parse(show(selector)) == selector` always holds.
 
 >>> parse("bahdanau[score=additive[width=64],history=markov+tu_coverage]").show()
@@ -14,6 +16,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import groupby
 from types import MappingProxyType
 from typing import Union
 
@@ -29,6 +32,10 @@ LONGEST, DEEPEST = 20_000, 20
 MOST_QUOTED = 200
 """Characters of a selector that an error repeats."""
 
+MOST_COPIES = 200
+"""Copies of one name that a count may ask for."""
+
+_COUNT = re.compile(r"(\d+)\s*\*")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?(?![A-Za-z0-9_.])")
 
 
@@ -69,7 +76,8 @@ def show_value(value: Value) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return repr(value)
-    return "+".join(selector.show() for selector in value)
+    runs = ((shown, len([*same])) for shown, same in groupby(one.show() for one in value))
+    return "+".join(shown if count == 1 else f"{count}*{shown}" for shown, count in runs)
 
 
 @lru_cache(maxsize=4096)
@@ -180,19 +188,30 @@ class _Reader:
         self.depth -= 1
         return Selector(name, options)
 
+    def term(self) -> list[Selector]:
+        self.skip()
+        match = _COUNT.match(self.text, self.at)
+        if match is None:
+            return [self.selector()]
+        count = int(match.group(1))
+        if not 1 <= count <= MOST_COPIES:
+            raise self.fail(f"a count from 1 to {MOST_COPIES}")
+        self.at = match.end()
+        return [self.selector()] * count
+
     def value(self) -> Value:
         self.skip()
         match = _NUMBER.match(self.text, self.at)
-        if match is not None:
+        if match is not None and _COUNT.match(self.text, self.at) is None:
             self.at = match.end()
             digits = match.group()
             if math.isinf(float(digits)):
                 self.at = match.start()
                 raise self.fail("a number that a float can hold")
             return int(digits) if re.fullmatch(r"[+-]?\d+", digits) else float(digits)
-        found = [self.selector()]
+        found = self.term()
         while self.accept("+"):
-            found.append(self.selector())
+            found += self.term()
         if len(found) == 1 and found[0].name in ("true", "false") and not found[0].options:
             return found[0].name == "true"
         return tuple(found)

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from bench.api.room import Kept, Room, capacity_for, writes_in_place
 from bench.api.shapes import Key, Value
 
 Tree = Mapping[str, Union[Tensor, "Tree"]]
@@ -62,7 +63,10 @@ class Source:
     tokens: Int[Tensor, "B S"] | None = None
     """Ids in the extended vocabulary, for copying and coverage embeddings."""
     extras: Tree = field(default_factory=dict)
-    """Declared per-key inputs, leaves `B Hk S ...`."""
+    """Declared per-key inputs, leaves `B Hk S ...`; see `Component.key_inputs`."""
+    shared: int = 0
+    """Numbers at the front of every key that are its value, too, so that a cache keeps them once; 0
+    where values are numbers of their own."""
 
     @property
     def length(self) -> Int[Tensor, " B"]:
@@ -71,6 +75,11 @@ class Source:
             rows, _, num_keys, _ = self.key.shape
             return torch.full((rows,), num_keys, device=self.key.device)
         return self.mask.sum(-1)
+
+    def with_key(self, key: Key) -> "Source":
+        """The same source with other keys, and with the values that they share."""
+        value = key[..., : self.shared] if self.shared else self.value
+        return replace(self, key=key, value=value)
 
     def key_mask(self) -> Bool[Tensor, "B S"]:
         """The mask, written out."""
@@ -88,22 +97,79 @@ class Memory:
     parts: Tree = field(default_factory=dict)
     """One branch per component; leaves `B Hk S ...` where the component is key-local."""
 
-    def extend(self, more: "Memory") -> "Memory":
-        """Append keys that arrived later (a KV cache); key-local parts only."""
-        mask = None
-        if self.source.mask is not None or more.source.mask is not None:
-            mask = torch.cat((self.source.key_mask(), more.source.key_mask()), 1)
-        tokens = None
-        if self.source.tokens is not None and more.source.tokens is not None:
-            tokens = torch.cat((self.source.tokens, more.source.tokens), 1)
-        source = Source(
-            key=torch.cat((self.source.key, more.source.key), 2),
-            value=torch.cat((self.source.value, more.source.value), 2),
-            mask=mask,
-            tokens=tokens,
-            extras=tree_join(self.source.extras, more.source.extras, 2),
+    sinks: int = 0
+    """Keys at the front that are never forgotten."""
+    forgotten: int = 0
+    """Keys behind those that no later query sees, and that are not kept."""
+    room: Room | None = None
+    """Where keys that come later are written; None where they are joined by a copy."""
+
+    def extend(self, more: "Memory", limit: int | None = None) -> "Memory":
+        """Append keys that arrived later (a KV cache); key-local parts only.
+
+        Args:
+            more: The keys.
+            limit: How many keys there will be at most; None where nobody knows.
+        """
+        keys, new = self.source.key.shape[2], more.source.key.shape[2]
+        padded = self.source.mask is not None or more.source.mask is not None
+        mine, theirs = self._kept(padded), more._kept(padded)
+        if not writes_in_place():
+            joined = (tree_join(a, b, d) for a, b, d in zip(mine, theirs, (1, 2), strict=True))
+            return self._with(Kept(*joined), None)
+        room = self.room
+        same = room is not None and padded == (self.source.mask is not None)
+        if room is None or not same or not room.fits(keys, new):
+            room = Room(mine, keys, capacity_for(keys + new, limit))
+        room.append(theirs, new)
+        return self._with(room.view(), room)
+
+    def forget(self, sinks: int, last: int, slack: int) -> "Memory":
+        """Keep the first and the last keys alone, if more than a slack lies between them.
+
+        Args:
+            sinks: First keys that stay.
+            last: Last keys that stay.
+            slack: Keys that may stay besides, so that what stays is not copied at every step.
+        """
+        keys = self.source.key.shape[2]
+        between = keys - sinks - last
+        if between <= slack:
+            return self
+        kept = self._kept(self.source.mask is not None)
+
+        def ends(dim: int) -> Callable[[Tensor], Tensor]:
+            return lambda x: torch.cat(
+                (x.narrow(dim, 0, sinks), x.narrow(dim, keys - last, last)), dim
+            )
+
+        trees = Kept(*(tree_map(ends(d), t) for t, d in zip(kept, (1, 2), strict=True)))
+        return replace(self._with(trees, None), sinks=sinks, forgotten=self.forgotten + between)
+
+    def _kept(self, padded: bool) -> Kept:
+        """Everything with a place for each key; values that keys share are not kept twice."""
+        source = self.source
+        by_row = {"mask": source.key_mask()} if padded else {}
+        by_row |= {} if source.tokens is None else {"tokens": source.tokens}
+        values = {} if source.shared else {"value": source.value}
+        return Kept(
+            by_row, {"key": source.key, **values, "extras": source.extras, "parts": self.parts}
         )
-        return Memory(source, tree_join(self.parts, more.parts, 2))
+
+    def _with(self, kept: Kept, room: Room | None) -> "Memory":
+        """The same memory of other keys."""
+        key, by_row = leaf(kept.third, "key"), kept.second
+        source = Source(
+            key=key,
+            value=key[..., : self.source.shared]
+            if self.source.shared
+            else leaf(kept.third, "value"),
+            mask=leaf(by_row, "mask") if "mask" in by_row else None,
+            tokens=leaf(by_row, "tokens") if "tokens" in by_row else None,
+            extras=branch(kept.third, "extras"),
+            shared=self.source.shared,
+        )
+        return Memory(source, branch(kept.third, "parts"), self.sinks, self.forgotten, room)
 
     def select(self, rows: Int[Tensor, " N"]) -> "Memory":
         """Pick batch rows, for beams and for finished sentences that leave the batch."""
@@ -112,14 +178,16 @@ class Memory:
         def pick(leaf: Tensor) -> Tensor:
             return leaf.index_select(0, rows)
 
+        key = pick(source.key)
         chosen = Source(
-            key=pick(source.key),
-            value=pick(source.value),
+            key=key,
+            value=key[..., : source.shared] if source.shared else pick(source.value),
             mask=None if source.mask is None else pick(source.mask),
             tokens=None if source.tokens is None else pick(source.tokens),
             extras=tree_map(pick, source.extras),
+            shared=source.shared,
         )
-        return Memory(chosen, tree_map(pick, self.parts))
+        return Memory(chosen, tree_map(pick, self.parts), self.sinks, self.forgotten)
 
 
 @dataclass(frozen=True)
@@ -136,9 +204,14 @@ class State:
     """One branch per component that carries something."""
     cache: Memory | None = None
     """Keys seen so far, under causal self-attention."""
+    heads: Tree = field(default_factory=dict)
+    """What the projections of a slot remember of earlier states."""
 
     def select(self, rows: Int[Tensor, " N"]) -> "State":
         """Pick batch rows."""
-        carried = tree_map(lambda leaf: leaf.index_select(0, rows), self.carried)
+
+        def pick(tree: Tree) -> Tree:
+            return tree_map(lambda leaf: leaf.index_select(0, rows), tree)
+
         cache = None if self.cache is None else self.cache.select(rows)
-        return replace(self, carried=carried, cache=cache)
+        return replace(self, carried=pick(self.carried), cache=cache, heads=pick(self.heads))

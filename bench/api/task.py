@@ -39,6 +39,9 @@ class TaskPreset:
     """CPU seconds of one cell of an ordinary variant on the reference machine."""
     shared: bool = False
     """Whether the whole roster of the preset runs on it, beside the default tasks."""
+    comparison: tuple[Entry, ...] | None = None
+    """What is compared at this size; None for the task's own comparison. Where a size has its own,
+    the comparison is about that size, and calibration chooses learning rates alone."""
 
     @cached_property
     def options_selector(self) -> Selector:
@@ -163,6 +166,23 @@ class Task:
             config: Options of this very task.
         """
         return cls.chance
+
+    @classmethod
+    def trained_to_of(cls, config: Any) -> float | None:
+        """`trained_to` under these options, for reports too, which make no task; None if unknown.
+
+        Args:
+            config: Options of this very task.
+        """
+        return None
+
+    @classmethod
+    def compared_at(cls, sizes: str) -> tuple[Entry, ...]:
+        """What is compared at the sizes of a preset; nothing where the task has none for it."""
+        if sizes not in cls.presets:
+            return ()
+        own = cls.presets[sizes].comparison
+        return cls.comparison if own is None else own
 
     @classmethod
     def ranking_metric(cls) -> Metric:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from bench.api.call import Attended, AttendOptions, Edit, Read
@@ -51,6 +51,8 @@ class Mode:
     progress: float = 1.0
     want_weights: bool = True
     edit: Edit | None = None
+    relations: Int[Tensor, "B L N"] | None = None
+    """Label of each pair of tokens, where slots are told."""
 
     def layer(self, index: int) -> "Mode":
         """The same for one layer of a stack; layers draw independently of each other."""
@@ -60,13 +62,16 @@ class Mode:
 
     def call(self) -> AttendOptions:
         """Keywords for `Slot.attend`."""
-        return {
+        call: AttendOptions = {
             "read": self.read,
             "noise": self.noise,
             "progress": self.progress,
             "want_weights": self.want_weights,
             "edit": self.edit,
         }
+        if self.relations is not None:
+            call["extras"] = {"relation": self.relations}
+        return call
 
 
 class Trace(NamedTuple):

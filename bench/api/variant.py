@@ -1,7 +1,7 @@
 """The variant: three verbs, of which one answers any number of queries."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal, Unpack, get_args
 
@@ -22,10 +22,11 @@ from bench.api.call import (
     Read,
 )
 from bench.api.capabilities import Capability, check_capabilities
-from bench.api.component import NOTHING, Heads
+from bench.api.component import NO_INPUTS, NOTHING, Heads, History, Position
 from bench.api.errors import Refused, UnknownName
+from bench.api.inputs import Inputs, input_maps, maps_of
 from bench.api.noise import Noise
-from bench.api.shapes import Query
+from bench.api.shapes import Query, Weights
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.start import Starting
 
@@ -63,6 +64,13 @@ class Variant(Starting, ABC):
     unsupported: ClassVar[Mapping[Capability, str]] = {}
     remembers_keys: bool = True
     """Whether causal self-attention keeps old keys; recurrent mechanisms do not."""
+    takes_positions: ClassVar[bool] = False
+    """Whether a mechanism accepts the axis `position`: positions that turn queries and keys, or are
+    added to the input. A chain accepts all."""
+    positions: tuple[Position, ...] = ()
+    key_inputs: Inputs = NO_INPUTS
+    """Numbers wanted beside every key; see `Component.key_inputs`."""
+    query_inputs: Inputs = NO_INPUTS
     default_read: Read = "expected"
     reads: tuple[Read, ...] = ("expected",)
     editable: bool = False
@@ -87,8 +95,43 @@ class Variant(Starting, ABC):
         self.dims = dims
         self.impl: Impl = impl
 
+    def stack_positions(
+        self, positions: tuple[Position, ...], histories: tuple[History, ...] = ()
+    ) -> None:
+        """Take the components of the stacked axes; called once, while the variant is built."""
+        self.positions = positions
+        # a module list registers the parameters; the tuples keep the types
+        self.stacked = nn.ModuleList((*positions, *histories))
+        for index, position in enumerate(positions):
+            position.branch = f"position{index}"
+
+    @classmethod
+    def position_dims(cls, dims: Dims) -> Dims:
+        """Sizes of what positions turn."""
+        width = dims.turned_width
+        return dims._replace(query_width=width, key_width=width) if width else dims
+
+    def turn(
+        self, x: Float[Tensor, "B H n E"], offset: int, *, keys: bool = False
+    ) -> Float[Tensor, "B H n E"]:
+        """Queries or keys turned by the places where they stand."""
+        turning = [position for position in self.positions if position.turns]
+        if not turning:
+            return x
+        places = torch.arange(offset, offset + x.shape[2], device=x.device)
+        kept = x.shape[3] - self.dims.turned_width if self.dims.turned_width else 0
+        plain, turned = x[..., :kept], x[..., kept:]
+        for position in turning:
+            turned = (position.turn_keys if keys else position.turn)(turned, places)
+        return torch.cat((plain, turned), -1) if kept else turned
+
+    def receive(self, source: Source, offset: int = 0) -> Memory:
+        """Turn keys by the places where they arrive, once and for all, and prepare them."""
+        turned = self.turn(source.key, offset, keys=True)
+        return self.prepare(source if turned is source.key else source.with_key(turned))
+
     def prepare(self, source: Source) -> Memory:
-        """Compute what depends on the source alone."""
+        """Compute what depends on the source alone; its keys are turned already."""
         return Memory(source)
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
@@ -137,10 +180,11 @@ class Variant(Starting, ABC):
             return self._attend_streaming(query, memory, state)
         causal = self.dims.regime == "causal"
         cache = state.cache
+        query = self.turn(query, state.offset)
         if new is not None:
-            memory = self.prepare(new)
+            memory = self.receive(new, state.offset)
             if causal and self.remembers_keys:
-                memory = memory if cache is None else cache.extend(memory)
+                memory = memory if cache is None else self.remember(cache, memory)
                 cache = memory
         assert memory is not None, "cross attention needs a memory, self-attention needs `new`"
         call = Call(
@@ -155,8 +199,28 @@ class Variant(Starting, ABC):
             edit=edit,
         )
         output, weights, carried, terms = self.mix(call, state.carried, want_weights)
-        after = State(offset=state.offset + query.shape[2], carried=carried, cache=cache)
+        if weights is not None and memory.forgotten:
+            weights = _spread(weights, call)
+        if cache is not None and not torch.is_grad_enabled():
+            # training drops the state of a whole sequence, and need not copy what it would keep
+            cache = self.trim(cache)
+        after = replace(state, offset=state.offset + query.shape[2], carried=carried, cache=cache)
         return Attended(output, weights if want_weights else None, after, terms)
+
+    def row_sums(self) -> Float[Tensor, " Hq"] | None:
+        """What each row of weights sums to, by head, for weights of either sign; None for anything.
+
+        Weights that are never negative declare their sums by capabilities.
+        """
+        return None
+
+    def remember(self, cache: Memory, new: Memory) -> Memory:
+        """The cache with keys that have just come; what no later query sees may be forgotten."""
+        return cache.extend(new)
+
+    def trim(self, cache: Memory) -> Memory:
+        """The cache without what no later query sees."""
+        return cache
 
     @abstractmethod
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
@@ -192,8 +256,31 @@ class Variant(Starting, ABC):
         return Attended(torch.cat(found, 2), None, after, terms)
 
     def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
-        """Add positions to the input of a stack of self-attention layers."""
+        """Add the positions that act before projection."""
+        for position in self.positions:
+            x = position.embed(x, offset)
         return x
+
+    def answer_by_loops(
+        self,
+        query: Float[Tensor, "Hq L Eq"],
+        source: Source,
+        read: Read,
+        **call: Unpack[OracleOptions],
+    ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"] | None]:
+        """`oracle` of queries and keys that are turned by loops first; what `attend` must equal."""
+        return self.oracle(*self.turn_by_loops(query, source), read, **call)
+
+    def turn_by_loops(
+        self, query: Float[Tensor, "Hq L Eq"], source: Source
+    ) -> tuple[Float[Tensor, "Hq L Eq"], Source]:
+        """`turn` of one example, vector by vector."""
+        kept = query.shape[2] - self.dims.turned_width if self.dims.turned_width else 0
+        for position in (one for one in self.positions if one.turns):
+            query = _each(query, kept, position.oracle_turn)
+            key = _each(source.key[0], kept, position.oracle_turn_key)
+            source = replace(source, key=key.unsqueeze(0))
+        return query, source
 
     @abstractmethod
     def oracle(
@@ -203,17 +290,39 @@ class Variant(Starting, ABC):
         read: Read,
         **call: Unpack[OracleOptions],
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"] | None]:
-        """Plain loops over one unpadded example, a source of one row; what `attend` must equal."""
+        """Plain loops over one unpadded example, a source of one row, after `turn`."""
+
+
+def _spread(weights: Weights, call: Call) -> Weights:
+    """Weights of all keys of the path, zero for those that were forgotten."""
+    keys = weights.shape[3] + call.memory.forgotten
+    found = weights.new_zeros(*weights.shape[:3], keys)
+    return found.index_copy(3, call.key_position, weights)
+
+
+def _each(
+    x: Float[Tensor, "H n E"], kept: int, turn: Callable[[Tensor, int], Tensor]
+) -> Float[Tensor, "H n E"]:
+    """Every vector turned by its place, but for the numbers in front that stay."""
+    rows = [
+        torch.stack([torch.cat((v[:kept], turn(v[kept:], place))) for place, v in enumerate(head)])
+        for head in x
+    ]
+    return torch.stack(rows)
 
 
 class Slot(nn.Module):
     """What a backbone holds in the place of attention: heads around a variant."""
 
-    def __init__(self, heads: Heads, variant: Variant) -> None:
+    def __init__(self, heads: Heads, variant: Variant, source_width: int) -> None:
         super().__init__()
         self.heads = heads
         self.variant = variant
         self.output_width = heads.output_width
+        self.source_width = source_width
+        dims = heads.dims
+        self.key_maps = input_maps(variant.key_inputs, source_width, dims.kv_heads)
+        self.query_maps = input_maps(variant.query_inputs, dims.model_width, dims.heads)
 
     def prepare(
         self,
@@ -230,16 +339,23 @@ class Slot(nn.Module):
             tokens: Its ids, for variants that look at them.
             values: What is read in its place, where keys and values are not the same states.
         """
-        source = self.heads.source(x, mask, tokens)
+        source = self._with_inputs(self.heads.source(x, mask, tokens), x)
         if values is not None:
-            source = replace(source, value=self.heads.source(values, mask, tokens).value)
-        return self.variant.prepare(source)
+            source = replace(source, value=self.heads.source(values, mask, tokens).value, shared=0)
+        return self.variant.receive(source)
+
+    def _with_inputs(self, source: Source, x: Float[Tensor, "B S Dk"]) -> Source:
+        """The source with the numbers that the variant wants beside its keys."""
+        if not self.key_maps:
+            return source
+        found = {name: one(x).transpose(1, 2) for name, one in maps_of(self.key_maps).items()}
+        return replace(source, extras={**source.extras, **found})
 
     def start(self, memory: Memory | None, x: Float[Tensor, "B L D"]) -> State:
         """State before the first query; `x` tells rows, dtype and device."""
         dims = self.heads.dims
         like = QueryShape(x.shape[0], dims.heads, dims.query_width, x.dtype, x.device)
-        return self.variant.start(memory, like)
+        return replace(self.variant.start(memory, like), heads=self.heads.start(like))
 
     def attend(
         self,
@@ -251,9 +367,18 @@ class Slot(nn.Module):
         **call: Unpack[AttendOptions],
     ) -> tuple[Float[Tensor, "B L Dv"], Attended]:
         """Answer hidden vectors; `own` is (sequence, mask, tokens) under self-attention."""
-        new = None if own is None else self.heads.source(*own)
-        attended = self.variant.attend(self.heads.query(x), memory, state, new=new, **call)
-        return self.heads.merge(attended.output), attended
+        new, past = None, state.heads
+        if own is None:
+            query = self.heads.query(x)
+        else:
+            query, new, past = self.heads.own(*own, past)
+            new = self._with_inputs(new, own[0])
+        if self.query_maps:
+            found = {name: one(x) for name, one in maps_of(self.query_maps).items()}
+            call["extras"] = {**(call.get("extras") or {}), **found}
+        attended = self.variant.attend(query, memory, state, new=new, **call)
+        attended = attended._replace(state=replace(attended.state, heads=past))
+        return self.heads.merge(self.heads.gate(attended.output, x)), attended
 
 
 MECHANISMS = Axis[type[Variant]]("mechanism")

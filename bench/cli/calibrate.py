@@ -61,7 +61,7 @@ def calibrate(text: str, options: "RunOptions") -> int:
     from bench.calibration_trials import OutOfTime, Trials
     from bench.cli.execution import make_session, open_store
 
-    preset = options.size.sizes or options.preset
+    preset = options.sizes
     store = open_store(options)
     session = make_session(options, store)
     until = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
@@ -70,7 +70,7 @@ def calibrate(text: str, options: "RunOptions") -> int:
             choice = Calibration(Trials(task, preset, session, until)).choose()
     except OutOfTime:
         click.echo(
-            f"the time is up before a setting was found; trials are kept in {options.folder}, and "
+            f"the time is up before a choice was made; trials are kept in {options.folder}, and "
             "the same command goes on.",
             err=True,
         )

@@ -52,8 +52,7 @@ def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
         raise UnknownName.among("variant, task or component", asked.name, known, see="bench list")
     facts = [_facts(registered) for registered in found]
     if asked.options:
-        for one, registered in zip(facts, found, strict=True):
-            one["selector"] = _written_out(registered, asked)
+        facts = _with_options(asked, facts, found)
     if as_json:
         return json.dumps(facts, indent=1)
     seen: set[str] = set()
@@ -61,6 +60,30 @@ def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
         page, one["about"] = one["about"], "" if one["about"] in seen else one["about"]
         seen.add(page)
     return "\n\n".join(_as_lines(one) for one in facts)
+
+
+def _with_options(
+    asked: "Selector", facts: "list[Facts]", found: "list[Registration[object]]"
+) -> "list[Facts]":
+    """Those of several parts of one name that have these options, written out.
+
+    Raises:
+        InvalidConfig: None of them has.
+    """
+    from bench.api.errors import InvalidConfig
+
+    kept: list[Facts] = []
+    wrong: list[InvalidConfig] = []
+    for one, registered in zip(facts, found, strict=True):
+        try:
+            one["selector"] = _written_out(registered, asked)
+        except InvalidConfig as error:
+            wrong.append(error)
+        else:
+            kept.append(one)
+    if not kept:
+        raise wrong[0]
+    return kept
 
 
 def _written_out(registered: "Registration[object]", asked: "Selector") -> str:

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 
+from bench.api.source import tree_map
 from bench.conformance.compare import expect, gradients
 from bench.conformance.place import KEYS, ROWS, VOCAB, WORD_WIDTH, Placed
-from bench.conformance.question import LENGTHS, Question, ReadMode, answer, ask, modes
+from bench.conformance.question import LENGTHS, Question, ReadMode, answer, ask, extras, modes
 
 CACHED = (4, KEYS - 4)
 """A first call that fills the cache, then fewer queries than keys."""
@@ -18,7 +20,10 @@ DRAWS = 20
 
 
 def causality(subject: Placed) -> None:
-    """Keys, values and queries after t do not reach query t; the value at t does."""
+    """Keys, values and queries after t do not reach query t; the value at t does.
+
+    Where queries read earlier keys alone, key and value at t do not either, and those before do.
+    """
     for lengths in (None, LENGTHS):
         question = ask(subject, lengths=lengths)
         for mode in modes(subject):
@@ -27,6 +32,11 @@ def causality(subject: Placed) -> None:
                 _no_gradient(subject, question, mode, split, place)
                 _no_change(subject, question, mode, split, place)
     _through_heads(subject)
+
+
+def _last_read(subject: Placed, t: int) -> int:
+    """The last key that query t reads; -1 where there is none."""
+    return t - 1 if "strictly_past" in subject.gives else t
 
 
 def _place(mode: ReadMode, lengths: Sequence[int] | None, split: Sequence[int] | None) -> str:
@@ -41,28 +51,36 @@ def _no_gradient(
     fresh = question.fresh()
     output = answer(subject, fresh, mode, split=split).output
     for t in AT:
-        found = gradients(output[:, :, t], fresh.leaves())
-        for name, gradient in zip(("query", "key", "value"), found, strict=True):
-            late = gradient[:, :, t + 1 :].abs().amax((0, 1, 3))
+        leaves = fresh.leaves()
+        found = dict(zip(leaves, gradients(output[:, :, t], tuple(leaves.values())), strict=True))
+        last = _last_read(subject, t)
+        for name, gradient in found.items():
+            first = last + 1 if name in ("key", "value") else t + 1
+            # inputs of queries have their heads behind their places
+            along = gradient.transpose(1, 2) if name.endswith("of the queries") else gradient
+            late = along[:, :, first:].abs().amax((0, 1, 3))
             if bool((late != 0).any()):
-                s = t + 1 + int(late.argmax())
+                s = first + int(late.argmax())
                 worst = f"gradient {float(late.max()):.2g}"
                 expect(False, f"query {t} depends on the {name} at {s} ({worst}; {place})")
-        if mode.read == "expected":
-            own = bool(found[2][:, :, t].any()) or _sees_itself(subject, question, mode, split, t)
-            expect(own, f"query {t} does not see its own value ({place})")
+        if mode.read == "expected" and last >= 0:
+            near = bool(found["value"][:, :, last].any()) or _sees_last(
+                subject, question, mode, split, t
+            )
+            which = "its own value" if last == t else "the value before it"
+            expect(near, f"query {t} does not see {which} ({place})")
 
 
-def _sees_itself(
+def _sees_last(
     subject: Placed, question: Question, mode: ReadMode, split: Sequence[int] | None, t: int
 ) -> bool:
-    """Whether the value at t reaches its query in some other draw."""
+    """Whether the last value that query t reads reaches it in some other draw."""
     lengths = None if question.source.mask is None else LENGTHS
     for seed in range(1, DRAWS):
         fresh = ask(subject, seed=seed, lengths=lengths).fresh()
         output = answer(subject, fresh, mode, split=split).output
         (found,) = gradients(output[:, :, t], (fresh.source.value,))
-        if bool(found[:, :, t].any()):
+        if bool(found[:, :, _last_read(subject, t)].any()):
             return True
     return False
 
@@ -75,17 +93,27 @@ def _no_change(
         source = question.source
         assert source.tokens is not None
         key, value, tokens = source.key.clone(), source.value.clone(), source.tokens.clone()
-        key[:, :, t + 1 :] += 3.0
-        value[:, :, t + 1 :] -= 2.0
-        tokens[:, t + 1 :] = (tokens[:, t + 1 :] + 1) % VOCAB
-        other = replace(source, key=key, value=value, tokens=tokens)
+        first = _last_read(subject, t) + 1
+        key[:, :, first:] += 3.0
+        value[:, :, first:] -= 2.0
+        tokens[:, first:] = (tokens[:, first:] + 1) % VOCAB
+        # a gate at t may act on what is read at t, whether or not its own key is
+        extras = tree_map(partial(_later, t), source.extras)
+        other = replace(source, key=key, value=value, tokens=tokens, extras=extras)
         after = answer(subject, question.but(question.query, other), mode, split=split).output
         same = torch.equal(after[:, :, : t + 1], before[:, :, : t + 1])
-        expect(same, f"changing keys after {t} changes the queries up to {t} ({place})")
+        expect(same, f"changing keys after {first - 1} changes the queries up to {t} ({place})")
+
+
+def _later(t: int, one: torch.Tensor) -> torch.Tensor:
+    """Something of each key, changed after t."""
+    changed = one.clone()
+    changed[:, :, t + 1 :] += 1.0
+    return changed
 
 
 def _through_heads(subject: Placed) -> None:
-    unseen = set(AT)
+    unseen = {t for t in AT if _last_read(subject, t) >= 0}
     for seed in range(5, 5 + DRAWS):
         unseen -= _own_places(subject, seed)
         if not unseen:
@@ -108,7 +136,7 @@ def _own_places(subject: Placed, seed: int) -> set[int]:
         None,
         state,
         own=(x, None, tokens),
-        extras={"word": words},
+        extras=extras(subject, words, tokens),
         read="expected",
         want_weights=subject.weights,
     )

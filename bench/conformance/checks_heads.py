@@ -3,10 +3,11 @@
 import torch
 from torch import Tensor
 
+from bench.api.inputs import maps_of
 from bench.api.source import Source, State
 from bench.conformance.compare import LOOPS, expect_near, gradients
 from bench.conformance.place import VOCAB, WORD_WIDTH, Placed
-from bench.conformance.question import padding
+from bench.conformance.question import extras, padding
 
 KEYS, QUERIES = 4, 5
 LENGTHS = (4, 1, 3, 2, 4)
@@ -34,7 +35,9 @@ def heads(subject: Placed) -> None:
         expect_near(same, wanted, LOOPS, f"through the heads, row {row} differs from the loops")
         mine.append(same.flatten())
         looped.append(wanted.flatten())
-    leaves = {"the queries": x, "the source": y, **dict(slot.heads.named_parameters())}
+    maps = (*slot.key_maps.named_parameters(), *slot.query_maps.named_parameters())
+    leaves = {"the queries": x, "the source": y}
+    leaves |= {**dict(slot.heads.named_parameters()), **dict(maps)}
     one, two = (gradients(torch.cat(part), tuple(leaves.values())) for part in (mine, looped))
     for name, gradient, loops in zip(leaves, one, two, strict=True):
         sentence = f"through the heads, the gradient of {name} differs from that of the loops"
@@ -59,7 +62,7 @@ def _answered(subject: Placed, x: Tensor, y: Tensor, tokens: Tensor, words: Tens
             state,
             own=own,
             read="expected",
-            extras={"word": words[:, chunk]},
+            extras=extras(subject, words[:, chunk], tokens, chunk.start),
             want_weights=subject.weights,
         )
         state = attended.state
@@ -73,13 +76,25 @@ def _by_loops(
     """One example without padding: project each vector, attend head by head, merge each query."""
     slot, length = subject.slot, LENGTHS[row]
     asked = length if subject.own else x.shape[1]
-    query = torch.stack([slot.heads.oracle_query(vector) for vector in x[row, :asked]], 1)
-    states = [slot.heads.oracle_source(vector) for vector in y[row, :length]]
+    if subject.own:
+        query, key, value = slot.heads.oracle_own(x[row, :length])
+    else:
+        query = torch.stack([slot.heads.oracle_query(vector) for vector in x[row, :asked]], 1)
+        states = [slot.heads.oracle_source(vector) for vector in y[row, :length]]
+        key, value = (torch.stack([made[i] for made in states], 1) for i in range(2))
     source = Source(
-        key=torch.stack([key for key, _ in states], 1)[None],
-        value=torch.stack([value for _, value in states], 1)[None],
+        key=key[None],
+        value=value[None],
         tokens=tokens[row : row + 1, :length],
+        extras={
+            name: torch.stack([one.oracle(state) for state in y[row, :length]], 1)[None]
+            for name, one in maps_of(slot.key_maps).items()
+        },
     )
-    extras = {"word": words[row, :asked]}
-    output, _ = subject.variant.oracle(query, source, "expected", row=row, extras=extras)
-    return torch.stack([slot.heads.oracle_merge(output[:, t]) for t in range(asked)])
+    told = extras(subject, words[row : row + 1, :asked], source.tokens)
+    one = {name: given[0] for name, given in told.items()}
+    for name, projected in maps_of(slot.query_maps).items():
+        one[name] = torch.stack([projected.oracle(state) for state in x[row, :asked]])
+    output, _ = subject.variant.answer_by_loops(query, source, "expected", row=row, extras=one)
+    gated = [slot.heads.oracle_gate(output[:, t], x[row, t]) for t in range(asked)]
+    return torch.stack([slot.heads.oracle_merge(head) for head in gated])

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import torch
 
+from bench.api.source import Memory, tree_map
 from bench.conformance.certificate import CheckSkipped
 from bench.conformance.compare import EXACT, LOOPS, expect, expect_near, expect_same_tree, gradients
 from bench.conformance.place import KEYS, ROWS, VOCAB, Placed
@@ -23,6 +24,8 @@ from bench.conformance.question import (
 
 HUGE = 1e30
 """Finite, so that an exact weight of zero hides it; its square still fits float64."""
+POISON = 1e3
+"""The same for gates and rates, whose exponentials are to be finite."""
 EXTRA = 3
 
 
@@ -42,6 +45,11 @@ def _real(subject: Placed, row: int) -> int:
     return LENGTHS[row] if subject.own else 10**9
 
 
+def _of_keys(name: str) -> bool:
+    """Whether a leaf of a question belongs to its keys."""
+    return name in ("key", "value") or name.endswith("of the keys")
+
+
 def _hides_content(
     subject: Placed, question: Question, mode: ReadMode, whole: torch.Tensor
 ) -> None:
@@ -52,16 +60,20 @@ def _hides_content(
         source,
         key=torch.where(hidden[:, None, :, None], HUGE, source.key),
         value=torch.where(hidden[:, None, :, None], -HUGE, source.value),
+        extras=tree_map(
+            lambda one: torch.where(hidden[:, None, :, None], POISON, one), source.extras
+        ),
         tokens=torch.where(hidden, (source.tokens + 1) % VOCAB, source.tokens),
     )
     fresh = question.but(question.query, poison).fresh()
+    of_keys = {name: one for name, one in fresh.leaves().items() if _of_keys(name)}
     output = answer(subject, fresh, mode).output
     for row in range(ROWS):
         real = _real(subject, row)
         sentence = f"{mode}: padded keys of 1e30 change row {row}"
         expect_near(output[row, :, :real], whole[row, :, :real], EXACT, sentence)
-        found = gradients(output[row, :, :real], fresh.leaves()[1:])
-        for name, gradient in zip(("key", "value"), found, strict=True):
+        found = gradients(output[row, :, :real], tuple(of_keys.values()))
+        for name, gradient in zip(of_keys, found, strict=True):
             reached = gradient.transpose(1, 2)[hidden]
             sentence = f"{mode}: a gradient reaches a padded {name} from row {row}"
             expect(not reached.any(), sentence)
@@ -69,18 +81,21 @@ def _hides_content(
 
 def _hides_length(subject: Placed, question: Question, mode: ReadMode, whole: torch.Tensor) -> None:
     wider = ask(subject, seed=9, keys=KEYS + EXTRA, lengths=LENGTHS)
-    key, value = wider.source.key.clone(), wider.source.value.clone()
     assert wider.source.tokens is not None
     assert question.source.tokens is not None
-    tokens = wider.source.tokens.clone()
-    key[:, :, :KEYS], value[:, :, :KEYS] = question.source.key, question.source.value
-    tokens[:, :KEYS] = question.source.tokens
-    query, words = question.query, question.words
+    beyond = cut(wider.source, keys=slice(KEYS, None))
+    source = replace(
+        Memory(question.source).extend(Memory(beyond)).source,
+        mask=wider.source.mask,
+    )
+    query, words, inputs = question.query, question.words, question.inputs
     if subject.own:
         query = torch.cat((query, wider.query[:, :, KEYS:]), 2)
         words = torch.cat((words, wider.words[:, KEYS:]), 1)
-    source = replace(wider.source, key=key, value=value, tokens=tokens)
-    output = answer(subject, Question(query, source, words), mode).output
+        inputs = {n: torch.cat((one, wider.inputs[n][:, KEYS:]), 1) for n, one in inputs.items()}
+    output = answer(
+        subject, replace(question, query=query, source=source, words=words, inputs=inputs), mode
+    ).output
     for row in range(ROWS):
         real = min(_real(subject, row), whole.shape[2])
         sentence = f"{mode}: {EXTRA} more padded keys change row {row}"
@@ -102,8 +117,7 @@ def one_row(subject: Placed, question: Question, row: int, length: int) -> Quest
     query = question.query[row : row + 1]
     if subject.own:
         query = query[:, :, :length]
-    words = question.words[row : row + 1, : query.shape[2]]
-    return Question(query, replace(source, mask=None), words)
+    return question.rows(slice(row, row + 1)).but(query, replace(source, mask=None))
 
 
 def batch_invariance(subject: Placed) -> None:
@@ -166,7 +180,8 @@ def splits(subject: Placed) -> None:
             whole = answer(subject, question, mode)
             # where nothing is padded, one by one is what the padded batch shows already
             for split in (uneven,) if lengths is None else (uneven, one_by_one):
-                parts = answer(subject, question, mode, split=split)
+                with torch.no_grad():  # caches are written in place where no gradient is wanted
+                    parts = answer(subject, question, mode, split=split)
                 sentence = f"{mode}: queries in parts of {split} differ from all at once"
                 expect_near(parts.output, whole.output, LOOPS, sentence)
                 if whole.weights is not None and parts.weights is not None:
@@ -175,7 +190,26 @@ def splits(subject: Placed) -> None:
                 carried = (parts.state.carried, whole.state.carried)
                 expect_same_tree(*carried, LOOPS, f"{sentence}, in the state")
                 expect(parts.state.offset == length, f"{mode}: queries are counted wrongly")
+            if subject.regime == "causal":
+                _continued_twice(subject, question, mode, whole.output)
     _embeds_in_parts(subject)
+
+
+def _continued_twice(
+    subject: Placed, question: Question, mode: ReadMode, whole: torch.Tensor
+) -> None:
+    """A state stays what it was when somebody else continues from it, as in a search."""
+    path = Walkthrough(subject, question, mode)
+    other = Walkthrough(subject, ask(subject, seed=19), mode)
+    with torch.no_grad():
+        path.step(1)
+        path.step(1)
+        other.state, other.at = path.state, path.at
+        path.step(1)
+        other.step(1)
+        path.step(whole.shape[2] - path.at)
+    sentence = f"{mode}: another path that continues from the same state disturbs this one"
+    expect_near(path.joined().output, whole, LOOPS, sentence)
 
 
 def _embeds_in_parts(subject: Placed) -> None:
@@ -205,6 +239,7 @@ def permutation_law(subject: Placed) -> None:
             value=source.value[:, :, order],
             mask=None if mask is None else mask[:, order],
             tokens=source.tokens[:, order],
+            extras=tree_map(lambda one: one[:, :, order], source.extras),
         )
         for mode in modes(subject, "expected", "hard"):
             one = answer(subject, question.but(question.query, source), mode)

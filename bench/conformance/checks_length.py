@@ -78,13 +78,13 @@ def _equals_its_parts(subject: Placed, question: Question) -> None:
 
 def _gradients_equal_those_of_parts(subject: Placed, question: Question) -> None:
     parameters = dict(subject.variant.named_parameters())
-    names = ("query", "key", "value", *parameters)
+    names = (*question.leaves(), *parameters)
     for mode in modes(subject, "train", "expected"):
         found = []
         for split in (None, SPLITS[0]):
             fresh = question.fresh()
             output = answer(subject, fresh, mode, split=split).output
-            found.append(gradients(output, (*fresh.leaves(), *parameters.values())))
+            found.append(gradients(output, (*fresh.leaves().values(), *parameters.values())))
         for name, whole, parts in zip(names, *found, strict=True):
             sentence = f"{mode}: the gradient of {name} in calls of {list(SPLITS[0])} differs"
             expect_near(parts, whole, LOOPS, sentence)

@@ -75,7 +75,7 @@ def compile_law(subject: Placed) -> None:
             noise=Noise(1) if mode.read in DRAWN else None,
             progress=TRAINED if training else 1.0,
             want_weights=mode.weights,
-            extras={"word": question.words},
+            extras=question.extras(),
         )
         wanted = answer(subject, question, mode)
         same = torch.equal(found.output, wanted.output)

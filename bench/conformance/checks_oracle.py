@@ -1,7 +1,6 @@
 """Vectorized code against plain loops: forward, and gradients by autograd through the loops."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -14,7 +13,15 @@ from bench.api.oracle import chain_oracle
 from bench.conformance.checks_invariance import one_row
 from bench.conformance.compare import LOOPS, expect, expect_near, expect_same_tree, gradients
 from bench.conformance.place import Placed
-from bench.conformance.question import DRAWN, TRAINED, Question, ReadMode, answer, ask, modes
+from bench.conformance.question import (
+    DRAWN,
+    TRAINED,
+    Question,
+    ReadMode,
+    answer,
+    ask,
+    modes,
+)
 
 KEYS, QUERIES = 4, 3
 LENGTHS = (4, 2, 1, 3, 4)
@@ -97,7 +104,7 @@ def _gradients_of_the_loops(subject: Placed, read: Read) -> None:
         subject, seed=19, queries=2, keys=3, rows=len(GRADIENT_LENGTHS), lengths=GRADIENT_LENGTHS
     )
     parameters = dict(subject.variant.named_parameters())
-    names = ("query", "key", "value", *parameters)
+    names = (*question.leaves(), *parameters)
     looped = question.fresh()
     rows, wanted = [], []
     for row in range(len(GRADIENT_LENGTHS)):
@@ -105,7 +112,7 @@ def _gradients_of_the_loops(subject: Placed, read: Read) -> None:
         output, _ = loops(subject, looped, ReadMode(read), row, terms=terms)
         rows.append(output.shape[1])
         wanted += [output.flatten(), *(terms[name] for name in sorted(terms))]
-    two = gradients(torch.cat(wanted), (*looped.leaves(), *parameters.values()))
+    two = gradients(torch.cat(wanted), (*looped.leaves().values(), *parameters.values()))
     for mode in modes(subject, read):
         if mode.read != read:
             continue
@@ -115,7 +122,7 @@ def _gradients_of_the_loops(subject: Placed, read: Read) -> None:
         for row, asked in enumerate(rows):
             found.append(attended.output[row, :, :asked].flatten())
             found += [attended.terms[name][row, :asked] for name in sorted(attended.terms)]
-        one = gradients(torch.cat(found), (*fresh.leaves(), *parameters.values()))
+        one = gradients(torch.cat(found), (*fresh.leaves().values(), *parameters.values()))
         for name, mine, loop in zip(names, one, two, strict=True):
             expect(mine.isfinite().all(), f"{mode}: the gradient of {name} is not finite")
             sentence = f"{mode}: the gradient of {name} differs from that of the loops"
@@ -126,12 +133,11 @@ def _finite_differences(subject: Placed) -> None:
     question = ask(subject, seed=21, rows=1, queries=2, keys=3).fresh()
     mode = ReadMode("expected", subject.weights)
 
-    def output(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        source = replace(question.source, key=key, value=value)
-        return answer(subject, question.but(query, source), mode).output
+    def output(*leaves: Tensor) -> Tensor:
+        return answer(subject, question.from_leaves(leaves), mode).output
 
     try:
-        gradcheck(output, question.leaves(), fast_mode=True)
+        gradcheck(output, tuple(question.leaves().values()), fast_mode=True)
     except GradcheckError as error:
         reason = str(error).strip().splitlines()[0]
         expect(False, f"the gradient differs from finite differences: {reason}")
@@ -157,10 +163,10 @@ def loops(
         row=row,
         noise=Noise(1) if mode.read in DRAWN else None,
         progress=TRAINED if mode.read == "train" else 1.0,
-        extras={"word": alone.words[0]},
+        extras={name: given[0] for name, given in alone.extras().items()},
         terms=terms,
     )
     if places is not None and isinstance(subject.variant, Chain):
-        given = alone.query[0], alone.source, mode.read
-        return chain_oracle(subject.variant, *given, places=places, **told)
-    return subject.variant.oracle(alone.query[0], alone.source, mode.read, **told)
+        given = subject.variant.turn_by_loops(alone.query[0], alone.source)
+        return chain_oracle(subject.variant, *given, mode.read, places=places, **told)
+    return subject.variant.answer_by_loops(alone.query[0], alone.source, mode.read, **told)

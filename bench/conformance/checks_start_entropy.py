@@ -14,6 +14,7 @@ from torch import Tensor
 
 from bench.api.call import Call
 from bench.api.chain import Chain
+from bench.api.inputs import maps_of
 from bench.api.resolve import VariantSpec
 from bench.api.source import Source
 from bench.api.start import Starting
@@ -87,7 +88,7 @@ def _shares(subject: Placed, seed: int) -> Float[Tensor, " n"]:
 
 def _states(subject: Placed, seed: int) -> Question:
     """States of variance 1, through the projections."""
-    heads = subject.slot.heads
+    slot, heads = subject.slot, subject.slot.heads
     rng = torch.Generator().manual_seed(seed)
     rows = len(LENGTHS)
 
@@ -101,7 +102,16 @@ def _states(subject: Placed, seed: int) -> Question:
     with torch.no_grad():
         query = heads.query(asked)
         source: Source = heads.source(read, padding(LENGTHS, KEYS), tokens)
-    return Question(query, source, normal(rows, queries, WORD_WIDTH))
+        of_keys = {n: one(read).transpose(1, 2) for n, one in maps_of(slot.key_maps).items()}
+        inputs = {name: one(asked) for name, one in maps_of(slot.query_maps).items()}
+    source = replace(source, extras=of_keys)
+    return Question(
+        query,
+        source,
+        normal(rows, queries, WORD_WIDTH),
+        inputs,
+        subject.told_relations,
+    )
 
 
 def _seen(
@@ -115,14 +125,14 @@ def _seen(
     variant = subject.variant
     if isinstance(variant, Chain):
         call = Call(
-            query=question.query,
-            memory=variant.prepare(question.source),
+            query=variant.turn(question.query, 0),
+            memory=variant.receive(question.source),
             offset=0,
             causal=causal,
             read="expected",
             noise=None,
             progress=1.0,
-            extras={},
+            extras=question.extras(),
             edit=None,
         )
         window, _ = variant.window(call)

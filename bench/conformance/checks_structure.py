@@ -23,6 +23,7 @@ from bench.conformance.question import (
     answer,
     ask,
     every_mode,
+    extras,
     modes,
 )
 
@@ -62,7 +63,8 @@ def _through_heads(subject: Placed) -> None:
     x = torch.randn(ROWS, queries, width, generator=rng, dtype=torch.float64)
     tokens = torch.randint(1, VOCAB, (ROWS, KEYS), generator=rng)
     words = torch.randn(ROWS, queries, WORD_WIDTH, generator=rng, dtype=torch.float64)
-    call: AttendOptions = {"want_weights": subject.weights, "extras": {"word": words}}
+    told = extras(subject, words, tokens)
+    call: AttendOptions = {"want_weights": subject.weights, "extras": told}
     call["noise"] = Noise(1)  # for those that draw even when they are scored
     if own:
         given = (x, None, tokens)
@@ -87,7 +89,7 @@ def memory_pure(subject: Placed) -> None:
                 expect(same, f"{mode}: {name} was changed in place")
     source = question.source
     before = _watched(None, State(), *_tensors(question))
-    subject.variant.prepare(source)
+    subject.variant.receive(source)
     for name, (leaf, copy, version) in before.items():
         same = torch.equal(leaf, copy) and leaf._version == version
         expect(same, f"preparing the memory changed {name} in place")

@@ -7,7 +7,7 @@ from bench.api.call import Attended, Call
 from bench.api.chain import Chain
 from bench.api.component import expand_heads
 from bench.conformance.compare import EXACT, LOOPS, expect, expect_near, gradients
-from bench.conformance.place import ROWS, Placed
+from bench.conformance.place import ROWS, WEIGHTED, Placed
 from bench.conformance.question import (
     LENGTHS,
     Question,
@@ -20,7 +20,11 @@ from bench.conformance.question import (
 
 
 def weight_law(subject: Placed) -> None:
-    """Weights are not negative, zero on hidden keys, and sum to one or to at most one."""
+    """Weights are zero on hidden keys, and keep the range and the sum that their parts declare.
+
+    `weights` are not negative and sum to at most one, with `simplex` to one. `unit_weights` lie
+    between zero and one. Weights that are `signed` sum to `Variant.row_sums`.
+    """
     for lengths in (None, LENGTHS):
         question = ask(subject, lengths=lengths)
         for mode in modes(subject):
@@ -30,8 +34,7 @@ def weight_law(subject: Placed) -> None:
             expect(weights is not None, f"{mode}: no weights, though the variant gives them")
             assert weights is not None
             expect(weights.isfinite().all(), f"{mode}: a weight is not finite")
-            least = float(weights.detach().min())
-            expect(least >= -EXACT, f"{mode}: a weight is negative ({least:.2g})")
+            _range(subject, mode, weights)
             visible = _visible(subject, question)
             hidden = weights.masked_select(~visible.expand_as(weights))
             expect(not hidden.any(), f"{mode}: a hidden key has a weight that is not zero")
@@ -48,23 +51,47 @@ def _visible(subject: Placed, question: Question) -> Tensor:
     if isinstance(variant, Chain):
         window, _ = variant.window(call)
         visible = visible if window is None else visible & window
+    if "strictly_past" in subject.gives:
+        visible = visible & (call.key_position < call.position[:, None])
     return visible
 
 
 def _call(subject: Placed, question: Question) -> Call:
-    memory = subject.variant.prepare(question.source)
-    return Call(question.query, memory, 0, subject.regime == "causal")
+    memory = subject.variant.receive(question.source)
+    query = subject.variant.turn(question.query, 0)
+    return Call(query, memory, 0, subject.regime == "causal", extras=question.extras())
+
+
+def _range(subject: Placed, mode: ReadMode, weights: Tensor) -> None:
+    least, most = float(weights.detach().min()), float(weights.detach().max())
+    if "signed" in subject.gives:
+        return
+    expect(least >= -EXACT, f"{mode}: a weight is negative ({least:.2g})")
+    expect(most <= 1 + LOOPS, f"{mode}: a weight is {most:.6g}, more than one")
 
 
 def _sums(subject: Placed, question: Question, mode: ReadMode, weights: Tensor) -> None:
     total = weights.detach().sum(-1)
+    some = _visible(subject, question).expand_as(weights).any(-1)
+    if "signed" in subject.gives:
+        _declared_sums(subject, mode, total, some)
+        return
+    if "unit_weights" in subject.gives:
+        return
     most = float(total.max())
     expect(most <= 1 + LOOPS, f"{mode}: a row of weights sums to {most:.6g}, more than one")
-    if "simplex" not in subject.gives:
+    if "simplex" not in subject.gives or not some.any():
         return
-    some = _visible(subject, question).expand_as(weights).any(-1)
     least = float(total[some].min())
     expect(least >= 1 - LOOPS, f"{mode}: a row of weights sums to {least:.6g}, less than one")
+
+
+def _declared_sums(subject: Placed, mode: ReadMode, total: Tensor, some: Tensor) -> None:
+    declared = subject.variant.row_sums()
+    if declared is None:
+        return
+    wanted = torch.where(some, declared.detach()[:, None], 0.0)
+    expect_near(total, wanted, LOOPS, f"{mode}: a row of weights does not sum to what is declared")
 
 
 def _sums_values(subject: Placed, question: Question, mode: ReadMode, weights: Tensor) -> None:
@@ -111,9 +138,9 @@ def _finite(subject: Placed, question: Question, attended: Attended, mode: ReadM
     for name, term in attended.terms.items():
         expect(term.isfinite().all(), f"{mode}: the term {name!r} is not finite")
     parameters = dict(subject.variant.named_parameters())
-    names = ("query", "key", "value", *parameters)
-    found = gradients(attended.output, (*question.leaves(), *parameters.values()))
-    for name, gradient in zip(names, found, strict=True):
+    leaves = {**question.leaves(), **parameters}
+    found = gradients(attended.output, tuple(leaves.values()))
+    for name, gradient in zip(leaves, found, strict=True):
         sentence = f"{mode}: with a row without keys the gradient of {name} is not finite"
         expect(gradient.isfinite().all(), sentence)
 
@@ -125,10 +152,8 @@ def one_key(subject: Placed) -> None:
         attended = answer(subject, question, mode)
         expect(attended.output.isfinite().all(), f"{mode}: one key gives no finite output")
         weights = attended.weights
-        if weights is None or "weights" not in subject.gives:
+        if weights is None or not subject.gives & WEIGHTED:
             continue
         expect(weights.shape[0] == ROWS and weights.shape[3] == 1, f"{mode}: wrong weights")
-        most, least = float(weights.detach().max()), float(weights.detach().min())
-        expect(most <= 1 + LOOPS, f"{mode}: a single key has weight {most:.6g}")
-        expect(least >= -EXACT, f"{mode}: a single key has weight {least:.6g}")
+        _range(subject, mode, weights)
         _sums(subject, question, mode, weights)

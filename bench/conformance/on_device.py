@@ -33,7 +33,7 @@ from bench.conformance.question import (
 from bench.timing.reason import Reason, attempt
 from bench.timing.shape import AttendShape
 from bench.timing.workloads import answer as answer_all
-from bench.timing.workloads import build, decode_step, draw_inputs
+from bench.timing.workloads import build, decode_step, draw_inputs, fit_inputs
 
 MARGIN = 8
 """How much more than the processor a device may lose, for it adds up in another order."""
@@ -188,7 +188,7 @@ def _gradients(spec: VariantSpec, on: RunsOn, impl: Impl) -> None:
 
 def _gradient(subject: Placed, question: Question, mode: ReadMode) -> tuple[Tensor, ...]:
     fresh = question.fresh()
-    leaves = (*fresh.leaves(), *subject.variant.parameters())
+    leaves = (*fresh.leaves().values(), *subject.variant.parameters())
     output = answer(subject, fresh, mode).output
     if not output.requires_grad:
         return tuple(torch.zeros_like(leaf) for leaf in leaves)
@@ -215,7 +215,8 @@ def _timed_shapes(spec: VariantSpec, on: RunsOn, impl: Impl) -> None:
 
 
 def _timed_shape(spec: VariantSpec, on: RunsOn, shape: AttendShape, variant: Variant) -> None:
-    inputs = draw_inputs(shape, torch.device(on.device), on.format, 0)
+    drawn = draw_inputs(shape, torch.device(on.device), on.format, 0)
+    inputs = fit_inputs(drawn, variant.dims)
     there = _there(variant, on)
     with torch.no_grad():
         whole = answer_all(there, inputs.query, inputs.source).output
@@ -287,11 +288,11 @@ def _rounded(question: Question, on: RunsOn) -> Question:
 
 
 def _moved(question: Question, device: str) -> Question:
-    source = question.source
+    moved = question.each(lambda leaf: leaf.to(device))
+    source = moved.source
     mask = None if source.mask is None else source.mask.to(device)
     tokens = None if source.tokens is None else source.tokens.to(device)
-    there = Source(source.key.to(device), source.value.to(device), mask, tokens)
-    return Question(question.query.to(device), there, question.words.to(device))
+    return replace(moved, source=replace(source, mask=mask, tokens=tokens))
 
 
 def _as(subject: Placed, dtype: torch.dtype) -> Placed:

@@ -27,6 +27,10 @@ from bench.api.variant import Impl, Slot, Variant
 
 ROWS, HEADS, WIDTH, KEYS, QUERIES, SOURCE_WIDTH, VOCAB = 3, 2, 5, 7, 11, 13, 17
 WORD_WIDTH = 19
+WEIGHTED: frozenset[Capability] = frozenset({"weights", "unit_weights", "signed"})
+"""Capabilities of which each is a matrix of weights, with a law of its own (`checks_weights`)."""
+RELATIONS = 23
+"""Labels of pairs of tokens, for variants that are told of them."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,8 @@ class Placed:
     note: str
     """Heads and options, for sentences."""
     placement: "Placement"
+    told_relations: bool = False
+    """Whether it needs labels between tokens; what does not is spared a number for every pair."""
 
     @property
     def variant(self) -> Variant:
@@ -153,6 +159,7 @@ def build_subject(
                 head=head,
                 source_vocab=VOCAB,
                 word_width=WORD_WIDTH,
+                relations=RELATIONS,
                 given=given,
             )
             try:
@@ -163,7 +170,9 @@ def build_subject(
             chosen = used.axes["head"][0]
             note = head if chosen.name == "auto" else str(chosen)
             note += " heads, smallest options" if placement.smallest else " heads"
-            return Placed(placement.regime, slot, gives(used), source_width, note, placement)
+            told = any("relations" in part.needs for _, part in used.parts)
+            where = (placement.regime, slot, gives(used), source_width, note, placement)
+            return Placed(*where, told_relations=told)
     raise Refused(str(first))
 
 

@@ -1,7 +1,7 @@
 """Questions to a variant, drawn at random, and its answers however the queries are split."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
@@ -9,8 +9,16 @@ from torch import Tensor
 
 from bench.api.call import Attended, QueryShape, Read
 from bench.api.noise import Noise
-from bench.api.source import Memory, Source, State, tree_map
-from bench.conformance.place import KEYS, QUERIES, ROWS, VOCAB, WORD_WIDTH, Placed
+from bench.api.source import Memory, Source, State, leaf, tree_map
+from bench.conformance.place import (
+    KEYS,
+    QUERIES,
+    RELATIONS,
+    ROWS,
+    VOCAB,
+    WORD_WIDTH,
+    Placed,
+)
 
 LENGTHS = (KEYS, 4, 1)
 """Keys of the three rows of a padded batch."""
@@ -55,30 +63,76 @@ class Question:
     source: Source
     words: Tensor
     """Embedded words that come with the queries."""
+    inputs: dict[str, Tensor] = field(default_factory=dict)
+    """What the variant wants beside every query, `B L Hq w`; what it wants beside every key stands
+    in the source."""
+    told_relations: bool = False
+    """Whether pairs of a query and a key have labels."""
+
+    def extras(self, queries: slice = slice(None)) -> dict[str, Tensor]:
+        """Declared inputs of some queries."""
+        found = {name: one[:, queries] for name, one in self.inputs.items()}
+        tokens = self.source.tokens
+        if self.told_relations and tokens is not None:
+            place = torch.arange(self.words.shape[1], device=tokens.device)[queries]
+            found["relation"] = labels(place, tokens)
+        return {"word": self.words[:, queries], **found}
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> "Question":
+        """Every tensor of numbers changed alike."""
+        source = replace(
+            self.source,
+            key=change(self.source.key),
+            value=change(self.source.value),
+            extras=tree_map(change, self.source.extras),
+        )
+        inputs = {name: change(one) for name, one in self.inputs.items()}
+        return replace(
+            self, query=change(self.query), source=source, words=change(self.words), inputs=inputs
+        )
 
     def rows(self, index: Tensor | slice) -> "Question":
         """Some rows, or the rows in another order."""
-        return Question(self.query[index], cut(self.source, rows=index), self.words[index])
+        inputs = {name: one[index] for name, one in self.inputs.items()}
+        words = self.words[index]
+        source = cut(self.source, rows=index)
+        return replace(self, query=self.query[index], source=source, words=words, inputs=inputs)
 
     def to(self, dtype: torch.dtype) -> "Question":
         """The same question in another precision."""
-        source = replace(
-            self.source, key=self.source.key.to(dtype), value=self.source.value.to(dtype)
-        )
-        return Question(self.query.to(dtype), source, self.words.to(dtype))
+        return self.each(lambda leaf: leaf.to(dtype))
 
     def but(self, query: Tensor, source: Source) -> "Question":
-        """The same words beside another query and source."""
-        return Question(query, source, self.words[:, : query.shape[2]])
+        """The same words and inputs beside another query and source."""
+        length = query.shape[2]
+        inputs = {name: one[:, :length] for name, one in self.inputs.items()}
+        words = self.words[:, :length]
+        return replace(self, query=query, source=source, words=words, inputs=inputs)
 
-    def leaves(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Query, key and value."""
-        return self.query, self.source.key, self.source.value
+    def leaves(self) -> dict[str, Tensor]:
+        """Query, key, value, and the inputs that the variant wants, by name."""
+        found = {"query": self.query, "key": self.source.key, "value": self.source.value}
+        found |= {
+            f"{name} of the keys": leaf(self.source.extras, name) for name in self._key_inputs
+        }
+        return found | {f"{name} of the queries": one for name, one in self.inputs.items()}
+
+    @property
+    def _key_inputs(self) -> tuple[str, ...]:
+        return tuple(self.source.extras)
 
     def fresh(self) -> "Question":
-        """A copy whose query, key and value want gradients."""
-        query, key, value = (leaf.detach().clone().requires_grad_() for leaf in self.leaves())
-        return self.but(query, replace(self.source, key=key, value=value))
+        """A copy whose leaves want gradients."""
+        mine = self.each(lambda one: one.detach().clone().requires_grad_())
+        return replace(mine, words=self.words)
+
+    def from_leaves(self, leaves: Sequence[Tensor]) -> "Question":
+        """The same question of other tensors, in the order of `leaves`."""
+        named = dict(zip(self.leaves(), leaves, strict=True))
+        extras = {name: named[f"{name} of the keys"] for name in self._key_inputs}
+        inputs = {name: named[f"{name} of the queries"] for name in self.inputs}
+        source = replace(self.source, key=named["key"], value=named["value"], extras=extras)
+        return replace(self, query=named["query"], source=source, inputs=inputs)
 
 
 def ask(
@@ -101,10 +155,43 @@ def ask(
     spread = subject.variant.spread
     query = spread * normal(rows, dims.heads, queries, dims.query_width)
     key = spread * normal(rows, dims.kv_heads, keys, dims.key_width)
-    value = normal(rows, dims.kv_heads, keys, dims.value_width)
+    value = normal(rows, dims.num_value_heads, keys, dims.value_width)
     tokens = torch.randint(1, VOCAB, (rows, keys), generator=rng)
     mask = None if lengths is None else padding(lengths, keys)
-    return Question(query, Source(key, value, mask, tokens), normal(rows, queries, WORD_WIDTH))
+    words = normal(rows, queries, WORD_WIDTH)
+    variant = subject.variant
+    extras = {
+        name: normal(rows, dims.kv_heads, keys, one.width)
+        for name, one in variant.key_inputs.items()
+    }
+    inputs = {
+        name: normal(rows, queries, dims.heads, one.width)
+        for name, one in variant.query_inputs.items()
+    }
+    source = Source(key, value, mask, tokens, extras)
+    return Question(query, source, words, inputs, subject.told_relations)
+
+
+def extras(subject: Placed, words: Tensor, tokens: Tensor | None, at: int = 0) -> dict[str, Tensor]:
+    """What comes with some queries: a word each, and labels of pairs where they are needed.
+
+    Args:
+        subject: Who is asked.
+        words: Embedded words of these queries.
+        tokens: Of all keys; the label of a pair depends on the key's token, so that it stays what
+            it is when rows, keys or queries are cut, padded or put into another order.
+        at: Place of the first query.
+    """
+    found = {"word": words}
+    if subject.told_relations and tokens is not None:
+        place = torch.arange(at, at + words.shape[1], device=tokens.device)
+        found["relation"] = labels(place, tokens)
+    return found
+
+
+def labels(place: Tensor, tokens: Tensor) -> Tensor:
+    """Labels of pairs of queries at some places and keys with these tokens."""
+    return (3 * place[:, None] + tokens[:, None]) % RELATIONS
 
 
 def padding(lengths: Sequence[int], keys: int) -> Tensor:
@@ -133,7 +220,7 @@ class Walkthrough:
         self.noise = Noise(seed) if mode.read in DRAWN else None
         query = question.query
         causal = subject.regime == "causal"
-        self.memory: Memory | None = None if causal else subject.variant.prepare(question.source)
+        self.memory: Memory | None = None if causal else subject.variant.receive(question.source)
         like = QueryShape(query.shape[0], query.shape[1], query.shape[3], query.dtype, query.device)
         self.state: State = subject.variant.start(self.memory, like)
         self.found: list[Attended] = []
@@ -153,7 +240,7 @@ class Walkthrough:
             read=self.mode.read,
             noise=self.noise,
             progress=TRAINED if self.mode.read == "train" else 1.0,
-            extras={"word": self.question.words[:, chunk]},
+            extras=self.question.extras(chunk),
             want_weights=self.mode.weights,
         )
         self.state = found.state

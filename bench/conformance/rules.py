@@ -11,7 +11,7 @@ from bench.api.component import History, Mask, Position
 from bench.api.resolve import VariantSpec
 from bench.api.variant import Impl
 from bench.conformance.checks_loss import joints_of
-from bench.conformance.place import gives, refusals
+from bench.conformance.place import WEIGHTED, gives, refusals
 
 COMPILE = "compile"
 """Runs only when asked for: it needs a process without the type-checking import hook."""
@@ -43,16 +43,24 @@ def not_applicable(spec: VariantSpec, impl: Impl = "auto") -> dict[str, str]:
     if reason:
         found |= dict.fromkeys(("padding_invariance", "dead_rows"), reason)
     given = gives(spec)
-    if "weights" not in given:
-        found |= dict.fromkeys(OF_WEIGHTS, "gives no explicit weights")
-    elif impl == "sdpa":
-        found |= dict.fromkeys(OF_WEIGHTS, "impl=sdpa cannot return weights")
+    found |= _without_weights(given, impl)
     if "stream" not in given:
         found["stream"] = "has no streaming form"
     ordered = _order_matters(spec, given, refused)
     if ordered:
         found["permutation_law"] = ordered
     return found | _without_loss(spec)
+
+
+def _without_weights(given: frozenset[Capability], impl: Impl) -> dict[str, str]:
+    """Checks of weights that have no meaning here."""
+    if not given & WEIGHTED:
+        return dict.fromkeys(OF_WEIGHTS, "gives no explicit weights")
+    if impl == "sdpa":
+        return dict.fromkeys(OF_WEIGHTS, "impl=sdpa cannot return weights")
+    if "signed" in given:
+        return {"start_entropy": "weights of either sign have no entropy"}
+    return {}
 
 
 def _without_loss(spec: VariantSpec) -> dict[str, str]:
@@ -90,6 +98,6 @@ def _looks_at_places(part: object) -> bool:
     if not isinstance(part, type):
         return False
     if issubclass(part, Position):  # a hook that is there counts, though options may keep it still
-        hooks = ("energy", "output", "features")
+        hooks = ("turn", "energy", "output", "features")
         return any(getattr(part, hook) is not getattr(Position, hook) for hook in hooks)
     return issubclass(part, History) or (issubclass(part, Mask) and part.kind != "full")

@@ -4,15 +4,23 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from reports.blocks import TableCell
+from reports.blocks import Figure, TableCell
 from reports.folder import RunFolder, read_folder
+from reports.longer_inputs import longer_inputs_section
 from reports.markdown import escape
 from reports.numbers import plain
 from reports.render import document
+from reports.state_size import state_section
 
 PUBLISHED = Path("results", "published")
 RUN = "quick.parquet"
 FIGURE = "docs/images/quality_cost.svg"
+MODERN = "modern.parquet"
+MODERN_FIGURES = (
+    (state_section, "recall", "docs/images/state.svg"),
+    (longer_inputs_section, "induction", "docs/images/positions.svg"),
+)
+"""Section of the report that draws, task whose drawing is taken, and where it is kept."""
 _PLACE = re.compile(r"\{([^{}]+)\/([^{}\/]+)\}")
 
 
@@ -115,5 +123,26 @@ def _cell(cell: TableCell) -> str:
     return escape(f"{cell.text} ({', '.join(cell.marks)})" if cell.marks else cell.text)
 
 
-PARTS: dict[str, Callable[[Path], str]] = {"findings": findings, "choice": choice}
+def modern(root: Path) -> str:
+    """Two drawings of the published run of the preset `modern`; nothing before it was run."""
+    pack = root / PUBLISHED / MODERN
+    if not pack.exists():
+        return ""
+    folder = read_folder(pack)
+    parts = []
+    for drawn, task, name in MODERN_FIGURES:
+        section = drawn(folder)
+        blocks = () if section is None else section.blocks
+        found = [one for one in blocks if isinstance(one, Figure) and task in one.title]
+        for figure in found[:1]:
+            (root / name).write_text(figure.svg, encoding="utf-8")
+            parts.append(f"![{escape(figure.title)}]({name})")
+    return "\n".join(parts)
+
+
+PARTS: dict[str, Callable[[Path], str]] = {
+    "findings": findings,
+    "choice": choice,
+    "modern": modern,
+}
 """Name of each marked part, and what writes it."""

@@ -10,6 +10,7 @@ from bench.api.loading import load_package
 from bench.cli.main import cli
 from bench.docs.columns import columns_page
 from bench.docs.commands import commands_page
+from bench.docs.peers import STORED, peers_page, read_comparisons
 from bench.docs.tasks import tasks_page
 from bench.docs.variants import variants_page
 from reports.folder import read_folder
@@ -22,7 +23,7 @@ FROM_ROOT = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
-GENERATED = ("variants.md", "tasks.md", "commands.md", "columns.md")
+GENERATED = ("variants.md", "tasks.md", "commands.md", "columns.md", "peers.md")
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\\.)*)\]\((?P<target>[^)\s]+)\)")
 
 
@@ -93,7 +94,8 @@ def _place(name: str) -> str:
 def _generated(root: Path) -> dict[str, str]:
     published = root / PUBLISHED
     folder = read_folder(published) if published.exists() else None
-    texts = (variants_page(folder), tasks_page(), commands_page(cli), columns_page())
+    peers = peers_page(read_comparisons(root / STORED))
+    texts = (variants_page(folder), tasks_page(), commands_page(cli), columns_page(), peers)
     return {**dict(zip(GENERATED, texts, strict=True)), "adr/index.md": _decisions(root)}
 
 

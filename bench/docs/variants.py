@@ -2,6 +2,7 @@
 
 from bench.api import registry
 from bench.api.resolve import resolve
+from bench.docs.use import use_of
 from bench.running.catalog import describe_variant
 from reports.folder import RunFolder
 from reports.markdown import code_span, escape
@@ -69,6 +70,9 @@ def paragraph(about: CatalogVariant, lines: list[str]) -> str:
     if about.paper:
         where = f", {escape(str(about.where))}" if about.where else ""
         said.append(f"**Paper.** [{escape(about.paper)}]({about.url}){where}")
+    used = use_of(about.name)
+    if used:
+        said.append(f"```pycon\n{used}\n```")
     said += lines
     if about.does_not_show:
         said.append(f"**Does not show here.** {escape(about.does_not_show)}")

@@ -92,6 +92,7 @@ def describe_task(asked: str, task: Selector) -> CatalogTask:
     registered = registry.find(TASKS, chosen.name)
     target = registered.target
     cited = registered.citation
+    config = build_config(registered.config, chosen.options, chosen.name)
     return CatalogTask(
         short=asked,
         title=registered.title,
@@ -105,8 +106,9 @@ def describe_task(asked: str, task: Selector) -> CatalogTask:
         needs_download=target.needs_download,
         generated=target.is_generated(),
         license=target.data_license,
-        chance=target.chance_of(build_config(registered.config, chosen.options, chosen.name)),
+        chance=target.chance_of(config),
         ceiling=target.ceiling,
+        trained_to=target.trained_to_of(config),
     )
 
 

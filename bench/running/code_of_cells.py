@@ -15,6 +15,7 @@ from bench.api.selector import Selector, parse
 from bench.conformance import certify, certify_on
 from bench.running.source_code import Root, loaded_source
 from bench.timing.block import measure_block
+from bench.timing.shape import Place, parse_shape
 from bench.training.analysis import analysis_probe, analyze_cell
 from bench.training.quality import train_cell
 
@@ -25,9 +26,6 @@ ENTRIES: Mapping[str, tuple[Root, ...]] = {
     "speed": (measure_block,),
 }
 """What computes the cells of each kind."""
-UNTIMED = ("head", "output", "loss")
-"""Axes of a variant that speed cells leave out."""
-
 Part = tuple[str, str]
 """Axis and name of something that is registered."""
 
@@ -76,7 +74,7 @@ def _named(cell: Cell) -> tuple[tuple[str, ...], set[Part]]:
     """Everything a cell names, written out, and the registered parts among it."""
     spec = resolve(cell.variant)
     if cell.kind == "speed":
-        timed = _timed(spec)
+        timed = _timed(spec, parse_shape(cell.task).place)
         return tuple(f"{axis}={one}" for axis, one in timed), _parts(timed)
     task = ("task", complete("task", parse(cell.task)))
     backbone = ("backbone", complete(BACKBONES, parse(cell.backbone)))
@@ -86,8 +84,9 @@ def _named(cell: Cell) -> tuple[tuple[str, ...], set[Part]]:
     return tuple(f"{axis}={one}" for axis, one in chosen), _parts(chosen)
 
 
-def _timed(spec: VariantSpec) -> list[tuple[str, Selector]]:
-    return [part for part in _axes(spec) if part[0] not in UNTIMED]
+def _timed(spec: VariantSpec, place: Place = "attention") -> list[tuple[str, Selector]]:
+    without = {"output", "loss", *(("head",) if place == "attention" else ())}
+    return [part for part in _axes(spec) if part[0] not in without]
 
 
 def _axes(spec: VariantSpec) -> list[tuple[str, Selector]]:

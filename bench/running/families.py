@@ -6,14 +6,17 @@ from bench.api.selector import Selector
 from bench.api.task import TASKS, Task
 
 
-def compared_tasks() -> list[list[Selector]]:
+def compared_tasks(sizes: str) -> list[list[Selector]]:
     """Tasks that propose a comparison: the first member of each family, then the second, and so on.
 
     Real data come before generated ones; families without real data have all members first.
+
+    Args:
+        sizes: Preset whose sizes are used; tasks without a size for it are left out.
     """
     groups: list[list[Selector]] = []
     for entries in tasks_by_family().values():
-        members = [registered for registered in entries if registered.target.comparison]
+        members = [registered for registered in entries if registered.target.compared_at(sizes)]
         drawn = all(registered.target.is_generated() for registered in members)
         for place, registered in enumerate(members):
             rank = 0 if drawn else place

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.api.cell import Cell, parse_label
 from bench.api.errors import InvalidSelector, Refused
-from bench.api.selector import parse
+from bench.api.selector import Value, parse
 from bench.running.left_out import LeftOut, no_time_to_train, not_matched
 from bench.running.plan import Plan
 from bench.running.quality_cells import PlannedCell
@@ -77,7 +77,8 @@ class _Matches:
         beside = [
             one
             for one in self._baselines
-            if (one.task, one.slot, one.protocol) == (cell.task, cell.slot, cell.protocol)
+            if (one.task, one.slot) == (cell.task, cell.slot)
+            and _without_rate(one.protocol) == _without_rate(cell.protocol)
             and parse(one.backbone).name == parse(cell.backbone).name
         ]
         if not beside:
@@ -95,6 +96,11 @@ def _left_cell(left: LeftOut) -> Cell | None:
         return parse_label(left.label)
     except InvalidSelector:
         return None
+
+
+def _without_rate(protocol: str) -> dict[str, Value]:
+    """Training options but for the learning rate, which calibration chooses for each variant."""
+    return {key: value for key, value in parse(protocol).options.items() if key != "lr"}
 
 
 def _place(cell: Cell) -> Cell:

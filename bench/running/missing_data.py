@@ -32,7 +32,7 @@ def missing_data(request: Request, data_dir: Path | None = None) -> dict[str, st
     """
     if not request.size.comparisons or request.tasks:
         return {}
-    asked = [task for group in compared_tasks() for task in group]
+    asked = [task for group in compared_tasks(request.sizes) for task in group]
     reasons = {task.name: _reason(task, request.preset, data_dir) for task in asked}
     return {name: reason for name, reason in reasons.items() if reason}
 

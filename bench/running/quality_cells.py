@@ -91,7 +91,7 @@ def in_comparisons(
         controls: Controls and baseline.
         variants: Every variant by its canonical selector; what the tasks propose is added.
     """
-    groups = [[*request.task_selectors]] if request.tasks else compared_tasks()
+    groups = [[*request.task_selectors]] if request.tasks else compared_tasks(request.sizes)
     asked = {spec.canonical.show() for _, spec in (*request.specs, *controls)}
     for group in groups:
         cells = [list(_compared(request, task, controls, asked, variants)) for task in group]
@@ -106,7 +106,7 @@ def _compared(
     variants: dict[str, AskedVariant],
 ) -> Iterator[PlannedCell]:
     target = registry.find(TASKS, task.name).target
-    proposed = [(entry, _asked(entry)) for entry in target.comparison]
+    proposed = [(entry, _asked(entry)) for entry in target.compared_at(request.sizes)]
     for entry, one in (*((Entry(variant=one.text), one) for one in controls), *proposed):
         canonical = one.spec.canonical.show()
         if request.every_variant or canonical in asked:
@@ -195,7 +195,7 @@ def quality_cell(
 
 def _rate(request: Request, asked: Selector, place: str) -> float | None:
     """The learning rate that calibration has chosen for a variant in its place, if it did."""
-    choice = _choice(asked, request.size.sizes or request.preset) if request.calibrated else None
+    choice = _choice(asked, request.sizes) if request.calibrated else None
     return choice.rate(place) if choice else None
 
 

@@ -129,6 +129,11 @@ class Request:
         """
         return find_preset(self.preset)
 
+    @property
+    def sizes(self) -> str:
+        """Name of the preset that has the sizes of tasks."""
+        return self.size.sizes or self.preset
+
     @cached_property
     def shapes(self) -> tuple[AttendShape, ...]:
         """Shapes that are timed, each in every regime of a variant."""

@@ -1,11 +1,15 @@
-"""Shapes as they are typed: `B=4,H=16,L=1024+4096,E=64`, or the name of some."""
+"""Shapes as they are typed: `B=4,H=16,L=1024+4096,E=64`, or the name of some.
+
+`slot` in front times attention with its heads: `slot,B=1,L=4096`.
+"""
 
 from collections.abc import Iterable
 from itertools import product
 
 from bench.api.config import build_config
 from bench.api.errors import InvalidConfig, UnknownName
-from bench.timing.shape import AttendShape
+from bench.api.selector import Selector, Value
+from bench.timing.shape import PLACES, AttendShape
 
 LETTERS = {"B": "batch", "H": "heads", "L": "length", "E": "width"}
 """PyTorch's letters, and the option of `attend` that each one sets."""
@@ -14,8 +18,10 @@ NAMED = {
     "small": "B=2,H=2,L=64+128+256,E=32",
     "model": "B=4,H=16,L=1024+4096,E=64",
     "long": "B=1,H=16,L=8192+16384+32768,E=64",
+    "serving": "slot,B=1+8,H=8,L=256+1024+4096+8192,E=64",
 }
-"""Shapes with a name: of a small network, of a layer of a language model, of long texts."""
+"""Shapes with a name: of a small network, of a layer of a language model, of long texts, and of a
+layer with its heads as a model that answers users has it."""
 
 
 def asked_shapes(texts: Iterable[str]) -> list[AttendShape]:
@@ -27,7 +33,7 @@ def asked_shapes(texts: Iterable[str]) -> list[AttendShape]:
     Args:
         texts: Letters with one size or with several joined by `+`, or a name. A letter that is not
             there keeps the default of `attend`. Sizes are numbers of rows, heads, vectors and
-            components of a vector.
+            components of a vector. `slot,` in front asks for the heads, too.
 
     Raises:
         UnknownName: No such letter or name.
@@ -35,11 +41,22 @@ def asked_shapes(texts: Iterable[str]) -> list[AttendShape]:
     """
     found: dict[AttendShape, None] = {}
     for text in texts:
-        sizes = _sizes(NAMED.get(text, text))
+        place, sizes = _placed(NAMED.get(text, text))
         for chosen in product(*sizes.values()):
-            options = dict(zip(sizes, chosen, strict=True))
+            options: dict[str, Value] = dict(zip(sizes, chosen, strict=True))
+            if place != PLACES[0]:
+                options["place"] = (Selector(place),)
             found[build_config(AttendShape, options, "attend")] = None
     return list(found)
+
+
+def _placed(text: str) -> tuple[str, dict[str, list[int]]]:
+    """What is timed, and its sizes."""
+    first, _, rest = text.partition(",")
+    place = first.strip()
+    if place not in PLACES:
+        return PLACES[0], _sizes(text)
+    return place, _sizes(rest) if rest else {}
 
 
 def _sizes(text: str) -> dict[str, list[int]]:

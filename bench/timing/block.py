@@ -1,6 +1,7 @@
 """One block: speed cells of one shape, timed together with the baseline in one process."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -11,7 +12,7 @@ from bench.api.foreign import runs_foreign_code
 from bench.timing.device import open_device
 from bench.timing.reason import Reason
 from bench.timing.rounds import Progress, TimedVariant, run_rounds, warm_up
-from bench.timing.shape import parse_rounds, parse_shape
+from bench.timing.shape import AttendShape, parse_rounds, parse_shape
 from bench.timing.timed_variant import Entered, Setting, count, enter_all
 from bench.timing.timer import Clock, timer_for
 from bench.timing.workloads import draw_inputs
@@ -138,6 +139,8 @@ def _outcome(entry: Entered, beside: Mapping[str, TimedVariant], setting: Settin
     reference = beside.get(REFERENCE)
     against = reference.counts if isinstance(reference, Entered) else {}
     rows = _time_rows(entry, beside, length) + _count_rows(entry.counts, against, length)
+    if setting.shape.place == "slot":
+        rows += _token_rows(rows, setting.shape)
     times = {f"{workload}_time_ms": reason for workload, reason in entry.lost.items()}
     return Measured(
         tuple(rows),
@@ -160,6 +163,20 @@ def _time_rows(
                 if twin is not None:
                     rows.append(_row(f"{workload}_time_ms", twin, length, number, baseline))
     return rows
+
+
+def _token_rows(rows: Sequence[Row], shape: AttendShape) -> list[Row]:
+    """Tokens that a layer reads and answers in a second, of every visit."""
+    tokens = {
+        "forward_time_ms": ("prefill_tokens_per_s", shape.batch * shape.queries),
+        "decode_step_time_ms": ("decode_tokens_per_s", shape.batch),
+    }
+    return [
+        replace(row, metric=name, value=1000 * count / row.value)
+        for row in rows
+        if row.metric in tokens and row.value > 0
+        for name, count in (tokens[row.metric],)
+    ]
 
 
 def _count_rows(own: Mapping[str, int], reference: Mapping[str, int], length: int) -> list[Row]:

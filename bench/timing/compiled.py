@@ -18,7 +18,7 @@ from bench.timing.reason import Reason, attempt
 from bench.timing.rounds import TimedVariant, run_rounds, warm_up
 from bench.timing.shape import AttendShape, parse_rounds
 from bench.timing.timer import timer_for
-from bench.timing.workloads import Inputs, answer, build, draw_inputs, make_works
+from bench.timing.workloads import Inputs, answer, build, draw_inputs, fit_inputs, make_works
 
 Code = Literal["eager", "auto", "compiled"]
 """Plain torch, the best code there is (fused where a score is a dot product), `torch.compile`."""
@@ -110,6 +110,7 @@ def _made(
     if code == "compiled":
         # bound to the instance, so that the loops of `torch.nn.Module` stay as they are
         variant.attend = torch.compile(variant.attend, backend=backend)  # type: ignore[method-assign]
+    inputs = fit_inputs(inputs, variant.dims)
     begin = time.perf_counter()
     with torch.no_grad():
         output = answer(variant, inputs.query, inputs.source).output

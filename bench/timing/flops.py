@@ -3,9 +3,22 @@
 Three numbers because none is enough. Torch's counter knows matrix products alone, so the tanh of
 additive attention is free to it; the pointwise count has what it leaves out; the formula is what
 papers quote, with half of the pairs under causality although most code computes all of them.
+
+What is neither a matrix product nor pointwise has a rule of its own:
+
+| operation | counts as |
+| --- | --- |
+| triangular system of n unknowns, m right-hand sides | n^2 m FLOPs, less n m for a unit diagonal |
+| sum, mean, product, largest, cumulative sum | an element for each element that is read |
+| gather, index | an element for each element that is written |
+| sort along n | ceil(log2 n) comparisons, at least one, for each element that is read |
+| the k largest along n | ceil(log2 k) comparisons, at least one, for each element that is read |
+
+A softmax is one operation, so the sum inside it is not counted; neither is one inside fused code.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -30,14 +43,23 @@ _OTHER = ("tanh", "sin", "cos", "erf", "erfc", "erfinv", "gelu", "mish", "elu", 
 TRANSCENDENTAL = frozenset((*_EXPONENTIAL, *_LOGARITHM, *_OTHER))
 """Operations with one elementary function an element; softmax counts as one exponential."""
 
+_SUMS = ("sum", "nansum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin")
+_SCANS = ("cumsum", "cumprod", "cummax", "cummin")
+READS = frozenset((*_SUMS, *_SCANS))
+"""Operations that look once at every element that they read."""
+INDEXING = frozenset({"gather", "index", "index_select", "take_along_dim", "embedding"})
+"""Operations that move every element that they write."""
+
 
 class Counts(NamedTuple):
     """Operations of one call."""
 
     matmul_flops: int
-    """Of matrix products, convolutions and fused attention; a multiply-add is two."""
+    """Of matrix products, convolutions, fused attention and triangular systems; a multiply-add is
+    two."""
     elementwise: int
-    """Elements that pointwise operations write, elementary functions included."""
+    """Elements that pointwise operations write, elementary functions included, and what reductions,
+    scans, indexing, sorting and selection count as."""
     transcendental: int
     """Elements that went through an elementary function."""
 
@@ -52,7 +74,7 @@ class HasFlops(Protocol):
 
 
 class Pointwise(TorchDispatchMode):
-    """Counts elements that pointwise operations write.
+    """Counts elements that pointwise operations write, and what is done besides matrix products.
 
     What fused attention does inside is one exponential a pair; other fused code shows nothing.
     """
@@ -80,15 +102,56 @@ class Pointwise(TorchDispatchMode):
             size = _numel(results)
             self.elementwise += size
             self.transcendental += size
+        elif name in BESIDES:
+            self.elementwise += BESIDES[name](args, kwargs or {}, results)
         elif torch.Tag.pointwise in func.tags and name not in MOVES:
             self.elementwise += _numel(results)
         return results
 
 
+Rule = Callable[[tuple[Any, ...], Mapping[str, Any], object], int]
+
+
+def _read(given: tuple[Any, ...], named: Mapping[str, Any], results: object) -> int:
+    return int(given[0].numel())
+
+
+def _written(given: tuple[Any, ...], named: Mapping[str, Any], results: object) -> int:
+    return _numel(results)
+
+
+def _sorted(given: tuple[Any, ...], named: Mapping[str, Any], results: object) -> int:
+    found = given[0]
+    axis = given[1] if len(given) > 1 else named.get("dim", -1)
+    return int(found.numel()) * _bits(found.shape[axis] if found.dim() else 1)
+
+
+def _selected(given: tuple[Any, ...], named: Mapping[str, Any], results: object) -> int:
+    return int(given[0].numel()) * _bits(given[1])
+
+
+def _bits(count: int) -> int:
+    """Comparisons that tell so many things apart, at least one."""
+    return max(1, math.ceil(math.log2(max(count, 1))))
+
+
+BESIDES: dict[str, Rule] = {
+    **dict.fromkeys(READS, _read),
+    **dict.fromkeys(INDEXING, _written),
+    "sort": _sorted,
+    "argsort": _sorted,
+    "topk": _selected,
+}
+"""What an operation that is not pointwise counts as, from its arguments and results."""
+
+
 def count_operations(work: Work) -> Counts:
     """Call once and count."""
-    known = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _cpu_sdpa_flops}
-    # torch's counter has no entry for fused attention on a CPU and would call it free
+    known = {
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _cpu_sdpa_flops,
+        torch.ops.aten.linalg_solve_triangular: _triangular_flops,
+    }
+    # torch's counter has no entry for these and would call them free
     with Pointwise() as seen, FlopCounterMode(display=False, custom_mapping=known) as counter:
         work()
     return Counts(counter.get_total_flops(), seen.elementwise, seen.transcendental)
@@ -135,6 +198,14 @@ def _cpu_sdpa_flops(
     query: torch.Size, key: torch.Size, value: torch.Size, *_: object, **__: object
 ) -> int:
     return int(sdpa_flop_count(query, key, value))
+
+
+def _triangular_flops(system: torch.Size, sides: torch.Size, *_: object, **options: object) -> int:
+    """Each unknown takes a product and a difference for every one before it, and a division."""
+    left = options.get("left", True)
+    rows = system[-1] ** 2 - (system[-1] if options.get("unitriangular", False) else 0)
+    batch = torch.broadcast_shapes(system[:-2], sides[:-2])
+    return rows * sides[-1 if left else -2] * math.prod(batch)
 
 
 def _numel(results: object) -> int:

@@ -1,7 +1,7 @@
 """What a speed cell times and how: the shape and the timing protocol, as selectors."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 from bench.api.call import Dims, Regime
 from bench.api.config import Config, build_config, changed_options
@@ -12,24 +12,29 @@ Workload = Literal["forward", "forward_weights", "forward_backward", "decode_ste
 WORKLOADS: tuple[Workload, ...] = ("forward", "forward_weights", "forward_backward", "decode_step")
 """What is timed; each gives the metric `<workload>_time_ms`."""
 
+Place = Literal["attention", "slot"]
+PLACES: tuple[Place, ...] = get_args(Place)
+
 SOURCE_VOCAB = 100
 """Ids that the tokens of a timed source take."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttendShape(Config):
-    """Sizes of one timed attention, beneath its heads."""
+    """Sizes of one timed attention, beneath its heads or with them."""
 
     batch: int = 2
     """Rows B."""
     heads: int = 2
-    """Query and key heads H."""
+    """Query and key heads H; heads that share keys have fewer key heads."""
     length: int = 256
     """Queries L and keys S; pooling and a decode step have one query and S keys."""
     width: int = 32
     """Width of queries, keys and values, per head."""
     regime: Regime = "causal"
     """Where the keys come from; pooling has one query."""
+    place: Place = "attention"
+    """What is timed: attention beneath its heads, or the slot with its projections."""
 
     def __post_init__(self) -> None:
         """Check that every size is positive."""
@@ -56,6 +61,13 @@ class AttendShape(Config):
             source_vocab=SOURCE_VOCAB,
             word_width=width,
         )
+
+    @property
+    def drawn(self) -> tuple[int, int, int]:
+        """Rows, heads and width of the queries that are drawn; a slot takes whole states."""
+        if self.place == "slot":
+            return self.batch, 1, self.heads * self.width
+        return self.batch, self.heads, self.width
 
     def show(self) -> str:
         """Print the canonical selector, defaults written out."""

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 
 from bench.api.axes import CHAIN_AXES
 from bench.api.cell import Cell
+from bench.api.kept_bytes import state_bytes
 from bench.api.places import timed_place
 from bench.api.resolve import VariantSpec, resolve
+from bench.api.source import Source
 from bench.api.variant import Variant, impl_of
 from bench.timing.affordable import too_large
 from bench.timing.flops import analytic_flops, count_operations
@@ -16,9 +19,20 @@ from bench.timing.memory import peak_bytes
 from bench.timing.reason import Reason, attempt, reason_for
 from bench.timing.rounds import TimedVariant, main_reason
 from bench.timing.shape import AttendShape, Rounds
+from bench.timing.timed_dims import timed_dims
 from bench.timing.timer import Work
-from bench.timing.workloads import Inputs, build, forward, forward_backward, make_works
+from bench.timing.workloads import (
+    Inputs,
+    answer,
+    build,
+    fit_inputs,
+    forward,
+    forward_backward,
+    make_works,
+)
 
+KEPT = "state_bytes"
+"""Metric of what decoding keeps."""
 OPERATIONS = (
     "forward_flops_counted_count",
     "forward_elementwise_count",
@@ -45,6 +59,8 @@ class Entered(TimedVariant):
     variant: Variant | None = None
     counts: dict[str, int] = field(default_factory=dict)
     """What is measured once, by metric."""
+    reads_tokens: bool = False
+    """Whether a part of it looks at the ids of the source."""
     uncounted: dict[str, Reason] = field(default_factory=dict)
     """Why something that is measured once has no value, by metric."""
 
@@ -65,7 +81,10 @@ def enter_all(cells: Iterable[Cell], setting: Setting, reference: str) -> dict[s
         except Exception as error:  # noqa: BLE001  # whatever a variant raises, others go on
             found[cell.id] = Entered(cell.id, {}, failed=reason_for(error))
             continue
-        code = _code(cell, spec, setting)
+        code = attempt(partial(_code, cell, spec, setting))
+        if isinstance(code, Reason):
+            found[cell.id] = Entered(cell.id, {}, failed=code)
+            continue
         if code not in by_code:
             by_code[code] = _enter(cell, spec, setting, compared=cell.id == reference)
         found[cell.id] = by_code[code]
@@ -73,17 +92,22 @@ def enter_all(cells: Iterable[Cell], setting: Setting, reference: str) -> dict[s
 
 
 def _code(cell: Cell, spec: VariantSpec, setting: Setting) -> str:
-    """Equal where two variants differ only in what is not timed: heads, output, loss, decoder.
+    """Equal where two variants differ only in what is not timed: maps, output, loss, decoder.
 
-    A control stays alone, because timing the same code twice is what it is for.
+    Heads count where they share keys, for that changes what stands beneath them. A control stays
+    alone, because timing the same code twice is what it is for.
     """
     if spec.registered.control:
         return cell.id
-    chain = ("+".join(chosen.show() for chosen in spec.axes[axis]) for axis in CHAIN_AXES)
-    parts = chain if spec.mechanism is None else (spec.mechanism.show(),)
+    axes = [axis for axis in CHAIN_AXES if axis in spec.axes]
+    if setting.shape.place == "slot":
+        axes.append("head")
+    parts = ["+".join(chosen.show() for chosen in spec.axes[axis]) for axis in axes]
+    parts += [] if spec.mechanism is None else [spec.mechanism.show()]
     given = timed_place(setting.shape.regime)
     refusals = (str(spec.refusal(given)), str(spec.refusal(given | {"stepwise"})))
-    return " ".join((cell.impl, *parts, *refusals))
+    sizes = repr(timed_dims(spec, setting.shape))
+    return " ".join((cell.impl, sizes, *parts, *refusals))
 
 
 def _enter(cell: Cell, spec: VariantSpec, setting: Setting, *, compared: bool) -> Entered:
@@ -108,7 +132,8 @@ def _enter(cell: Cell, spec: VariantSpec, setting: Setting, *, compared: bool) -
     works, lost = make_works(spec, variant, setting.inputs, able)
     lost = {**lost, **refused}
     failed = None if works else main_reason(lost.values())
-    return Entered(cell.id, works, lost=lost, failed=failed, variant=variant)
+    reads = any("source_tokens" in part.needs for _, part in spec.parts)
+    return Entered(cell.id, works, lost=lost, failed=failed, variant=variant, reads_tokens=reads)
 
 
 def count(entry: Entered, setting: Setting) -> None:
@@ -122,10 +147,12 @@ def count(entry: Entered, setting: Setting) -> None:
     if analytic is not None:
         entry.counts["forward_flops_analytic_count"] = analytic
     variant.zero_grad(set_to_none=True)
-    answer = forward(variant, setting.inputs)
-    _fill(entry, "forward", OPERATIONS, lambda: _operations(answer))
+    if setting.shape.regime == "causal":
+        _fill(entry, "forward", (KEPT,), lambda: {KEPT: _kept(entry, variant, setting)})
+    ahead = forward(variant, setting.inputs)
+    _fill(entry, "forward", OPERATIONS, lambda: _operations(ahead))
     memory = "forward_peak_memory_bytes"
-    _fill(entry, "forward", (memory,), lambda: {memory: peak_bytes(answer, setting.device)})
+    _fill(entry, "forward", (memory,), lambda: {memory: peak_bytes(ahead, setting.device)})
     if "forward_backward" in setting.protocol.asked:
         both = forward_backward(variant, setting.inputs)
         memory = "peak_memory_bytes"
@@ -133,6 +160,17 @@ def count(entry: Entered, setting: Setting) -> None:
             entry, "forward_backward", (memory,), lambda: {memory: peak_bytes(both, setting.device)}
         )
         variant.zero_grad(set_to_none=True)
+
+
+def _kept(entry: Entered, variant: Variant, setting: Setting) -> int:
+    """Bytes that one row keeps for the next step, after all keys have come."""
+    inputs = fit_inputs(setting.inputs, variant.dims)
+    with torch.no_grad():
+        given = inputs.source
+        # ids that nobody looks at would be kept in the cache all the same
+        ids = given.tokens[:1] if entry.reads_tokens and given.tokens is not None else None
+        source = Source(key=given.key[:1], value=given.value[:1], tokens=ids)
+        return state_bytes([answer(variant, inputs.query[:1], source).state])
 
 
 def _fill(

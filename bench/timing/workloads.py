@@ -9,15 +9,17 @@ import torch
 from torch import Tensor
 
 from bench.api.build import build_variant
-from bench.api.call import Attended, QueryShape, Read
+from bench.api.call import Attended, Dims, QueryShape, Read
 from bench.api.errors import Refused
 from bench.api.noise import Noise
 from bench.api.places import timed_place
 from bench.api.resolve import VariantSpec
-from bench.api.source import Memory, Source
+from bench.api.source import Memory, Source, State
 from bench.api.variant import Impl, Variant
 from bench.timing.reason import Reason, attempt
 from bench.timing.shape import SOURCE_VOCAB, AttendShape, Workload
+from bench.timing.timed_dims import timed_dims
+from bench.timing.timed_slot import build_timed_slot
 from bench.timing.timer import Work
 
 T = TypeVar("T")
@@ -66,7 +68,8 @@ def draw_inputs(
     drawn = torch.float32 if same_everywhere else dtype
 
     def normal(length: int) -> Tensor:
-        size = (shape.batch, shape.heads, length, shape.width)
+        rows, heads, width = shape.drawn
+        size = (rows, heads, length, width)
         return torch.randn(size, generator=generator, device=home, dtype=drawn).to(device, dtype)
 
     def source(length: int) -> Source:
@@ -78,6 +81,31 @@ def draw_inputs(
     return Inputs(normal(queries), source(keys), normal(1), source(1), normal(queries), seed)
 
 
+def fit_inputs(inputs: Inputs, dims: Dims) -> Inputs:
+    """The same tensors for a variant of other sizes: fewer key heads, other widths."""
+    query, key = (dims.heads, dims.query_width), (dims.kv_heads, dims.key_width)
+    value = (dims.num_value_heads, dims.value_width)
+    found = (inputs.query, inputs.source.key, inputs.source.value)
+    if [(x.shape[1], x.shape[3]) for x in found] == [query, key, value]:
+        return inputs
+
+    def fitted(x: Tensor, size: tuple[int, int]) -> Tensor:
+        heads, width = size
+        return _first(x[:, :heads], width).contiguous()
+
+    def source(given: Source) -> Source:
+        return replace(given, key=fitted(given.key, key), value=fitted(given.value, value))
+
+    return replace(
+        inputs,
+        query=fitted(inputs.query, query),
+        source=source(inputs.source),
+        next_query=fitted(inputs.next_query, query),
+        next_source=source(inputs.next_source),
+        gradient=fitted(inputs.gradient, (dims.heads, dims.value_width)),
+    )
+
+
 def build(spec: VariantSpec, shape: AttendShape, impl: Impl, *, seed: int) -> Variant:
     """Build a variant with seeded parameters; the caller's random state stays as it is.
 
@@ -86,7 +114,14 @@ def build(spec: VariantSpec, shape: AttendShape, impl: Impl, *, seed: int) -> Va
     """
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed)
-        return build_variant(spec, shape.dims, impl=impl, given=timed_place(shape.regime))
+        if shape.place == "slot":
+            return build_timed_slot(spec, shape, impl)
+        dims, given = timed_dims(spec, shape), timed_place(shape.regime)
+        if dims.kv_heads != dims.heads:
+            given -= {"equal_heads"}
+        if dims.query_width != dims.key_width:
+            given -= {"equal_width"}
+        return build_variant(spec, dims, impl=impl, given=given)
 
 
 def answer(
@@ -95,23 +130,45 @@ def answer(
     """Prepare, start and attend: what a layer does with one batch."""
     rows, heads, _, width = query.shape
     like = QueryShape(rows, heads, width, query.dtype, query.device)
-    extras = _extras(query)
+    source = with_inputs(variant, source)
+    extras = _extras(variant, query)
     options = {"want_weights": want_weights, "extras": extras, "noise": DRAWS, **call}
     if variant.dims.regime in ("cross", "pool"):
-        memory = variant.prepare(source)
+        memory = variant.receive(source)
         state = variant.start(memory, like)
         return variant.attend(query, memory, state, **options)  # type: ignore[arg-type]
     state = variant.start(None, like)
     return variant.attend(query, None, state, new=source, **options)  # type: ignore[arg-type]
 
 
-def _extras(query: Tensor) -> dict[str, Tensor]:
-    """The first head's queries stand for the words that come with them."""
-    return {"word": query[:, 0]}
+def with_inputs(variant: Variant, source: Source) -> Source:
+    """The source with numbers beside its keys, where the variant wants some and there are none.
+
+    Keys stand for them: they are N(0, 1), too, and drawing would be part of what is timed.
+    """
+    if not variant.key_inputs or source.extras:
+        return source
+    found = {name: _first(source.key, one.width) for name, one in variant.key_inputs.items()}
+    return replace(source, extras=found)
+
+
+def _extras(variant: Variant, query: Tensor) -> dict[str, Tensor]:
+    """The first head's queries stand for the words that come with them, queries for inputs."""
+    found = {
+        name: _first(query, one.width).transpose(1, 2) for name, one in variant.query_inputs.items()
+    }
+    return {"word": query[:, 0], **found}
+
+
+def _first(x: Tensor, width: int) -> Tensor:
+    """The first numbers of every vector, repeated where it has fewer."""
+    times = -(-width // x.shape[-1])
+    return x.repeat(1, 1, 1, times)[..., :width] if times > 1 else x[..., :width]
 
 
 def forward(variant: Variant, inputs: Inputs) -> Work:
     """Answer all queries without gradients, as a trained model is scored."""
+    inputs = fit_inputs(inputs, variant.dims)
     return without_gradients(lambda: answer(variant, inputs.query, inputs.source))
 
 
@@ -121,6 +178,7 @@ def forward_weights(variant: Variant, inputs: Inputs) -> Work:
     Raises:
         Refused: The variant has no weights to give.
     """
+    inputs = fit_inputs(inputs, variant.dims)
     work = without_gradients(
         lambda: answer(variant, inputs.query, inputs.source, want_weights=True)
     )
@@ -131,6 +189,7 @@ def forward_weights(variant: Variant, inputs: Inputs) -> Work:
 
 def forward_backward(variant: Variant, inputs: Inputs) -> Work:
     """Answer all queries as in training, and propagate a random gradient to everything."""
+    inputs = fit_inputs(inputs, variant.dims)
     query = inputs.query.detach().requires_grad_()
     key = inputs.source.key.detach().requires_grad_()
     value = inputs.source.value.detach().requires_grad_()
@@ -158,31 +217,58 @@ def forward_backward(variant: Variant, inputs: Inputs) -> Work:
 def decode_step(variant: Variant, inputs: Inputs) -> Work:
     """Answer one query against S keys that were prepared, or cached under self-attention.
 
-    Appending to the cache copies it, which is part of the step.
+    The cache has room for the new key, as in a sentence that goes on: every call writes it to the
+    same place.
 
     Raises:
         Refused: All queries come at once here, so there is no step.
     """
     if variant.dims.regime in ("self", "pool"):
         raise Refused("there is no decoding where all queries come at once.")
+    inputs = fit_inputs(inputs, variant.dims)
     query, source = inputs.next_query, inputs.source
     if variant.dims.regime == "cross":
-        return _cross_step(variant, query, without_gradients(lambda: variant.prepare(source))())
-    fill = without_gradients(lambda: answer(variant, inputs.query, source))
-    state, new = fill().state, inputs.next_source
-    extras = _extras(query)
-    return without_gradients(
-        lambda: variant.attend(
+        return _cross_step(variant, query, without_gradients(lambda: variant.receive(source))())
+    state = without_gradients(lambda: _filled(variant, inputs))()
+    room = None if state.cache is None else state.cache.room
+    end = 0 if room is None else room.taken
+    new, extras = with_inputs(variant, inputs.next_source), _extras(variant, query)
+
+    def step() -> Attended:
+        if room is not None:
+            room.rewind(end)  # nobody reads what the last call wrote
+        return variant.attend(
             query, None, state, new=new, noise=DRAWS, want_weights=False, extras=extras
         )
-    )
+
+    return without_gradients(step)
+
+
+def _filled(variant: Variant, inputs: Inputs) -> State:
+    """A state behind S keys, the last of which came alone, so that its cache has room."""
+    before = inputs.source.key.shape[2] - 1
+    if not before:
+        return answer(variant, inputs.query, inputs.source).state
+    first, last = (_keys(inputs.source, one) for one in (slice(before), slice(before, None)))
+    state = answer(variant, inputs.query[:, :, :before], first).state
+    query, new = inputs.query[:, :, before:], with_inputs(variant, last)
+    extras = _extras(variant, query)
+    return variant.attend(
+        query, None, state, new=new, noise=DRAWS, want_weights=False, extras=extras
+    ).state
+
+
+def _keys(source: Source, keys: slice) -> Source:
+    """Some keys of a source that has nothing else beside them than tokens."""
+    tokens = None if source.tokens is None else source.tokens[:, keys]
+    return Source(key=source.key[:, :, keys], value=source.value[:, :, keys], tokens=tokens)
 
 
 def _cross_step(variant: Variant, query: Tensor, memory: Memory) -> Work:
     rows, heads, _, width = query.shape
     like = QueryShape(rows, heads, width, query.dtype, query.device)
     state = without_gradients(lambda: variant.start(memory, like))()
-    extras = _extras(query)
+    extras = _extras(variant, query)
     return without_gradients(
         lambda: variant.attend(query, memory, state, noise=DRAWS, want_weights=False, extras=extras)
     )

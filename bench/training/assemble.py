@@ -77,7 +77,7 @@ def _losses(spec: VariantSpec, backbone: Backbone) -> dict[str, Loss]:
     dims = slots[0].heads.dims if slots else None
     known = backbone.output.sizes
     sizes = LossSizes(
-        source=dims.kv_heads * dims.value_width if dims is not None else 0,
+        source=dims.num_value_heads * dims.value_width if dims is not None else 0,
         states=known.states,
         embedded=known.embedded,
     )
@@ -110,6 +110,12 @@ def _backbone(
         position = {"position": (Selector(PLAIN_POSITION),)} if ordered else {}
         return build_slot(resolve(Selector(PLAIN, position)), place)
 
+    def attach_named(named: Selector, place: SlotPlace) -> Slot:
+        other = resolve(named)
+        if other.axes["output"] != spec.axes["output"] or other.axes["loss"] or other.fixes:
+            raise Refused(f"{named} is more than attention, and a layer of a stack holds no more.")
+        return build_slot(other, place)
+
     def output(widths: OutputSizes) -> Output:
         return registry.make(OUTPUTS, spec.axes["output"][0], widths)
 
@@ -117,6 +123,7 @@ def _backbone(
         sizes=sizes,
         attach=attach,
         attach_default=attach_default,
+        attach_named=attach_named,
         output=output,
         feed_width=partial(feed_width, spec),
         slot=slot,

@@ -30,6 +30,7 @@ from bench.training.evaluate import (
 from bench.training.fit import fit_outputs
 from bench.training.precision import computing, place
 from bench.training.protocol import AdamProtocol, read_protocol
+from bench.training.state_size import state_bytes
 from bench.training.system import Carry, System
 from results.row import Row
 
@@ -65,6 +66,8 @@ class Training:
     step_seconds: list[float] = field(default_factory=list)
     curve: list[tuple[int, float]] = field(default_factory=list)
     """Steps and scores of the validations."""
+    longest: Batch | None = None
+    """A batch of the longest sequences up to now."""
 
     def update(self, batch: Batch) -> None:
         """Take one step on one batch.
@@ -72,6 +75,8 @@ class Training:
         Raises:
             Diverged: The loss is not finite.
         """
+        if self.longest is None or batch.inputs.shape[1] > self.longest.inputs.shape[1]:
+            self.longest = batch
         start = self.clock()
         protocol = self.protocol
         for group in self.optimizer.param_groups:
@@ -220,6 +225,7 @@ def _train_cell(
     with computing(cell):
         tested = evaluate(built.task, system.there, "test", device, clock)
         examples = example_maps(built.task, system.there, device)
+        result.rows += _state_rows(run)
     result.rows += score_rows(tested.scores, "test") + _cost_rows(run, tested, timed)
     result.rows += _baseline_rows(built.task)
     result.rows += _area_rows(built.task, run, "test")
@@ -264,6 +270,12 @@ def _size_rows(built: Assembled) -> list[Row]:
         Row(metric="parameters_count", value=float(whole)),
         Row(metric="slot_parameters_count", value=float(inside)),
     ]
+
+
+def _state_rows(run: Training) -> list[Row]:
+    """What decoding keeps after the longest sequence of training, where attention is causal."""
+    kept = None if run.longest is None else state_bytes(run.system.there, run.longest)
+    return [] if kept is None else [Row(metric="state_bytes", value=float(kept))]
 
 
 def clocked(device: str) -> str:

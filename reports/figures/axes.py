@@ -130,3 +130,9 @@ def level(x: Scale, y: Scale, value: float, text: str) -> list[str]:
     at = y.at(value)
     above = at - 3 if at - y.end > 10 else at + 10
     return [segment(x.start, at, x.end, at, "v"), words(x.end, above, text, "t e")]
+
+
+def border(x: Scale, y: Scale, value: float, text: str) -> list[str]:
+    """A reference such as the length of training, from the bottom to the top of the plot."""
+    at = x.at(value)
+    return [segment(at, y.start, at, y.end, "v"), words(at + 4, y.start - 5, text, "t")]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from reports.blocks import Figure
 from reports.figures import labels
-from reports.figures.axes import Scale, frame, level, scale_over, short
+from reports.figures.axes import Scale, border, frame, level, scale_over, short
 from reports.figures.labels import Box, Tag
 from reports.figures.style import LineStyle
 from reports.figures.svg import cut, figure, number, panel, segment, tooltip, track, width_of, words
@@ -60,6 +60,8 @@ class Panel:
     """Places of the x ticks; round values if empty."""
     levels: tuple[tuple[float, str], ...] = ()
     """Horizontal references such as chance."""
+    borders: tuple[tuple[float, str], ...] = ()
+    """Vertical references such as the length of training."""
     limits: tuple[float, float] = (-math.inf, math.inf)
     """Least and greatest value that the metric of the y axis allows; nothing is drawn outside."""
 
@@ -121,6 +123,9 @@ def _panel(one: Panel, legend: Legend, wide: float) -> Iterator[str]:
     for value, text in one.levels:
         if y.low <= value <= y.high:
             yield from level(x, y, value, text)
+    for value, text in one.borders:
+        if x.low <= value <= x.high:
+            yield from border(x, y, value, text)
     for line in one.lines:
         if line.name not in legend.looks:
             yield _plain(line, x, y, legend, stairs=one.steps)

@@ -8,7 +8,7 @@ from bench.api.cell import Cell, parse_label
 from bench.api.errors import InvalidSelector
 from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell, clean
 from reports.folder import RunFolder
-from reports.published_commands import DATA_DIR
+from results.published_commands import DATA_DIR
 
 STATUS_TEXT = {
     "refused": "refused",

@@ -30,7 +30,7 @@ HOW_TO_READ = {
         "variant with fewer seeds is marked. One seed has no interval and no rank."
     ),
     "Verdicts": (
-        "Before a run it is fixed what is tested: each contender against the baseline and against "
+        "What is tested is fixed before a run: each contender against the baseline and against "
         "uniform attention. The test is a t test on common seeds whose variance borrows from the "
         "other variants of the table, after Holm's correction over these hypotheses. Better and "
         "worse are significant at 5%. Equivalent means that the difference is shown to lie within "

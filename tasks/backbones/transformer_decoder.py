@@ -5,15 +5,26 @@ Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3; pre-norm as i
 Deviations: GELU by default.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bench.api.backbone import Backbone, BackboneParts
+from bench.api.backbone import Backbone, BackboneParts, Generated
 from bench.api.batch import Batch
 from bench.api.build import SlotPlace
+from bench.api.config import FloatRange
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
+from bench.api.selector import Selector
+from bench.api.source import Tree
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
+from tasks.backbones.searches.found_words import cut_at_eos
 from tasks.backbones.source_embedding import input_frames, with_frames
 from tasks.backbones.transformer_blocks import (
     Block,
@@ -23,11 +34,39 @@ from tasks.backbones.transformer_blocks import (
     last_norm,
 )
 
+OWN = "own"
+"""The word for the variant of the cell in a stack."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerDecoderConfig(BlockConfig):
+    """Options of the decoder-only transformer."""
+
+    stack: tuple[Selector, ...] = (Selector(OWN),)
+    """What the layers hold, from the lowest one up and then again. `own` is the variant of the
+    cell; other names stay. `3*own+mha` has multi-head attention in every fourth layer."""
+    temperature: Annotated[float, FloatRange(0.0, 2.0)] = 0.0
+    """Of drawing words when text is continued; 0 takes the likeliest word."""
+
+    def __post_init__(self) -> None:
+        """Check that the variant stands somewhere."""
+        super().__post_init__()
+        if self.temperature < 0:
+            raise InvalidConfig(f"temperature must be at least 0, got {self.temperature}.")
+        if all(self.in_layer(n).name != OWN for n in range(self.layers)):
+            raise InvalidConfig(
+                f"stack: no layer holds the variant; write {OWN} for it, as in stack=3*{OWN}+mha."
+            )
+
+    def in_layer(self, index: int) -> Selector:
+        """What a layer holds."""
+        return self.stack[index % len(self.stack)]
+
 
 @register(
     "backbone",
     "transformer_decoder",
-    config=BlockConfig,
+    config=TransformerDecoderConfig,
     revision=2,
     title="transformer decoder",
     citation=Citation(
@@ -35,16 +74,17 @@ from tasks.backbones.transformer_blocks import (
     ),
 )
 class TransformerDecoder(Backbone):
-    """Blocks of causal self-attention; all of them hold the variant."""
+    """Blocks of causal self-attention; all of them hold the variant, unless `stack` says others."""
 
     slots = ("causal",)
     sized_by = ("width",)
     reads_frames = True
 
-    def __init__(self, config: BlockConfig, parts: BackboneParts) -> None:
+    def __init__(self, config: TransformerDecoderConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)
         sizes, width = parts.sizes, config.width
         self.scale = width**0.5
+        self.temperature = config.temperature
         self.embedding = embedding_table(sizes.target_vocab, width)
         self.frames = input_frames(sizes, width)
         place = SlotPlace(
@@ -52,11 +92,17 @@ class TransformerDecoder(Backbone):
             query_width=width,
             source_width=width,
             head=f"multi[heads={config.heads}]",
+            relations=sizes.relations,
             given=parts.capabilities,
         )
-        self.blocks = nn.ModuleList(
-            Block(config, parts.attach(place), first=layer == 0) for layer in range(config.layers)
-        )
+
+        def slot(layer: int) -> Slot:
+            held, at = config.in_layer(layer), replace(place, layer=layer)
+            return parts.attach(at) if held.name == OWN else parts.attach_named(held, at)
+
+        layers = range(config.layers)
+        self.blocks = nn.ModuleList(Block(config, slot(n), first=n == 0) for n in layers)
+        self.holding = [n for n in layers if config.in_layer(n).name == OWN]
         self.norm = last_norm(config)
         self.project = nn.Linear(width, sizes.target_vocab)
         self.output = parts.output(
@@ -72,24 +118,99 @@ class TransformerDecoder(Backbone):
         )
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
-        """Run the whole sequence; only the last layer returns weights."""
+        """Run the whole sequence; only the last layer that holds the variant returns weights."""
         embedded = with_frames(self.embedding(batch.inputs), self.frames, batch) * self.scale
-        x = self.variant_slots()[0].variant.embed(embedded, 0)
-        quiet = Mode(mode.read, mode.noise, mode.progress, want_weights=False)
-        answers = []
+        return self.advance(embedded, (), 0, replace(mode, relations=batch.relations))[0]
+
+    def advance(
+        self,
+        embedded: Float[Tensor, "B L D"],
+        paths: Sequence[LayerPath],
+        offset: int,
+        mode: Mode,
+    ) -> tuple[Trace, list[LayerPath]]:
+        """Read some words behind those before; what each layer remembers of them comes back."""
+        x = self.variant_slots()[0].variant.embed(embedded, offset)
+        quiet = replace(mode, want_weights=False, edit=None)
+        answers, after = [], []
         for index, block in enumerate(self.blocks):
-            asked = (mode if index == len(self.blocks) - 1 else quiet).layer(index)
-            x, _, attended, _ = block(x, None, (), LayerPath(), (asked, asked))
-            answers.append(attended)
+            asked = (mode if index == self.holding[-1] else quiet).layer(index)
+            path = paths[index] if paths else LayerPath()
+            x, path, attended, _ = block(x, None, (), path, (asked, asked))
+            after.append(path)
+            if index in self.holding:
+                answers.append(attended)
         states = self.norm(x)
-        return Trace(
+        trace = Trace(
             states, states[..., :0], embedded, tuple(answers[::-1]), (None,) * len(answers)
         )
+        return trace, after
+
+    def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
+        """Continue the inputs of each row: they are read at once, then a word at a time.
+
+        Words are the likeliest ones, or drawn from the noise of `mode` at the temperature of the
+        options. Every step reads one word and what the layers remember.
+
+        Args:
+            batch: Its `inputs` are the beginnings, all of one length.
+            max_length: Most words to say behind them.
+            mode: How attention reads.
+
+        Raises:
+            Refused: Inputs have frames beside them, or the output reads more than the last state.
+        """
+        if self.frames is not None or "stepwise" in self.output.removes:
+            raise Refused("this network continues words alone, with an output for each word.")
+        mode = replace(mode, want_weights=False)
+        carried = self.output.begin(batch, ())
+        paths: list[LayerPath] = []
+        words, offset = batch.inputs, 0
+        ended = torch.zeros(len(words), dtype=torch.bool, device=words.device)
+        said: list[Tensor] = []
+        for _ in range(max_length):
+            embedded = self.embedding(words) * self.scale
+            trace, paths = self.advance(embedded, paths, offset, mode)
+            log_probs, carried = self._think(trace, batch, words, carried)
+            offset += words.shape[1]
+            word = self._choose(log_probs, offset, mode)
+            said.append(torch.where(ended[:, None], self.output.sizes.eos, word))
+            ended = ended | (word[:, 0] == self.output.sizes.eos)
+            if bool(ended.all()):
+                break
+            words = word.clamp_max(self.embedding.num_embeddings - 1)
+        return Generated(cut_at_eos(torch.cat(said, 1), self.output.sizes.eos), len(said))
+
+    def _think(
+        self, trace: Trace, batch: Batch, words: Int[Tensor, "B L"], carried: Tree
+    ) -> tuple[Float[Tensor, "B V"], Tree]:
+        """What is said after the last of some words; an output that remembers sees them all."""
+        length = words.shape[1]
+        for at in range(0 if carried else length - 1, length):
+            one = slice(at, at + 1)
+            seen = Trace(
+                trace.states[:, one], trace.context[:, one], trace.embedded[:, one], (), ()
+            )
+            found, carried = self.output.step(seen, self.emit, batch, words[:, one], carried)
+        return found.squeeze(1), carried
+
+    def _choose(
+        self, log_probs: Float[Tensor, "B V"], place: int, mode: Mode
+    ) -> Int[Tensor, "B 1"]:
+        if not self.temperature:
+            return log_probs.argmax(-1, keepdim=True)
+        if mode.noise is None:
+            raise Refused("words are drawn at this temperature, and there is no noise to draw by.")
+        rows, vocab = log_probs.shape
+        at = torch.tensor([place], device=log_probs.device)
+        drawn = mode.noise.gumbel("word", rows, 1, at, vocab)[:, 0, 0]
+        return (log_probs / self.temperature + drawn).argmax(-1, keepdim=True)
 
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Vocabulary projection."""
         return self.project(states)
 
     def variant_slots(self) -> tuple[Slot, ...]:
-        """One slot a layer."""
-        return tuple(block.own for block in self.blocks if isinstance(block, Block))
+        """One slot for each layer that holds the variant."""
+        held = (block for n, block in enumerate(self.blocks) if n in self.holding)
+        return tuple(block.own for block in held if isinstance(block, Block))

@@ -92,22 +92,25 @@ class TransformerSeq2Seq(Backbone):
         self.source_embeddings = nn.ModuleList(_source_map(sizes, n, width) for n in sources)
         self.target_embedding = embedding_table(sizes.target_vocab, width)
 
-        def slot(regime: Regime) -> Slot:
+        def slot(regime: Regime, layer: int) -> Slot:
             place = SlotPlace(
                 regime=regime,
                 query_width=width,
                 source_width=width,
                 head=f"multi[heads={config.heads}]",
                 source_vocab=sizes.source_vocabs[0],
+                layer=layer,
                 given=parts.capabilities,
             )
             if regime == self.variant_regime:
                 return parts.attach(place)
             return parts.attach_default(place)
 
-        def combiner() -> Combiner:
+        def combiner(layer: int) -> Combiner:
             read = CombinerSizes(width, (width,) * len(sources), residual=True)
-            made = registry.make(COMBINERS, config.combiner, read, lambda *widths: slot("cross"))
+            made = registry.make(
+                COMBINERS, config.combiner, read, lambda *widths: slot("cross", layer)
+            )
             if len(sources) > 1 and made.context_width != width:
                 raise Refused(
                     f"{config.combiner.name} returns contexts of width {made.context_width}, and "
@@ -117,11 +120,11 @@ class TransformerSeq2Seq(Backbone):
 
         layers = range(config.layers)
         self.encoders = nn.ModuleList(
-            nn.ModuleList(Block(config, slot("self"), first=n == 0) for n in layers)
+            nn.ModuleList(Block(config, slot("self", n), first=n == 0) for n in layers)
             for _ in sources
         )
         self.decoder = nn.ModuleList(
-            Block(config, slot("causal"), combiner(), first=n == 0) for n in layers
+            Block(config, slot("causal", n), combiner(n), first=n == 0) for n in layers
         )
         self.encoder_norms = nn.ModuleList(last_norm(config) for _ in sources)
         self.decoder_norm = last_norm(config)

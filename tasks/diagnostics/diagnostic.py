@@ -1,7 +1,8 @@
 """Generated diagnostics: levels of length or difficulty, inside and beyond training.
 
 Training draws a level for each batch; validation and the plain scores are of the hardest level of
-training, and the test has easier ones and harder ones too, as a curve.
+training, and the test has easier ones and harder ones too, as a curve. Where harder levels rank,
+validation has all levels of the test.
 """
 
 from abc import abstractmethod
@@ -68,6 +69,7 @@ class Diagnostic(Task):
         """Set the levels of training and the further levels of the test."""
         self.trained = tuple(sorted(trained))
         self.inside = self.trained[-1]
+        self.trained_to = float(self.inside)
         self.tested = tuple(sorted({self.inside, *tested}))
         self.evaluate = evaluate
 
@@ -82,7 +84,7 @@ class Diagnostic(Task):
             yield self.draw(batch_size, self.trained[place], generator)
 
     def evaluation(self, split: Split) -> Sequence[Batch]:
-        """Validation at the hardest level of training; test at all levels."""
+        """Test at all levels; validation at the hardest one of training, or at all that rank."""
         generator = self.seeded(split)
         return [self.draw(self.evaluate, level, generator) for level in self._levels(split)]
 
@@ -93,7 +95,7 @@ class Diagnostic(Task):
             scores = scores_by_length([answer], 2**40, curve=False)
             if level == self.inside:
                 found += scores
-            if split == "test":
+            if split == "test" or len(answers) > 1:
                 found += [
                     Scored(metric=s.metric, value=s.value, axis=self.axis, x=float(level))
                     for s in scores
@@ -125,4 +127,5 @@ class Diagnostic(Task):
         return self.evaluation("test")[self.tested.index(self.inside)].select(rows)
 
     def _levels(self, split: Split) -> tuple[int, ...]:
-        return self.tested if split == "test" else (self.inside,)
+        beyond = self.headline is not None and self.headline.kind == "beyond_training"
+        return self.tested if split == "test" or beyond else (self.inside,)

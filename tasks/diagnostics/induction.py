@@ -24,6 +24,7 @@ from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.diagnostics.diagnostic import COPYING, FIRST, ROSTER, Diagnostic
 from tasks.metrics.accuracy import TOKEN_ACCURACY
+from tasks.modern import POSITIONS, entries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +87,13 @@ class Induction(Diagnostic):
             protocol="adam[lr=0.003,steps=3000,batch=64,evaluate_every=300,stop_at=0.995]",
             seconds=180.0,
         ),
+        "modern": TaskPreset(
+            options="induction[length=32,beyond=128,vocab=64]",
+            backbone="transformer_decoder[width=64,layers=2]",
+            protocol="adam[lr=0.003,steps=600,batch=32,evaluate_every=50,stop_at=0.999]",
+            seconds=12.0,
+            comparison=entries(*POSITIONS, "gated_deltanet", "mamba2_ssd"),
+        ),
     }
 
     def __init__(self, config: InductionConfig, seed: int, data_dir: Path | None = None) -> None:
@@ -95,6 +103,11 @@ class Induction(Diagnostic):
         half = max(8, config.length // 2)
         self.start([config.length], [half, middle, config.beyond], config.evaluate)
         self.sizes = Sizes((), FIRST + config.vocab, config.beyond)
+
+    @classmethod
+    def trained_to_of(cls, config: InductionConfig) -> float:
+        """The length of training."""
+        return float(config.length)
 
     @classmethod
     def chance_of(cls, config: InductionConfig) -> float:

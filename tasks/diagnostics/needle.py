@@ -101,6 +101,11 @@ class Needle(Diagnostic):
         self.sizes = Sizes((), SYMBOLS + config.vocab, config.beyond)
 
     @classmethod
+    def trained_to_of(cls, config: NeedleConfig) -> float:
+        """The length of training."""
+        return float(config.length)
+
+    @classmethod
     def chance_of(cls, config: NeedleConfig) -> float:
         """Any one symbol."""
         return 1 / config.vocab

@@ -23,6 +23,7 @@ from bench.api.task import Split, Task, TaskPreset
 from tasks.data.string_baselines import COUNTED, most_frequent_answer
 from tasks.diagnostics.diagnostic import ROSTER
 from tasks.metrics.accuracy import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
+from tasks.modern import POSITIONS, entries
 
 FIRST = 4
 
@@ -96,6 +97,13 @@ class Offset(Task):
             protocol="adam[steps=2000,batch=64,evaluate_every=200,stop_at=0.999]",
             seconds=60.0,
         ),
+        "modern": TaskPreset(
+            options="offset[length=24,beyond=96]",
+            backbone="transformer_decoder[width=64,layers=1]",
+            protocol="adam[lr=0.003,steps=400,batch=32,evaluate_every=50,stop_at=0.999]",
+            seconds=5.0,
+            comparison=entries(*POSITIONS),
+        ),
     }
     ranks_tokens = True
     ceiling = 1.0
@@ -104,6 +112,11 @@ class Offset(Task):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.sizes = Sizes((), FIRST + config.vocab, config.beyond)
+
+    @classmethod
+    def trained_to_of(cls, config: OffsetConfig) -> float:
+        """The length of training."""
+        return float(config.length)
 
     @classmethod
     def chance_of(cls, config: OffsetConfig) -> float:

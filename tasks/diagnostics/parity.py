@@ -22,6 +22,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.diagnostics.diagnostic import FIRST, ROSTER, Diagnostic
+from tasks.modern import TRACKERS, entries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +98,13 @@ class Parity(Diagnostic):
             protocol="adam[lr=0.003,steps=4000,batch=64,evaluate_every=400,stop_at=0.995]",
             seconds=120.0,
         ),
+        "modern": TaskPreset(
+            options="parity[length=12,beyond=48,evaluate=128]",
+            backbone="transformer_decoder[width=64,layers=2]",
+            protocol="adam[lr=0.003,steps=500,batch=32,evaluate_every=100,stop_at=0.999]",
+            seconds=6.0,
+            comparison=entries(*TRACKERS),
+        ),
     }
     chance = 0.5
 
@@ -107,6 +115,11 @@ class Parity(Diagnostic):
         half = max(2, config.length // 2)
         self.start([config.length], [half, middle, config.beyond], config.evaluate)
         self.sizes = Sizes((), FIRST + 2, config.beyond)
+
+    @classmethod
+    def trained_to_of(cls, config: ParityConfig) -> float:
+        """The length of training."""
+        return float(config.length)
 
     def draw(self, rows: int, level: int, generator: torch.Generator) -> Batch:
         """Fair bits."""

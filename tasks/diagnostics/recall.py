@@ -25,6 +25,7 @@ from bench.api.task import Split, Task, TaskPreset
 from tasks.data.string_baselines import COUNTED, most_frequent_answer
 from tasks.diagnostics.diagnostic import COPYING, ROSTER
 from tasks.metrics.accuracy import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
+from tasks.modern import CACHES, RECURRENCES, entries
 
 FILLER, FIRST = 3, 4
 
@@ -110,6 +111,13 @@ class Recall(Task):
             seconds=150.0,
             shared=True,
         ),
+        "modern": TaskPreset(
+            options="recall[pairs=16,more_pairs=32,vocab=128,evaluate=128]",
+            backbone="transformer_decoder[width=64,layers=2,short_convolution=3]",
+            protocol="adam[lr=0.003,steps=600,batch=32,evaluate_every=50,stop_at=0.999]",
+            seconds=20.0,
+            comparison=entries(*RECURRENCES, *CACHES),
+        ),
     }
     ranks_tokens = True
     ceiling = 1.0
@@ -118,6 +126,11 @@ class Recall(Task):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.sizes = Sizes((), FIRST + config.vocab, self._length(config.more_pairs))
+
+    @classmethod
+    def trained_to_of(cls, config: RecallConfig) -> float:
+        """The length of training."""
+        return float((2 + config.gap) * config.pairs)
 
     @classmethod
     def chance_of(cls, config: RecallConfig) -> float:

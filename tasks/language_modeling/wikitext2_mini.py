@@ -38,6 +38,7 @@ from tasks.language_modeling.language_model import (
     LanguageModeling,
 )
 from tasks.language_modeling.ngrams import Ids
+from tasks.modern import TEXTS, entries
 
 DIFFERS = (
     "All 33278 words, as with `vocab=40000` here; the whole test, and the state is carried along "
@@ -116,6 +117,13 @@ class WikiText2Mini(LanguageModeling):
             backbone="transformer_decoder[width=128,layers=2,dropout=0.3]",
             protocol="adam[lr=0.002,steps=1500,batch=32,evaluate_every=150]",
             seconds=1500.0,
+        ),
+        "modern": TaskPreset(
+            options="wikitext2_mini[window=64,vocab=2000]",
+            backbone="transformer_decoder[width=64,layers=2,heads=4]",
+            protocol="adam[lr=0.003,steps=400,batch=8,evaluate_every=200]",
+            seconds=14.0,
+            comparison=entries(*TEXTS),
         ),
     }
     needs_download = True

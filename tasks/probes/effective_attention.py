@@ -79,13 +79,14 @@ def _source(seen: Observation) -> Source:
     """The values that were mixed: of the memory, or of the cache under causal self-attention."""
     memory, state = seen.trace.memories[0], seen.trace.attended[0].state
     found = memory if memory is not None else state.cache
-    if found is None:
+    if found is None or found.forgotten:
         raise Refused("this network does not keep the values that it mixed.")
     return found.source
 
 
 def _projected(slot: Slot, source: Source) -> Float[Tensor, "B H S D"]:
     """What each head's value adds to the output of the slot."""
+    slot.heads.refuse_gates()
     value = expand_heads(source.value, slot.heads.dims.heads)
     nothing = slot.heads.merge(torch.zeros_like(value))
     parts = []

@@ -71,7 +71,9 @@ def _of_batch(
     memory = trace.memories[0]
     if memory is None or trace.attended[0].output.shape[1] != 1 or len(trace.attended) > 1:
         raise Refused("the gap is measured where one head reads one source.")
-    values = subject.backbone.variant_slots()[0].heads.merge(memory.source.value)
+    heads = subject.backbone.variant_slots()[0].heads
+    heads.refuse_gates()
+    values = heads.merge(memory.source.value)
     mean = seen.weights @ values
     soft = _predict(subject, seen, mean)
     if torch.equal(soft, _predict(subject, seen, mean + 1.0)):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, runtime_checkable
+from typing import Annotated, ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
 
@@ -17,7 +17,7 @@ from bench.api.batch import Batch, Sizes, Text
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.license import License
-from bench.api.metric import Scored
+from bench.api.metric import Metric, Scored
 from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.corpus import Part
@@ -118,7 +118,7 @@ class CaptionOptions(Protocol):
 class Captions(Task):
     """Captions in one or more languages, translated into one; greedy decoding, corpus BLEU."""
 
-    metrics = TEXT_METRICS
+    metrics: ClassVar[tuple[Metric, ...]] = TEXT_METRICS
     decodes = True
     needs_predictions = False
     needs_download = True

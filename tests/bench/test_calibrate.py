@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from bench import calibrate
 from bench.api import calibration as stored
 from bench.api import registry
 from bench.api.calibration import Choice, Setting, competitor
+from bench.api.comparison import Entry
 from bench.api.errors import InvalidConfig
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
@@ -210,6 +212,53 @@ def test_a_task_without_settings_or_without_a_range_is_refused_in_a_sentence(
     monkeypatch.setattr(target, "calibration", ())
     with pytest.raises(InvalidConfig, match="declares no settings"):
         calibrated(good, folder="other")
+
+
+COMPARED = (Entry(variant="additive"), Entry(variant="linear_attention"), Entry(variant="general"))
+
+
+@pytest.fixture
+def fixed(calibrated, monkeypatch):
+    """The same where the preset's size of the task has a comparison of its own."""
+    target = registry.find("task", "needle").target
+    quick = replace(target.presets["quick"], comparison=COMPARED)
+    monkeypatch.setattr(target, "presets", {**target.presets, "quick": quick})
+    monkeypatch.setattr(target, "calibration", ())
+    return calibrated
+
+
+def test_where_the_size_is_what_is_compared_rates_alone_are_chosen(fixed):
+    choice, cells = fixed(lambda cell: near(cell, 0.999))
+    assert choice.chosen == Setting(options="needle")
+    assert choice.rule == calibrate.RATES_RULE
+    assert choice.seconds == 0.0, "the baseline may stop long before the others"
+    assert {cell.seed for cell in cells} == {TRIED}
+    assert {cell.kind for cell in cells} == {"trial"}
+    tried = {}
+    for cell in cells:
+        tried.setdefault(cell.variant, []).append(read_protocol(cell.protocol).lr)
+    names = {"scaled_dot", "uniform", *(resolve(e.variant).canonical.show() for e in COMPARED)}
+    assert tried.keys() == names, "variants that are at home here are not compared"
+    assert all(sorted(rates) == sorted(RATES) for rates in tried.values())
+    for name, rate in choice.rates.items():
+        assert rate == RATES[len(name.partition(" @ ")[0]) % len(RATES)]
+
+
+def test_the_least_value_is_the_best_one_of_a_metric_that_should_be_low(fixed, monkeypatch):
+    target = registry.find("task", "needle").target
+    low = replace(target.headline.metric, better="lower", high=None)
+    monkeypatch.setattr(target, "ranking_metric", classmethod(lambda cls: low))
+    choice, _ = fixed(lambda cell: read_protocol(cell.protocol).lr)
+    assert {*choice.rates.values()} == {min(RATES)}
+
+
+def test_without_the_time_for_every_rate_nothing_is_stored_and_the_trials_stay(fixed):
+    ticks = iter(range(10**6))
+    stopped, first = fixed(good, until=2, clock=lambda: next(ticks))
+    assert stopped is None
+    choice, second = fixed(good)
+    assert len(choice.rates) == 5
+    assert not {cell.id for cell in first} & {cell.id for cell in second}
 
 
 CHOSEN = Choice(

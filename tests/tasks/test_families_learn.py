@@ -33,6 +33,9 @@ LEARNS = [
     ("babi", "dot", "", 250, "most frequent answer of its type", 0.1),
     ("kernel_diabetes", "nadaraya_watson", "", 100, "training mean", 1000.0),
     ("induction", "scaled_dot", "", 400, "most frequent answer", 0.4),
+    ("repeat_copy[repeats=1]", "ntm_memory", "", 800, "most frequent answer", 0.8),
+    ("labeled_edges", "relation_aware", "", 300, "most frequent answer", 0.8),
+    ("table_questions", "neural_programmer", "", 1000, "most frequent number", 0.2),
     ("aeslc", "copynet", "", 500, "first words", 0.01),
 ]
 

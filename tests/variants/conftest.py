@@ -1,5 +1,6 @@
 """Fixtures of the variants' own mathematics: small draws, components by name, the loop oracle."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -9,14 +10,18 @@ import variants
 from bench.api import registry
 from bench.api.build import build_variant
 from bench.api.call import Attended, Call, Dims, QueryShape
+from bench.api.inputs import maps_of
 from bench.api.noise import Noise
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.api.source import Memory, Source
+from bench.api.source import Memory, Source, tree_map
 from bench.api.variant import Slot, Variant
 
 VOCAB, WORD_DIM = 16, 3
 """Source token ids, and the width of the embedded word that comes with a query."""
+
+RELATIONS = 5
+"""Labels of pairs of tokens."""
 
 TOLERANCE = 1e-10
 """In float64, the bound of VARIANTS.md 0.3 for the vectorized code against loops."""
@@ -48,6 +53,7 @@ def one_row(source: Source, row: int, length: int) -> Source:
         key=source.key[row : row + 1, :, :length],
         value=source.value[row : row + 1, :, :length],
         tokens=None if source.tokens is None else source.tokens[row : row + 1, :length],
+        extras=tree_map(lambda leaf: leaf[row : row + 1, :, :length], source.extras),
     )
 
 
@@ -114,6 +120,7 @@ def component():
     ) -> Any:
         sizes = {"model_width": heads * widths[0], "source_vocab": VOCAB, **dims}
         sizes.setdefault("word_width", WORD_DIM)
+        sizes.setdefault("relations", RELATIONS)
         place = Dims(heads, heads, *widths, regime=regime, **sizes)
         made = registry.make(axis, parse(selector), place).double()
         if seed is not None:
@@ -137,9 +144,9 @@ def beneath():
         impl: str = "auto",
     ) -> Variant:
         place = Dims(heads, heads, *widths, heads * widths[0], regime=regime)
-        place = place._replace(source_vocab=VOCAB, word_width=WORD_DIM)
+        place = place._replace(source_vocab=VOCAB, word_width=WORD_DIM, relations=RELATIONS)
         capabilities = frozenset(
-            {"padding", "stepwise", "equal_heads", "source_tokens", "token_extras"}
+            {"padding", "stepwise", "equal_heads", "source_tokens", "token_extras", "relations"}
         )
         capabilities |= {"equal_width"} if widths[0] == widths[1] else set()
         made = build_variant(resolve(selector), place, impl=impl, given=capabilities).double()
@@ -243,6 +250,7 @@ def compare_with_oracle(
         regime=regime,
         source_vocab=VOCAB,
         word_dim=WORD_DIM,
+        relations=RELATIONS,
         attention_only=True,
     )
     slot = slot.double().eval()
@@ -259,21 +267,25 @@ def compare_with_oracle(
     x = sequence if own else torch.randn(rows, queries, dim, generator=rng, dtype=torch.float64)
     tokens = torch.randint(4, 9, (rows, keys), generator=rng)
     words = torch.randn(rows, queries, WORD_DIM, generator=rng, dtype=torch.float64)
+    labels = torch.randint(RELATIONS, (rows, queries, keys), generator=rng)
     source = slot.heads.source(sequence, padding_mask(lengths, keys) if padded else None, tokens)
+    source = replace(source, extras=inputs_of(slot.key_maps, sequence, by_head=True))
     query = slot.heads.query(x)
+    extras = {"word": words, **inputs_of(slot.query_maps, x, by_head=False)}
     options = {"read": read, "noise": noise, "progress": progress}
     splits = ([queries], [1] * queries, _uneven(queries))
-    found = [_attend(slot, regime, query, source, words, split, options) for split in splits]
+    extras["relation"] = labels
+    found = [_attend(slot, regime, query, source, extras, split, options) for split in splits]
     for row, length in enumerate(lengths):
         answered = length if own else queries
-        output, weights = slot.variant.oracle(
+        output, weights = slot.variant.answer_by_loops(
             query[row, :, :answered],
             one_row(source, row, length),
             slot.variant.default_read if read is None else read,
             row=row,
             noise=noise,
             progress=progress,
-            extras={"word": words[row, :answered]},
+            extras={name: given[row, :answered] for name, given in extras.items()},
         )
         assert output.abs().max() > 1e-6, "a comparison of zeros shows nothing"
         for split, attended in zip(splits, found, strict=True):
@@ -301,19 +313,19 @@ def _attend(
     regime: str,
     query: torch.Tensor,
     source: Source,
-    words: torch.Tensor,
+    extras: dict[str, torch.Tensor],
     split: list[int],
     options: dict[str, Any],
 ) -> Attended:
     variant = slot.variant
-    memory = None if regime == "causal" else variant.prepare(source)
+    memory = None if regime == "causal" else variant.receive(source)
     state = variant.start(memory, like(query))
     parts, at = [], 0
     for count in split:
         new = _slice(source, at, at + count) if regime == "causal" else None
         asked = query[:, :, at : at + count]
-        extras = {"word": words[:, at : at + count]}
-        parts.append(variant.attend(asked, memory, state, new=new, extras=extras, **options))
+        beside = {name: given[:, at : at + count] for name, given in extras.items()}
+        parts.append(variant.attend(asked, memory, state, new=new, extras=beside, **options))
         state = parts[-1].state
         at += count
     weights = None
@@ -334,4 +346,13 @@ def _slice(source: Source, low: int, high: int) -> Source:
         value=source.value[:, :, low:high],
         mask=None if source.mask is None else source.mask[:, low:high],
         tokens=None if source.tokens is None else source.tokens[:, low:high],
+        extras=tree_map(lambda leaf: leaf[:, :, low:high], source.extras),
     )
+
+
+def inputs_of(
+    maps: torch.nn.ModuleDict, x: torch.Tensor, *, by_head: bool
+) -> dict[str, torch.Tensor]:
+    """What a slot projects beside keys (`by_head`, heads before places) or beside queries."""
+    found = {name: one(x) for name, one in maps_of(maps).items()}
+    return {name: one.transpose(1, 2) if by_head else one for name, one in found.items()}

@@ -1,5 +1,7 @@
 """Variants in the place of `torch.nn.MultiheadAttention`."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -17,13 +19,13 @@ def drawn(*shape, seed=0):
     return torch.randn(*shape, generator=rng, dtype=torch.float64)
 
 
-def pair(causal=False, **options):
+def pair(causal=False, cross=False, **options):
     """PyTorch's module and ours with its state."""
     torch.manual_seed(0)
     theirs = nn.MultiheadAttention(8, 2, **options)
     for parameter in theirs.parameters():
         nn.init.normal_(parameter)
-    mine = variants.as_multihead("scaled_dot", 8, 2, causal=causal, **options)
+    mine = variants.as_multihead("mha", 8, 2, causal=causal, cross=cross, **options)
     mine.load_state_dict(theirs.state_dict())
     return theirs.double(), mine.double()
 
@@ -52,10 +54,126 @@ def test_causal_heads_are_those_of_pytorch():
     found, mine_weights = mine(x, x, x, attn_mask=mask, is_causal=True)
     torch.testing.assert_close(found, wanted)
     torch.testing.assert_close(mine_weights, weights)
-    with pytest.raises(Refused, match="not the causal mask"):
+    with pytest.raises(Refused, match="attn_mask shows the future"):
         mine(x, x, x, attn_mask=torch.zeros(5, 5))
-    with pytest.raises(Refused, match="causal=True"):
-        pair()[1](x, x, x, attn_mask=mask)
+
+
+def masks(rows, queries, keys, heads=2):
+    """Every kind of mask that PyTorch takes; each query sees a key."""
+    hidden = drawn(queries, keys, seed=3) > 0.3
+    hidden[:, 0] = False
+    each = drawn(rows * heads, queries, keys, seed=4) > 0.3
+    each[:, :, 0] = False
+    return {
+        "bool": hidden,
+        "float": torch.zeros(queries, keys).double().masked_fill(hidden, float("-inf")),
+        "numbers": drawn(queries, keys, seed=5).masked_fill(hidden, float("-inf")),
+        "each head": each,
+        "each head, numbers": drawn(rows * heads, queries, keys, seed=6),
+    }
+
+
+@pytest.mark.parametrize("kind", masks(2, 5, 5))
+@pytest.mark.parametrize("padding", [None, "right", "left", "numbers"])
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_masks_are_those_of_pytorch(kind, padding, need_weights):
+    theirs, mine = pair(batch_first=True)
+    x = drawn(2, 5, 8)
+    mask = masks(2, 5, 5)[kind]
+    hidden = {"right": PADDING, "left": torch.tensor([[False, True, False, False, True]] * 2)}
+    padded = hidden.get(padding)
+    if padding == "numbers":
+        padded = drawn(2, 5, seed=7)
+    options = {"attn_mask": mask, "key_padding_mask": padded, "need_weights": need_weights}
+    if mask.dtype == torch.bool and padding == "numbers":
+        options["attn_mask"] = masks(2, 5, 5)["float"]  # PyTorch warns where the two kinds differ
+    elif mask.dtype != torch.bool and padding in hidden:
+        options["key_padding_mask"] = torch.zeros(2, 5).double().masked_fill(padded, float("-inf"))
+    wanted, found = theirs(x, x, x, **options), mine(x, x, x, **options)
+    torch.testing.assert_close(found, wanted)
+
+
+def test_a_window_is_a_mask_that_a_causal_module_takes():
+    theirs, mine = pair(causal=True, batch_first=True)
+    x = drawn(2, 5, 8)
+    outside = torch.ones(5, 5, dtype=torch.bool)
+    window = outside.triu(1) | outside.tril(-2)
+    wanted = theirs(x, x, x, attn_mask=window)
+    torch.testing.assert_close(mine(x, x, x, attn_mask=window), wanted)
+
+
+def test_a_query_without_any_key_gets_zeros():
+    mine = pair(bias=False, batch_first=True)[1]
+    x = drawn(2, 5, 8).requires_grad_()
+    mask = torch.zeros(5, 5, dtype=torch.bool)
+    mask[2] = True
+    output, weights = mine(x, x, x, attn_mask=mask)
+    assert not output[:, 2].any()
+    assert not weights[:, 2].any()
+    output.sum().backward()
+    assert x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("kdim", [8, 6])
+@pytest.mark.parametrize("bias", [False, True])
+def test_another_sequence_is_attended_to_as_in_pytorch(kdim, bias):
+    theirs, mine = pair(bias=bias, batch_first=True, kdim=kdim, vdim=kdim, cross=True)
+    assert mine.state_dict().keys() == theirs.state_dict().keys()
+    theirs.load_state_dict(mine.state_dict())
+    x, key, value = drawn(2, 3, 8), drawn(2, 5, kdim, seed=1), drawn(2, 5, kdim, seed=2)
+    for options in ({}, {"key_padding_mask": PADDING}, {"attn_mask": masks(2, 3, 5)["each head"]}):
+        wanted = theirs(x, key, value, **options)
+        torch.testing.assert_close(mine(x, key, value, **options), wanted)
+
+
+def test_gradients_are_those_of_pytorch():
+    theirs, mine = pair(batch_first=True)
+    x, options = drawn(2, 5, 8), {"key_padding_mask": PADDING, "attn_mask": masks(2, 5, 5)["bool"]}
+    for module in (theirs, mine):
+        module(x, x, x, **options)[0].square().sum().backward()
+    heads = mine.attention.heads
+    packed = torch.cat([one.weight.grad for one in (heads.to_query, heads.to_key, heads.to_value)])
+    torch.testing.assert_close(packed, theirs.in_proj_weight.grad)
+    torch.testing.assert_close(heads.to_output.weight.grad, theirs.out_proj.weight.grad)
+    torch.testing.assert_close(heads.to_output.bias.grad, theirs.out_proj.bias.grad)
+
+
+def test_dropped_weights_are_those_of_pytorch_and_only_in_training():
+    theirs, mine = pair(dropout=0.5, batch_first=True)
+    x = drawn(2, 5, 8)
+    for module in (theirs, mine):
+        module.train()
+    torch.manual_seed(1)
+    wanted = theirs(x, x, x)
+    torch.manual_seed(1)
+    torch.testing.assert_close(mine(x, x, x), wanted)
+    torch.testing.assert_close(mine.eval()(x, x, x), theirs.eval()(x, x, x))
+    with pytest.raises(Refused, match="no weights that could be dropped"):
+        variants.as_multihead("linear_attention", 8, 2, dropout=0.1)
+
+
+def test_what_a_module_cannot_do_is_said_in_a_sentence():
+    linear = variants.as_multihead("linear_attention", 8, 2, batch_first=True).double()
+    x = drawn(2, 5, 8)
+    with pytest.raises(Refused, match="Build it with causal=True for the causal mask"):
+        linear(x, x, x, attn_mask=torch.zeros(5, 5))
+    with pytest.raises(Refused, match="Move the padding to the right"):
+        linear(x, x, x, key_padding_mask=PADDING.flip(1))
+    with pytest.raises(Refused, match="there is none"):
+        linear(x, x, x, is_causal=True)
+    with pytest.raises(Refused, match="no causal order"):
+        variants.as_multihead("mha", 8, 2, causal=True, cross=True)
+    with pytest.raises(Refused, match="build it with cross=True"):
+        variants.as_multihead("mha", 8, 2, kdim=6, vdim=6)
+    with pytest.raises(Refused, match="states of one width"):
+        variants.as_multihead("mha", 8, 2, kdim=6, cross=True)
+    mine = pair()[1]
+    with pytest.raises(InvalidConfig, match="attn_mask must have shape"):
+        mine(x, x, x, attn_mask=torch.zeros(5, 4))
+    with pytest.raises(InvalidConfig, match="key_padding_mask must have shape"):
+        mine(x, x, x, key_padding_mask=torch.zeros(5, 4))
+    with pytest.raises(InvalidConfig, match="truth values or numbers"):
+        mine(x, x, x, attn_mask=torch.zeros(2, 2, dtype=torch.long))
 
 
 def test_one_sequence_without_a_batch():
@@ -71,13 +189,11 @@ def test_the_state_goes_both_ways(bias):
     theirs.load_state_dict(mine.state_dict())
 
 
-def test_other_sequences_and_masks_are_refused():
+def test_other_sequences_are_refused():
     mine = pair()[1]
     x = drawn(5, 2, 8)
     with pytest.raises(Refused, match="query, key and value must be one tensor"):
         mine(x, drawn(5, 2, 8, seed=1), x)
-    with pytest.raises(InvalidConfig, match="key_padding_mask must be"):
-        mine(x, x, x, key_padding_mask=torch.full((2, 5), 0.5))
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -112,3 +228,64 @@ def test_an_encoder_layer_computes_what_pytorch_computes():
     layer.self_attn = mine
     found = layer(x, src_key_padding_mask=PADDING)
     torch.testing.assert_close(found[~PADDING], wanted[~PADDING])
+
+
+@pytest.mark.parametrize("name", sorted(listed_variants()))
+def test_every_variant_follows_a_mask_or_refuses_it(name):
+    try:
+        attention = variants.as_multihead(name, 8, 2, batch_first=True).double().eval()
+    except BenchError as reason:
+        pytest.skip(str(reason))
+    x = drawn(1, 5, 8).requires_grad_()
+    mask = torch.eye(5, dtype=torch.bool).roll(1, 1)  # each query does not see the key after it
+    try:
+        output, weights = attention(x, x, x, attn_mask=mask, average_attn_weights=False)
+    except BenchError as reason:
+        pytest.skip(str(reason))
+    if weights is not None:
+        assert not weights[:, :, mask].any()
+    assert output.isfinite().all()
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("swapped", ["before", "after"])
+def test_a_stack_of_layers_computes_what_pytorch_computes(gradients, swapped):
+    def stack(attention=None):
+        torch.manual_seed(0)
+        layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        if attention is not None and swapped == "before":
+            layer.self_attn = attention
+        found = nn.TransformerEncoder(layer, 2)
+        if attention is not None and swapped == "after":
+            for one in found.layers:
+                one.self_attn = copy.deepcopy(attention)
+        return found.double().eval()
+
+    theirs = stack()
+    mine = stack(variants.as_multihead("scaled_dot", 8, 2, batch_first=True))
+    mine.load_state_dict(theirs.state_dict())
+    x = drawn(2, 5, 8)
+    mask = nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float64)
+    for frozen in (False, True):
+        mine.requires_grad_(not frozen)
+        with torch.set_grad_enabled(gradients):
+            wanted = theirs(x, src_key_padding_mask=PADDING)
+            found = mine(x, src_key_padding_mask=PADDING)
+            torch.testing.assert_close(found[~PADDING], wanted[~PADDING])
+            wanted, found = (stack(x, mask=mask, is_causal=True) for stack in (theirs, mine))
+            torch.testing.assert_close(found, wanted)
+
+
+def test_a_decoder_layer_computes_what_pytorch_computes():
+    torch.manual_seed(0)
+    layer = nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0, batch_first=True).double()
+    x, memory = drawn(2, 3, 8), drawn(2, 5, 8, seed=1)
+    mask = nn.Transformer.generate_square_subsequent_mask(3, dtype=torch.float64)
+    options = {"tgt_mask": mask, "tgt_is_causal": True, "memory_key_padding_mask": PADDING}
+    wanted = layer(x, memory, **options)
+    state = layer.state_dict()
+    layer.self_attn = variants.as_multihead("mha", 8, 2, batch_first=True, causal=True)
+    layer.multihead_attn = variants.as_multihead("mha", 8, 2, batch_first=True, cross=True)
+    layer.double().load_state_dict(state)
+    torch.testing.assert_close(layer(x, memory, **options), wanted)

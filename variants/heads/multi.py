@@ -8,15 +8,11 @@ Deviations: none.
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-import torch
-from jaxtyping import Float
-from torch import Tensor, nn
-
 from bench.api.call import Dims
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from variants.heads.projections import ProjectedHeads, oracle_linear
+from variants.heads.projections import JoinedHeads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +33,7 @@ class MultiConfig(Config):
         text="Vaswani et al., 2017", url="https://arxiv.org/abs/1706.03762", where="section 3.2.2"
     ),
 )
-class MultiHeads(ProjectedHeads):
+class MultiHeads(JoinedHeads):
     """Linear maps to h heads of width D/h and back to D."""
 
     def __init__(
@@ -55,16 +51,3 @@ class MultiHeads(ProjectedHeads):
         width = query_width // config.heads
         dims = Dims(config.heads, config.heads, width, width, width, query_width, regime)
         self.project(dims, source_width, bias=config.bias)
-        self.output_width = query_width
-        self.to_output = nn.Linear(query_width, query_width, bias=config.bias)
-        for layer in (self.to_query, self.to_key, self.to_value, self.to_output):
-            nn.init.xavier_uniform_(layer.weight)
-
-    def merge(self, output: Float[Tensor, "B H L E"]) -> Float[Tensor, "B L D"]:
-        """Concatenate the heads and project."""
-        return self.to_output(output.transpose(1, 2).flatten(2))
-
-    def oracle_merge(self, output: Float[Tensor, "H E"]) -> Float[Tensor, " D"]:
-        """One head after the other."""
-        joined = torch.stack([number for head in output for number in head])
-        return torch.stack(oracle_linear(self.to_output, joined))

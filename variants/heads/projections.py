@@ -16,14 +16,17 @@ def oracle_linear(layer: nn.Linear, x: Float[Tensor, " D"]) -> list[Float[Tensor
 
 
 class ProjectedHeads(Heads):
-    """Projects a query, a key and a value for each head; a subclass says how heads are merged."""
+    """Projects a query for each head, and a key and a value for each key head.
+
+    A subclass says how heads are merged.
+    """
 
     def project(self, dims: Dims, source_width: int, *, bias: bool) -> None:
         """Make the three maps; a subclass calls this while it is built."""
         self.dims = dims
         self.to_query = nn.Linear(dims.model_width, dims.heads * dims.query_width, bias=bias)
-        self.to_key = nn.Linear(source_width, dims.heads * dims.key_width, bias=bias)
-        self.to_value = nn.Linear(source_width, dims.heads * dims.value_width, bias=bias)
+        self.to_key = nn.Linear(source_width, dims.kv_heads * dims.key_width, bias=bias)
+        self.to_value = nn.Linear(source_width, dims.kv_heads * dims.value_width, bias=bias)
 
     def query(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B H L Eq"]:
         """Project and split."""
@@ -36,24 +39,54 @@ class ProjectedHeads(Heads):
         tokens: Int[Tensor, "B S"] | None,
     ) -> Source:
         """Project keys and values and split."""
-        key, value = self._split(self.to_key(x)), self._split(self.to_value(x))
+        heads = self.dims.kv_heads
+        key, value = split_heads(self.to_key(x), heads), split_heads(self.to_value(x), heads)
         return Source(key=key, value=value, mask=mask, tokens=tokens)
 
     def oracle_query(self, x: Float[Tensor, " D"]) -> Float[Tensor, "H Eq"]:
         """One vector, head by head."""
-        return self._oracle_split(self.to_query, x)
+        return _oracle_split(self.to_query, x, self.dims.heads)
 
     def oracle_source(
         self, x: Float[Tensor, " Dk"]
-    ) -> tuple[Float[Tensor, "H Ek"], Float[Tensor, "H Ev"]]:
+    ) -> tuple[Float[Tensor, "Hk Ek"], Float[Tensor, "Hk Ev"]]:
         """One vector, head by head."""
-        return self._oracle_split(self.to_key, x), self._oracle_split(self.to_value, x)
-
-    def _oracle_split(self, layer: nn.Linear, x: Float[Tensor, " D"]) -> Float[Tensor, "H E"]:
-        numbers = oracle_linear(layer, x)
-        width = len(numbers) // self.dims.heads
-        heads = [numbers[h * width : (h + 1) * width] for h in range(self.dims.heads)]
-        return torch.stack([torch.stack(head) for head in heads])
+        heads = self.dims.kv_heads
+        return _oracle_split(self.to_key, x, heads), _oracle_split(self.to_value, x, heads)
 
     def _split(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B H L E"]:
-        return x.unflatten(-1, (self.dims.heads, -1)).transpose(1, 2)
+        return split_heads(x, self.dims.heads)
+
+
+class JoinedHeads(ProjectedHeads):
+    """Projected heads that are concatenated and mapped back to the model width."""
+
+    def project(self, dims: Dims, source_width: int, *, bias: bool) -> None:
+        """Make the four maps; a subclass calls this while it is built."""
+        super().project(dims, source_width, bias=bias)
+        self.output_width = dims.model_width
+        joined = dims.heads * dims.value_width
+        self.to_output = nn.Linear(joined, dims.model_width, bias=bias)
+        for layer in (self.to_query, self.to_key, self.to_value, self.to_output):
+            nn.init.xavier_uniform_(layer.weight)
+
+    def merge(self, output: Float[Tensor, "B H L E"]) -> Float[Tensor, "B L D"]:
+        """Concatenate the heads and project."""
+        return self.to_output(output.transpose(1, 2).flatten(2))
+
+    def oracle_merge(self, output: Float[Tensor, "H E"]) -> Float[Tensor, " D"]:
+        """One head after the other."""
+        joined = torch.stack([number for head in output for number in head])
+        return torch.stack(oracle_linear(self.to_output, joined))
+
+
+def split_heads(x: Float[Tensor, "B L D"], heads: int) -> Float[Tensor, "B H L E"]:
+    """Cut every vector into neighboring parts, one a head."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def _oracle_split(layer: nn.Linear, x: Float[Tensor, " D"], heads: int) -> Float[Tensor, "H E"]:
+    numbers = oracle_linear(layer, x)
+    width = len(numbers) // heads
+    rows = [numbers[h * width : (h + 1) * width] for h in range(heads)]
+    return torch.stack([torch.stack(row) for row in rows])

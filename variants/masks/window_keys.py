@@ -8,9 +8,15 @@ from bench.api.call import Call
 
 
 def window_keys(
-    call: Call, first: Int[Tensor, "#B #Hq #L"], width: int
+    call: Call, first: Int[Tensor, "#B #Hq #L"], width: int, step: int = 1
 ) -> tuple[Int[Tensor, "B Hq L W"], Bool[Tensor, "B Hq L W"], Int[Tensor, "B Hq L W"]]:
     """Keys of windows that begin at given positions, which may lie outside of the source.
+
+    Args:
+        call: The queries, each of which has a window.
+        first: Where windows begin.
+        width: Keys of a window.
+        step: Distance between them.
 
     Returns:
         Index of each key, clamped into the source; whether the key is real, not in the future and
@@ -19,7 +25,7 @@ def window_keys(
     source = call.memory.source
     rows, heads, length, _ = call.query.shape
     num_keys = source.key.shape[2]
-    place = first.unsqueeze(-1) + torch.arange(width, device=first.device)
+    place = first.unsqueeze(-1) + step * torch.arange(width, device=first.device)
     place = place.expand(rows, heads, length, width)
     index = place.clamp(0, num_keys - 1)
     allowed = index == place

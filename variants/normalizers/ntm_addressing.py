@@ -120,8 +120,8 @@ class NtmAddressing(Normalizer):
         for t in range(content.shape[2]):
             gate = asked.gate[:, :, t]
             mixed = gate * content[:, :, t] + (1 - gate) * previous
-            moved = _moved(mixed, asked.shift[:, :, t], origin)
-            previous = _sharpened(moved * kept[:, :, t], asked.sharpness[:, :, t])
+            moved = shifted(mixed, asked.shift[:, :, t], origin)
+            previous = sharpened(moved * kept[:, :, t], asked.sharpness[:, :, t])
             found.append(previous)
         return Normalized(torch.stack(found, 2).to(energy.dtype), {"weights": previous})
 
@@ -180,7 +180,7 @@ class NtmAddressing(Normalizer):
         return [zero + float(s == 0) for s in range(num_keys)]
 
 
-def _moved(
+def shifted(
     weights: Previous, shift: Float[Tensor, "B Hq taps"], origin: Int[Tensor, "B taps S"]
 ) -> Previous:
     """Mass carried around the ring, each shift's share of it."""
@@ -191,7 +191,7 @@ def _moved(
     return (shift.unsqueeze(-1) * arriving).sum(2)
 
 
-def _sharpened(weights: Previous, sharpness: Float[Tensor, "B Hq 1"]) -> Previous:
+def sharpened(weights: Previous, sharpness: Float[Tensor, "B Hq 1"]) -> Previous:
     """Weights to a power, over their sum; relative to the largest, so that none is lost."""
     largest = weights.detach().amax(-1, keepdim=True)
     # a row without keys is divided by one, which keeps its gradient finite

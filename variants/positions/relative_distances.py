@@ -4,13 +4,19 @@ Queries have consecutive positions, so that the keys of one query, by distance, 
 query before it shifted by one position. The way back is therefore a copy with other strides and
 sums of neighbors, where adding to an index would go key by key. A distance beyond the clip counts
 as the clip.
+
+Where every distance that occurs has a number of its own, `distances` lists them. `diagonals` then
+gives each pair of query and key the number of its distance, and `shift` does so where each query
+has numbers of its own.
 """
 
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
+
+from bench.api.call import Call
 
 BLOCK = 2**18
 """Numbers written at once: a megabyte in float32, about what a core has of its own cache."""
@@ -29,6 +35,30 @@ def spread(
 def collect(weights: Float[Tensor, "B H L S"], first: int, clip: int) -> Float[Tensor, "B H L K"]:
     """Sums of weights over the keys of each clipped distance; the transpose of `spread`."""
     return _Collect.apply(weights, first, clip)
+
+
+def distances(call: Call) -> Int[Tensor, " n"]:
+    """Key minus query: from the last query and first key to the first query and last key."""
+    last = call.offset + call.query.shape[2] - 1
+    keys = call.memory.source.key.shape[2]
+    return torch.arange(-last, keys - call.offset, device=call.query.device)
+
+
+def diagonals(values: Float[Tensor, "H n"], call: Call) -> Float[Tensor, "1 H L S"]:
+    """For every query and key the number of their distance, in the order of `distances`."""
+    # the window of a query begins one number before that of the query before it
+    windows = values.unfold(-1, call.memory.source.key.shape[2], 1)
+    return windows.flip(-2).unsqueeze(0)
+
+
+def shift(by_distance: Float[Tensor, "B H L n"], keys: int) -> Float[Tensor, "B H L S"]:
+    """For every query and key the query's number of their distance, in the order of `distances`."""
+    queries, width = by_distance.shape[2:]
+    if queries == 1:
+        return by_distance
+    # the keys of query i begin at number L - 1 - i, so rows that are one number shorter line up
+    flat = by_distance.flatten(2)[..., queries - 1 : queries * width - 1]
+    return flat.unflatten(2, (queries, width - 1))[..., :keys]
 
 
 class _Spread(torch.autograd.Function):

@@ -123,6 +123,31 @@ register_recipe(
 )
 
 register_recipe(
+    "gnmt",
+    Recipe(axes={"score": "additive"}, main="decoder", fixes={"decoder": "gnmt"}),
+    module=__name__,
+    about="""
+    Attention of a deep decoder: its lowest layer asks, and all layers above read the context.
+
+    Wu et al., 2016, "Google's neural machine translation system: bridging the gap between human and
+    machine translation", https://arxiv.org/abs/1609.08144, section 3, equation 4.
+
+    Deviations: those of the decoder `gnmt` and of the additive score. The encoder is the
+    backbone's, where the paper has one bidirectional layer and seven forward ones above it.
+    """,
+    title="Deep decoder whose lowest layer asks (GNMT)",
+    citation=Citation(
+        text="Wu et al., 2016", url="https://arxiv.org/abs/1609.08144", where="section 3"
+    ),
+    cost=2.5,
+    default_task=DefaultTask(task="transduction[rule=reverse]"),
+    does_not_show=(
+        "Wu et al. ask with the lowest of eight layers so that the others can run on GPUs of their"
+        " own beside each other; at one or two layers on one machine nothing of that is seen."
+    ),
+)
+
+register_recipe(
     "lstmn_decoder",
     Recipe(axes={"score": "additive"}, main="decoder", fixes={"decoder": "lstmn"}),
     module=__name__,

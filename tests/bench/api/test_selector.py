@@ -100,3 +100,18 @@ def test_a_deep_or_huge_selector_is_one_short_sentence(read, text, complaint):
 def test_the_deepest_brackets_are_read():
     deep = "a" + "[b=a" * 20 + "]" * 20
     assert parse(deep).show() == deep
+
+
+def test_a_count_repeats_a_name_and_equal_neighbors_are_printed_with_one():
+    stack = parse("decoder[stack=3*own+additive[width=8]]")
+    names = [one.name for one in stack.options["stack"]]
+    assert names == ["own", "own", "own", "additive"]
+    assert stack.show() == "decoder[stack=3*own+additive[width=8]]"
+    assert parse("decoder[stack=own+own]") == parse("decoder[stack=2*own]")
+    assert parse("decoder[stack=2*own+mha+2*own]").show() == "decoder[stack=2*own+mha+2*own]"
+
+
+@pytest.mark.parametrize("text", ["a[b=0*c]", "a[b=3*]", "a[b=3*2]", "a[b=9999*c]", "3*a"])
+def test_a_count_without_a_name_or_out_of_range_is_an_error(text):
+    with pytest.raises(InvalidSelector):
+        parse(text)

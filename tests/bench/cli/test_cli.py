@@ -223,6 +223,14 @@ def test_a_search_range_is_shown(call):
     assert "IntRange(low=8, high=1024, log=True)" in call("show", "additive")[1]
 
 
+def test_options_choose_among_parts_of_one_name(call):
+    (shown,) = json.loads(call("show", "streaming[window=28]", "--json")[1])
+    assert shown["axis"] == "mask"
+    code, _, error = call("show", "streaming[windw=28]")
+    assert code == 2
+    assert "did you mean 'window'" in error
+
+
 def test_a_plan_is_json_alone(call):
     code, out, err = call("plan", "--preset", "smoke", "--json")
     assert (code, err) == (0, "")

@@ -92,6 +92,7 @@ CHOICES = {
     "reinforce[baseline=none]": "hard_reinforce[loss=reinforce[baseline=none,reward=rest]]",
     "reinforce[baseline=learned]": "hard_reinforce[loss=reinforce[baseline=learned,reward=token]]",
     "reinforce[baseline=leave_one_out]": "hard_reinforce[loss=reinforce[baseline=leave_one_out]]",
+    "span_penalty": "adaptive_span[loss=span_penalty[weight=0.05]]",
     "supervised": "additive[loss=supervised]",
     "supervised[distance=mul]": "additive[loss=supervised[distance=mul,unaligned=copy_prev]]",
     "supervised[distance=mse]": "additive[loss=supervised[distance=mse,unaligned=copy_next]]",

@@ -5,7 +5,7 @@ import torch
 from bench.api.component import Normalized
 from bench.conformance import certify
 from variants.masks import luong_local_m
-from variants.mechanisms import linear_attention
+from variants.mechanisms import chunked_state, linear_attention
 from variants.normalizers.masked_softmax import masked_softmax
 from variants.scores import pair_blocks, tanh_sum
 
@@ -25,7 +25,7 @@ def test_linear_attention_that_answers_zero_behind_its_first_chunk(monkeypatch):
     def broken(self, call, carried, want_weights):
         found = mix(self, call, carried, want_weights)
         output = found.output.clone()
-        output[:, :, linear_attention.CHUNK :] = 0
+        output[:, :, chunked_state.CHUNK :] = 0
         return found._replace(output=output)
 
     monkeypatch.setattr(linear_attention.LinearAttention, "mix", broken)

@@ -109,7 +109,7 @@ def test_parts_that_were_built_by_name_count(usual):
     ("module", "changed"),
     [
         ("variants.scores.tanh_sum", {"additive"}),
-        ("variants.heads.multi", {"additive", "dot"}),
+        ("variants.heads.projections", {"additive", "dot"}),
         ("bench.conformance.checks_oracle", {"additive", "dot"}),
         ("bench.training.quality", set()),
         ("tasks.diagnostics.recall", set()),

@@ -23,15 +23,17 @@ from bench.training.refusals import cell_refusal
 from reports.catalog import Catalog
 from reports.ranked_table.grouping import comparisons
 from results import load
+from tests.older_starts import NEWER
 
 PUBLISHED = Path(__file__).parents[3] / "results" / "published" / "families.parquet"
 WITHOUT_ATTENTION = {"uniform", "mean_pooling", "last_state", "none_state", "none_input"}
 NOTHING_ELSE = {
     "kernel regression": "what is left is the mean of training, which stands there as a baseline",
+    "reading": "the network asks a table by its weights alone",
     "supervised attention": "without weights there are no links to score",
 }
 """Families in which the planner's `uniform` is all that makes sense."""
-COMPARED = [task.name for group in compared_tasks() for task in group]
+COMPARED = [task.name for group in compared_tasks("quick") for task in group]
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +59,12 @@ def test_each_group_of_members_has_all_its_seeds_before_the_next_begins(families
     seeds = range(PRESETS["families"].seeds)
     walked = [(planned.cell.seed, parse(planned.cell.task).name) for planned in families.quality]
     assert [pair for pair, _ in groupby(walked)] == [
-        (seed, task.name) for group in compared_tasks() for seed in seeds for task in group
+        (seed, task.name) for group in compared_tasks("quick") for seed in seeds for task in group
     ]
 
 
 def test_real_data_come_first_in_every_family():
-    first = [registry.find("task", task.name).target for task in compared_tasks()[0]]
+    first = [registry.find("task", task.name).target for task in compared_tasks("quick")[0]]
     ahead = {target.family for target in first if not target.is_generated()}
     for name in COMPARED:
         target = registry.find("task", name).target
@@ -193,32 +195,13 @@ def test_the_families_fit_their_budget(families):
     assert within.seconds <= PRESETS["families"].budget_s
 
 
-TO_RUN_AGAIN = frozenset(
-    f"{part}:2"
-    for part in (
-        "concat",
-        "decomposable",
-        "general",
-        "general_activated",
-        "general_biased",
-        "location",
-        "luong_local_p",
-        "mlp_dot",
-    )
-)
-"""Parts that start elsewhere since the published run (ADR 19); its cells of them are older.
-
-Empty this when they have been run again.
-"""
-
-
 AS_SOFTMAX = "normalizer=softmax[temperature=11.3]"
 """What comparisons of translation gave bilinear scores before these had a scale of their own."""
 
 
 def before(cell):
     """Ids that a cell may have had before those parts changed: none where it has none of them."""
-    kept = [word for word in cell.revisions.split() if word not in TO_RUN_AGAIN]
+    kept = [word for word in cell.revisions.split() if word not in NEWER]
     if kept == cell.revisions.split():
         return set()
     found = {replace(cell, revisions=" ".join(kept)).id}
@@ -246,7 +229,7 @@ def as_published(families):
 def test_parts_that_start_elsewhere_are_still_to_run_again(families):
     published = set(load(PUBLISHED).rows["cell"])
     older = published - {cell.id for cell in as_published(families)}
-    for part in TO_RUN_AGAIN:
+    for part in NEWER:
         mine = [cell for cell in as_published(families) if part in cell.revisions.split()]
         planned = set().union(*map(before, mine))
         assert not mine or planned & older, f"{part} has been run again; take it out"

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from bench.api.selector import parse
 from bench.running.matched_plan import match_plan
 from bench.running.plan import plan
 from bench.running.request import Request
@@ -36,6 +37,24 @@ def test_every_seed_of_a_variant_has_one_network_and_the_baseline_keeps_its_own(
     assert after["uniform"] == before["uniform"]
     assert after["multi_dimensional"] != before["multi_dimensional"]
     assert len(matched().quality) == 6
+
+
+def test_a_network_is_matched_with_the_baselines_whatever_its_learning_rate():
+    made = plan(SMALL)
+    rates = {"scaled_dot": 0.003, "multi_dimensional": 0.01, "uniform": 0.001}
+    tuned = [
+        replace(
+            one,
+            cell=replace(
+                one.cell,
+                protocol=parse(one.cell.protocol).with_options(lr=rates[one.spec.name]).show(),
+            ),
+        )
+        for one in made.quality
+    ]
+    found = match_plan(replace(made, quality=tuned), None)
+    assert not found.left_out
+    assert backbones(found) == backbones(matched())
 
 
 def test_what_cannot_be_matched_is_left_out_with_the_command_that_runs_it_as_it_is():

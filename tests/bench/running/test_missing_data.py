@@ -23,7 +23,7 @@ from tasks.data.paths import path_of
 EVERYTHING = Request(preset="families", variants="uniform", seeds=1, minutes=1e6)
 READERS = {
     task.name: registry.find("task", task.name).target.data_sets
-    for group in compared_tasks()
+    for group in compared_tasks("quick")
     for task in group
 }
 NAMES = {name for names in READERS.values() for name in names}
@@ -119,7 +119,7 @@ def test_a_run_without_the_data_says_so_and_succeeds(tmp_path, monkeypatch, caps
 
     few = [[Selector("stsb"), Selector("sorting")]]
     for module in (planner, finder):
-        monkeypatch.setattr(module, "compared_tasks", lambda: few)
+        monkeypatch.setattr(module, "compared_tasks", lambda _: few)
     options = "--preset families --variants uniform --baseline uniform --seeds 1 --inline"
     steps = "--training adam[steps=2,evaluate_every=2] --no-verify"
     arguments = ["run", *options.split(), *steps.split(), "--out", str(tmp_path / "out")]
@@ -143,7 +143,7 @@ def test_a_plan_looks_into_the_data_directory_that_is_named(
 
     few = [[Selector("stsb"), Selector("tinyshakespeare"), Selector("sorting")]]
     for module in (planner, finder):
-        monkeypatch.setattr(module, "compared_tasks", lambda: few)
+        monkeypatch.setattr(module, "compared_tasks", lambda _: few)
     (tmp_path / "tinyshakespeare").mkdir()
     arguments = ["plan", "--preset", "families", "--data-dir", str(tmp_path)]
     monkeypatch.setattr("sys.argv", ["bench", *arguments])

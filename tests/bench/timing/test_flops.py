@@ -76,3 +76,52 @@ def test_counting_does_not_change_the_answer():
     results = []
     count_operations(lambda: results.append(answer(variant, inputs.query, inputs.source).output))
     assert torch.equal(results[0], answer(variant, inputs.query, inputs.source).output)
+
+
+@pytest.mark.parametrize(
+    ("left", "unit", "flops"),
+    [(True, False, 2 * 25 * 3), (True, True, 2 * 20 * 3), (False, False, 2 * 25 * 3)],
+)
+def test_a_triangular_system_counts_a_product_and_a_difference_for_each_unknown_before(
+    left, unit, flops
+):
+    system = torch.rand(2, 5, 5).tril() + torch.eye(5)
+    sides = torch.rand(2, 5, 3) if left else torch.rand(2, 3, 5)
+
+    def solve():
+        torch.linalg.solve_triangular(system, sides, upper=False, left=left, unitriangular=unit)
+
+    assert count_operations(solve).matmul_flops == flops
+
+
+X = torch.rand(4, 10)
+
+
+@pytest.mark.parametrize(
+    ("work", "elements"),
+    [
+        (X.sum, 40),
+        (lambda: X.sum(0), 40),
+        (lambda: X.mean(-1, keepdim=True), 40),
+        (lambda: X.amax(-1), 40),
+        (lambda: X.max(-1), 40),
+        (lambda: X.cumsum(-1), 40),
+        (lambda: X.gather(1, torch.zeros(4, 3, dtype=torch.long)), 12),
+        (lambda: X.index_select(0, torch.zeros(3, dtype=torch.long)), 30),
+        (lambda: X[torch.zeros(3, dtype=torch.long)], 30),
+        (lambda: X.sort(-1), 40 * 4),
+        (lambda: X.sort(0), 40 * 2),
+        (lambda: X.sort(dim=0), 40 * 2),
+        (lambda: X.sort(dim=1, stable=True), 40 * 4),
+        (lambda: X.argsort(-1), 40 * 4),
+        (lambda: X.topk(3, -1), 40 * 2),
+        (lambda: X.topk(1, -1), 40),
+        (lambda: X.topk(8, -1), 40 * 3),
+    ],
+)
+def test_what_is_neither_a_product_nor_pointwise_has_a_rule(work, elements):
+    assert count_operations(work) == (0, elements, 0)
+
+
+def test_a_sum_of_products_counts_both():
+    assert count_operations(lambda: (X * X).sum(-1)) == (0, 80, 0)

@@ -21,8 +21,8 @@ CPU = torch.device("cpu")
 REGIMES = ("cross", "causal", "self", "pool")
 
 
-def prepared(regime, selector="scaled_dot", seed=0):
-    shape = AttendShape(batch=2, heads=2, length=7, width=4, regime=regime)
+def prepared(regime, selector="scaled_dot", seed=0, length=7):
+    shape = AttendShape(batch=2, heads=2, length=length, width=4, regime=regime)
     variant = build(resolve(selector), shape, "auto", seed=seed)
     return variant, draw_inputs(shape, CPU, torch.float32, seed)
 
@@ -119,3 +119,18 @@ def test_half_of_the_gradients_do_not_outlive_a_call_that_failed():
     with pytest.raises(RuntimeError):
         work()
     assert all(parameter.grad is None for parameter in variant.parameters())
+
+
+@pytest.mark.parametrize("variant", ["mha", "gqa", "linear_attention", "sliding_window[window=16]"])
+def test_every_decode_step_is_the_same_and_copies_no_cache(variant):
+    built, inputs = prepared("causal", variant, length=70)
+    work = decode_step(built, inputs)
+    first, second, third = work(), work(), work()
+    assert torch.equal(first.output, second.output)
+    assert torch.equal(first.output, third.output)
+    caches = [one.state.cache for one in (first, second)]
+    assert (caches[0] and caches[0].room) is (caches[1] and caches[1].room)
+    whole = torch.cat((inputs.source.key, inputs.next_source.key), 2)
+    if variant == "mha":
+        assert torch.equal(first.state.cache.source.key, whole)
+        assert first.state.offset == 71

@@ -79,6 +79,7 @@ def placed() -> Callable[..., Backbone]:
             sizes=Sizes(sources, targets, max_length),
             attach=lambda place: build_slot(spec, place),
             attach_default=lambda place: build_slot(resolve("scaled_dot"), place),
+            attach_named=lambda named, place: build_slot(resolve(named), place),
             output=lambda sizes: registry.make("output", spec.axes["output"][0], sizes),
             slot=slot,
             capabilities=capabilities | {"padding", "stepwise"},

@@ -69,6 +69,7 @@ RECURRENT = (
     "lstmn[fusion=deep]",
     "las",
     "gated",
+    "gnmt",
 )
 
 

@@ -47,6 +47,7 @@ PLACES = [
     ("additive", RNN.format("lstmn[fusion=deep]"), ""),
     ("mlp_dot", RNN.format("las,encoder=pyramid[layers=2]"), ""),
     ("additive", RNN.format("gated"), ""),
+    ("additive", RNN.format("gnmt"), ""),
 ]
 LONGEST = 9
 

@@ -68,7 +68,16 @@ def test_rnn_seq2seq_does_not_see_padding(encoder, variant, built, alone, logits
     compare(built(variant, backbone=backbone, rows=6), alone, logits, near)
 
 
-OTHERS = ("bahdanau", "none_state", "none_input", "lstmn", "lstmn[fusion=deep]", "las", "gated")
+OTHERS = (
+    "bahdanau",
+    "none_state",
+    "none_input",
+    "lstmn",
+    "lstmn[fusion=deep]",
+    "las",
+    "gated",
+    "gnmt",
+)
 
 
 @pytest.mark.parametrize("decoder", OTHERS)

@@ -29,6 +29,9 @@ DECODERS = (
     "gated",
     "gated[gate=false]",
     "target_only",
+    "gnmt",
+    "gnmt[cell=gru,layers=2]",
+    "gnmt[layers=4,residual=false]",
 )
 NEEDED = {"target_only": "ssnt"}
 """Variants that a decoder asks for; any other takes what there is."""

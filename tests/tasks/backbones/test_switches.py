@@ -128,6 +128,7 @@ def test_every_registered_backbone_is_tested_here_or_beside():
         "image_classifier",
         "kernel_regression",
         "memn2n",
+        "neural_programmer",
         "pair",
         "pooling",
         "pooling_perceptron",

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from bench.api.errors import Refused
 from bench.api.registry import make
 from bench.api.selector import parse
 from bench.api.trace import Mode
@@ -54,3 +55,15 @@ def test_short_sources_are_identifiable_and_decoders_alone_work(subject):
     assert found["identifiable_share"] == 1.0
     assert found["null_norm_share"] == pytest.approx(0.0, abs=1e-9)
     assert 0 <= measured(subject("scaled_dot", task="recall"))["null_norm_share"] < 1
+
+
+@pytest.mark.parametrize(
+    ("variant", "reason"),
+    [
+        ("gated_attention", "gates or norms"),
+        ("sliding_window[window=3]", "does not keep the values"),
+    ],
+)
+def test_gated_heads_and_forgotten_values_are_refused(variant, reason, subject):
+    with pytest.raises(Refused, match=reason):
+        measured(subject(variant, task="recall"))

@@ -31,6 +31,7 @@ TWICE_AS_LONG = {
     "rationale[baseline=none]": 2.0,  # the costs of a sentence times its log probabilities
     "reinforce[baseline=none,reward=token]": 1.0,
     "reinforce[baseline=none,entropy=0.0]": 2.0,  # the reward of a sentence times its draws
+    "span_penalty": 1.0,  # each scored target has the span of its layer
     "supervised": 1.0,
 }
 """How much a loss grows if each sentence is written twice."""
@@ -43,6 +44,7 @@ TERMS = (
     "expected_delay",
     "delay_leading",
     "delay_variance",
+    "span",
 )
 
 

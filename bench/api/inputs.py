@@ -1,0 +1,77 @@
+"""Gates, rates and other numbers that attention wants beside every query or key.
+
+A part declares them by name. The slot projects them from the states that queries and keys are made
+of, without a bias: what a part adds, it owns.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class SlotInput(NamedTuple):
+    """Numbers that are projected from the states of a slot."""
+
+    width: int
+    """Numbers for each head."""
+    rank: int = 0
+    """Width of the vector between two maps; 0 makes one full map."""
+
+
+Inputs = Mapping[str, SlotInput]
+"""By name."""
+
+
+class InputMap(nn.Module):
+    """Projects one input: a full map, or two maps with a narrow vector between."""
+
+    def __init__(self, wanted: SlotInput, states: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        narrow = wanted.rank or states
+        self.inward = nn.Linear(states, narrow, bias=False) if wanted.rank else None
+        self.outward = nn.Linear(narrow, heads * wanted.width, bias=False)
+
+    def forward(self, x: Float[Tensor, "B n D"]) -> Float[Tensor, "B n H w"]:
+        """Project all states."""
+        inner = x if self.inward is None else self.inward(x)
+        return self.outward(inner).unflatten(-1, (self.heads, -1))
+
+    def oracle(self, x: Float[Tensor, " D"]) -> Float[Tensor, "H w"]:
+        """The same for one state, number by number."""
+        numbers = x if self.inward is None else _mapped(self.inward, x)
+        found = _mapped(self.outward, numbers)
+        width = len(found) // self.heads
+        return torch.stack([found[h * width : (h + 1) * width] for h in range(self.heads)])
+
+
+def _mapped(layer: nn.Linear, x: Tensor) -> Tensor:
+    return torch.stack([(row * x).sum() for row in layer.weight])
+
+
+def input_maps(wanted: Inputs, states: int, heads: int) -> nn.ModuleDict:
+    """One map for each input that is wanted."""
+    return nn.ModuleDict({name: InputMap(one, states, heads) for name, one in wanted.items()})
+
+
+def maps_of(maps: nn.ModuleDict) -> dict[str, InputMap]:
+    """The same maps, with their type."""
+    return {name: found for name, found in maps.items() if isinstance(found, InputMap)}
+
+
+def all_inputs(parts: Mapping[str, Inputs]) -> dict[str, SlotInput]:
+    """What several parts want; no two of them may use one name.
+
+    Args:
+        parts: Inputs of each part, by the name of the part.
+    """
+    found: dict[str, SlotInput] = {}
+    for owner, wanted in parts.items():
+        for name, one in wanted.items():
+            assert name not in found, f"{owner}: another part has an input {name!r}, too"
+            assert not hasattr(nn.ModuleDict, name), f"{owner}: {name!r} is a word of PyTorch"
+            found[name] = one
+    return found

@@ -1,0 +1,100 @@
+"""Tensors with room behind their end, so that a decode step appends to a cache and copies nothing.
+
+What was written stays as it is: a room knows how much of it is taken, and whoever continues from
+an earlier end gets a room of its own. Under gradients, and in code that is compiled, nothing is
+written in place; there a cache is joined by a copy.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple, Union
+
+import torch
+from torch import Tensor
+
+LEAST = 32
+"""Keys for which there is room at least."""
+SHARE = 4
+"""A room has space for one new key to so many that are there, so that each is copied that often."""
+
+Tree = Mapping[str, Union[Tensor, "Tree"]]
+
+
+class Kept(NamedTuple):
+    """Tensors with a place for each key, by the axis of the keys."""
+
+    second: Tree
+    """Leaves `B S`."""
+    third: Tree
+    """Leaves `B H S ...`."""
+
+
+class Room:
+    """Space for the keys of one path."""
+
+    def __init__(self, begin: Kept, length: int, capacity: int) -> None:
+        self.capacity = capacity
+        self.taken = 0
+        self._space = Kept(*(_spacious(t, d, capacity) for t, d in zip(begin, (1, 2), strict=True)))
+        self.append(begin, length)
+
+    def fits(self, end: int, more: int) -> bool:
+        """Whether more keys can be written behind this end, where nobody else has written."""
+        return self.taken == end and end + more <= self.capacity
+
+    def append(self, more: Kept, length: int) -> None:
+        """Write keys behind those that are there."""
+        for space, new, dim in zip(self._space, more, (1, 2), strict=True):
+            _write(space, new, dim, self.taken)
+        self.taken += length
+
+    def rewind(self, end: int) -> None:
+        """Let what stands behind an end be written over; for who knows that nobody reads it."""
+        self.taken = min(self.taken, end)
+
+    def view(self) -> Kept:
+        """What has been written."""
+        return Kept(*(_front(t, d, self.taken) for t, d in zip(self._space, (1, 2), strict=True)))
+
+
+def capacity_for(keys: int, limit: int | None) -> int:
+    """Room for some keys and for those that come next.
+
+    Args:
+        keys: How many there are.
+        limit: How many there will be at most; None where nobody knows.
+    """
+    wanted = keys + max(LEAST, keys // SHARE)
+    return wanted if limit is None else max(keys, min(wanted, limit))
+
+
+def writes_in_place() -> bool:
+    """Whether nothing needs the tensors as they were."""
+    return not torch.is_grad_enabled() and not torch.compiler.is_compiling()
+
+
+def _spacious(tree: Tree, dim: int, capacity: int) -> Tree:
+    def one(leaf: Tensor) -> Tensor:
+        return leaf.new_empty((*leaf.shape[:dim], capacity, *leaf.shape[dim + 1 :]))
+
+    return {
+        name: one(found) if isinstance(found, Tensor) else _spacious(found, dim, capacity)
+        for name, found in tree.items()
+    }
+
+
+def _write(space: Tree, new: Tree, dim: int, at: int) -> None:
+    for name, found in space.items():
+        other = new[name]
+        if isinstance(found, Tensor) and isinstance(other, Tensor):
+            found.narrow(dim, at, other.shape[dim]).copy_(other)
+        elif not isinstance(found, Tensor) and not isinstance(other, Tensor):
+            _write(found, other, dim, at)
+
+
+def _front(tree: Tree, dim: int, length: int) -> Tree:
+    return {
+        name: found.narrow(dim, 0, length)
+        if isinstance(found, Tensor)
+        else _front(found, dim, length)
+        for name, found in tree.items()
+    }

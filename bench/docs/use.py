@@ -1,0 +1,87 @@
+"""How a variant is used in a model of one's own: a few lines that run as they stand."""
+
+from collections.abc import Iterator
+from itertools import product
+
+import torch
+
+from bench.api.call import Regime
+from bench.api.errors import BenchError
+from variants import build
+
+DIM, HEADS, ROWS, QUERIES, KEYS = 16, 4, 2, 5, 7
+PREFERRED: tuple[Regime, ...] = ("causal", "self", "cross", "pool")
+BUILT: tuple[dict[str, int | bool], ...] = (
+    {},
+    {"attention_only": True},
+    {"relations": 3},
+    {"attention_only": True, "source_vocab": 20, "word_dim": 8},
+)
+"""Further arguments of `build`, in the order in which they are tried."""
+HANDED = {
+    "relations": ("relation", "torch.randint({relations}, ({rows}, {queries}, {queries}))"),
+    "word_dim": ("word", "torch.randn({rows}, {queries}, {word_dim})"),
+}
+"""What a call hands over in `extras` for such an argument: its name, and how it is drawn."""
+
+
+def use_of(name: str) -> str:
+    """An interactive session that builds a variant and asks it; empty where nothing fits.
+
+    >>> print(use_of("additive"))
+    >>> attention = variants.build("additive", dim=16, heads=4, regime="causal")
+    >>> attention(torch.randn(2, 5, 16)).shape
+    torch.Size([2, 5, 16])
+    """
+    for built, called in _attempts(name):
+        lines = f"attention = {built}", f"attention{called}.shape"
+        try:
+            shape = _shape(*lines)
+        except BenchError:
+            continue
+        return "\n".join((*(f">>> {line}" for line in lines), str(shape)))
+    return ""
+
+
+def _shape(built: str, called: str) -> object:
+    """What the session prints: our own lines, run as a reader would."""
+    known: dict[str, object] = {"torch": torch, "variants": _Variants}
+    with torch.random.fork_rng(devices=()):
+        exec(built, known)  # the text is made below, of names that are registered
+        return eval(called, known)
+
+
+class _Variants:
+    build = staticmethod(build)
+
+
+def _attempts(name: str) -> Iterator[tuple[str, str]]:
+    """Calls of `build` and of what it returns, the plain ones first."""
+    for more, regime, heads in product(BUILT, PREFERRED, (HEADS, None)):
+        options: dict[str, object] = {"dim": DIM, "heads": heads, "regime": regime, **more}
+        written = ", ".join(f"{key}={_shown(value)}" for key, value in options.items() if value)
+        yield f'variants.build("{name}", {written})', f"({', '.join(_given(regime, more))})"
+
+
+def _given(regime: Regime, more: dict[str, int | bool]) -> Iterator[str]:
+    """Arguments of the call."""
+    queries = 1 if regime == "pool" else QUERIES
+    own = regime in ("causal", "self")
+    yield f"torch.randn({ROWS}, {queries}, {DIM})"
+    if not own:
+        yield f"torch.randn({ROWS}, {KEYS}, {DIM})"
+    if "source_vocab" in more:
+        keys = queries if own else KEYS
+        yield f"tokens=torch.randint({more['source_vocab']}, ({ROWS}, {keys}))"
+    sizes = {"rows": ROWS, "queries": queries, **more}
+    extras = [
+        f'"{given}": {drawn.format(**sizes)}'
+        for argument, (given, drawn) in HANDED.items()
+        if argument in more
+    ]
+    if extras:
+        yield f"extras={{{', '.join(extras)}}}"
+
+
+def _shown(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)

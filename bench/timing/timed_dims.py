@@ -1,0 +1,52 @@
+"""Sizes of a timed attention: those of the shape, and of heads that share their keys.
+
+Attention is timed beneath its heads, on the heads and the width of the shape. Heads that keep fewer
+keys than queries change what stands beneath them, so they are built for the shape and asked.
+"""
+
+from dataclasses import fields
+
+import torch
+
+from bench.api import registry
+from bench.api.call import Dims
+from bench.api.component import HEADS
+from bench.api.resolve import VariantSpec
+from bench.api.selector import Selector, Value
+from bench.timing.shape import AttendShape
+
+
+def timed_dims(spec: VariantSpec, shape: AttendShape) -> Dims:
+    """Sizes that a variant is built with under a shape.
+
+    Options `heads` and `kv_heads` of the heads are scaled to the heads of the shape, so that two
+    query heads of `gqa[heads=4,kv_heads=2]` share one key head.
+
+    Raises:
+        InvalidConfig: The heads cannot be built for this shape.
+    """
+    usual = shape.dims
+    chosen = spec.axes["head"][0]
+    if chosen.name == "auto":
+        return usual
+    fitted = _fitted(chosen, shape.heads)
+    width = usual.model_width
+    with torch.random.fork_rng(devices=()):  # the caller's random state stays as it is
+        made = registry.make(HEADS, fitted, width, width, shape.regime).dims
+    if made.kv_heads == made.heads:
+        return usual
+    return made._replace(source_vocab=usual.source_vocab, word_width=usual.word_width)
+
+
+def _fitted(chosen: Selector, heads: int) -> Selector:
+    """The same heads, as many as the shape has."""
+    known = {field.name for field in fields(registry.find(HEADS, chosen.name).config)}
+    asked, shared = chosen.options.get("heads"), chosen.options.get("kv_heads")
+    if "heads" not in known or not isinstance(asked, int):
+        return chosen
+    options: dict[str, Value] = {"heads": heads}
+    if isinstance(shared, int):
+        # at least one key head, and no more than divide the query heads
+        wanted = max(1, heads * shared // asked)
+        options["kv_heads"] = next(n for n in range(wanted, 0, -1) if heads % n == 0)
+    return chosen.with_options(**options)

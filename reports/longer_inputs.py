@@ -1,0 +1,105 @@
+"""Scores on inputs longer than any of training, for variants that differ in their positions."""
+
+from collections.abc import Sequence
+
+from bench.api.errors import InvalidSelector
+from bench.api.headline import made_of
+from bench.api.selector import parse
+from reports.blocks import Block, Section
+from reports.curves import BANDS, curve_panel
+from reports.figures import Legend, Panel, panels
+from reports.figures.style import MOST_LINES, looks
+from reports.folder import RunFolder
+from reports.ranked_table.comparison import Comparison
+
+AXIS = "length"
+LEAST_VARIANTS = 3
+"""With positions of their own, of a comparison that has a figure."""
+
+
+def longer_inputs_section(folder: RunFolder) -> Section | None:
+    """Accuracy against length of variants that differ in their positions; None where none do."""
+    blocks: list[Block] = []
+    for comparison in folder.comparisons:
+        panel = _panel(comparison)
+        if panel is not None:
+            blocks += _figures(comparison, panel, len(blocks) + 1)
+    if not blocks:
+        return None
+    return Section(key="longer", title="Positions beyond the length of training", blocks=(*blocks,))
+
+
+def has_positions(comparison: Comparison, variant: str) -> bool:
+    """Whether a variant has positions of its own: by name, recipe or option."""
+    known = comparison.catalog.variant(variant)
+    axes = known.made_of.split(", ")
+    return (
+        known.family == "position"
+        or any(one.startswith("position=") for one in axes)
+        or _asks_for_positions(variant)
+    )
+
+
+def _asks_for_positions(variant: str) -> bool:
+    try:
+        return "position" in parse(variant).options
+    except InvalidSelector:
+        return False
+
+
+def _panel(comparison: Comparison) -> Panel | None:
+    trained_to = comparison.catalog.task(comparison.task).trained_to
+    chance = comparison.catalog.level(comparison.task, "chance")
+    metric = made_of(comparison.metric)
+    metrics = comparison.stored.divided().get(AXIS, [])
+    if trained_to is None or metric not in metrics:
+        return None
+    panel = curve_panel(comparison, AXIS, "length (tokens)", "test", metric)
+    shown = tuple(
+        line
+        for line in panel.lines
+        if line.name not in comparison.red
+        and (line.name == comparison.catalog.baseline or has_positions(comparison, line.name))
+        and max(line.x) > trained_to
+    )
+    if sum(line.name != comparison.catalog.baseline for line in shown) < LEAST_VARIANTS:
+        return None
+    return Panel(
+        title=panel.title,
+        x_label=panel.x_label,
+        y_label=panel.y_label,
+        limits=panel.limits,
+        lines=shown,
+        levels=() if chance is None else ((chance, "chance"),),
+        borders=((trained_to, "trained to here"),),
+        ticks=tuple(sorted({x for line in shown for x in line.x})),
+    )
+
+
+def _figures(comparison: Comparison, panel: Panel, first: int) -> list[Block]:
+    """One drawing for as many variants as have a look, those that are best on the longest first."""
+    sign = -1.0 if comparison.better == "lower" else 1.0
+    names = [one.name for one in sorted(panel.lines, key=lambda one: -sign * one.y[-1])]
+    labels = comparison.catalog.labels(names)
+    groups = [names[at : at + MOST_LINES] for at in range(0, len(names), MOST_LINES)]
+    return [
+        panels(
+            f"longer-{first + at}",
+            _words(panel, at, groups),
+            [panel],
+            Legend(looks(group), labels),
+            columns=1,
+        )
+        for at, group in enumerate(groups)
+    ]
+
+
+def _words(panel: Panel, at: int, groups: Sequence[Sequence[str]]) -> dict[str, str]:
+    part = f", part {at + 1} of {len(groups)}" if len(groups) > 1 else ""
+    gray = " Gray lines are variants of the other parts." if len(groups) > 1 else ""
+    return {
+        "title": f"Score against length: {panel.title}{part}",
+        "description": "Test score of variants that differ in their positions, at several lengths.",
+        "caption": "Score of inputs of one length. The vertical line is the longest input of "
+        f"training; what stands to its right was never seen. {BANDS}{gray}",
+    }

@@ -1,0 +1,61 @@
+"""Quality against the bytes of state that decoding keeps: what a memory of some size is worth."""
+
+import math
+
+from bench.api.headline import learned_in_the_end
+from reports.blocks import Block, QualityCost, Section
+from reports.figures import quality_cost_figure
+from reports.folder import RunFolder
+from reports.quality_cost import points_of
+from reports.ranked_table.comparison import Comparison
+from results.statistics import t_interval
+
+METRIC = "state_bytes"
+LEAST_VARIANTS, LEAST_SIZES = 4, 3
+"""Of a comparison that has a figure."""
+MOST_NAMED = 40
+"""Variants in one drawing; those without room for a name have it on hovering."""
+CAPTION = (
+    "Mean of the whole test at the length of training, with its 95% t interval over seeds, against "
+    "the bytes that one sequence leaves behind: caches of keys and values, states of recurrences, "
+    "and what projections remember, of all layers after the longest sequence of training. "
+    "Variants that keep every key need more with every token; recurrences do not. No variant on "
+    "the line is beaten with a smaller state. Variants with a red certificate are left out."
+)
+
+
+def state_section(folder: RunFolder) -> Section | None:
+    """A figure for each comparison whose variants keep states of several sizes; None without."""
+    blocks: list[Block] = []
+    for comparison in folder.comparisons:
+        drawn = quality_by_state(comparison)
+        if drawn is not None:
+            blocks.append(quality_cost_figure(drawn, f"state-{len(blocks) + 1}"))
+    if not blocks:
+        return None
+    return Section(key="state", title="Quality against the size of the state", blocks=tuple(blocks))
+
+
+def quality_by_state(comparison: Comparison) -> QualityCost | None:
+    """Score and state of every variant; None where too few have both, or all are of one size."""
+    known = comparison.catalog
+    name = learned_in_the_end(comparison.metric)
+    metric = known.metric(name)
+    sizes = {one: comparison.cells.trained(one, METRIC).estimate for one in comparison.variants}
+    located = [
+        (variant, t_interval([*by_seed.values()]), sizes[variant])
+        for variant, by_seed in comparison.stored.final(name).items()
+        if variant not in comparison.red and math.isfinite(sizes.get(variant, math.nan))
+    ]
+    several = len({size for _, _, size in located}) >= LEAST_SIZES
+    if len(located) < LEAST_VARIANTS or not several or metric.better == "none":
+        return None
+    return QualityCost(
+        points=points_of(known, located, metric.better, metric.limits, MOST_NAMED),
+        quality_title=metric.axis,
+        cost_title=known.metric(METRIC).axis,
+        better=metric.better,
+        limits=metric.limits,
+        title=f"Quality against the size of the state: {comparison.title}",
+        caption=CAPTION,
+    )

@@ -1,0 +1,50 @@
+"""Commands as a reader elsewhere may see them: without a folder of this machine."""
+
+import shlex
+from collections.abc import Callable
+from pathlib import PurePath
+
+DATA_DIR = "DATA_DIR"
+"""Stands for the folder of the data where a report is published."""
+
+
+def with_data_dir(command: str, data_dir: str) -> str:
+    """A command line that names another data directory where it named one.
+
+    >>> with_data_dir("python -m bench run --data-dir '/my data' --seeds 3", "DATA_DIR")
+    'python -m bench run --data-dir DATA_DIR --seeds 3'
+    >>> with_data_dir("python -m bench run --data-dir=/data", "DATA_DIR")
+    'python -m bench run --data-dir=DATA_DIR'
+    """
+    return _changed(command, "--data-dir", lambda folder: data_dir)
+
+
+def with_run_folder(command: str) -> str:
+    """A command line that writes below `runs/` where it named a whole path of this machine.
+
+    >>> with_run_folder("python -m bench run --seeds 3 --out /home/me/first")
+    'python -m bench run --seeds 3 --out runs/first'
+    >>> with_run_folder("python -m bench run --out=here")
+    'python -m bench run --out=here'
+    """
+
+    def near(folder: str) -> str:
+        path = PurePath(folder)
+        return f"runs/{path.name}" if path.is_absolute() else folder
+
+    return _changed(command, "--out", near)
+
+
+def _changed(command: str, option: str, change: Callable[[str], str]) -> str:
+    if option not in command:
+        return command
+    try:
+        words = shlex.split(command)
+    except ValueError:  # not written by us
+        return command
+    for at, word in enumerate(words):
+        if word.startswith(f"{option}="):
+            words[at] = f"{option}={change(word.partition('=')[2])}"
+        elif at and words[at - 1] == option:
+            words[at] = change(word)
+    return shlex.join(words)

@@ -1,0 +1,76 @@
+"""What the preset `modern` compares: rosters by what each group claims, and where they stand."""
+
+from bench.api.comparison import Entry
+
+
+def entries(*names: str, task: str = "", backbone: str = "") -> tuple[Entry, ...]:
+    """A line of a comparison for each variant that is there.
+
+    Args:
+        names: Variant selectors.
+        task: Task selector with other options; empty for that of the preset.
+        backbone: Backbone selector; empty for that of the preset.
+    """
+    return tuple(Entry(variant=name, task=task, backbone=backbone) for name in names)
+
+
+POSITIONS = (
+    "nope",
+    "sinusoid",
+    "shaw_rpr",
+    "transformer_xl",
+    "t5_bias",
+    "deberta",
+    "alibi",
+    "kerple",
+    "fire",
+    "rope",
+    "xpos",
+    "cope",
+    "fox",
+)
+"""What tells positions apart, in softmax attention; the baseline has none."""
+RECURRENCES = (
+    "linear_attention",
+    "based",
+    "retnet",
+    "gla",
+    "mamba2_ssd",
+    "deltanet",
+    "gated_deltanet",
+    "kda",
+)
+"""What keeps a state of one size."""
+CACHES = ("mqa", "gqa", "mla", "sliding_window[window=32]", "streaming[window=28]")
+"""Softmax attention that keeps less than a key and a value of every head and token."""
+WEIGHTS = (
+    "softmax_off_by_one",
+    "learned_sink",
+    "sigmoid_attention",
+    "stick_breaking",
+    "differential",
+)
+"""Other weights of the same keys."""
+TRACKERS = (
+    "linear_attention",
+    "mamba2_ssd",
+    "deltanet",
+    "deltanet[reach=2.0]",
+    "gated_deltanet",
+    "gated_deltaproduct",
+    "kda",
+    "rope",
+)
+"""What can or cannot follow a state: a reach of two lets the delta rule turn a key around."""
+COPIERS = ("nope", "alibi", "rope", "fox", "linear_attention", "mamba2_ssd", "gated_deltanet")
+NEEDLES = (
+    "rope",
+    "sliding_window[window=32]",
+    "linear_attention",
+    "retnet",
+    "gla",
+    "mamba2_ssd",
+    "deltanet",
+    "gated_deltanet",
+)
+TEXTS = ("rope", "alibi", "gqa", "mla", "learned_sink", "mamba2_ssd", "gated_deltanet")

@@ -1,0 +1,166 @@
+"""Caches that are written in place: nothing is copied, and nothing that was given changes."""
+
+import pytest
+import torch
+
+import variants
+from bench.api.kept_bytes import state_bytes
+from bench.api.room import LEAST, SHARE, capacity_for
+from bench.timing.memory import TensorBytes
+from tests.bench.api.test_source import memory, pieces, same
+
+variants.load_all()
+DIM = 16
+
+
+def built(selector, heads=None):
+    torch.manual_seed(0)
+    return variants.build(selector, dim=DIM, heads=heads, regime="causal").double().eval()
+
+
+def drawn(*shape, seed=1):
+    rng = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=rng, dtype=torch.float64)
+
+
+def walk(attention, x, parts):
+    state, found = attention.start(None, x), []
+    for one in x.split(parts, 1):
+        output, answer = attention.attend(one, None, state, own=(one, None, None))
+        state = answer.state
+        found.append(output)
+    return torch.cat(found, 1), state
+
+
+@pytest.mark.parametrize("mask", [True, False])
+def test_keys_that_are_written_in_place_are_those_that_a_copy_joins(mask):
+    whole = memory(mask=mask, keys=7)
+    first, rest = pieces(whole, 3)
+    with torch.no_grad():
+        for one in range(4):
+            first = first.extend(pieces(rest, one + 1)[0] if not one else cut(rest, one))
+        same(first, whole)
+    assert first.room is not None
+
+
+def cut(whole, at):
+    """One key of a memory."""
+    return pieces(pieces(whole, at)[1], 1)[0]
+
+
+def test_two_paths_from_one_state_do_not_write_into_each_other():
+    whole, other = memory(keys=6), memory(keys=6, seed=5)
+    with torch.no_grad():
+        begun = pieces(whole, 3)[0].extend(cut(whole, 3))
+        one, two = begun.extend(cut(whole, 4)), begun.extend(cut(other, 4))
+        assert one.room is begun.room is not two.room
+        same(one.extend(cut(whole, 5)), whole)
+        same(pieces(two, 4)[0], pieces(whole, 4)[0])
+        same(cut(two, 4), cut(other, 4))
+
+
+def test_nothing_is_written_in_place_where_gradients_are_wanted():
+    whole = memory(keys=4)
+    with torch.no_grad():
+        begun = pieces(whole, 2)[0].extend(cut(whole, 2))
+    grown = begun.extend(cut(whole, 3))
+    assert begun.room is not None
+    assert grown.room is None
+    same(grown, whole)
+
+
+def test_room_grows_by_a_share_of_what_there_is():
+    assert capacity_for(1, None) == 1 + LEAST
+    assert capacity_for(1000, None) == 1000 + 1000 // SHARE
+    assert capacity_for(10, 12) == 12
+    assert capacity_for(20, 12) == 20
+
+
+@pytest.mark.parametrize("selector", ["mha", "mqa", "mla"])
+def test_a_decode_step_does_not_copy_the_cache(selector):
+    attention, new = built(selector), drawn(1, 1, DIM, seed=2)
+    x = drawn(1, 1024, DIM)
+    with torch.no_grad():
+        _, state = walk(attention, x, 1023)  # the second call makes room
+        with TensorBytes() as seen:
+            _, answer = attention.attend(
+                new, None, state, own=(new, None, None), want_weights=False
+            )
+    assert answer.state.cache.room is state.cache.room
+    assert answer.state.cache.source.key.shape[2] == 1025
+    # what is held besides is a few numbers a key: places, and which keys are seen; keys that are
+    # wider than values have no fused code here, and a copy for each head
+    assert seen.peak < (5 if selector == "mla" else 0.5) * state_bytes([state])
+
+
+KEPT = {"mha": 2 * DIM, "gqa": 2 * DIM // 2, "mqa": 2 * DIM // 4, "mla": 16 + 8}
+"""Numbers a token that each must keep."""
+
+
+@pytest.mark.parametrize("selector", KEPT)
+def test_what_is_kept_are_the_numbers_of_the_paper(selector):
+    attention, x = built(selector), drawn(3, 40, DIM)
+    with torch.no_grad():
+        for parts in (40, 1):
+            output, state = walk(attention, x, parts)
+            assert state_bytes([state]) == 3 * 40 * KEPT[selector] * 8
+            torch.testing.assert_close(output, attention(x))
+
+
+WINDOWS = {
+    "sliding_window[window=8]": 8,
+    "streaming[window=8,sinks=3]": 11,
+    "sliding_window[window=16,position=rope]": 16,
+    "sliding_window[window=1]": 1,
+    "sliding_window[window=8,head=mla]": 8,
+    "sliding_window[window=8,head=mqa]": 8,
+}
+
+
+@pytest.mark.parametrize("parts", [1, 3, 17])
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("selector", list(WINDOWS))
+def test_windows_forget_what_no_later_query_sees(selector, parts, gradients):
+    selector = selector.replace("head=mqa", "head=gqa[kv_heads=1]")
+    attention, x = built(selector, heads=None if "head" in selector else 2), drawn(2, 60, DIM)
+    wanted, answer = attention.answer_all(x, x)
+    with torch.set_grad_enabled(gradients):
+        found, state = walk(attention, x, parts)
+    torch.testing.assert_close(found, wanted)
+    width = next(w for name, w in WINDOWS.items() if name.startswith(selector.partition(",h")[0]))
+    held = state.cache.source.key.shape[2]
+    assert held <= width + width // 8 + parts
+    assert state.cache.forgotten == 60 - held
+    if not gradients:
+        assert state.cache.room is None or state.cache.room.capacity <= width + width // 8 + parts
+    assert answer.state.cache.source.key.shape[2] == 60  # one call has every key
+
+
+def test_weights_of_a_window_stand_at_the_places_of_their_keys():
+    attention, x = built("streaming[window=4,sinks=2]", heads=2), drawn(2, 20, DIM)
+    _, whole = attention.answer_all(x, x)
+    state = attention.start(None, x)
+    for t, one in enumerate(x.split(1, 1)):
+        _, answer = attention.attend(one, None, state, own=(one, None, None))
+        state = answer.state
+        assert answer.weights.shape[3] == t + 1
+        torch.testing.assert_close(answer.weights, whole.weights[:, :, t : t + 1, : t + 1])
+
+
+@pytest.mark.parametrize("selector", ["sliding_window[window=4,position=alibi]", "mha", "additive"])
+def test_others_forget_nothing(selector):
+    _, state = walk(built(selector, heads=2), drawn(1, 20, DIM), 1)
+    assert state.cache.source.key.shape[2] == 20
+    assert not state.cache.forgotten
+
+
+def test_rows_that_are_picked_have_forgotten_as_much():
+    attention, x = built("sliding_window[window=4]", heads=2), drawn(3, 20, DIM)
+    order = torch.tensor([2, 0])
+    with torch.no_grad():
+        _, state = walk(attention, x, 1)
+        new = drawn(3, 1, DIM, seed=3)
+        wanted, _ = attention.attend(new, None, state, own=(new, None, None))
+        few = new[order]
+        found, _ = attention.attend(few, None, state.select(order), own=(few, None, None))
+    torch.testing.assert_close(found, wanted[order])

@@ -1,0 +1,71 @@
+"""The stored comparisons with other people's code, and their page."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import variants
+from bench.api.resolve import resolve
+from bench.docs.peers import (
+    STORED,
+    PeerComparison,
+    peers_page,
+    read_comparisons,
+    store_comparisons,
+)
+from bench.docs.site import write_site
+
+ROOT = Path(__file__).parents[3]
+STORED_NOW = read_comparisons(ROOT / STORED)
+ONE = PeerComparison(
+    variant="mha",
+    reference="torch 2.13.0",
+    compared="all",
+    precision="float64",
+    output=1e-12,
+    gradient=None,
+    limit=1e-10,
+)
+
+
+def test_the_page_of_the_site_is_the_rendering_of_the_stored_comparisons(tmp_path):
+    written = write_site(ROOT, tmp_path / "docs")
+    (page,) = [path for path in written if path.name == "peers.md"]
+    assert page.read_text(encoding="utf-8") == peers_page(STORED_NOW)
+    lines = re.findall(r"^\| `", peers_page(STORED_NOW), flags=re.MULTILINE)
+    assert len(lines) == len(STORED_NOW)
+
+
+def test_comparisons_are_stored():
+    assert STORED_NOW
+
+
+@pytest.mark.parametrize("one", STORED_NOW, ids=lambda one: f"{one.variant}, {one.reference}")
+def test_a_stored_comparison_is_of_a_known_name_and_within_its_limit(one):
+    variants.load_all()
+    resolve(one.variant)
+    assert one.output <= one.limit
+    assert one.gradient is None or one.gradient <= one.limit
+    assert one.limit == {"float32": 1e-5, "float64": 1e-10}[one.precision] or one.note
+
+
+def test_a_comparison_is_stored_over_the_one_of_the_same_thing(tmp_path):
+    path = tmp_path / "peers.json"
+    newer = replace(ONE, reference="torch 2.14.0", output=2e-12)
+    store_comparisons(path, [ONE, replace(ONE, compared="more")])
+    store_comparisons(path, [newer])
+    assert read_comparisons(path) == [newer, replace(ONE, compared="more")]
+
+
+def test_nothing_stored_is_no_comparison(tmp_path):
+    assert read_comparisons(tmp_path / "none.json") == []
+    assert "0 comparisons" in peers_page([])
+
+
+def test_a_line_says_that_there_is_no_gradient_and_what_must_be_known():
+    page = peers_page([replace(ONE, note="its table is reversed")])
+    assert (
+        "| `mha` | torch 2.13.0 | all. its table is reversed | float64 | 1.0e-12 | none |" in page
+    )

@@ -1,0 +1,107 @@
+"""Slots are timed with their heads: other heads are other code, and what they keep is measured."""
+
+import pytest
+import torch
+
+from bench.api.cell import Cell
+from bench.api.errors import Refused
+from bench.api.resolve import resolve
+from bench.timing.asked_shapes import asked_shapes
+from bench.timing.block import measure_block
+from bench.timing.shape import WORKLOADS, AttendShape, parse_shape
+from bench.timing.workloads import MAKERS, answer, build, draw_inputs
+
+SHAPE = AttendShape(batch=2, heads=2, length=6, width=4, place="slot")
+FLOAT = 4
+
+
+def cell(variant, shape=SHAPE):
+    return Cell(
+        kind="speed",
+        task=shape.show(),
+        backbone="none",
+        variant=variant,
+        slot=shape.regime,
+        protocol="rounds[count=2,visit_ms=0.1,samples=1,budget_ms=0.2,least=1]",
+    )
+
+
+def measured(*variants, shape=SHAPE):
+    cells = [cell(name, shape) for name in variants]
+    found = measure_block(cells, cell("scaled_dot", shape))
+    return {one.variant: found[one.id] for one in cells}
+
+
+def value(found, metric):
+    (one,) = {row.value for row in found.rows if row.metric == metric and not row.baseline}
+    return one
+
+
+@pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
+def test_a_timed_slot_answers_as_the_slot_does(regime):
+    shape = AttendShape(batch=2, heads=2, length=5, width=4, regime=regime, place="slot")
+    timed = build(resolve("additive"), shape, "auto", seed=0)
+    inputs = draw_inputs(shape, torch.device("cpu"), torch.float32, 1)
+    x, read = inputs.query[:, 0], inputs.source.key[:, 0]
+    if regime in ("causal", "self"):
+        own = (x, None, inputs.source.tokens)
+        wanted, _ = timed.slot.attend(x, None, timed.slot.start(None, x), own=own)
+    else:
+        memory = timed.slot.prepare(read, None, inputs.source.tokens)
+        wanted, _ = timed.slot.attend(x, memory, timed.slot.start(memory, x))
+    found = answer(timed, inputs.query, inputs.source).output
+    assert torch.allclose(found[:, 0], wanted)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_every_workload_of_a_slot_can_be_called(workload):
+    timed = build(resolve("scaled_dot"), SHAPE, "auto", seed=0)
+    MAKERS[workload](timed, draw_inputs(SHAPE, torch.device("cpu"), torch.float32, 0))()
+
+
+def test_parameters_of_the_heads_are_counted():
+    found = measured("scaled_dot")["scaled_dot"]
+    assert value(found, "parameters_count") == 4 * 8 * 8
+
+
+def test_other_heads_are_other_code_in_a_slot_and_the_same_code_beneath():
+    heads = "scaled_dot[head=short_convolution[heads=2,norm=false,gate=none]]"
+    beneath = AttendShape(batch=2, heads=2, length=6, width=4)
+    both = measured("scaled_dot", heads), measured("scaled_dot", heads, shape=beneath)
+    kept = [[value(found, "state_bytes") for found in one.values()] for one in both]
+    plain = 2 * 6 * 8 * FLOAT
+    assert kept[0] == [plain, plain + 3 * 24 * FLOAT]
+    assert kept[1] == [plain, plain]
+
+
+def test_what_a_recurrent_mechanism_keeps_does_not_grow():
+    longer = AttendShape(batch=1, heads=2, length=12, width=4, place="slot")
+    for name, grows in (("linear_attention", False), ("scaled_dot", True)):
+        short, long = (measured(name, shape=shape)[name] for shape in (SHAPE, longer))
+        assert (value(long, "state_bytes") > value(short, "state_bytes")) == grows
+
+
+def test_a_slot_is_typed_in_front_of_its_sizes():
+    assert asked_shapes(["slot,B=1,L=8"]) == [AttendShape(batch=1, length=8, place="slot")]
+    assert asked_shapes(["slot"]) == [AttendShape(place="slot")]
+    assert parse_shape(SHAPE.show()) == SHAPE
+    assert "place" not in AttendShape().show()
+
+
+def test_heads_that_do_not_fit_the_place_are_refused():
+    shape = AttendShape(regime="cross", place="slot")
+    with pytest.raises(Refused, match="causal place"):
+        build(resolve("scaled_dot[head=short_convolution]"), shape, "auto", seed=0)
+
+
+def test_tokens_in_a_second_stand_beside_every_time_of_a_slot():
+    found = measured("scaled_dot")["scaled_dot"]
+    rows = {(row.metric, row.repeat, row.baseline): row.value for row in found.rows}
+    for (metric, repeat, baseline), ms in list(rows.items()):
+        if metric == "forward_time_ms":
+            assert rows["prefill_tokens_per_s", repeat, baseline] == pytest.approx(2 * 6e3 / ms)
+        if metric == "decode_step_time_ms":
+            assert rows["decode_tokens_per_s", repeat, baseline] == pytest.approx(2e3 / ms)
+    beneath = AttendShape(batch=2, heads=2, length=6, width=4)
+    plain = measured("scaled_dot", shape=beneath)["scaled_dot"]
+    assert not [row for row in plain.rows if row.metric.endswith("tokens_per_s")]

@@ -1,0 +1,108 @@
+"""Quality against the bytes of state that decoding keeps."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from synthetic import BASE, catalog, quality_cell, record
+from synthetic_run import write_run
+
+from reports.blocks import Figure
+from reports.folder import RunFolder, read_folder
+from reports.render import render
+from reports.state_size import quality_by_state, state_section
+from results.row import Row
+
+TASK = "recall[pairs=8]"
+AREA = "along_training_token_accuracy"
+KEPT = {
+    BASE: (0.99, 65536),
+    "scaled_dot": (0.97, 16384),
+    "shaw_rpr[clip=16]": (0.5, 16384),
+    "linear_attention[feature_map=elu]": (0.6, 4096),
+    "lstmn": (0.3, 1024),
+    "mocha[chunk=4]": (0.999, 16),
+}
+
+
+def rows(level: float, size: float | None, seed: int, metric: str) -> list[Row]:
+    value = level - 0.01 * seed
+    found = [Row(metric="token_accuracy", value=value, split=s) for s in ("test", "validation")]
+    if metric != "token_accuracy":
+        found += [Row(metric=metric, value=value / 2, split=s) for s in ("test", "validation")]
+    return found if size is None else [*found, Row(metric="state_bytes", value=float(size))]
+
+
+def folder(path: Path, kept: dict[str, tuple[float, int | None]], metric: str = AREA) -> RunFolder:
+    names = catalog()
+    names["metrics"] = {
+        **names["metrics"],  # type: ignore[dict-item]
+        AREA: {"title": "Along training", "unit": "fraction", "better": "higher"},
+        "state_bytes": {"title": "State", "unit": "bytes", "better": "lower", "low": 0.0},
+    }
+    names["tasks"][TASK] |= {"primary": metric, "chance": 0.1, "ceiling": 1.0}  # type: ignore[index]
+    records = [
+        record(quality_cell(TASK, name, seed), "ok", rows(level, size, seed, metric))
+        for name, (level, size) in kept.items()
+        for seed in range(3)
+    ]
+    return read_folder(write_run(path / "run", records=records, catalog_data=names, tasks=[TASK]))
+
+
+def test_every_variant_stands_where_its_score_in_the_end_and_its_state_are(tmp_path: Path) -> None:
+    (comparison,) = folder(tmp_path, KEPT).comparisons
+    assert comparison.metric == AREA
+    drawn = quality_by_state(comparison)
+    assert drawn is not None
+    found = {point.name: (point.quality, point.cost) for point in drawn.points}
+    labels = {comparison.catalog.label(name): kept for name, kept in KEPT.items()}
+    del labels["mocha"]  # its certificate is red
+    assert found == {
+        name: (pytest.approx(level - 0.01), size) for name, (level, size) in labels.items()
+    }
+    assert {point.name for point in drawn.points if point.on_front} == {
+        "bahdanau",
+        "scaled_dot",
+        "linear_attention",
+        "lstmn",
+    }
+    for point in drawn.points:
+        assert point.low < point.quality < point.high
+
+
+def test_the_axis_of_bytes_is_logarithmic_and_the_page_has_the_figure(tmp_path: Path) -> None:
+    run = folder(tmp_path, KEPT)
+    section = state_section(run)
+    assert section is not None
+    (figure,) = section.blocks
+    assert isinstance(figure, Figure)
+    assert "State (bytes)" in figure.svg
+    across = [float(part.split('"')[0]) for part in figure.svg.split('cx="')[1:]]
+    assert len(set(across)) == 4
+    gaps = [b - a for a, b in pairwise(sorted(set(across)))]
+    assert max(gaps) - min(gaps) < 0.2, "each state is four times as large as the one before"
+    written = render(run.path, out=tmp_path / "page")
+    assert "Quality against the size of the state" in written.html.read_text("utf-8")
+    assert (tmp_path / "page" / "figures" / "state-1.svg").is_file()
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {name: (level, None) for name, (level, _) in KEPT.items()},
+        {name: (level, 4096) for name, (level, _) in KEPT.items()},
+        dict([*KEPT.items()][:3]),
+    ],
+    ids=["no state", "one size", "few variants"],
+)
+def test_runs_without_several_states_have_no_such_section(
+    kept: dict[str, tuple[float, int | None]], tmp_path: Path
+) -> None:
+    assert state_section(folder(tmp_path, kept)) is None
+
+
+def test_a_plain_metric_that_ranks_is_drawn_itself(tmp_path: Path) -> None:
+    (comparison,) = folder(tmp_path, KEPT, "token_accuracy").comparisons
+    drawn = quality_by_state(comparison)
+    assert drawn is not None
+    assert drawn.quality_title == "Token accuracy (fraction)"

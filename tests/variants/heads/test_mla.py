@@ -1,0 +1,131 @@
+import math
+
+import pytest
+import torch
+
+import variants
+from bench.api.errors import InvalidConfig
+from bench.api.resolve import resolve
+from bench.timing.shape import AttendShape
+from bench.timing.timed_dims import timed_dims
+
+variants.load_all()
+DIM, HEADS, LATENT, TURNED = 12, 4, 16, 8
+WIDTH = DIM // HEADS
+
+
+def built(selector, **place):
+    torch.manual_seed(0)
+    return variants.build(selector, dim=DIM, **{"regime": "causal", **place}).double()
+
+
+def drawn(*shape, seed=1):
+    rng = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=rng, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("options", ["", "query_latent=0", "position=none"])
+def test_both_forms_compute_the_same(options):
+    absorbed = built(f"mla[{options}]" if options else "mla")
+    naive = built(f"mla[form=naive,{options}]" if options else "mla[form=naive]")
+    naive.load_state_dict(absorbed.state_dict())
+    with torch.no_grad():
+        absorbed.heads.gain.copy_(drawn(LATENT))
+        naive.heads.gain.copy_(drawn(LATENT))
+    one, two = drawn(2, 9, DIM).requires_grad_(), drawn(2, 9, DIM).requires_grad_()
+    found, wanted = absorbed(one), naive(two)
+    torch.testing.assert_close(found, wanted)
+    found.square().sum().backward()
+    wanted.square().sum().backward()
+    torch.testing.assert_close(one.grad, two.grad)
+    torch.testing.assert_close(absorbed.heads.key_up.grad, naive.heads.key_up.grad)
+
+
+def rotated(x, places):
+    """Pairs of neighbors turned by angles of rotary positions, as complex numbers."""
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+    count = pairs.shape[-1]
+    frequency = 10000.0 ** (-torch.arange(count, dtype=x.dtype) / count)
+    turn = torch.polar(torch.ones(len(places), count).double(), places[:, None] * frequency)
+    return torch.view_as_real(pairs * turn).flatten(-2)
+
+
+def normed(x, gain):
+    return x / torch.sqrt(x.square().mean(-1, keepdim=True) + 1e-6) * gain
+
+
+def test_it_is_equations_9_to_19_of_the_paper():
+    attention = built("mla")
+    heads = attention.heads
+    h = drawn(7, DIM)
+    places = torch.arange(7, dtype=torch.float64)
+    c_kv = normed(h @ heads.to_latent.weight.T, heads.gain)
+    c_q = normed(h @ heads.to_query_latent.weight.T, heads.query_gain)
+    k_r = rotated(h @ heads.to_turned.weight.T, places)
+    q = (c_q @ heads.to_query.weight.T).unflatten(-1, (HEADS, WIDTH + TURNED))
+    read = []
+    for i in range(HEADS):
+        q_c, q_r = q[:, i, :WIDTH], rotated(q[:, i, WIDTH:], places)
+        k_c, v_c = c_kv @ heads.key_up[i].T, c_kv @ heads.value_up[i].T
+        energy = (q_c @ k_c.T + q_r @ k_r.T) / math.sqrt(WIDTH + TURNED)
+        future = torch.ones(7, 7, dtype=torch.bool).triu(1)
+        read.append(torch.softmax(energy.masked_fill(future, -math.inf), -1) @ v_c)
+    wanted = torch.cat(read, -1) @ heads.to_output.weight.T
+    torch.testing.assert_close(attention(h[None])[0], wanted)
+
+
+def step_by_step(attention, x):
+    state, found = attention.start(None, x), []
+    for one in x.split(1, 1):
+        output, answer = attention.attend(one, None, state, own=(one, None, None))
+        state = answer.state
+        found.append(output)
+    return torch.cat(found, 1), state
+
+
+@pytest.mark.parametrize("selector", ["mla", "mla[position=none]"])
+def test_a_cache_keeps_the_latent_vector_and_the_turned_key_and_nothing_else(selector):
+    attention = built(selector)
+    x = drawn(2, 9, DIM)
+    for output, state in (step_by_step(attention, x), whole(attention, x)):
+        torch.testing.assert_close(output, attention(x))
+        source = state.cache.source
+        assert source.key.shape == (2, 1, 9, LATENT + TURNED)
+        assert source.value.untyped_storage().data_ptr() == source.key.untyped_storage().data_ptr()
+        assert not any(state.cache.parts.values())
+        chosen = state.select(torch.tensor([1, 0])).cache.source
+        torch.testing.assert_close(chosen.value, chosen.key[..., :LATENT])
+
+
+def whole(attention, x):
+    output, answer = attention.answer_all(x, x)
+    return output, answer.state
+
+
+def test_the_latent_part_of_a_key_is_not_turned():
+    attention = built("mla")
+    x = drawn(1, 1, DIM).expand(1, 5, DIM)
+    _, state = whole(attention, x)
+    key = state.cache.source.key[0, 0]
+    torch.testing.assert_close(key[:, :LATENT], key[:1, :LATENT].expand(5, -1))
+    assert not torch.allclose(key[1, LATENT:], key[2, LATENT:])
+
+
+def test_another_sequence_has_no_places_to_turn_by():
+    x, source = drawn(2, 3, DIM), drawn(2, 5, DIM, seed=2)
+    attention = built("mla[position=none]", regime="cross")
+    naive = built("mla[position=none,form=naive]", regime="cross")
+    naive.load_state_dict(attention.state_dict())
+    torch.testing.assert_close(attention(x, source), naive(x, source))
+
+
+@pytest.mark.parametrize("options", ["heads=5", "heads=0", "latent=0", "turned=0"])
+def test_sizes_that_make_no_heads_are_refused(options):
+    with pytest.raises(InvalidConfig, match="mla: "):
+        built(f"mla[{options}]")
+
+
+def test_beneath_its_heads_it_is_timed_on_one_key_as_wide_as_the_cache():
+    dims = timed_dims(resolve("mla"), AttendShape(heads=2, width=32))
+    assert (dims.heads, dims.kv_heads) == (2, 1)
+    assert (dims.query_width, dims.key_width, dims.value_width) == (24, 24, 16)

@@ -1,0 +1,97 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import variants
+from bench.api.call import Call
+from bench.api.errors import InvalidConfig, Refused
+from bench.api.source import Memory, Source
+from variants.block_means import block_means
+
+variants.load_all()
+DIM = 8
+
+
+def built(selector):
+    torch.manual_seed(0)
+    return variants.build(selector, dim=DIM, heads=2, regime="causal").double()
+
+
+def drawn(*shape, seed=1):
+    rng = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=rng, dtype=torch.float64)
+
+
+def seen(block, chosen, query, key):
+    """Which keys each query sees, of one row."""
+    mask = built(f"moba[block={block},chosen={chosen}]").variant.mask
+    call = Call(query[None], Memory(Source(key[None], key[None])), 0, causal=True)
+    return mask.window(call)[0][0]
+
+
+@pytest.mark.parametrize("options", ["block=32", "block=4,chosen=16", "block=1,chosen=16"])
+def test_all_blocks_are_full_attention(options):
+    chosen, full = built(f"moba[{options}]"), built("scaled_dot")
+    chosen.load_state_dict(full.state_dict())
+    x = drawn(2, 15, DIM)
+    torch.testing.assert_close(chosen(x), full(x))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 5), st.integers(1, 4), st.integers(1, 17), st.integers(0, 10**6))
+def test_a_query_sees_its_own_block_and_the_best_ones_before(block, chosen, length, seed):
+    query, key = drawn(2, length, DIM, seed=seed), drawn(2, length, DIM, seed=seed + 1)
+    found = seen(block, chosen, query, key)
+    means = [[h[n : n + block].mean(0) for n in range(0, length, block)] for h in key]
+    for head in range(2):
+        for t in range(length):
+            own = t // block
+            liked = sorted(range(own), key=lambda n: -float(query[head, t] @ means[head][n]))
+            blocks = {own, *liked[: chosen - 1]}
+            wanted = [s <= t and s // block in blocks for s in range(length)]
+            assert found[head, t].tolist() == wanted
+
+
+def test_one_block_is_the_own_one():
+    found = seen(3, 1, drawn(2, 7, DIM), drawn(2, 7, DIM, seed=2))
+    place = torch.arange(7)
+    own = (place[:, None] // 3 == place // 3) & (place <= place[:, None])
+    assert torch.equal(found, own.expand(2, 7, 7))
+
+
+def test_keys_of_another_direction_choose_another_block():
+    key = torch.zeros(2, 9, DIM, dtype=torch.float64)
+    key[:, 0:3, 0], key[:, 3:6, 1] = 1, 1
+    query = torch.zeros(2, 9, DIM, dtype=torch.float64)
+    query[0, 8, 0], query[1, 8, 1] = 1, 1
+    found = seen(3, 2, query, key)[:, 8]
+    assert found[0].tolist() == [True] * 3 + [False] * 3 + [True] * 3
+    assert found[1].tolist() == [False] * 3 + [True] * 6
+
+
+def test_the_mean_of_a_block_leaves_padding_out():
+    key = drawn(1, 2, 5, 3)
+    mask = torch.tensor([[True, True, True, False, False]])
+    found, count = block_means(key, mask, 2)
+    assert count.tolist() == [[2, 1, 0]]
+    assert found.shape == (1, 2, 3, 3)
+    torch.testing.assert_close(found[:, :, 0], key[:, :, :2].mean(2))
+    torch.testing.assert_close(found[:, :, 1], key[:, :, 2])
+    assert not found[:, :, 2].any()
+
+
+def test_no_gradient_goes_through_the_choice():
+    attention = built("moba[block=2,chosen=2]")
+    x = drawn(1, 8, DIM).requires_grad_()
+    query = attention.heads.query(x)
+    assert not attention.variant.mask.window(Call(query, attention.prepare(x), 0, causal=True))[
+        0
+    ].requires_grad
+
+
+def test_blocks_before_the_query_need_an_order_of_time():
+    with pytest.raises(Refused, match="earlier keys"):
+        variants.build("moba", dim=DIM, heads=2, regime="self")
+    with pytest.raises(InvalidConfig, match="at least 1"):
+        built("moba[block=0]")

@@ -1,0 +1,192 @@
+"""Projections of recurrent layers: short convolutions in front, a norm and a gate behind.
+
+Yang, Kautz & Hatamizadeh, 2025, "Gated delta networks: improving Mamba2 with delta rule",
+https://arxiv.org/abs/2412.06464, section 3.4 and figure 1; the convolutions are those of Dao & Gu,
+2024, https://arxiv.org/abs/2405.21060, section 7.1.
+
+Deviations: none; `gate=silu` is the gate of the paper, `sigmoid` that of Kimi Linear (2025,
+https://arxiv.org/abs/2510.26692).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bench.api.call import Dims, QueryShape
+from bench.api.capabilities import Capability
+from bench.api.config import Choices, Config
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, register
+from bench.api.shapes import Query
+from bench.api.source import Source, Tree, leaf
+from variants.heads.projections import ProjectedHeads, oracle_linear
+
+EPS = 1e-5
+"""Added to the mean square in the norm of the output."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShortConvolutionConfig(Config):
+    """Options of projections with short convolutions."""
+
+    heads: Annotated[int, Choices((1, 2, 4, 8))] = 4
+    """Number of heads; divides the model width."""
+    kernel: Annotated[int, Choices((2, 3, 4))] = 4
+    """Tokens that each convolution sees, its own among them."""
+    activation: Annotated[Literal["silu", "none"], Choices(("silu", "none"))] = "silu"
+    """Behind each convolution."""
+    norm: bool = True
+    """Whether what a head reads is divided by its root mean square."""
+    gate: Annotated[Literal["silu", "sigmoid", "none"], Choices(("silu", "sigmoid", "none"))] = (
+        "silu"
+    )
+    """What is read is multiplied by this function of another map of the state that asks."""
+    expand: Annotated[int, Choices((1, 2))] = 1
+    """Width of a value in widths of a key."""
+
+
+@register(
+    "head",
+    "short_convolution",
+    config=ShortConvolutionConfig,
+    citation=Citation(
+        text="Yang et al., 2025", url="https://arxiv.org/abs/2412.06464", where="section 3.4"
+    ),
+)
+class ShortConvolutionHeads(ProjectedHeads):
+    """q, k, v = activation(conv(W x)) for each unit by itself; output = gate * norm(read).
+
+    The last `kernel - 1` projected states are kept, in the dtype of the states.
+    """
+
+    unsupported: ClassVar[Mapping[Capability, str]] = dict.fromkeys(
+        ("cross", "self", "pool"),
+        "its convolutions see the states before a state, so it needs a causal place",
+    )
+
+    def __init__(
+        self,
+        config: ShortConvolutionConfig,
+        query_width: int,
+        source_width: int,
+        regime: Literal["cross", "causal", "self", "pool"],
+    ) -> None:
+        super().__init__(config, query_width, source_width, regime)
+        if config.heads < 1 or query_width % config.heads or min(config.kernel, config.expand) < 1:
+            raise InvalidConfig(
+                f"short_convolution: heads must divide the model width {query_width}, kernel and "
+                f"expand be at least 1, got {config.heads}, {config.kernel}, {config.expand}."
+            )
+        self.config = config
+        width = query_width // config.heads
+        values = width * config.expand
+        self.project(
+            Dims(config.heads, config.heads, width, width, values, query_width, regime),
+            source_width,
+            bias=False,
+        )
+        inner = config.heads * values
+        self.output_width = query_width
+        self.widths = (query_width, query_width, inner)
+        self.taps = nn.Parameter(torch.empty(sum(self.widths), config.kernel))
+        bound = config.kernel**-0.5
+        nn.init.uniform_(self.taps, -bound, bound)
+        self.gain = nn.Parameter(torch.ones(values)) if config.norm else None
+        self.starts = {"gain": 1.0} if config.norm else {}
+        self.to_gate = None if config.gate == "none" else nn.Linear(query_width, inner, bias=False)
+        self.to_output = nn.Linear(inner, query_width, bias=False)
+        for layer in (self.to_query, self.to_key, self.to_value, self.to_output):
+            nn.init.xavier_uniform_(layer.weight)
+
+    def start(self, like: QueryShape) -> Tree:
+        """Zeros stand before the first state."""
+        shape = (like.rows, self.config.kernel - 1, sum(self.widths))
+        return {"projected": torch.zeros(shape, dtype=like.dtype, device=like.device)}
+
+    def own(
+        self,
+        x: Float[Tensor, "B L D"],
+        mask: Bool[Tensor, "B L"] | None,
+        tokens: Int[Tensor, "B L"] | None,
+        past: Tree,
+    ) -> tuple[Query, Source, Tree]:
+        """Project, convolve along the sequence, split into heads."""
+        made = torch.cat((self.to_query(x), self.to_key(x), self.to_value(x)), -1)
+        wide = torch.cat((leaf(past, "projected"), made), 1)
+        mixed = functional.conv1d(wide.mT, self.taps.unsqueeze(1), groups=len(self.taps)).mT
+        if self.config.activation == "silu":
+            mixed = functional.silu(mixed)
+        query, key, value = (self._split(part) for part in mixed.split(self.widths, -1))
+        kept = wide[:, wide.shape[1] - self.config.kernel + 1 :]
+        return query, Source(key, value, mask, tokens), {"projected": kept}
+
+    def gate(
+        self, output: Float[Tensor, "B H L Ev"], x: Float[Tensor, "B L D"]
+    ) -> Float[Tensor, "B H L Ev"]:
+        """Norm, then gate."""
+        if self.gain is not None:
+            output = output * (output.square().mean(-1, keepdim=True) + EPS).rsqrt() * self.gain
+        if self.to_gate is None:
+            return output
+        opened = self._split(self.to_gate(x))
+        if self.config.gate == "sigmoid":
+            return output * opened.sigmoid()
+        return output * functional.silu(opened)
+
+    def merge(self, output: Float[Tensor, "B H L Ev"]) -> Float[Tensor, "B L D"]:
+        """Concatenate the heads and project."""
+        return self.to_output(output.transpose(1, 2).flatten(2))
+
+    def oracle_own(
+        self, x: Float[Tensor, "L D"]
+    ) -> tuple[Float[Tensor, "H L E"], Float[Tensor, "H L E"], Float[Tensor, "H L Ev"]]:
+        """Unit by unit: the weighted sum of the last few projections."""
+        layers = (self.to_query, self.to_key, self.to_value)
+        made = [[n for layer in layers for n in oracle_linear(layer, state)] for state in x]
+        rows = []
+        for t in range(len(made)):
+            row = []
+            for unit in range(sum(self.widths)):
+                total = x.new_zeros(())
+                for tap in range(self.config.kernel):
+                    at = t - (self.config.kernel - 1) + tap
+                    if at >= 0:
+                        total = total + self.taps[unit, tap] * made[at][unit]
+                silu = self.config.activation == "silu"
+                row.append(total / (1 + torch.exp(-total)) if silu else total)
+            rows.append(torch.stack(row))
+        parts = torch.stack(rows).split(self.widths, -1)
+        query, key, value = (p.unflatten(-1, (self.dims.heads, -1)).transpose(0, 1) for p in parts)
+        return query, key, value
+
+    def oracle_gate(
+        self, output: Float[Tensor, "H Ev"], x: Float[Tensor, " D"]
+    ) -> Float[Tensor, "H Ev"]:
+        """One head after the other."""
+        heads, width = output.shape
+        opened = [] if self.to_gate is None else oracle_linear(self.to_gate, x)
+        found = []
+        for head in range(heads):
+            size = torch.sqrt(
+                sum((n * n for n in output[head]), start=x.new_zeros(())) / width + EPS
+            )
+            for unit in range(width):
+                number = output[head, unit]
+                if self.gain is not None:
+                    number = number / size * self.gain[unit]
+                if opened:
+                    gate = opened[head * width + unit]
+                    share = 1 / (1 + torch.exp(-gate))
+                    number = number * share * (gate if self.config.gate == "silu" else 1)
+                found.append(number)
+        return torch.stack(found).unflatten(0, (heads, width))
+
+    def oracle_merge(self, output: Float[Tensor, "H Ev"]) -> Float[Tensor, " D"]:
+        """One head after the other."""
+        joined = torch.stack([number for head in output for number in head])
+        return torch.stack(oracle_linear(self.to_output, joined))

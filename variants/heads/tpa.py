@@ -1,0 +1,159 @@
+"""Tensor product attention: queries, keys and values are sums of outer products of small factors.
+
+Zhang et al., 2025, "Tensor product attention is all you need", https://arxiv.org/abs/2501.06425,
+section 3.1: each of the three is the mean over its rank of a factor over heads times a factor over
+the width, both linear in the state.
+
+Deviations: a cache holds keys and values of all heads, written out, and not their factors, so it is
+as large as that of multi-head attention. Positions turn keys that are written out, which equals
+turning their factors over the width.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from bench.api.call import Dims
+from bench.api.component import Heads
+from bench.api.config import Choices, Config
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
+from bench.api.source import Source
+from variants.heads.projections import oracle_linear
+
+
+@dataclass(frozen=True, kw_only=True)
+class TpaConfig(Config):
+    """Options of tensor product attention."""
+
+    heads: Annotated[int, Choices((1, 2, 4, 8))] = 4
+    """Number of heads; divides the model width."""
+    query_rank: Annotated[int, Choices((2, 4, 6, 8))] = 6
+    """Outer products that a query is the mean of."""
+    rank: Annotated[int, Choices((1, 2, 4))] = 2
+    """The same for keys and for values."""
+
+    def __post_init__(self) -> None:
+        """Check the ranks."""
+        if min(self.query_rank, self.rank) < 1:
+            raise InvalidConfig(
+                "tpa: query_rank and rank must be at least 1, "
+                f"got {self.query_rank} and {self.rank}."
+            )
+
+
+@register(
+    "head",
+    "tpa",
+    config=TpaConfig,
+    citation=Citation(
+        text="Zhang et al., 2025", url="https://arxiv.org/abs/2501.06425", where="section 3.1"
+    ),
+)
+class TpaHeads(Heads):
+    """Head h of a query, key or value is the mean over r of a_rh b_r, with a and b linear in x.
+
+    Cost: (R_k + R_v) (H + E) numbers a token in a cache of factors; here keys and values of all
+    heads are written out, 2 H E.
+    """
+
+    def __init__(
+        self,
+        config: TpaConfig,
+        query_width: int,
+        source_width: int,
+        regime: Literal["cross", "causal", "self", "pool"],
+    ) -> None:
+        super().__init__(config, query_width, source_width, regime)
+        heads = config.heads
+        if heads < 1 or query_width % heads:
+            raise InvalidConfig(
+                f"tpa: heads must divide the model width {query_width}, got {heads}."
+            )
+        width = query_width // heads
+        self.dims = Dims(heads, heads, width, width, width, query_width, regime)
+        self.output_width = query_width
+        # each map makes the factors over heads, rank by rank, then those over the width
+        self.to_query = _factors(query_width, config.query_rank, heads, width)
+        self.to_key = _factors(source_width, config.rank, heads, width)
+        self.to_value = _factors(source_width, config.rank, heads, width)
+        self.to_output = nn.Linear(query_width, query_width, bias=False)
+        nn.init.xavier_uniform_(self.to_output.weight)
+
+    def query(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B H L E"]:
+        """Means of outer products."""
+        return self._product(self.to_query(x))
+
+    def source(
+        self,
+        x: Float[Tensor, "B S Dk"],
+        mask: Bool[Tensor, "B S"] | None,
+        tokens: Int[Tensor, "B S"] | None,
+    ) -> Source:
+        """Keys and values of all heads, written out."""
+        key, value = self._product(self.to_key(x)), self._product(self.to_value(x))
+        return Source(key=key, value=value, mask=mask, tokens=tokens)
+
+    def merge(self, output: Float[Tensor, "B H L E"]) -> Float[Tensor, "B L D"]:
+        """Concatenate the heads and project."""
+        return self.to_output(output.transpose(1, 2).flatten(2))
+
+    def _product(self, factors: Float[Tensor, "B n F"]) -> Float[Tensor, "B H n E"]:
+        heads, width = self.dims.heads, self.dims.query_width
+        rank = factors.shape[-1] // (heads + width)
+        over_heads, over_width = factors.split((rank * heads, rank * width), -1)
+        left, right = over_heads.unflatten(-1, (rank, heads)), over_width.unflatten(-1, (rank, -1))
+        return torch.einsum("bnrh,bnre->bhne", left, right) / rank
+
+    def oracle_query(self, x: Float[Tensor, " D"]) -> Float[Tensor, "H E"]:
+        """One number after the other."""
+        return self._oracle_product(oracle_linear(self.to_query, x))
+
+    def oracle_source(
+        self, x: Float[Tensor, " Dk"]
+    ) -> tuple[Float[Tensor, "H E"], Float[Tensor, "H E"]]:
+        """One number after the other."""
+        made = [oracle_linear(layer, x) for layer in (self.to_key, self.to_value)]
+        return self._oracle_product(made[0]), self._oracle_product(made[1])
+
+    def oracle_merge(self, output: Float[Tensor, "H E"]) -> Float[Tensor, " D"]:
+        """One head after the other."""
+        joined = torch.stack([number for head in output for number in head])
+        return torch.stack(oracle_linear(self.to_output, joined))
+
+    def _oracle_product(self, numbers: list[Float[Tensor, ""]]) -> Float[Tensor, "H E"]:
+        heads, width = self.dims.heads, self.dims.query_width
+        rank = len(numbers) // (heads + width)
+        found = []
+        for h in range(heads):
+            for e in range(width):
+                total = torch.zeros_like(numbers[0])
+                for r in range(rank):
+                    total = total + numbers[r * heads + h] * numbers[rank * heads + r * width + e]
+                found.append(total / rank)
+        return torch.stack(found).unflatten(0, (heads, width))
+
+
+def _factors(states: int, rank: int, heads: int, width: int) -> nn.Linear:
+    """A map to both factors, so large that products begin with variance near 1."""
+    layer = nn.Linear(states, rank * (heads + width), bias=False)
+    # the mean of R products of two numbers of variance s^2 has variance s^4 / R
+    nn.init.normal_(layer.weight, std=(rank**0.25) * states**-0.5)
+    return layer
+
+
+register_recipe(
+    "tpa",
+    Recipe(axes={"head": "tpa", "position": "rope", "score": "scaled_dot"}, main="head"),
+    module=__name__,
+    title="Tensor product attention (TPA)",
+    citation=Citation(
+        text="Zhang et al., 2025", url="https://arxiv.org/abs/2501.06425", where="section 3.1"
+    ),
+    cost=1.2,
+    default_task=DefaultTask(task="recall"),
+    deviations="those of the head.",
+)

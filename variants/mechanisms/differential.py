@@ -1,0 +1,156 @@
+"""Differential attention: the difference of two softmax maps, normalized in every head.
+
+Ye et al., 2025, "Differential transformer", https://arxiv.org/abs/2410.05258, section 2.1.
+
+Deviations: lambda starts near 0.8 in every layer, which the paper has as its second strategy; its
+first one grows with the layer. One query and key of a head are cut into the two pairs, so that the
+width of a head here is that of a value, twice the paper's d.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bench.api.call import Call, Dims, MixResult, Read
+from bench.api.component import expand_heads
+from bench.api.config import Choices, Config, FloatRange
+from bench.api.errors import InvalidConfig, Refused
+from bench.api.registry import Citation, DefaultTask, register
+from bench.api.shapes import Mixed
+from bench.api.source import Source, Tree
+from bench.api.variant import Impl, Variant
+from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
+
+EPS = 1e-5
+"""Added to the mean square of an output, as in the authors' code."""
+DEVIATION = 0.1
+"""Of the vectors from which lambda is made, before training."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifferentialConfig(Config):
+    """Options of differential attention."""
+
+    start: Annotated[float, FloatRange(0.1, 0.9)] = 0.8
+    """lambda_init, about which lambda starts (dimensionless)."""
+    norm: Annotated[bool, Choices((True, False))] = True
+    """Whether outputs of a head are divided by their root mean square, and scaled."""
+
+    def __post_init__(self) -> None:
+        """Check where lambda starts."""
+        if not 0 <= self.start < 1:
+            raise InvalidConfig(
+                f"differential: start must be at least 0 and below 1, got {self.start}."
+            )
+
+
+@register(
+    "mechanism",
+    "differential",
+    title="Differential attention",
+    config=DifferentialConfig,
+    citation=Citation(
+        text="Ye et al., 2025", url="https://arxiv.org/abs/2410.05258", where="section 2.1"
+    ),
+    default_task=DefaultTask(task="recall"),
+)
+class Differential(Variant):
+    """(softmax(q1.k1 / sqrt(E/2)) - lambda softmax(q2.k2 / sqrt(E/2))) V, then an RMS norm.
+
+    lambda = exp(a.b) - exp(c.d) + lambda_init is one number for all heads. The norm has a learned
+    gain and the factor 1 - lambda_init. Weights are those before the norm: a row sums to 1 - lambda
+    and holds weights of either sign. Time O(L S E) per head.
+    """
+
+    needs = frozenset({"equal_width"})
+    gives = frozenset({"signed", "key_local"})
+
+    def __init__(self, config: DifferentialConfig, dims: Dims, impl: Impl = "auto") -> None:
+        super().__init__(dims, impl)
+        if impl not in ("auto", "eager"):
+            raise Refused(f"differential has no impl={impl}; use auto or eager.")
+        if dims.key_width < 2:
+            raise Refused("differential needs heads of width 2 or more, one unit for each map.")
+        self.begin = config.start
+        self.map_width = dims.key_width // 2
+        self.added = nn.Parameter(DEVIATION * torch.randn(2, self.map_width))
+        self.taken = nn.Parameter(DEVIATION * torch.randn(2, self.map_width))
+        self.gain: nn.Parameter | None = None
+        if config.norm:
+            self.gain = nn.Parameter(torch.ones(dims.value_width))
+            self.starts = {"gain": 1.0}
+
+    def share(self) -> Float[Tensor, ""]:
+        """lambda, what the second map counts."""
+        added, taken = self.added.prod(0).sum(), self.taken.prod(0).sum()
+        return added.exp() - taken.exp() + self.begin
+
+    def row_sums(self) -> Float[Tensor, " Hq"]:
+        """The difference of two rows that sum to one and to lambda."""
+        return (1 - self.share()).expand(self.dims.heads)
+
+    def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
+        """Two maps, their difference, the values, the norm."""
+        heads, width = self.dims.heads, self.map_width
+        key = expand_heads(call.memory.source.key, heads)
+        first, second = (
+            masked_softmax(
+                width**-0.5 * call.query[..., part] @ key[..., part].transpose(2, 3), call.allowed
+            )
+            for part in (slice(0, width), slice(width, 2 * width))
+        )
+        weights = first - self.share().to(first.dtype) * second
+        output = weights @ expand_heads(call.memory.source.value, heads)
+        return MixResult(self._normalized(output), weights, carried, {})
+
+    def _normalized(self, output: Mixed) -> Mixed:
+        if self.gain is None:
+            return output
+        wide = output.to(torch.promote_types(output.dtype, torch.float32))
+        level = wide * (wide.square().mean(-1, keepdim=True) + EPS).rsqrt()
+        return (level * self.gain * (1 - self.begin)).to(output.dtype)
+
+    def oracle(
+        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
+    ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
+        """Pair by pair, unit by unit."""
+        heads, length, _ = query.shape
+        num_keys, group = source.key.shape[2], heads // source.key.shape[1]
+        zero = query.new_zeros(())
+        one, two = (
+            sum((pair[0, unit] * pair[1, unit] for unit in range(self.map_width)), zero)
+            for pair in (self.added, self.taken)
+        )
+        share = torch.exp(one) - torch.exp(two) + self.begin
+        outputs, weights = [], []
+        for head, t in ((h, t) for h in range(heads) for t in range(length)):
+            seen = [s <= t or self.dims.regime != "causal" for s in range(num_keys)]
+            maps = []
+            for begin in (0, self.map_width):
+                energies = []
+                for s in range(num_keys):
+                    units = range(begin, begin + self.map_width)
+                    key = source.key[0, head // group, s]
+                    products = (query[head, t, unit] * key[unit] for unit in units)
+                    energies.append(sum(products, zero) / self.map_width**0.5)
+                maps.append(oracle_softmax(torch.stack(energies), seen))
+            weights.append(maps[0] - share * maps[1])
+            values = source.value[0, head // group]
+            total = torch.zeros_like(values[0])
+            for s in range(num_keys):
+                total = total + weights[-1][s] * values[s]
+            outputs.append(self._oracle_normalized(total))
+        shape = (heads, length)
+        return torch.stack(outputs).unflatten(0, shape), torch.stack(weights).unflatten(0, shape)
+
+    def _oracle_normalized(self, output: Float[Tensor, " Ev"]) -> Float[Tensor, " Ev"]:
+        if self.gain is None:
+            return output
+        square = sum((x * x for x in output), torch.zeros_like(output[0])) / len(output)
+        root = torch.sqrt(square + EPS)
+        return torch.stack(
+            [x / root * g * (1 - self.begin) for x, g in zip(output, self.gain, strict=True)]
+        )

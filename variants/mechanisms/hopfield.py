@@ -1,0 +1,111 @@
+"""Modern Hopfield network: a query is drawn to the stored patterns before it reads their values.
+
+Ramsauer et al., 2021, "Hopfield networks is all you need", https://arxiv.org/abs/2008.02217,
+section 2, equation 3, and section 3.
+
+Deviations: the number of steps is fixed, and there is no test of convergence; patterns are not
+normalized.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.call import Call, Dims, MixResult, Read
+from bench.api.component import expand_heads
+from bench.api.config import Config, FloatRange, IntRange
+from bench.api.errors import InvalidConfig, Refused
+from bench.api.registry import Citation, DefaultTask, register
+from bench.api.source import Source, Tree
+from bench.api.variant import Impl, Variant
+from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopfieldConfig(Config):
+    """Options of Hopfield retrieval."""
+
+    steps: Annotated[int, IntRange(1, 8)] = 3
+    """Softmaxes in a row; with one it is scaled dot-product attention."""
+    beta: Annotated[float, FloatRange(0.1, 10.0, log=True)] = 1.0
+    """Inverse temperature, times 1 / sqrt(E); where it is large, a single pattern is retrieved."""
+
+    def __post_init__(self) -> None:
+        """Check the steps and the temperature."""
+        if self.steps < 1:
+            raise InvalidConfig(f"hopfield: steps must be at least 1, got {self.steps}.")
+        if self.beta <= 0:
+            raise InvalidConfig(f"hopfield: beta must be positive, got {self.beta}.")
+
+
+@register(
+    "mechanism",
+    "hopfield",
+    title="Modern Hopfield retrieval",
+    config=HopfieldConfig,
+    citation=Citation(
+        text="Ramsauer et al., 2021",
+        url="https://arxiv.org/abs/2008.02217",
+        where="sections 2 and 3",
+    ),
+    default_task=DefaultTask(task="recall"),
+)
+class Hopfield(Variant):
+    """x = q; all steps but the last: x = softmax(b x K') K; the last one reads values.
+
+    b = beta / sqrt(E). Time O(steps L S E) per head.
+    """
+
+    needs = frozenset({"equal_width"})
+    gives = frozenset({"weights", "simplex", "weighted_sum", "key_local"})
+    starts_outside = "every step draws the query nearer to few patterns, which is what retrieval is"
+    editable = True
+
+    def __init__(self, config: HopfieldConfig, dims: Dims, impl: Impl = "auto") -> None:
+        super().__init__(dims, impl)
+        if impl not in ("auto", "eager"):
+            raise Refused(f"hopfield has no impl={impl}; use auto or eager.")
+        self.num_steps = config.steps
+        self.beta = config.beta * dims.key_width**-0.5
+
+    def flops(self, batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
+        """A dot product and a weighted sum a step."""
+        return self.num_steps * 4 * batch * heads * queries * keys * dims.key_width
+
+    def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
+        """Move the query among the keys, then read the values."""
+        source, allowed = call.memory.source, call.allowed
+        key = expand_heads(source.key, self.dims.heads)
+        value = expand_heads(source.value, self.dims.heads)
+        asked = call.query
+        for _ in range(self.num_steps - 1):
+            asked = masked_softmax(self.beta * asked @ key.transpose(-1, -2), allowed) @ key
+        weights = masked_softmax(self.beta * asked @ key.transpose(-1, -2), allowed)
+        if call.edit is not None:
+            weights = call.edit(weights, call)
+        return MixResult(weights @ value, weights, carried, {})
+
+    def oracle(
+        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
+    ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
+        """Step by step, one query at a time."""
+        group, value_group = (query.shape[0] // x.shape[1] for x in (source.key, source.value))
+        outputs, rows = [], []
+        for head, place in ((h, p) for h in range(query.shape[0]) for p in range(query.shape[1])):
+            key, value = source.key[0, head // group], source.value[0, head // value_group]
+            seen = [s <= place or self.dims.regime != "causal" for s in range(len(key))]
+            asked, weights = query[head, place], torch.zeros_like(key[:, 0])
+            for step in range(self.num_steps):
+                energy = [self.beta * sum(asked[e] * k[e] for e in range(len(k))) for k in key]
+                weights = oracle_softmax(torch.stack(energy), seen)
+                if step < self.num_steps - 1:
+                    zero = torch.zeros_like(asked)
+                    asked = sum((weights[s] * key[s] for s in range(len(key))), zero)
+            zero = torch.zeros_like(value[0])
+            outputs.append(sum((weights[s] * value[s] for s in range(len(key))), zero))
+            rows.append(weights)
+        shape = query.shape[:2]
+        return torch.stack(outputs).unflatten(0, shape), torch.stack(rows).unflatten(0, shape)

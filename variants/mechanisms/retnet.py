@@ -1,0 +1,106 @@
+"""Retention: linear attention without a sum of weights, that forgets at a fixed rate of each head.
+
+Sun et al., 2023, "Retentive network: a successor to transformer for large language models",
+https://arxiv.org/abs/2307.08621, section 2.1, equations 5 and 6.
+
+Deviations: products are divided by sqrt(E), as in the authors' code. The norm of each head and the
+gate of the output are those of the heads `short_convolution`, which also convolve; with other heads
+there are none. Without that norm, the scalings of section 2.2, which it cancels, are left out, too.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from bench.api.call import Call, Dims
+from bench.api.config import Choices, Config
+from bench.api.registry import Citation, DefaultTask, register
+from bench.api.variant import Impl
+from variants.mechanisms.chunked_state import Steps
+from variants.mechanisms.state_recurrence import Matrix, StateRecurrence, Token
+
+BASE = 10000.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetNetConfig(Config):
+    """Options of retention."""
+
+    rotation: Annotated[bool, Choices((True, False))] = True
+    """Whether queries and keys are turned by their places."""
+    forgets: Annotated[bool, Choices((True, False))] = True
+    """Whether the matrix decays; without, it is linear attention without a sum of weights."""
+
+
+@register(
+    "mechanism",
+    "retnet",
+    title="Retention (RetNet)",
+    config=RetNetConfig,
+    citation=Citation(
+        text="Sun et al., 2023",
+        url="https://arxiv.org/abs/2307.08621",
+        where="section 2.1",
+    ),
+    default_task=DefaultTask(task="recall"),
+)
+class RetNet(StateRecurrence):
+    """S_t = g S_(t-1) + k_t v_t, o_t = q_t S_t / sqrt(E), g = 1 - 2^(-5-h) in head h = 0, 1, ...
+
+    Time O(L E (Ev + chunk)) per head.
+    """
+
+    def __init__(self, config: RetNetConfig, dims: Dims, impl: Impl = "auto") -> None:
+        super().__init__("retnet", dims, impl)
+        self.rotation = config.rotation
+        self.forgets = config.forgets
+
+    def steps(self, call: Call) -> Steps:
+        """Turned queries and keys, and one rate for each head."""
+        source = call.memory.source
+        query, key = call.query * self.dims.key_width**-0.5, source.key
+        if self.rotation:
+            query, key = (turned(x, call.position) for x in (query, key))
+        if not self.forgets:
+            return Steps(query, key, source.value)
+        rate = torch.arange(self.dims.heads, dtype=query.dtype, device=query.device)
+        log_rate = torch.log1p(-(2.0 ** (-5 - rate)))
+        log_decay = log_rate[:, None, None].expand(*query.shape[:3], 1)
+        return Steps(query, key, source.value, log_decay)
+
+    def oracle_step(self, matrix: Matrix, token: Token) -> Matrix:
+        """Decay, then write."""
+        rate = 1 - 2.0 ** (-5 - token.head) if self.forgets else 1.0
+        key = self._oracle_turned(token.key, token.place)
+        return torch.stack([rate * matrix[e] + key[e] * token.value for e in range(len(key))])
+
+    def oracle_read(self, matrix: Matrix, token: Token) -> Float[Tensor, " Ev"]:
+        """The turned query, unit by unit."""
+        query = self._oracle_turned(token.query, token.place)
+        found = sum((query[e] * matrix[e] for e in range(len(query))), 0 * token.value)
+        return found / len(query) ** 0.5
+
+    def _oracle_turned(self, x: Float[Tensor, " E"], place: int) -> Float[Tensor, " E"]:
+        """Pair by pair."""
+        found = list(x)
+        for pair in range(len(x) // 2 if self.rotation else 0):
+            angle = x.new_tensor(place * BASE ** (-2 * pair / (len(x) // 2 * 2)))
+            one, two = x[2 * pair], x[2 * pair + 1]
+            found[2 * pair] = one * torch.cos(angle) - two * torch.sin(angle)
+            found[2 * pair + 1] = one * torch.sin(angle) + two * torch.cos(angle)
+        return torch.stack(found)
+
+
+def turned(x: Float[Tensor, "B H n E"], place: Int[Tensor, " n"]) -> Float[Tensor, "B H n E"]:
+    """Pairs of units turned by angles that grow with the place; an odd last unit stays."""
+    even = x.shape[-1] // 2 * 2
+    pair = torch.arange(even // 2, dtype=torch.float64, device=x.device)
+    # in double precision: an angle of thousands has few digits left in single
+    angle = place.double()[:, None] * BASE ** (-2 * pair / even)
+    cosine, sine = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    one, two = x[..., 0:even:2], x[..., 1:even:2]
+    both = torch.stack((one * cosine - two * sine, one * sine + two * cosine), -1).flatten(-2)
+    return torch.cat((both, x[..., even:]), -1)

@@ -1,0 +1,107 @@
+"""Talking heads: heads mix their energies before the softmax, and their weights after it.
+
+Shazeer et al., 2020, "Talking-heads attention", https://arxiv.org/abs/2003.02436.
+
+Deviations: there are as many heads of keys, of energies and of values, where the paper allows three
+numbers. Both maps start as the identity, which is multi-head attention.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bench.api.call import Call, Dims, MixResult, Read
+from bench.api.component import expand_heads
+from bench.api.config import NoOptions
+from bench.api.errors import Refused
+from bench.api.registry import Citation, DefaultTask, register
+from bench.api.source import Source, Tree
+from bench.api.variant import Impl, Variant
+from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
+
+
+@register(
+    "mechanism",
+    "talking_heads",
+    title="Talking-heads attention",
+    citation=Citation(text="Shazeer et al., 2020", url="https://arxiv.org/abs/2003.02436"),
+    default_task=DefaultTask(task="recall"),
+)
+class TalkingHeads(Variant):
+    """W softmax(M q.k / sqrt(E)), where M and W map heads to heads.
+
+    A row of weights of head h sums to the sum of row h of W, and may hold weights of either sign.
+    Time O(L S (E + Hq)) per head.
+    """
+
+    needs = frozenset({"equal_width"})
+    gives = frozenset({"signed", "weighted_sum", "key_local"})
+    editable = True
+
+    def __init__(self, config: NoOptions, dims: Dims, impl: Impl = "auto") -> None:
+        super().__init__(dims, impl)
+        if impl not in ("auto", "eager"):
+            raise Refused(f"talking_heads has no impl={impl}; use auto or eager.")
+        identity = torch.eye(dims.heads)
+        self.scale = dims.key_width**-0.5
+        self.before = nn.Parameter(identity.clone())
+        self.after = nn.Parameter(identity.clone())
+        self.starts = {"before": identity, "after": identity}
+
+    def row_sums(self) -> Float[Tensor, " Hq"]:
+        """Each head's share of rows that sum to one."""
+        return self.after.sum(1)
+
+    def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
+        """Mix, normalize, mix again, read."""
+        heads = self.dims.heads
+        key = expand_heads(call.memory.source.key, heads)
+        energy = self.scale * call.query @ key.transpose(2, 3)
+        mixed = torch.einsum("gh,bhls->bgls", self.before, energy)
+        # hidden after mixing, or one head's hidden energy would fill the others
+        weights = masked_softmax(mixed, call.allowed)
+        weights = torch.einsum("gh,bhls->bgls", self.after, weights)
+        if call.edit is not None:
+            weights = call.edit(weights, call)
+        output = weights @ expand_heads(call.memory.source.value, heads)
+        return MixResult(output, weights, carried, {})
+
+    def oracle(
+        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
+    ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
+        """Query by query, with all heads of it."""
+        heads, length, _ = query.shape
+        num_keys, group = source.key.shape[2], heads // source.key.shape[1]
+        rows = []
+        for t in range(length):
+            seen = [s <= t or self.dims.regime != "causal" for s in range(num_keys)]
+            energies = [
+                [query[h, t] @ source.key[0, h // group, s] * self.scale for s in range(num_keys)]
+                for h in range(heads)
+            ]
+            single = [
+                list(oracle_softmax(torch.stack(_mixed(self.before[g], energies)), seen))
+                for g in range(heads)
+            ]
+            rows.append([torch.stack(_mixed(self.after[g], single)) for g in range(heads)])
+        weights = torch.stack([torch.stack([row[h] for row in rows]) for h in range(heads)])
+        outputs = [
+            sum(
+                (weights[h, t, s] * source.value[0, h // group, s] for s in range(num_keys)),
+                torch.zeros_like(source.value[0, 0, 0]),
+            )
+            for h in range(heads)
+            for t in range(length)
+        ]
+        return torch.stack(outputs).unflatten(0, (heads, length)), weights
+
+
+def _mixed(shares: Float[Tensor, " Hq"], of_heads: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    """One number for each key: the weighted sum of what each head has there."""
+    num_keys = len(of_heads[0])
+    return [
+        sum((shares[h] * one[s] for h, one in enumerate(of_heads)), torch.zeros_like(shares[0]))
+        for s in range(num_keys)
+    ]

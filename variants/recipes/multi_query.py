@@ -1,0 +1,22 @@
+"""Multi-query attention."""
+
+from bench.api.registry import Citation, DefaultTask, Recipe, register_recipe
+
+register_recipe(
+    "mqa",
+    Recipe(axes={"head": "gqa[kv_heads=1]", "score": "scaled_dot"}, main="head"),
+    module=__name__,
+    about="""
+    Multi-query attention: all query heads share one head of keys and values.
+
+    Shazeer, 2019, "Fast transformer decoding: one write-head is all you need",
+    https://arxiv.org/abs/1911.02150, section 3.
+
+    Deviations: those of the heads `gqa`.
+    """,
+    title="Multi-query attention (MQA)",
+    citation=Citation(
+        text="Shazeer, 2019", url="https://arxiv.org/abs/1911.02150", where="section 3"
+    ),
+    default_task=DefaultTask(task="recall"),
+)
