@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-TEXT = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+EXAMPLES = ROOT / "docs" / "examples"
 WALKS = ("score", "task", "probe and its metric", "column to the ranked table", "axis")
 
 
@@ -37,6 +39,11 @@ def follow(tree, kind: str, text: str) -> None:
 def test_the_five_walk_throughs_are_all_that_the_guide_adds():
     assert re.findall(r"^## Add an? (.+)$", TEXT, flags=re.MULTILINE) == list(WALKS)
     assert all(any(kind == "sh" for kind, _ in blocks(title)) for title in WALKS)
+
+
+@pytest.mark.parametrize("name", [path.name for path in EXAMPLES.glob("*.patch")])
+def test_a_patch_of_the_guide_still_applies(tree, name):
+    tree.run("git", "apply", "--check", "-C1", f"docs/examples/{name}")
 
 
 @pytest.mark.slow

@@ -94,6 +94,8 @@ class OnDevice(torch.Tensor):
         if func is torch.Tensor.tolist:
             note("tolist")
             return args[0].host.tolist()
+        if func is torch.Tensor.untyped_storage:
+            return args[0].host.untyped_storage()  # addresses and bytes, as a device has its own
         if func in (torch.Tensor.numpy, torch.Tensor.__array__):
             raise TypeError(f"can't convert {NAME}:0 device type tensor to numpy")
         from recurrent import recurrent

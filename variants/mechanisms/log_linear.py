@@ -131,7 +131,7 @@ class LogLinear(StateRecurrence):
         inside = (query @ key.transpose(2, 3) * decay * near) @ value
         far = self._weights(weights, token, first) * total.exp()
         before = torch.einsum("bhte,bhkev,bhtk->bhtv", query, matrix, far)
-        after = torch.tensor([place + size], device=device)
+        after = torch.arange(place + size, place + size + 1, device=device)
         moved = functional.one_hot(self._levels(after, first)[0], self.levels).to(query.dtype)
         entered = functional.one_hot(self._levels(after, token)[0], self.levels).to(query.dtype)
         last = total[:, :, -1:]

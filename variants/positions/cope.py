@@ -63,6 +63,7 @@ class Cope(Position):
         "cross": "it counts keys up to the query, and cross attention has two sequences",
         "self": "it counts keys up to the query, which needs an order of time",
         "pool": "it counts keys up to the query, which is not in the sequence",
+        "strictly_past": "it counts the key at the query's own place, which queries do not read",
     }
     changes_energy = True
 
