@@ -41,6 +41,8 @@ RECURRENCES = (
     "kda",
 )
 """What keeps a state of one size."""
+STATE_SIZES = tuple(f"mamba2_ssd[head=multi[key_width={width}]]" for width in (4, 64))
+"""One mechanism with a quarter and with four times of the state that it has beside the others."""
 CACHES = ("mqa", "gqa", "mla", "sliding_window[window=32]", "streaming[window=28]")
 """Softmax attention that keeps less than a key and a value of every head and token."""
 WEIGHTS = (
@@ -73,4 +75,30 @@ NEEDLES = (
     "deltanet",
     "gated_deltanet",
 )
-TEXTS = ("rope", "alibi", "gqa", "mla", "learned_sink", "mamba2_ssd", "gated_deltanet")
+TEXTS = ("rope", "alibi", "learned_sink", "mamba2_ssd", "gated_deltanet")
+"""Networks whose parameters are within 2% of the baseline's as they are."""
+WIDENED = {"gqa": 288, "mla": 283}
+"""Hidden widths of feed-forward sublayers (256 elsewhere) that give back the parameters which
+smaller projections save, in blocks of width 64."""
+SINKS = (
+    "softmax_off_by_one",
+    "learned_sink",
+    "gated_attention",
+    "differential",
+    "softpick",
+    "stick_breaking",
+)
+"""What promises that the first key need not take the weight that no other key should have."""
+
+
+def texts(backbone: str) -> tuple[Entry, ...]:
+    """Language models of one number of parameters.
+
+    Args:
+        backbone: Options of the decoder in the preset, without brackets.
+    """
+    widened = (
+        Entry(variant=name, backbone=f"transformer_decoder[{backbone},feed_width={width}]")
+        for name, width in WIDENED.items()
+    )
+    return (*entries(*TEXTS), *widened)

@@ -109,7 +109,9 @@ class MultiheadAttention(nn.Module):
             masked = Attention(plain.heads, with_given_mask(beneath), plain.source_width)
             masked.key_maps, masked.query_maps = plain.key_maps, plain.query_maps
             self._with_given_mask = (masked,)
-        if type(self.attention.heads) is MultiHeads:
+        heads = self.attention.heads
+        # the weights of PyTorch's module have queries, keys and values of one width
+        if type(heads) is MultiHeads and heads.dims.key_width == heads.dims.value_width:
             self._register_state_dict_hook(pack)
             self.register_load_state_dict_pre_hook(unpack)
 

@@ -87,10 +87,10 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             name="modern",
-            summary="an hour and a half on two cores: what the mechanisms since 2019 claim, at "
-            "sizes where they differ",
+            summary="two hours on two cores: what the mechanisms since 2019 claim, at sizes where "
+            "they differ",
             seeds=5,
-            budget_s=5400.0,
+            budget_s=7200.0,
             ranks=True,
             lengths=(),
             rounds="rounds",

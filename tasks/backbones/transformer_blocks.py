@@ -38,6 +38,8 @@ class BlockConfig(Config):
     """Whether sublayers are added to their input."""
     feed_forward: int = 4
     """Hidden width of the feed-forward sublayer in model widths; 0 removes it."""
+    feed_width: int = 0
+    """Hidden width of the feed-forward sublayer in numbers; 0 takes `feed_forward` model widths."""
     activation: Literal["gelu", "relu"] = "gelu"
     """Between the two maps of the feed-forward sublayer; the 2017 paper has `relu`."""
     short_convolution: int = 0
@@ -49,11 +51,19 @@ class BlockConfig(Config):
         """Check that heads divide the width."""
         if self.heads < 1 or self.width % self.heads:
             raise InvalidConfig(f"heads must divide width {self.width}, got {self.heads}.")
-        if self.layers < 1 or min(self.feed_forward, self.short_convolution) < 0:
+        widths = (self.feed_forward, self.feed_width, self.short_convolution)
+        if self.layers < 1 or min(widths) < 0:
             raise InvalidConfig(
-                "layers must be at least 1, feed_forward and short_convolution at least 0, "
-                f"got {self.layers}, {self.feed_forward}, {self.short_convolution}."
+                "layers must be at least 1, feed_forward, feed_width and short_convolution at "
+                f"least 0, got {self.layers}, {', '.join(map(str, widths))}."
             )
+        if self.feed_width and not self.feed_forward:
+            raise InvalidConfig("feed_forward=0 removes the sublayer; leave feed_width out.")
+
+    @property
+    def feed_hidden(self) -> int:
+        """Hidden width of the feed-forward sublayer; 0 where there is none."""
+        return self.feed_width or self.feed_forward * self.width
 
 
 class ShortConvolution(nn.Module):
@@ -200,7 +210,7 @@ class Block(nn.Module):
 
 
 def _feed_forward(config: BlockConfig) -> nn.Sequential:
-    width, hidden = config.width, config.feed_forward * config.width
+    width, hidden = config.width, config.feed_hidden
     between = nn.GELU() if config.activation == "gelu" else nn.ReLU()
     return nn.Sequential(nn.Linear(width, hidden), between, nn.Linear(hidden, width))
 

@@ -12,7 +12,7 @@ from bench.api.task import TaskPreset
 from tasks.data.stdlib_code import load_stdlib_code
 from tasks.language_modeling.characters import CharacterModeling
 from tasks.language_modeling.language_model import LanguageConfig
-from tasks.modern import TEXTS, entries
+from tasks.modern import texts
 
 
 @register(
@@ -61,7 +61,7 @@ class StdlibCode(CharacterModeling):
             backbone="transformer_decoder[width=64,layers=2,heads=4]",
             protocol="adam[lr=0.003,steps=500,batch=4,evaluate_every=250]",
             seconds=8.0,
-            comparison=entries(*TEXTS),
+            comparison=texts("width=64,layers=2,heads=4"),
         ),
     }
     data_license = License("PSF License 2.0, Python's standard library", redistributable=True)

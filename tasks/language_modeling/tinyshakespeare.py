@@ -14,6 +14,7 @@ from bench.api.task import TaskPreset
 from tasks.data.tinyshakespeare import load_tinyshakespeare
 from tasks.language_modeling.characters import CharacterModeling
 from tasks.language_modeling.language_model import BITS, LanguageConfig
+from tasks.modern import SINKS, entries
 
 
 @register(
@@ -72,6 +73,13 @@ class TinyShakespeare(CharacterModeling):
             backbone="transformer_decoder[width=128,layers=3]",
             protocol="adam[lr=0.002,steps=4000,batch=32,evaluate_every=400]",
             seconds=1200.0,
+        ),
+        "modern": TaskPreset(
+            options="tinyshakespeare",
+            backbone="transformer_decoder[width=64,layers=2,heads=4]",
+            protocol="adam[lr=0.003,steps=1000,batch=8,evaluate_every=250]",
+            seconds=20.0,
+            comparison=entries(*SINKS),
         ),
     }
     needs_download = True

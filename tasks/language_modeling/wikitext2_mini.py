@@ -38,7 +38,7 @@ from tasks.language_modeling.language_model import (
     LanguageModeling,
 )
 from tasks.language_modeling.ngrams import Ids
-from tasks.modern import TEXTS, entries
+from tasks.modern import texts
 
 DIFFERS = (
     "All 33278 words, as with `vocab=40000` here; the whole test, and the state is carried along "
@@ -123,7 +123,7 @@ class WikiText2Mini(LanguageModeling):
             backbone="transformer_decoder[width=64,layers=2,heads=4]",
             protocol="adam[lr=0.003,steps=400,batch=8,evaluate_every=200]",
             seconds=14.0,
-            comparison=entries(*TEXTS),
+            comparison=texts("width=64,layers=2,heads=4"),
         ),
     }
     needs_download = True

@@ -10,6 +10,8 @@ from bench.running.plan import plan
 from bench.running.presets import PRESETS
 from bench.running.quality_cells import sized_task
 from bench.running.request import Request
+from bench.training.assemble import assemble
+from bench.training.matching import WITHIN, parameters
 from bench.training.refusals import cell_refusal
 
 COMPARED = [task.name for group in compared_tasks("modern") for task in group]
@@ -45,3 +47,18 @@ def test_no_cell_of_the_preset_is_refused(whole):
             backbone = planned.cell.backbone
             reason = cell_refusal(planned.spec, task, parse(backbone), planned.cell.slot)
             assert reason is None, f"{planned.cell.variant} on {planned.cell.task}: {reason}"
+
+
+def test_language_models_have_the_parameters_of_the_baseline_within_two_percent(whole):
+    cells = {
+        p.cell.variant: p.cell
+        for p in whole.quality
+        if p.cell.task == "stdlib_code" and p.cell.seed == 0
+    }
+    sizes = {}
+    for name, cell in cells.items():
+        built = assemble(cell, None)
+        sizes[name] = parameters(built.system, built.task, cell)
+    assert len(sizes) > 8
+    for name, size in sizes.items():
+        assert abs(size / sizes["scaled_dot"] - 1) < WITHIN, name

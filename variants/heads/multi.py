@@ -23,6 +23,13 @@ class MultiConfig(Config):
     """Number of heads; divides the model width."""
     bias: bool = False
     """Whether the projections have biases."""
+    key_width: int = 0
+    """Width of queries and keys of each head, d_k in the paper; 0 is that of values, D/h."""
+
+    def __post_init__(self) -> None:
+        """Check the width."""
+        if self.key_width < 0:
+            raise InvalidConfig(f"multi: key_width must be at least 0, got {self.key_width}.")
 
 
 @register(
@@ -34,7 +41,11 @@ class MultiConfig(Config):
     ),
 )
 class MultiHeads(JoinedHeads):
-    """Linear maps to h heads of width D/h and back to D."""
+    """Linear maps to h heads of width D/h and back to D; queries and keys may be narrower or wider.
+
+    Recurrent mechanisms keep a matrix of key width by value width for each head, so `key_width` is
+    the size of their state.
+    """
 
     def __init__(
         self,
@@ -49,5 +60,6 @@ class MultiHeads(JoinedHeads):
                 f"multi: heads must divide the model width {query_width}, got {config.heads}."
             )
         width = query_width // config.heads
-        dims = Dims(config.heads, config.heads, width, width, width, query_width, regime)
+        keys = config.key_width or width
+        dims = Dims(config.heads, config.heads, keys, keys, width, query_width, regime)
         self.project(dims, source_width, bias=config.bias)
