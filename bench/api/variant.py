@@ -30,8 +30,9 @@ from bench.api.shapes import Query, Weights
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.start import Starting
 
-Impl = Literal["auto", "eager", "sdpa"]
-"""Which code computes the same mathematics: the best there is, plain torch, or its fused kernel."""
+Impl = Literal["auto", "eager", "sdpa", "compiled"]
+"""Which code computes the same mathematics: the best there is, plain torch, its fused kernel, or
+plain torch behind `torch.compile`, which is timed and never trained."""
 IMPLS: tuple[Impl, ...] = get_args(Impl)
 
 

@@ -105,9 +105,9 @@ def _write_plan(options: RunOptions, made: Plan, store: Store) -> None:
 def _compared(options: RunOptions, made: Plan) -> RunsOn | None:
     """Where the certificates compare with float64: what is timed where it is timed."""
     shapes = {parse_shape(one.cell.task): None for one in made.speed}
-    somewhere = compared_on(options.device, options.dtype, ())
+    somewhere = compared_on(options.device, options.dtype, (), options.impl)
     asked = bool(options.shape) or somewhere is not None
-    return compared_on(options.device, options.dtype, shapes if asked else ())
+    return compared_on(options.device, options.dtype, shapes if asked else (), options.impl)
 
 
 def open_store(options: RunOptions) -> Store:

@@ -86,7 +86,11 @@ dtype = click.option(
     "--dtype", default="float32", show_default=True, help="float32, float64 or bfloat16."
 )
 implementation = click.option(
-    "--impl", default="auto", show_default=True, help="Implementation of the mechanism."
+    "--impl",
+    default="auto",
+    show_default=True,
+    help="Code of the mechanism: auto (the best there is), eager (plain torch), sdpa (PyTorch's "
+    "fused attention), or compiled (eager behind torch.compile, timed only).",
 )
 probes = click.option(
     "--probes", default="", help="Probes to run on every trained model, or 'all'. Default: none."

@@ -51,7 +51,7 @@ def verify(options: "RunOptions") -> int:
     from bench.running.worker import WorkerSettings
     from results.certificate import CertificateEntry, with_checks
 
-    on = compared_on(options.device, options.dtype, shapes)
+    on = compared_on(options.device, options.dtype, shapes, options.impl)
     todo = [
         Job(
             kind="certificate",

@@ -33,7 +33,14 @@ from bench.conformance.question import (
 from bench.timing.reason import Reason, attempt
 from bench.timing.shape import AttendShape
 from bench.timing.workloads import answer as answer_all
-from bench.timing.workloads import build, decode_step, draw_inputs, fit_inputs
+from bench.timing.workloads import (
+    build,
+    compile_attend,
+    decode_step,
+    draw_inputs,
+    fit_inputs,
+    plain_code,
+)
 
 MARGIN = 8
 """How much more than the processor a device may lose, for it adds up in another order."""
@@ -71,16 +78,19 @@ class RunsOn:
         return "_".join((check, "on", self.device, self.dtype, *code))
 
 
-def compared_on(device: str, dtype: str, shapes: Iterable[AttendShape]) -> RunsOn | None:
+def compared_on(
+    device: str, dtype: str, shapes: Iterable[AttendShape], impl: str = "auto"
+) -> RunsOn | None:
     """Where a certificate compares with float64; None where the suite in float64 says it all.
 
     Args:
         device: Kind of device.
         dtype: Name of the format.
         shapes: Shapes that were asked for.
+        impl: Code to certify; the suite knows nothing of compiled code.
     """
     asked = tuple(shapes)
-    if device == "cpu" and dtype in CERTIFIED and not asked:
+    if device == "cpu" and dtype in CERTIFIED and not asked and impl != "compiled":
         return None
     return RunsOn(device, dtype, asked)
 
@@ -94,7 +104,9 @@ def certify_on(selector: str | Selector, on: RunsOn, impl: Impl = "auto") -> Cer
         impl: Code to certify.
 
     Returns:
-        The checks `answers`, `gradients` and, with shapes, `timed_shape`, named after `on`.
+        The checks `answers`, `gradients` and, with shapes, `timed_shape`, named after `on`. What is
+        compiled has gradients in one place and its timed shapes alone, because every other question
+        would be compiled for itself, which takes a minute.
 
     Raises:
         UnknownName: No such variant.
@@ -105,6 +117,8 @@ def certify_on(selector: str | Selector, on: RunsOn, impl: Impl = "auto") -> Cer
         "answers": _answers,
         "gradients": _gradients,
     }
+    if impl == "compiled":
+        del checks["answers"]
     if on.shapes:
         checks["timed_shape"] = _timed_shapes
     passed, skipped, failed = [], {}, {}
@@ -147,12 +161,12 @@ def _subjects(spec: VariantSpec, impl: Impl) -> list[Placed]:
     found = []
     for placement in PLACEMENTS:
         try:
-            found.append(build_subject(spec, placement, impl))
+            found.append(build_subject(spec, placement, plain_code(impl)))
         except BenchError:
             continue
     if not found:
         raise CheckSkipped("no place to run it in")
-    return found
+    return found[:1] if impl == "compiled" else found
 
 
 def _answers(spec: VariantSpec, on: RunsOn, impl: Impl) -> None:
@@ -161,7 +175,7 @@ def _answers(spec: VariantSpec, on: RunsOn, impl: Impl) -> None:
         question = _rounded(ask(subject, seed=25, lengths=LENGTHS), on)
         for mode in modes(subject, "expected"):
             wanted, usual = _references(subject, question, on, mode)
-            there, asked = _to(subject, on), _moved(question, on.device)
+            there, asked = _to(subject, on, impl), _moved(question, on.device)
             steps = (1,) * asked.query.shape[2]
             for split in (None, steps) if subject.regime in ("cross", "causal") else (None,):
                 found = answer(there, asked, mode, split=split).output
@@ -179,7 +193,7 @@ def _gradients(spec: VariantSpec, on: RunsOn, impl: Impl) -> None:
         double = _as(_as(subject, on.format), torch.float64)
         wanted = _gradient(double, question.to(torch.float64), mode)
         usual = attempt(lambda: _gradient(_as(subject, on.format), question, mode))  # noqa: B023
-        found = _gradient(_to(subject, on), _moved(question, on.device), mode)
+        found = _gradient(_to(subject, on, impl), _moved(question, on.device), mode)
         for at, (mine, exact) in enumerate(zip(found, wanted, strict=True)):
             near = exact if isinstance(usual, Reason) else usual[at]
             what = f"{subject.where}, gradient {at}"
@@ -205,19 +219,21 @@ def _timed_shapes(spec: VariantSpec, on: RunsOn, impl: Impl) -> None:
     seen = False
     for shape in on.shapes:
         try:
-            variant = build(spec, shape, impl, seed=0).to(on.format)
+            variant = build(spec, shape, plain_code(impl), seed=0).to(on.format)
         except Refused:
             continue
         seen = True
-        _timed_shape(spec, on, shape, variant)
+        _timed_shape(spec, on, shape, variant, impl)
     if not seen:
         raise CheckSkipped("no timed shape has a place for it")
 
 
-def _timed_shape(spec: VariantSpec, on: RunsOn, shape: AttendShape, variant: Variant) -> None:
+def _timed_shape(
+    spec: VariantSpec, on: RunsOn, shape: AttendShape, variant: Variant, impl: Impl
+) -> None:
     drawn = draw_inputs(shape, torch.device(on.device), on.format, 0)
     inputs = fit_inputs(drawn, variant.dims)
-    there = _there(variant, on)
+    there = _there(variant, on, impl)
     with torch.no_grad():
         whole = answer_all(there, inputs.query, inputs.source).output
         expect(whole.isfinite().all(), f"{shape.show()}: the output is not finite")
@@ -299,9 +315,15 @@ def _as(subject: Placed, dtype: torch.dtype) -> Placed:
     return replace(subject, slot=copy.deepcopy(subject.slot).to(dtype))
 
 
-def _there(variant: Variant, on: RunsOn) -> Variant:
-    return copy.deepcopy(variant).to(on.device)
+def _there(variant: Variant, on: RunsOn, impl: Impl) -> Variant:
+    there = copy.deepcopy(variant).to(on.device)
+    if impl == "compiled":
+        compile_attend(there)
+    return there
 
 
-def _to(subject: Placed, on: RunsOn) -> Placed:
-    return replace(subject, slot=copy.deepcopy(subject.slot).to(on.device, on.format))
+def _to(subject: Placed, on: RunsOn, impl: Impl) -> Placed:
+    slot = copy.deepcopy(subject.slot).to(on.device, on.format)
+    if impl == "compiled":
+        compile_attend(slot.variant)
+    return replace(subject, slot=slot)

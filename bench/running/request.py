@@ -23,6 +23,10 @@ BY_TIME = (
     "networks cannot be matched by time, which is another on every machine and in every hour; "
     "--match flops gives equal operations, and --training adam[cpu_seconds=60] equal time."
 )
+TRAINED_COMPILED = (
+    "--impl compiled is timed, not trained, for every new length would be compiled again; add "
+    "--no-quality."
+)
 EVERY = "all"
 """In a list of variants: everything that has a default task."""
 
@@ -104,6 +108,8 @@ class Request:
                 raise InvalidConfig(BY_TIME)
             if value not in known:
                 raise UnknownName.among(kind, value, known)
+        if self.impl == "compiled" and self.quality:
+            raise InvalidConfig(TRAINED_COMPILED)
         self._check_numbers()
 
     def _check_numbers(self) -> None:

@@ -27,6 +27,7 @@ from bench.running.source_code import PROJECT, plugins_digest
 from bench.timing.block import measure_block
 from bench.timing.memory import release_memory
 from bench.timing.reason import Reason, ran_out_of_memory
+from bench.timing.workloads import plain_code
 from bench.training.analysis import analyze_cell, model_path
 from bench.training.quality import train_cell
 from results.certificate import CertificateEntry, certificate_entry
@@ -94,7 +95,7 @@ def _done(job: Job, data_dir: Path | None, share_done: ShareDone, start: float) 
         return JobResult(certificate=compared.to_json())
     if job.kind == "certificate":
         checks = (*CHECKS, COMPILE) if job.thorough else None
-        found = certify(job.variant, checks=checks, impl=impl_of(job.impl))
+        found = certify(job.variant, checks=checks, impl=plain_code(impl_of(job.impl)))
         return JobResult(certificate=found.to_json())
     if job.kind == "speed":
         return _measure(job, share_done, start)

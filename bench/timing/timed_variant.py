@@ -33,6 +33,8 @@ from bench.timing.workloads import (
 
 KEPT = "state_bytes"
 """Metric of what decoding keeps."""
+HIDDEN = Reason("refused", "on a processor nothing sees the memory inside compiled code.")
+"""Why compiled code has no peak memory."""
 OPERATIONS = (
     "forward_flops_counted_count",
     "forward_elementwise_count",
@@ -57,6 +59,8 @@ class Entered(TimedVariant):
     """A timed variant with the variant behind it."""
 
     variant: Variant | None = None
+    plain: Variant | None = None
+    """The same without compilation, whose operations can be seen."""
     counts: dict[str, int] = field(default_factory=dict)
     """What is measured once, by metric."""
     reads_tokens: bool = False
@@ -133,13 +137,25 @@ def _enter(cell: Cell, spec: VariantSpec, setting: Setting, *, compared: bool) -
     lost = {**lost, **refused}
     failed = None if works else main_reason(lost.values())
     reads = any("source_tokens" in part.needs for _, part in spec.parts)
-    return Entered(cell.id, works, lost=lost, failed=failed, variant=variant, reads_tokens=reads)
+    plain = variant
+    if cell.impl == "compiled":
+        plain = build(spec, setting.shape, "eager", seed=setting.seed)
+        plain.to(setting.device, setting.inputs.query.dtype)
+    return Entered(
+        cell.id,
+        works,
+        lost=lost,
+        failed=failed,
+        variant=variant,
+        plain=plain,
+        reads_tokens=reads,
+    )
 
 
 def count(entry: Entered, setting: Setting) -> None:
     """Fill in everything that is measured once; what fails keeps its reason."""
-    variant = entry.variant
-    if variant is None or entry.failed is not None:
+    variant, plain = entry.variant, entry.plain
+    if variant is None or plain is None or entry.failed is not None:
         return
     parameters = sum(parameter.numel() for parameter in variant.parameters())
     entry.counts["parameters_count"] = parameters
@@ -148,10 +164,13 @@ def count(entry: Entered, setting: Setting) -> None:
         entry.counts["forward_flops_analytic_count"] = analytic
     variant.zero_grad(set_to_none=True)
     if setting.shape.regime == "causal":
-        _fill(entry, "forward", (KEPT,), lambda: {KEPT: _kept(entry, variant, setting)})
-    ahead = forward(variant, setting.inputs)
-    _fill(entry, "forward", OPERATIONS, lambda: _operations(ahead))
+        _fill(entry, "forward", (KEPT,), lambda: {KEPT: _kept(entry, plain, setting)})
+    ahead, seen = forward(variant, setting.inputs), forward(plain, setting.inputs)
+    _fill(entry, "forward", OPERATIONS, lambda: _operations(seen))
     memory = "forward_peak_memory_bytes"
+    if plain is not variant and setting.device.type == "cpu":
+        entry.uncounted |= dict.fromkeys((memory, "peak_memory_bytes"), HIDDEN)
+        return
     _fill(entry, "forward", (memory,), lambda: {memory: peak_bytes(ahead, setting.device)})
     if "forward_backward" in setting.protocol.asked:
         both = forward_backward(variant, setting.inputs)

@@ -24,6 +24,9 @@ from bench.timing.timer import Work
 
 T = TypeVar("T")
 
+RECOMPILED = 64
+"""Shapes and modes of one variant that are compiled before it counts as an error."""
+
 DRAWS = Noise(0)
 """For mechanisms that draw even when they are scored."""
 
@@ -106,12 +109,37 @@ def fit_inputs(inputs: Inputs, dims: Dims) -> Inputs:
     )
 
 
+def plain_code(impl: Impl) -> Impl:
+    """The code that parts are built with: what is compiled is plain torch."""
+    return "eager" if impl == "compiled" else impl
+
+
+def compile_attend(variant: Variant) -> None:
+    """Put `torch.compile` before `attend`; nothing is compiled before the first call.
+
+    A copy of the variant would still call this one, so copy first. Parts that cannot be traced
+    whole raise at the first call.
+    """
+    compiled = torch.compile(  # type: ignore[call-overload]  # torch's hints lack the last two
+        variant.attend, fullgraph=True, recompile_limit=RECOMPILED, isolate_recompiles=True
+    )
+    # bound to the instance, so that the loops of `torch.nn.Module` stay as they are
+    variant.attend = compiled  # type: ignore[method-assign]
+
+
 def build(spec: VariantSpec, shape: AttendShape, impl: Impl, *, seed: int) -> Variant:
     """Build a variant with seeded parameters; the caller's random state stays as it is.
 
     Raises:
         Refused: The variant has no meaning in this regime.
     """
+    made = _built(spec, shape, plain_code(impl), seed)
+    if impl == "compiled":
+        compile_attend(made)
+    return made
+
+
+def _built(spec: VariantSpec, shape: AttendShape, impl: Impl, seed: int) -> Variant:
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed)
         if shape.place == "slot":

@@ -135,13 +135,13 @@ def test_what_a_planted_defect_breaks_is_said_in_one_sentence(planted, target, c
 def test_a_device_that_errs_more_than_the_processor_is_red(planted, monkeypatch, target, check):
     to, there = checks._to, checks._there
 
-    def placed(subject, on):
-        found = to(subject, on)
+    def placed(subject, on, impl):
+        found = to(subject, on, impl)
         found.variant.there = True
         return found
 
-    def built(variant, on):
-        found = there(variant, on)
+    def built(variant, on, impl):
+        found = there(variant, on, impl)
         found.there = True
         return found
 

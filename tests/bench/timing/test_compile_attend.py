@@ -1,0 +1,111 @@
+"""`--impl compiled`: plain torch behind torch.compile, timed and certified, not trained."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from bench.api.cell import parse_label
+from bench.api.errors import InvalidConfig
+from bench.conformance import RunsOn, certify_on
+from bench.running.request import Request
+from bench.timing import workloads
+from bench.timing.asked_shapes import asked_shapes
+from bench.timing.shape import parse_rounds
+from bench.timing.timed_variant import HIDDEN, Setting, count, enter_all
+from bench.timing.workloads import draw_inputs, plain_code
+
+ASKED = "slot,B=1,L=12,H=2,E=4"
+(SHAPE,) = asked_shapes([ASKED])
+CHECKS = ("gradients_on_cpu_float32_compiled", "timed_shape_on_cpu_float32_compiled")
+TRACE = f"""
+import sys
+import torch
+import variants
+from bench.api.resolve import resolve
+from bench.conformance import RunsOn, certify_on
+from bench.timing import workloads
+from bench.timing.asked_shapes import asked_shapes
+from bench.timing.workloads import build, draw_inputs, forward, forward_backward
+
+variants.load_all()
+graphs, compiler = [], torch.compile
+
+def keep(graph, inputs):
+    graphs.append(graph)
+    return graph
+
+# what is traced is run as it is, for building code takes a minute
+torch.compile = lambda *args, **kinds: compiler(*args, backend=keep, **kinds)
+(shape,) = asked_shapes(["{ASKED}"])
+inputs = draw_inputs(shape, torch.device("cpu"), torch.float32, 0)
+"""
+ANSWERS = """
+for name in sys.argv[1:]:
+    plain, compiled = (build(resolve(name), shape, impl, seed=0) for impl in ("eager", "compiled"))
+    found, wanted = (forward(one, inputs)().output for one in (compiled, plain))
+    assert graphs, name
+    torch.testing.assert_close(found, wanted)
+    for one in (compiled, plain):
+        forward_backward(one, inputs)()
+    for a, b in zip(compiled.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad)
+    graphs.clear()
+"""
+BESIDE_EACH_OTHER = """
+made = [build(resolve("mha"), shape, "compiled", seed=seed) for seed in range(12)]
+for one in made:
+    forward(one, inputs)()
+# plain code behind a limit of compilations would be timed under the wrong name
+assert len(graphs) == len(made), len(graphs)
+"""
+CERTIFIED = """
+found = certify_on("mha", RunsOn(shapes=(shape,)), "compiled")
+assert found.green() and len(found.passed) == 2, found.failed
+assert graphs
+"""
+
+
+@pytest.mark.parametrize("script", [ANSWERS, BESIDE_EACH_OTHER, CERTIFIED])
+def test_what_is_compiled_is_traced_whole_and_answers_the_same(script):
+    # the hook that checks shapes in tests cannot be traced
+    names = ["mha", "gqa", "mla", "deltanet", "rope"]
+    subprocess.run([sys.executable, "-c", TRACE + script, *names], check=True)
+
+
+def test_a_compiler_that_is_wrong_turns_the_certificate_red(monkeypatch):
+    def wrong(attend, **_):
+        def answer(*args, **call):
+            found = attend(*args, **call)
+            return found._replace(output=found.output * 1.001)
+
+        return answer
+
+    monkeypatch.setattr(workloads.torch, "compile", wrong)
+    found = certify_on("mha", RunsOn(shapes=(SHAPE,)), "compiled")
+    assert set(found.failed) == set(CHECKS)
+
+
+def test_operations_are_counted_and_memory_has_its_reason(monkeypatch):
+    monkeypatch.setattr(workloads.torch, "compile", lambda attend, **_: attend)
+    label = "speed attend[batch=1,place=slot] @ none @ mha / causal / rounds / impl=compiled"
+    cell, device = parse_label(label), torch.device("cpu")
+    inputs = draw_inputs(SHAPE, device, torch.float32, 0)
+    setting = Setting(SHAPE, parse_rounds("rounds"), inputs, device, 0)
+    (entry,) = enter_all([cell], setting, cell.id).values()
+    assert entry.failed is None
+    count(entry, setting)
+    assert entry.counts["forward_flops_counted_count"] > 0
+    assert entry.uncounted["forward_peak_memory_bytes"] == HIDDEN
+
+
+def test_the_parts_of_compiled_code_are_plain_torch():
+    found = [plain_code(impl) for impl in ("auto", "eager", "sdpa", "compiled")]
+    assert found == ["auto", "eager", "sdpa", "eager"]
+
+
+def test_training_with_compiled_code_is_refused_with_a_sentence():
+    with pytest.raises(InvalidConfig, match=r"is timed, not trained.*--no-quality"):
+        Request(impl="compiled")
+    assert Request(impl="compiled", quality=False).impl == "compiled"
