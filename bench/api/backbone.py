@@ -69,6 +69,9 @@ class Backbone(HasCapabilities):
     """Whether its output layer may be read as numbers, because nothing that it says is fed back."""
     sized_by: ClassVar[tuple[str, ...]] = ()
     """Options that make the network wider or narrower, for `--match`; the coarse one first."""
+    size_of: ClassVar[Mapping[str, str]] = {}
+    """Attributes of the config that hold the size, for those of these options whose 0 stands for a
+    size that follows from others."""
     output: Output
 
     def __init__(self, config: Config, parts: BackboneParts) -> None:

@@ -9,6 +9,7 @@ import torch
 from bench.api import registry
 from bench.api.backbone import BACKBONES
 from bench.api.cell import Cell
+from bench.api.config import build_config
 from bench.api.errors import DataDamaged, DataUnavailable, InvalidConfig, Refused
 from bench.api.noise import Noise
 from bench.api.options import canonical, complete
@@ -92,8 +93,8 @@ class Matcher:
 
     def _nearest(self, cell: Cell, knob: str, target: int) -> Cell:
         """The width whose size is nearest, by halving an interval; sizes grow with widths."""
-        usual = complete(BACKBONES, parse(cell.backbone)).options[knob]
-        if not isinstance(usual, int):
+        usual = _width(cell, knob)
+        if usual is None:
             return cell
         found = {usual: cell}
         for step in STEPS:
@@ -136,6 +137,15 @@ class Matcher:
             built = assemble(cell, self.data_dir, self._tasks[place])
             measure, _ = MEASURES[self.by]
             return measure(built.system, built.task, cell)
+
+
+def _width(cell: Cell, knob: str) -> int | None:
+    """What an option makes wide or narrow, as it is; None for nothing."""
+    chosen = parse(cell.backbone)
+    found = registry.find(BACKBONES, chosen.name)
+    config = build_config(found.config, dict(chosen.options), chosen.name)
+    width: object = getattr(config, found.target.size_of.get(knob, knob))
+    return width if isinstance(width, int) and width > 0 else None
 
 
 def _near(size: int, target: int) -> bool:

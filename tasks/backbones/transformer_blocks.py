@@ -66,6 +66,10 @@ class BlockConfig(Config):
         return self.feed_width or self.feed_forward * self.width
 
 
+FEED_SIZE = {"feed_width": "feed_hidden"}
+"""Where blocks say how wide their feed-forward sublayers are, for backbones that are resized."""
+
+
 class ShortConvolution(nn.Module):
     """Causal depthwise convolution with a residual: each token sees the few before it."""
 

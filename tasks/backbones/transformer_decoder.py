@@ -27,6 +27,7 @@ from bench.api.variant import Slot
 from tasks.backbones.searches.found_words import cut_at_eos
 from tasks.backbones.source_embedding import input_frames, with_frames
 from tasks.backbones.transformer_blocks import (
+    FEED_SIZE,
     Block,
     BlockConfig,
     LayerPath,
@@ -77,7 +78,8 @@ class TransformerDecoder(Backbone):
     """Blocks of causal self-attention; all of them hold the variant, unless `stack` says others."""
 
     slots = ("causal",)
-    sized_by = ("width",)
+    sized_by = ("width", "feed_width")
+    size_of = FEED_SIZE
     reads_frames = True
 
     def __init__(self, config: TransformerDecoderConfig, parts: BackboneParts) -> None:

@@ -33,6 +33,7 @@ from bench.api.variant import Slot
 from tasks.backbones.searches.found_words import repeated_rows
 from tasks.backbones.source_embedding import embed_source
 from tasks.backbones.transformer_blocks import (
+    FEED_SIZE,
     Block,
     BlockConfig,
     LayerPath,
@@ -76,7 +77,8 @@ class TransformerSeq2Seq(Backbone):
     """The variant is in the `cross`, the decoder's `causal` or the encoder's `self` slots."""
 
     slots = ("cross", "causal", "self")
-    sized_by = ("width",)
+    sized_by = ("width", "feed_width")
+    size_of = FEED_SIZE
     reads_frames = True
     gives = frozenset({"source_states", "residual_sublayers"})
 

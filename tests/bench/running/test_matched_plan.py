@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from bench.api import registry
+from bench.api.backbone import BACKBONES
 from bench.api.selector import parse
 from bench.running.matched_plan import match_plan
 from bench.running.plan import plan
@@ -57,7 +59,9 @@ def test_a_network_is_matched_with_the_baselines_whatever_its_learning_rate():
     assert backbones(found) == backbones(matched())
 
 
-def test_what_cannot_be_matched_is_left_out_with_the_command_that_runs_it_as_it_is():
+def test_what_cannot_be_matched_is_left_out_with_the_command_that_runs_it_as_it_is(monkeypatch):
+    decoder = registry.find(BACKBONES, "transformer_decoder").target
+    monkeypatch.setattr(decoder, "sized_by", ("width",))
     made = matched(variants="linear_attention", tasks="recall", match="flops", seeds=1)
     assert [one.spec.name for one in made.quality] == ["scaled_dot"]
     (left,) = made.left_out

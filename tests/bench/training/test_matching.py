@@ -57,7 +57,20 @@ def test_what_is_near_enough_stays_as_it_is():
     )
 
 
-def test_a_network_without_a_fine_width_is_refused_in_one_sentence():
+@pytest.mark.parametrize(("variant", "by"), [("gqa", "params"), ("linear_attention", "flops")])
+def test_feed_forward_layers_give_what_heads_are_too_coarse_for(variant, by):
+    cells = cells_of(variant, tasks="recall")
+    matcher = Matcher(by, None)
+    mine, target = size(matcher, cells[variant]), size(matcher, cells["scaled_dot"])
+    assert abs(mine / target - 1) > WITHIN, "there was nothing to match"
+    found = matcher.matched(cells[variant], cells["scaled_dot"])
+    assert "feed_width=" in found.backbone
+    assert abs(size(matcher, found) / target - 1) <= WITHIN
+
+
+def test_a_network_without_a_fine_width_is_refused_in_one_sentence(monkeypatch):
+    decoder = registry.find(BACKBONES, "transformer_decoder").target
+    monkeypatch.setattr(decoder, "sized_by", ("width",))
     cells = cells_of("linear_attention", tasks="recall")
     sentence = (
         r"no width of transformer_decoder gives it the forward FLOPs of the baseline within 2%; "
