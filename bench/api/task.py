@@ -42,6 +42,8 @@ class TaskPreset:
     comparison: tuple[Entry, ...] | None = None
     """What is compared at this size; None for the task's own comparison. Where a size has its own,
     the comparison is about that size, and calibration chooses learning rates alone."""
+    evidence: bool = False
+    """Whether this size is evidence, though the task is a pipeline check (`Task.pipeline_check`)."""
 
     @cached_property
     def options_selector(self) -> Selector:
@@ -92,7 +94,8 @@ class Task:
     cheapest first."""
     pipeline_check: ClassVar[str] = ""
     """Why its comparison shows that the pipeline works and is no evidence about any variant, in one
-    sentence: a non-neural baseline wins, or nothing separates; empty where it is evidence."""
+    sentence: a non-neural baseline wins, or nothing separates; empty where it is evidence. A size
+    may say that it is (`TaskPreset.evidence`)."""
     published_results: ClassVar[tuple[PublishedResult, ...]] = ()
     ablated_inputs: ClassVar[tuple[str, ...]] = ()
     """Options that take away from what a network is given and leave the question as it is, so that

@@ -51,7 +51,7 @@ def catalog_of(
     targets = [registry.find(TASKS, one.selector.name).target for one in tasks]
     return RunCatalog(
         variants={name: describe_variant(*one) for name, one in asked.items()},
-        tasks={one.selector.show(): describe_task(*one) for one in tasks},
+        tasks={one.selector.show(): describe_task(*one, preset) for one in tasks},
         metrics=known_metrics(targets, devices),
         baseline=baseline.canonical.show(),
         commands=(command,),
@@ -86,13 +86,20 @@ def describe_variant(asked: str, spec: VariantSpec) -> CatalogVariant:
     )
 
 
-def describe_task(asked: str, task: Selector) -> CatalogTask:
-    """Title, paper, ranking metric, license and published numbers of a task with its options."""
+def describe_task(asked: str, task: Selector, preset: str = "") -> CatalogTask:
+    """Title, paper, ranking metric, license and published numbers of a task with its options.
+
+    Args:
+        asked: As it was typed.
+        task: With its options.
+        preset: Whose size it has; empty where none is known.
+    """
     chosen = complete(TASKS, task)
     registered = registry.find(TASKS, chosen.name)
     target = registered.target
     cited = registered.citation
     config = build_config(registered.config, chosen.options, chosen.name)
+    size = target.presets.get(preset)
     return CatalogTask(
         short=asked,
         title=registered.title,
@@ -101,7 +108,7 @@ def describe_task(asked: str, task: Selector) -> CatalogTask:
         primary=target.ranking_metric().name,
         family=target.family,
         whole=_whole(chosen, target.ablated_inputs),
-        pipeline_check=target.pipeline_check,
+        pipeline_check="" if size is not None and size.evidence else target.pipeline_check,
         published_results=tuple(one for one in target.published_results if one.holds_for(chosen)),
         needs_download=target.needs_download,
         generated=target.is_generated(),

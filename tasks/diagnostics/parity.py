@@ -104,6 +104,7 @@ class Parity(Diagnostic):
             protocol="adam[lr=0.003,steps=500,batch=32,evaluate_every=100,stop_at=0.999]",
             seconds=6.0,
             comparison=entries(*TRACKERS),
+            evidence=True,
         ),
     }
     chance = 0.5

@@ -5,6 +5,7 @@ import pytest
 from bench.api import registry
 from bench.api.resolve import resolve
 from bench.api.selector import parse
+from bench.running.catalog import describe_task
 from bench.running.families import compared_tasks
 from bench.running.plan import plan
 from bench.running.presets import PRESETS
@@ -62,3 +63,10 @@ def test_language_models_have_the_parameters_of_the_baseline_within_two_percent(
     assert len(sizes) > 8
     for name, size in sizes.items():
         assert abs(size / sizes["scaled_dot"] - 1) < WITHIN, name
+
+
+def test_a_size_may_be_evidence_where_the_task_is_a_pipeline_check():
+    size = sized_task("parity", "modern")[0]
+    assert "overlap" in describe_task("parity", size).pipeline_check
+    assert "overlap" in describe_task("parity", size, "quick").pipeline_check
+    assert describe_task("parity", size, "modern").pipeline_check == ""
