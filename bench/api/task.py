@@ -43,7 +43,7 @@ class TaskPreset:
     """What is compared at this size; None for the task's own comparison. Where a size has its own,
     the comparison is about that size, and calibration chooses learning rates alone."""
     evidence: bool = False
-    """Whether this size is evidence, though the task is a pipeline check (`Task.pipeline_check`)."""
+    """Whether this size is evidence where the task is a pipeline check (`Task.pipeline_check`)."""
 
     @cached_property
     def options_selector(self) -> Selector:
