@@ -4,6 +4,8 @@ Its choice of blocks and the sum of its two softmaxes are PyTorch; the softmaxes
 flash-attn, which needs a GPU. They are plain here, forward and backward.
 """
 
+from itertools import pairwise
+
 import torch
 
 from tests.peers.agreement import attend, below_heads, drawn, peer
@@ -16,11 +18,10 @@ FLOAT = torch.float32
 
 def parts(cu_seqlens_q, cu_seqlens_k):
     """Packed sequences: where each of them lies among queries and keys."""
-    ends = [x.tolist() for x in (cu_seqlens_q, cu_seqlens_k)]
-    return [
-        (slice(*q), slice(*k))
-        for q, k in zip(*(list(zip(end[:-1], end[1:], strict=True)) for end in ends), strict=True)
-    ]
+    of_queries, of_keys = (
+        [slice(*ends) for ends in pairwise(x.tolist())] for x in (cu_seqlens_q, cu_seqlens_k)
+    )
+    return list(zip(of_queries, of_keys, strict=True))
 
 
 def energies(q, k, scale, causal):
@@ -39,28 +40,15 @@ def forward(q, k, v, cu_seqlens_q, cu_seqlens_k, softmax_scale, causal, **_):
     return output, sums, None, None
 
 
-def backward(
-    dout,
-    q,
-    k,
-    v,
-    out,
-    softmax_lse,
-    dq,
-    dk,
-    dv,
-    cu_seqlens_q,
-    cu_seqlens_k,
-    softmax_scale,
-    **options,
-):
+def backward(dout, q, k, v, out, softmax_lse, dq, dk, dv, **options):
     """Gradients of a softmax whose sums and outputs are given, for they are those of all parts."""
-    for few, some in parts(cu_seqlens_q, cu_seqlens_k):
-        energy = energies(q[few], k[some], softmax_scale, options["causal"])
+    scale = options["softmax_scale"]
+    for few, some in parts(options["cu_seqlens_q"], options["cu_seqlens_k"]):
+        energy = energies(q[few], k[some], scale, options["causal"])
         weights = (energy - softmax_lse[:, few, None]).exp()
         along = torch.einsum("lhe,she->hls", dout[few], v[some])
         share = (dout[few] * out[few]).sum(-1).T[..., None]
-        step = weights * (along - share) * softmax_scale
+        step = weights * (along - share) * scale
         dq[few] = torch.einsum("hls,she->lhe", step, k[some])
         dk[some] = torch.einsum("hls,lhe->she", step, q[few])
         dv[some] = torch.einsum("hls,lhe->she", weights, dout[few])
