@@ -1,7 +1,7 @@
 """The page of peers: how far our numbers are from those of public reference code."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -10,6 +10,8 @@ from reports.markdown import code_span, escape
 
 STORED = Path("results", "published", "peers.json")
 """Where `make peers` stores what it measured."""
+WITHOUT = Path("tests", "peers", "without_reference.txt")
+"""Names for which we looked for a reference and found none, a line each."""
 HEAD = (
     "Names that other people have written, too, are compared with their code: equal inputs and "
     "equal weights, on a CPU, output by output, and gradient by gradient where the other code has "
@@ -58,6 +60,11 @@ def read_comparisons(path: Path) -> list[PeerComparison]:
     return [PeerComparison(**one) for one in json.loads(path.read_text(encoding="utf-8"))]
 
 
+def read_without(path: Path) -> list[str]:
+    """Read the names that have no reference."""
+    return path.read_text(encoding="utf-8").split() if path.is_file() else []
+
+
 def store_comparisons(path: Path, found: Iterable[PeerComparison]) -> None:
     """Write comparisons over those that the file has of the same things, and keep the others."""
     known = {one.key: one for one in [*read_comparisons(path), *found]}
@@ -65,15 +72,28 @@ def store_comparisons(path: Path, found: Iterable[PeerComparison]) -> None:
     path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
 
 
-def peers_page(found: Iterable[PeerComparison]) -> str:
-    """The whole page."""
+def peers_page(found: Iterable[PeerComparison], without: Sequence[str] = ()) -> str:
+    """The whole page.
+
+    Args:
+        found: The comparisons.
+        without: Names for which no reference was found.
+    """
     ordered = sorted(found, key=lambda one: one.key)
     lines = [f"| {' | '.join(COLUMNS)} |", "| " + " | ".join("---" for _ in COLUMNS) + " |"]
     lines += [line_of(one) for one in ordered]
     names = {parse(one.variant).name for one in ordered}
     references = {one.key[1] for one in ordered}
     count = f"{len(ordered)} comparisons of {len(names)} names with {len(references)} references."
-    return "\n\n".join(["# Other people's code", HEAD, MEANING, count, "\n".join(lines)]) + "\n"
+    parts = ["# Other people's code", HEAD, MEANING, count, "\n".join(lines)]
+    if without:
+        names_without = ", ".join(code_span(name) for name in without)
+        parts.insert(
+            4,
+            "No public package that computes the same on a CPU was found for "
+            f"{names_without}; only their oracles hold them.",
+        )
+    return "\n\n".join(parts) + "\n"
 
 
 def line_of(one: PeerComparison) -> str:

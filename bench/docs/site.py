@@ -10,7 +10,7 @@ from bench.api.loading import load_package
 from bench.cli.main import cli
 from bench.docs.columns import columns_page
 from bench.docs.commands import commands_page
-from bench.docs.peers import STORED, peers_page, read_comparisons
+from bench.docs.peers import STORED, WITHOUT, peers_page, read_comparisons, read_without
 from bench.docs.tasks import tasks_page
 from bench.docs.variants import variants_page
 from reports.folder import read_folder
@@ -94,7 +94,7 @@ def _place(name: str) -> str:
 def _generated(root: Path) -> dict[str, str]:
     published = root / PUBLISHED
     folder = read_folder(published) if published.exists() else None
-    peers = peers_page(read_comparisons(root / STORED))
+    peers = peers_page(read_comparisons(root / STORED), read_without(root / WITHOUT))
     texts = (variants_page(folder), tasks_page(), commands_page(cli), columns_page(), peers)
     return {**dict(zip(GENERATED, texts, strict=True)), "adr/index.md": _decisions(root)}
 

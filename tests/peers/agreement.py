@@ -150,6 +150,7 @@ def below_heads(
     kv_heads, value_width = kv_heads or heads, value_width or width
     place = Dims(heads, kv_heads, width, width, value_width, heads * width, regime=regime, **dims)
     given = {"padding", "stepwise", "equal_heads", "equal_width"}
+    given |= {"relations"} if place.relations else set()
     made = build_variant(resolve(selector), place, given=frozenset(given)).to(dtype)
     if seed is not None:
         draw_parameters(made, seed)

@@ -429,3 +429,42 @@ def test_products_of_reflections_are_those_of_fla(agree, forget):
         if forget
         else "",
     )
+
+
+def test_a_map_trained_on_keys_and_values_is_that_of_fla(agree):
+    """Its map has a bias, which is a unit of our keys and queries that is always one.
+
+    It adds what it read to the norm, where the paper adds the query. The norm of the sum has the
+    direction of the norm, because the gain is one number a head; so the norm can be had from it.
+    """
+    batch, eps = 8, 1e-6
+    mine = below(f"ttt[batch={batch}]", value_width=WIDTH)
+    gain, rate = torch.tensor([0.7, 1.3, 0.9])[:, None], torch.tensor([0.3, -0.4, 0.1])
+    copy_weights({mine.gain: gain.expand(-1, WIDTH)})
+    inputs, one = three(WIDTH), torch.eye(WIDTH)[-1]
+    query, key = (inputs[name] * (1 - one) for name in ("query", "key"))
+    first = mine.first * (1 - one)[:, None]
+    theirs, *_ = naive("ttt").chunk_ttt_linear_ref(
+        *by_time(query, key, inputs["value"]),
+        mine.gain,
+        mine.shift,
+        (rate.sigmoid() / WIDTH).expand(ROWS, LENGTH, HEADS).unsqueeze(-1).clone(),
+        scale=1.0,
+        eps=eps,
+        mini_batch_size=batch,
+        initial_state=first.expand(ROWS, -1, -1, -1),
+        initial_state_bias=mine.first[:, -1:].expand(ROWS, -1, -1, -1),
+    )
+    read = theirs.transpose(1, 2) - mine.shift[:, None]
+    norm = functional.layer_norm(read, (WIDTH,)) * gain[:, None] + mine.shift[:, None]
+    rates = rate[:, None, None].expand(ROWS, -1, LENGTH, 1)
+    agree(
+        f"ttt[batch={batch}]",
+        FLA,
+        f"{LENGTH} places in batches of {batch}, gradients of the first map and the shift",
+        attend(mine, query + one, key + one, inputs["value"] + one, key_extras={"rate": rates}),
+        query + one + norm,
+        inputs={**inputs, "first": mine.first, "shift": mine.shift},
+        note="one rate a head, for its rates belong to queries; its bias is a unit of our keys; it "
+        "adds what it read to the norm, and not the query",
+    )

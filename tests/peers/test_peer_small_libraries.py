@@ -1,4 +1,4 @@
-"""Libraries of one mechanism each: rotary-embedding-torch, performer-pytorch, linformer."""
+"""Libraries of one mechanism each: rotary-embedding-torch, performer-pytorch, and others."""
 
 import pytest
 import torch
@@ -188,4 +188,66 @@ def test_local_attention_is_that_of_local_attention(agree, regime, selector, loo
         attend(mine, **inputs),
         theirs(*inputs.values()),
         inputs=inputs,
+    )
+
+
+def test_scalable_softmax_is_that_of_scalable_softmax_row_by_row(agree):
+    """It counts all keys of a row, so every query gets a row of the keys that it may see."""
+    scalable = peer("scalable_softmax", "scalable-softmax")
+    inputs, mine = three(), below_heads("ssmax", heads=HEADS, width=WIDTH)
+    energy = inputs["query"] @ inputs["key"].mT * WIDTH**-0.5
+    heads = []
+    for head in range(HEADS):
+        softmax = scalable.ScalableSoftmax(learn_scaling=False)
+        softmax.s = mine.normalizer.scale[head, 0, 0]
+        rows = [
+            softmax(energy[:, head, at : at + 1, : at + 1]) @ inputs["value"][:, head, : at + 1]
+            for at in range(LENGTH)
+        ]
+        heads.append(torch.cat(rows, 1))
+    agree(
+        "ssmax",
+        "scalable-softmax",
+        f"{LENGTH} places, gradient of the scale",
+        attend(mine, **inputs),
+        torch.stack(heads, 1),
+        inputs={**inputs, "scale": mine.normalizer.scale},
+    )
+
+
+@pytest.mark.parametrize("regime", ["self", "causal"])
+def test_hopfield_retrieval_is_that_of_the_layers_in_difflayers(agree, regime):
+    functional = peer("difflayers.functional", "difflayers")
+    steps, beta, inputs = 3, 1.7, three()
+    name = f"hopfield[beta={beta},steps={steps}]"
+    hidden = torch.ones(LENGTH, LENGTH, dtype=torch.bool).triu(1)
+    by_place = [x.flatten(0, 1).transpose(0, 1) for x in inputs.values()]
+    theirs, *_ = functional.hopfield_core_forward(
+        *by_place,
+        embed_dim_to_check=WIDTH,
+        num_heads=1,
+        in_proj_weight=None,
+        in_proj_bias=None,
+        bias_k=None,
+        bias_v=None,
+        add_zero_attn=False,
+        dropout_p=0.0,
+        out_proj_weight=None,
+        out_proj_bias=None,
+        attn_mask=hidden if regime == "causal" else None,
+        query_as_static=True,
+        key_as_static=True,
+        value_as_static=True,
+        scaling=beta * WIDTH**-0.5,
+        update_steps_max=steps - 1,
+        update_steps_eps=1e-30,
+    )
+    agree(
+        name,
+        "difflayers",
+        "3 softmaxes, " + ("causal" if regime == "causal" else "both directions"),
+        attend(below_heads(name, heads=HEADS, width=WIDTH, regime=regime), **inputs),
+        theirs.transpose(0, 1).unflatten(0, (2, HEADS)),
+        inputs=inputs,
+        note="its core is that of the authors' layers, which are in no package index",
     )

@@ -1,4 +1,4 @@
-"""Positions as energies in models of transformers: BLOOM, T5, DeBERTa, XLNet and Wav2Vec2-BERT."""
+"""Positions as energies in models of transformers: BLOOM, T5, DeBERTa, XLNet, VITS and others."""
 
 import pytest
 import torch
@@ -18,6 +18,7 @@ bloom = peer("transformers.models.bloom.modeling_bloom")
 t5 = peer("transformers.models.t5.modeling_t5")
 deberta = peer("transformers.models.deberta.modeling_deberta")
 xlnet = peer("transformers.models.xlnet.modeling_xlnet")
+vits = peer("transformers.models.vits.modeling_vits")
 wav2vec = peer("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert")
 
 
@@ -197,4 +198,44 @@ def test_shaws_positions_of_keys_are_those_of_wav2vec2_bert(agree):
         mine(x),
         theirs(x)[0],
         inputs={"x": x, **{str(at): pair for at, pair in enumerate(pairs.items())}},
+    )
+
+
+def test_vectors_of_labels_are_those_of_vits_where_distances_are_the_labels(agree):
+    reach, heads = LENGTH - 1, 4
+    config = vits.VitsConfig(
+        hidden_size=WIDTH, num_attention_heads=heads, window_size=reach, attention_dropout=0.0
+    )
+    theirs = vits.VitsAttention(config).eval()
+    draw_parameters(theirs)
+    x = states()
+    mine = below_heads(
+        "relation_aware[tables=shared]",
+        heads=heads,
+        width=WIDTH // heads,
+        regime="self",
+        dtype=FLOAT,
+        relations=2 * reach + 1,
+    )
+    (position,) = mine.positions
+    tables = {
+        "keys": (position.key_table, theirs.emb_rel_k),
+        "values": (position.value_table, theirs.emb_rel_v),
+    }
+    copy_weights(dict(tables.values()))
+    place = torch.arange(LENGTH)
+    labels = (place - place[:, None] + reach).expand(2, -1, -1)
+    maps = theirs.q_proj, theirs.k_proj, theirs.v_proj
+    found = attend(
+        mine,
+        *(one(x).unflatten(-1, (heads, -1)).transpose(1, 2) for one in maps),
+        query_extras={"relation": labels},
+    )
+    agree(
+        "relation_aware[tables=shared]",
+        "transformers (VITS)",
+        f"{LENGTH} places, a label for every distance, gradients of both tables",
+        theirs.out_proj(found.transpose(1, 2).flatten(2)),
+        theirs(x)[0],
+        inputs={"x": x, **tables},
     )

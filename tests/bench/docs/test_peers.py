@@ -7,18 +7,23 @@ from pathlib import Path
 import pytest
 
 import variants
+from bench.api.registry import listed_variants
 from bench.api.resolve import resolve
+from bench.api.selector import parse
 from bench.docs.peers import (
     STORED,
+    WITHOUT,
     PeerComparison,
     peers_page,
     read_comparisons,
+    read_without,
     store_comparisons,
 )
 from bench.docs.site import write_site
 
 ROOT = Path(__file__).parents[3]
 STORED_NOW = read_comparisons(ROOT / STORED)
+WITHOUT_NOW = read_without(ROOT / WITHOUT)
 ONE = PeerComparison(
     variant="mha",
     reference="torch 2.13.0",
@@ -33,8 +38,9 @@ ONE = PeerComparison(
 def test_the_page_of_the_site_is_the_rendering_of_the_stored_comparisons(tmp_path):
     written = write_site(ROOT, tmp_path / "docs")
     (page,) = [path for path in written if path.name == "peers.md"]
-    assert page.read_text(encoding="utf-8") == peers_page(STORED_NOW)
-    lines = re.findall(r"^\| `", peers_page(STORED_NOW), flags=re.MULTILINE)
+    wanted = peers_page(STORED_NOW, WITHOUT_NOW)
+    assert page.read_text(encoding="utf-8") == wanted
+    lines = re.findall(r"^\| `", wanted, flags=re.MULTILINE)
     assert len(lines) == len(STORED_NOW)
 
 
@@ -69,3 +75,16 @@ def test_a_line_says_that_there_is_no_gradient_and_what_must_be_known():
     assert (
         "| `mha` | torch 2.13.0 | all. its table is reversed | float64 | 1.0e-12 | none |" in page
     )
+
+
+def test_names_without_a_reference_are_known_and_have_none():
+    variants.load_all()
+    compared = {parse(one.variant).name for one in STORED_NOW}
+    assert set(WITHOUT_NOW) <= set(listed_variants())
+    assert not compared & set(WITHOUT_NOW)
+    assert "was found for `adaptive_span`, " in peers_page(STORED_NOW, WITHOUT_NOW)
+    assert "was found" not in peers_page(STORED_NOW)
+
+
+def test_nothing_is_read_where_no_names_are_stored(tmp_path):
+    assert read_without(tmp_path / "none.txt") == []
