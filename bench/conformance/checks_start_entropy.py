@@ -101,7 +101,7 @@ def _states(subject: Placed, seed: int) -> Question:
     tokens = torch.randint(1, VOCAB, (rows, KEYS), generator=rng)
     with torch.no_grad():
         query = heads.query(asked)
-        source: Source = heads.source(read, padding(LENGTHS, KEYS), tokens)
+        source: Source = heads.source(read, padding(LENGTHS, KEYS), tokens).written()
         of_keys = {n: one(read).transpose(1, 2) for n, one in maps_of(slot.key_maps).items()}
         inputs = {name: one(asked) for name, one in maps_of(slot.query_maps).items()}
     source = replace(source, extras=of_keys)
