@@ -41,8 +41,9 @@ def start_entropy(subjects: Sequence[Placed], spec: VariantSpec) -> str | None:
     outside: list[str] = []
     declared: set[str] = set()
     seen = False
-    for placed in subjects:
-        placement = replace(placed.placement, smallest=False)
+    # a place with small options and with those that were asked for is the same place here
+    places = {replace(one.placement, smallest=False): one for one in subjects}
+    for placement, placed in places.items():
         for width in WIDTHS:
             fresh = [
                 build_subject(spec, placement, placed.variant.impl, fresh=seed, width=width)
