@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from bench.api.packing import Packing
 from bench.api.room import Kept, Room, capacity_for, writes_in_place
 from bench.api.shapes import Key, Value
 
@@ -67,6 +68,9 @@ class Source:
     shared: int = 0
     """Numbers at the front of every key that are its value, too, so that a cache keeps them once; 0
     where values are numbers of their own."""
+    packing: Packing | None = None
+    """How keys and values are written out, where `key` and `value` both are what is kept of them;
+    None where they are themselves."""
 
     @property
     def length(self) -> Int[Tensor, " B"]:
@@ -80,6 +84,13 @@ class Source:
         """The same source with other keys, and with the values that they share."""
         value = key[..., : self.shared] if self.shared else self.value
         return replace(self, key=key, value=value)
+
+    def written(self) -> "Source":
+        """The same source with keys and values written out."""
+        if self.packing is None:
+            return self
+        key, value = self.packing.written(self.key)
+        return replace(self, key=key, value=value, shared=0, packing=None)
 
     def key_mask(self) -> Bool[Tensor, "B S"]:
         """The mask, written out."""
@@ -168,6 +179,7 @@ class Memory:
             tokens=leaf(by_row, "tokens") if "tokens" in by_row else None,
             extras=branch(kept.third, "extras"),
             shared=self.source.shared,
+            packing=self.source.packing,
         )
         return Memory(source, branch(kept.third, "parts"), self.sinks, self.forgotten, room)
 
@@ -186,6 +198,7 @@ class Memory:
             tokens=None if source.tokens is None else pick(source.tokens),
             extras=tree_map(pick, source.extras),
             shared=source.shared,
+            packing=source.packing,
         )
         return Memory(chosen, tree_map(pick, self.parts), self.sinks, self.forgotten)
 

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar, Literal, Unpack, get_args
 
 import torch
@@ -127,9 +128,22 @@ class Variant(Starting, ABC):
         return torch.cat((plain, turned), -1) if kept else turned
 
     def receive(self, source: Source, offset: int = 0) -> Memory:
-        """Turn keys by the places where they arrive, once and for all, and prepare them."""
+        """Turn keys by the places where they arrive, once and for all, and prepare them.
+
+        What is packed stays packed; `unpack` prepares it.
+        """
+        if source.packing is not None:
+            turn = partial(self.turn, offset=offset, keys=True)
+            return Memory(source.with_key(source.packing.turned(source.key, turn)))
         turned = self.turn(source.key, offset, keys=True)
         return self.prepare(source if turned is source.key else source.with_key(turned))
+
+    def unpack(self, memory: Memory) -> Memory:
+        """The memory with keys and values that are written out and prepared, for one call."""
+        if memory.source.packing is None:
+            return memory
+        found = self.prepare(memory.source.written())
+        return replace(found, sinks=memory.sinks, forgotten=memory.forgotten)
 
     def prepare(self, source: Source) -> Memory:
         """Compute what depends on the source alone; its keys are turned already."""
@@ -188,6 +202,7 @@ class Variant(Starting, ABC):
                 memory = memory if cache is None else self.remember(cache, memory)
                 cache = memory
         assert memory is not None, "cross attention needs a memory, self-attention needs `new`"
+        memory = self.unpack(memory)
         call = Call(
             query=query,
             memory=memory,
@@ -340,9 +355,11 @@ class Slot(nn.Module):
             tokens: Its ids, for variants that look at them.
             values: What is read in its place, where keys and values are not the same states.
         """
-        source = self._with_inputs(self.heads.source(x, mask, tokens), x)
+        # keys of another sequence are the same at every query, so they are written out once
+        source = self._with_inputs(self.heads.source(x, mask, tokens).written(), x)
         if values is not None:
-            source = replace(source, value=self.heads.source(values, mask, tokens).value, shared=0)
+            read = self.heads.source(values, mask, tokens).written()
+            source = replace(source, value=read.value, shared=0)
         return self.variant.receive(source)
 
     def _with_inputs(self, source: Source, x: Float[Tensor, "B S Dk"]) -> Source:

@@ -13,8 +13,9 @@ from bench.conformance.question import LENGTHS, Question, ReadMode, answer, ask,
 
 CACHED = (4, KEYS - 4)
 """A first call that fills the cache, then fewer queries than keys."""
-AT = (0, 3, KEYS - 2)
-"""Queries that are looked at: the first, the last before the cache is read, a late one."""
+AT = range(KEYS - 1)
+"""Queries that are looked at: every one that has a future, so that none is always the last of its
+block, however long blocks are."""
 DRAWS = 20
 """Questions in one of which a query must see its own value; sparse weights pass it by in some."""
 

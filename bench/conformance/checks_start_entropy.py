@@ -41,8 +41,9 @@ def start_entropy(subjects: Sequence[Placed], spec: VariantSpec) -> str | None:
     outside: list[str] = []
     declared: set[str] = set()
     seen = False
-    for placed in subjects:
-        placement = replace(placed.placement, smallest=False)
+    # a place with small options and with those that were asked for is the same place here
+    places = {replace(one.placement, smallest=False): one for one in subjects}
+    for placement, placed in places.items():
         for width in WIDTHS:
             fresh = [
                 build_subject(spec, placement, placed.variant.impl, fresh=seed, width=width)
@@ -101,7 +102,7 @@ def _states(subject: Placed, seed: int) -> Question:
     tokens = torch.randint(1, VOCAB, (rows, KEYS), generator=rng)
     with torch.no_grad():
         query = heads.query(asked)
-        source: Source = heads.source(read, padding(LENGTHS, KEYS), tokens)
+        source: Source = heads.source(read, padding(LENGTHS, KEYS), tokens).written()
         of_keys = {n: one(read).transpose(1, 2) for n, one in maps_of(slot.key_maps).items()}
         inputs = {name: one(asked) for name, one in maps_of(slot.query_maps).items()}
     source = replace(source, extras=of_keys)

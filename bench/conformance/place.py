@@ -2,12 +2,13 @@
 
 Every size is another prime, so that two axes which were mixed up cannot fit by accident. Options
 are taken as asked in some places and at the small end of their search range in others, where a
-window of ten keys is not wider than the whole sentence.
+window of ten keys is not wider than the whole sentence. What stands only in places with small
+options is asked there with its own, too.
 """
 
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
@@ -125,6 +126,17 @@ def smallest(spec: VariantSpec) -> VariantSpec:
         return resolve(Selector(spec.name, options))
     except InvalidConfig:
         return spec  # options that only make sense together stay as asked
+
+
+def placements(spec: VariantSpec, regimes: Iterable[Regime] = REGIMES) -> list[Placement]:
+    """Where to ask a variant: with small options, and somewhere with its own."""
+    found = [one for one in PLACEMENTS if one.regime in regimes]
+    refused = refusals(spec)
+    stands = [one for one in found if one.regime not in refused]
+    as_asked = any(not one.smallest for one in stands)
+    if as_asked or smallest(spec).canonical == spec.canonical:
+        return found
+    return [*found, *(replace(one, smallest=False) for one in stands)]
 
 
 def build_subject(

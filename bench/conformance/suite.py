@@ -28,7 +28,7 @@ from bench.conformance.checks_start_entropy import start_entropy
 from bench.conformance.checks_stream import stream
 from bench.conformance.checks_structure import config, determinism, memory_pure, shapes
 from bench.conformance.checks_weights import dead_rows, one_key, weight_law
-from bench.conformance.place import PLACEMENTS, Placed, build_subject
+from bench.conformance.place import Placed, build_subject, placements
 from bench.conformance.rules import CHECKS, COMPILE, expected_checks, not_applicable
 
 IN_EVERY_PLACE: dict[str, Callable[[Placed], None]] = {
@@ -82,7 +82,7 @@ def certify(
     """
     spec = resolve(selector)
     asked = _asked(checks)
-    subjects, refused = _subjects(spec, regimes or REGIMES, impl)
+    subjects, refused, crashed = _subjects(spec, regimes or REGIMES, impl)
     without = not_applicable(spec, impl)
     passed: list[str] = []
     skipped: dict[str, str] = {}
@@ -92,6 +92,8 @@ def certify(
         try:
             if name in without:
                 raise CheckSkipped(without[name])
+            if name == "runs_somewhere" and crashed:
+                raise CheckFailed(crashed[0])
             says = _run(name, spec, subjects, refused)
         except CheckSkipped as reason:
             skipped[name] = str(reason)
@@ -119,19 +121,20 @@ def _asked(checks: Iterable[str] | None) -> tuple[str, ...]:
 
 def _subjects(
     spec: VariantSpec, regimes: Sequence[Regime], impl: Impl
-) -> tuple[list[Placed], dict[Regime, str]]:
+) -> tuple[list[Placed], dict[Regime, str], list[str]]:
+    """Where it stands, why it does not elsewhere, and sentences of places that broke."""
     found: list[Placed] = []
     refused: dict[Regime, str] = {}
-    for placement in PLACEMENTS:
-        if placement.regime not in regimes:
-            continue
+    crashed: list[str] = []
+    for placement in placements(spec, regimes):
         try:
             found.append(build_subject(spec, placement, impl))
         except Refused as reason:
             refused[placement.regime] = str(reason)
         except Exception as error:  # noqa: BLE001  a variant that cannot be built gets a red certificate
             refused[placement.regime] = _crash(error)
-    return found, refused
+            crashed.append(f"{placement.regime}: {_crash(error)}")
+    return found, refused, crashed
 
 
 def _run(
@@ -163,6 +166,8 @@ def _places(name: str, subjects: Sequence[Placed]) -> list[Placed]:
     if name in IN_TWO_PLACES:
         found = [next((s for s in subjects if s.regime == regime), None) for regime in REGIMES]
         chosen = [subject for subject in found if subject is not None][:2]
+        if all(subject.placement.smallest for subject in chosen):
+            chosen += [s for s in subjects if not s.placement.smallest][:1]
         if name == "long":  # the smallest options have windows that are copied out
             chosen += [s for s in subjects if copies_windows(s) and s not in chosen]
         return chosen

@@ -81,7 +81,7 @@ def _source(seen: Observation) -> Source:
     found = memory if memory is not None else state.cache
     if found is None or found.forgotten:
         raise Refused("this network does not keep the values that it mixed.")
-    return found.source
+    return found.source.written()
 
 
 def _projected(slot: Slot, source: Source) -> Float[Tensor, "B H S D"]:

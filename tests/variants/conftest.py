@@ -269,6 +269,7 @@ def compare_with_oracle(
     words = torch.randn(rows, queries, WORD_DIM, generator=rng, dtype=torch.float64)
     labels = torch.randint(RELATIONS, (rows, queries, keys), generator=rng)
     source = slot.heads.source(sequence, padding_mask(lengths, keys) if padded else None, tokens)
+    source = source.written()
     source = replace(source, extras=inputs_of(slot.key_maps, sequence, by_head=True))
     query = slot.heads.query(x)
     extras = {"word": words, **inputs_of(slot.query_maps, x, by_head=False)}

@@ -4,9 +4,9 @@ Zhang et al., 2025, "Tensor product attention is all you need", https://arxiv.or
 section 3.1: each of the three is the mean over its rank of a factor over heads times a factor over
 the width, both linear in the state.
 
-Deviations: a cache holds keys and values of all heads, written out, and not their factors, so it is
-as large as that of multi-head attention. Positions turn keys that are written out, which equals
-turning their factors over the width.
+Deviations: a cache holds the factors, and positions turn those of keys over the width as they
+arrive, as in the paper; keys and values are then written out for each call. Queries are turned
+written out, which equals turning their factors. The keys of another sequence are written out once.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,9 @@ from bench.api.call import Dims
 from bench.api.component import Heads
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
+from bench.api.packing import Packing, Turn
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
+from bench.api.shapes import Key, Value
 from bench.api.source import Source
 from variants.heads.projections import oracle_linear
 
@@ -45,6 +47,33 @@ class TpaConfig(Config):
             )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Factors(Packing):
+    """The factors of a key, over heads and then over the width, and those of a value behind them.
+
+    Each is written rank by rank.
+    """
+
+    heads: int
+    """H."""
+    width: int
+    """E, of one head."""
+
+    def turned(self, packed: Float[Tensor, "B 1 S F"], turn: Turn) -> Float[Tensor, "B 1 S F"]:
+        """Turn the factors of keys over the width: every head is a sum of these vectors."""
+        rank = packed.shape[-1] // (2 * (self.heads + self.width))
+        ends = (rank * self.heads, rank * (self.heads + self.width))
+        over_heads, over_width, values = packed.tensor_split(ends, -1)
+        vectors = over_width.squeeze(1).unflatten(-1, (rank, -1)).transpose(1, 2)
+        found = turn(vectors).transpose(1, 2).flatten(2).unsqueeze(1)
+        return torch.cat((over_heads, found, values), -1)
+
+    def written(self, packed: Float[Tensor, "B 1 S F"]) -> tuple[Key, Value]:
+        """The means of outer products."""
+        key, value = packed.squeeze(1).chunk(2, -1)
+        return _product(key, self.heads, self.width), _product(value, self.heads, self.width)
+
+
 @register(
     "head",
     "tpa",
@@ -56,8 +85,8 @@ class TpaConfig(Config):
 class TpaHeads(Heads):
     """Head h of a query, key or value is the mean over r of a_rh b_r, with a and b linear in x.
 
-    Cost: (R_k + R_v) (H + E) numbers a token in a cache of factors; here keys and values of all
-    heads are written out, 2 H E.
+    Cost: a cache of 2 R (H + E) numbers a token, R for keys and for values; 2 H E of all keys are
+    written out for the time of a call.
     """
 
     def __init__(
@@ -76,6 +105,7 @@ class TpaHeads(Heads):
         width = query_width // heads
         self.dims = Dims(heads, heads, width, width, width, query_width, regime)
         self.output_width = query_width
+        self.factors = Factors(heads=heads, width=width)
         # each map makes the factors over heads, rank by rank, then those over the width
         self.to_query = _factors(query_width, config.query_rank, heads, width)
         self.to_key = _factors(source_width, config.rank, heads, width)
@@ -85,7 +115,8 @@ class TpaHeads(Heads):
 
     def query(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B H L E"]:
         """Means of outer products."""
-        return self._product(self.to_query(x))
+        heads, width = self.dims.heads, self.dims.query_width
+        return _product(self.to_query(x), heads, width)
 
     def source(
         self,
@@ -93,20 +124,14 @@ class TpaHeads(Heads):
         mask: Bool[Tensor, "B S"] | None,
         tokens: Int[Tensor, "B S"] | None,
     ) -> Source:
-        """Keys and values of all heads, written out."""
-        key, value = self._product(self.to_key(x)), self._product(self.to_value(x))
-        return Source(key=key, value=value, mask=mask, tokens=tokens)
+        """The factors of keys and values."""
+        found = torch.cat((self.to_key(x), self.to_value(x)), -1).unsqueeze(1)
+        width = found.shape[-1]
+        return Source(found, found, mask=mask, tokens=tokens, shared=width, packing=self.factors)
 
     def merge(self, output: Float[Tensor, "B H L E"]) -> Float[Tensor, "B L D"]:
         """Concatenate the heads and project."""
         return self.to_output(output.transpose(1, 2).flatten(2))
-
-    def _product(self, factors: Float[Tensor, "B n F"]) -> Float[Tensor, "B H n E"]:
-        heads, width = self.dims.heads, self.dims.query_width
-        rank = factors.shape[-1] // (heads + width)
-        over_heads, over_width = factors.split((rank * heads, rank * width), -1)
-        left, right = over_heads.unflatten(-1, (rank, heads)), over_width.unflatten(-1, (rank, -1))
-        return torch.einsum("bnrh,bnre->bhne", left, right) / rank
 
     def oracle_query(self, x: Float[Tensor, " D"]) -> Float[Tensor, "H E"]:
         """One number after the other."""
@@ -135,6 +160,14 @@ class TpaHeads(Heads):
                     total = total + numbers[r * heads + h] * numbers[rank * heads + r * width + e]
                 found.append(total / rank)
         return torch.stack(found).unflatten(0, (heads, width))
+
+
+def _product(factors: Float[Tensor, "B n F"], heads: int, width: int) -> Float[Tensor, "B H n E"]:
+    """The mean of R outer products."""
+    rank = factors.shape[-1] // (heads + width)
+    over_heads, over_width = factors.split((rank * heads, rank * width), -1)
+    left, right = over_heads.unflatten(-1, (rank, heads)), over_width.unflatten(-1, (rank, -1))
+    return torch.einsum("bnrh,bnre->bhne", left, right) / rank
 
 
 def _factors(states: int, rank: int, heads: int, width: int) -> nn.Linear:

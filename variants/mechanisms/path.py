@@ -3,7 +3,8 @@
 Yang, Shen, Wen, Tan, Mishra, Ren, Panda & Kim, 2025, "PaTH attention: position encoding via
 accumulating Householder transformations", https://arxiv.org/abs/2505.16381, sections 3.1 to 3.3.
 
-Deviations: no short convolution in front of the directions; their map has rank 32 as in the paper.
+Deviations: directions pass no short convolution unless `convolution` says so; that of the paper
+sees three tokens. Their map has rank 32 as in the paper.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from torch.nn import functional
 from bench.api.call import Call, Dims, MixResult, QueryShape, Read
 from bench.api.capabilities import Capability
 from bench.api.component import expand_heads
-from bench.api.config import Config, IntRange
+from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
@@ -41,8 +42,14 @@ class PathConfig(Config):
     forget: bool = False
     """Whether energies also fall by forget gates, as in `fox` (PaTH-FoX)."""
 
+    convolution: Annotated[int, Choices((0, 3))] = 0
+    """Tokens of which each unit of a direction is a weighted sum, its own among them, before
+    directions are made one long; 0 for no such sum, 3 in the paper."""
+
     def __post_init__(self) -> None:
-        """Check the size of a chunk."""
+        """Check the sizes."""
+        if self.convolution < 0:
+            raise InvalidConfig(f"path: convolution must not be negative, got {self.convolution}.")
         if self.chunk < 1:
             raise InvalidConfig(f"path: chunk must be at least 1, got {self.chunk}.")
 
@@ -94,14 +101,19 @@ class Path(Variant):
             self.key_inputs["forget"] = SlotInput(1)
             self.forget_bias = nn.Parameter(torch.full((dims.kv_heads,), FORGET))
             self.starts = {"bias": 0.0, "forget_bias": FORGET}
+        self.taps: nn.Parameter | None = None
+        if config.convolution:
+            bound = config.convolution**-0.5  # the start of a convolution in PyTorch
+            taps = torch.empty(config.convolution, dims.kv_heads, dims.key_width)
+            self.taps = nn.Parameter(nn.init.uniform_(taps, -bound, bound))
 
     def prepare(self, source: Source) -> Memory:
-        """Unit directions, strengths and the logarithms of forget gates, in float32 at least."""
+        """Directions, strengths and the logarithms of forget gates, in float32 at least."""
         direction = leaf(source.extras, "direction")
         wide = torch.promote_types(direction.dtype, torch.float32)
         raw = leaf(source.extras, "strength").to(wide)
         strength = 2 * torch.sigmoid(raw + self.bias.to(wide)[:, None, None])
-        parts = {"direction": functional.normalize(direction.to(wide), dim=-1)}
+        parts = {"direction": direction.to(wide)}
         if self.forget_bias is not None:
             raw = leaf(source.extras, "forget").to(wide)
             log_gate = functional.logsigmoid(raw + self.forget_bias.to(wide)[:, None, None])
@@ -124,6 +136,10 @@ class Path(Variant):
         }
         if self.forget_bias is not None:
             carried["kept"] = empty(1, wide)
+        if self.taps is not None:
+            tokens, heads, width = self.taps.shape
+            shape = (like.rows, heads, tokens - 1, width)
+            carried["before"] = torch.zeros(shape, dtype=wide, device=like.device)
         return State(carried=carried)
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
@@ -132,10 +148,13 @@ class Path(Variant):
         key = leaf(carried, "key")
         query = call.query.to(key.dtype) * self.dims.key_width**-0.5
         new_key = expand_heads(source.key.to(key.dtype), heads)
-        parts = {name: expand_heads(x, heads) for name, x in _leaves(call.memory.parts).items()}
+        own = _leaves(call.memory.parts)
+        convolved = self._convolve(own, carried)
+        unit = functional.normalize(own["direction"], dim=-1)
+        parts = {n: expand_heads(x, heads) for n, x in (own | {"direction": unit}).items()}
         value = torch.cat((leaf(carried, "value"), expand_heads(source.value, heads)), 2)
         real = torch.cat((leaf(carried, "real"), source.key_mask()), 1)
-        after: dict[str, Tensor | Tree] = {"value": value, "real": real}
+        after: dict[str, Tensor | Tree] = {"value": value, "real": real, **convolved}
         if self.forget_bias is not None:
             # the sum of the logarithms of all gates up to each key
             earlier = leaf(carried, "kept")
@@ -158,6 +177,17 @@ class Path(Variant):
         found = torch.cat(rows, 2) if want_weights else None
         return MixResult(torch.cat(outputs, 2), found, {**after, "key": key}, {})
 
+    def _convolve(self, own: dict[str, Tensor], carried: Tree) -> dict[str, Tensor]:
+        """Put weighted sums in the place of directions; returns what the next call needs."""
+        if self.taps is None:
+            return {}
+        wide = torch.cat((leaf(carried, "before"), own["direction"]), 2)
+        taps = self.taps.to(wide.dtype).unsqueeze(2)
+        length = own["direction"].shape[2]
+        sums = [tap * wide[:, :, at : at + length] for at, tap in enumerate(taps)]
+        own["direction"] = torch.stack(sums).sum(0)
+        return {"before": wide[:, :, length:]}
+
     def oracle(
         self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
@@ -171,7 +201,7 @@ class Path(Variant):
             keys: list[Tensor] = []
             forgotten: list[Tensor] = []
             for place in range(length):
-                direction = extras["direction"][place]
+                direction = self._oracle_direction(extras["direction"], kv, place)
                 unit = direction / direction.square().sum().sqrt()
                 strength = 2 / (1 + torch.exp(-extras["strength"][place, 0] - self.bias[kv]))
                 keys = [k - strength * unit * torch.dot(unit, k) for k in keys]
@@ -191,6 +221,15 @@ class Path(Variant):
                 rows.append(functional.pad(weights, (0, source.key.shape[2] - len(keys))))
         shape = (heads, length)
         return torch.stack(outputs).unflatten(0, shape), torch.stack(rows).unflatten(0, shape)
+
+    def _oracle_direction(self, raw: Float[Tensor, "S E"], head: int, place: int) -> Tensor:
+        """The direction of one token, before it is made one long."""
+        if self.taps is None:
+            return raw[place]
+        total = torch.zeros_like(raw[place])
+        for back in range(min(len(self.taps), place + 1)):
+            total = total + self.taps[len(self.taps) - 1 - back, head] * raw[place - back]
+        return total
 
 
 def _at_keys(source: Source, x: Float[Tensor, "B Hk S 1"]) -> Float[Tensor, "B Hk S 1"]:

@@ -76,7 +76,7 @@ def test_room_grows_by_a_share_of_what_there_is():
     assert capacity_for(20, 12) == 20
 
 
-@pytest.mark.parametrize("selector", ["mha", "mqa", "mla"])
+@pytest.mark.parametrize("selector", ["mha", "mqa", "mla", "tpa"])
 def test_a_decode_step_does_not_copy_the_cache(selector):
     attention, new = built(selector), drawn(1, 1, DIM, seed=2)
     x = drawn(1, 1024, DIM)
@@ -89,11 +89,12 @@ def test_a_decode_step_does_not_copy_the_cache(selector):
     assert answer.state.cache.room is state.cache.room
     assert answer.state.cache.source.key.shape[2] == 1025
     # what is held besides is a few numbers a key: places, and which keys are seen; keys that are
-    # wider than values have no fused code here, and a copy for each head
-    assert seen.peak < (5 if selector == "mla" else 0.5) * state_bytes([state])
+    # wider than values have no fused code here, and a copy for each head; factors are written out
+    assert seen.peak < {"mla": 5, "tpa": 2}.get(selector, 0.5) * state_bytes([state])
 
 
 KEPT = {"mha": 2 * DIM, "gqa": 2 * DIM // 2, "mqa": 2 * DIM // 4, "mla": 16 + 8}
+KEPT |= {f"tpa[rank={rank}]": 2 * rank * (4 + DIM // 4) for rank in (1, 2)}
 """Numbers a token that each must keep."""
 
 
@@ -113,6 +114,7 @@ WINDOWS = {
     "sliding_window[window=16,position=rope]": 16,
     "sliding_window[window=1]": 1,
     "sliding_window[window=8,head=mla]": 8,
+    "sliding_window[window=8,head=tpa]": 8,
     "sliding_window[window=8,head=mqa]": 8,
 }
 

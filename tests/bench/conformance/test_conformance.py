@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from bench.api.axes import CHAIN_AXES
+from bench.api.call import REGIMES
 from bench.api.config import Choices, default_of, search_ranges
 from bench.api.registry import listed_variants, registrations
 from bench.api.resolve import resolve
 from bench.conformance import CHECKS, as_text, certify, expected_checks
-from bench.conformance.place import refusals, smallest
+from bench.conformance.place import build_subject, placements, refusals, smallest
 
 EXPECTED = json.loads((Path(__file__).parent / "expected.json").read_text(encoding="utf-8"))
 """Variant -> checks it passes; reviewed by hand, so that declaring less is not a way to green.
@@ -76,6 +77,17 @@ def test_certificate_at_real_lengths(name):
     found = certify(name, checks=["long"])
     assert found.green(), as_text([found])
     assert found.passed == ("long",)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_is_asked_with_its_own_options_somewhere(name):
+    spec = resolve(name)
+    stands = set(REGIMES) - set(refusals(spec))
+    for placement in placements(spec):
+        if placement.regime in stands and not placement.smallest:
+            build_subject(spec, placement)
+            return
+    assert not stands or smallest(spec).canonical == spec.canonical
 
 
 def test_no_variant_of_the_table_of_expectations_has_gone():

@@ -35,6 +35,19 @@ def test_future_that_leaks_once_a_padding_mask_is_passed(plant):
     assert "depends on the" in failed["causality"]
 
 
+@pytest.mark.parametrize("first", range(5))
+def test_future_that_leaks_within_one_block_of_two(plant, first):
+    def normalize(self, energy, allowed, state, call):
+        if call.causal:
+            begins = (call.position == first)[:, None]
+            allowed = allowed | begins & (call.key_position == first + 1)
+        return Normalized(masked_softmax(energy, allowed))
+
+    plant.normalizer(normalize)
+    sentence = plant.red("planted", "causality")["causality"]
+    assert f"query {first} depends on the key at {first + 1}" in sentence
+
+
 def test_future_that_leaks_without_any_gradient(plant):
     def normalize(self, energy, allowed, state, call):
         best = energy.detach().argmax(-1, keepdim=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+import pytest
 import torch
 from torch.nn import functional
 
@@ -207,3 +208,39 @@ def test_a_check_that_is_refused_is_not_green(plant):
     assert found.passed == ("oracle",)
     assert found.skipped == found.missing() == {"causality": "RuntimeError: not today"}
     assert not found.green()
+
+
+def test_a_place_that_breaks_while_it_is_built_is_not_left_out_in_silence(plant):
+    class Half(SoftmaxNormalizer):
+        def __init__(self, config, dims):
+            super().__init__(config, dims)
+            if dims.regime == "self":
+                raise RuntimeError("not today")
+
+    plant("normalizer", Half, SoftmaxConfig)
+    assert plant.red("planted") == {"runs_somewhere": "self: RuntimeError: not today"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizedConfig(SoftmaxConfig):
+    size: Annotated[int, IntRange(2, 64)] = 32
+
+
+@pytest.mark.parametrize("regime", ["causal", "pool"])
+@pytest.mark.parametrize("broken", ["small", "own"])
+def test_what_stands_in_one_place_is_asked_there_with_its_own_options(plant, regime, broken):
+    class Sized(SoftmaxNormalizer):
+        unsupported = dict.fromkeys({"cross", "causal", "self", "pool"} - {regime}, "no place.")
+
+        def __init__(self, config, dims):
+            super().__init__(config, dims)
+            self.wrong = (config.size == 2) == (broken == "small")
+
+        def normalize(self, energy, allowed, state, call):
+            found = super().normalize(energy, allowed, state, call)
+            return found._replace(weights=found.weights * 0.5) if self.wrong else found
+
+    plant("normalizer", Sized, SizedConfig)
+    for check in ("oracle", "long"):
+        sentence = plant.red("planted", check)[check]
+        assert ("smallest options" in sentence) == (broken == "small")

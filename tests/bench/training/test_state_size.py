@@ -35,6 +35,13 @@ def test_linear_attention_keeps_a_matrix_and_a_sum_of_keys_at_any_length(length,
     assert found == [(LAYERS * HEADS * per_head * (per_head + 1) * FLOAT, "", "")]
 
 
+@pytest.mark.parametrize("rank", [1, 2])
+def test_tensor_product_attention_keeps_the_factors_of_keys_and_values(rank, smoke):
+    found = kept(smoke, f"tpa[heads={HEADS},rank={rank}]")
+    per_token = 2 * rank * (HEADS + WIDTH // HEADS)
+    assert found == [(8 * per_token * LAYERS * FLOAT, "", "")]
+
+
 def test_the_longest_sequence_of_training_counts_whenever_it_came(smoke):
     task = "causal_copy[shortest=1,length=3,beyond=4,evaluate=8]"
     found = kept(smoke, "scaled_dot", task, protocol="adam[steps=30,batch=2]")

@@ -57,6 +57,10 @@ def test_short_sources_are_identifiable_and_decoders_alone_work(subject):
     assert 0 <= measured(subject("scaled_dot", task="recall"))["null_norm_share"] < 1
 
 
+def test_values_that_a_cache_keeps_as_factors_are_written_out(subject):
+    assert 0 <= measured(subject("tpa", task="recall"))["null_norm_share"] < 1
+
+
 @pytest.mark.parametrize(
     ("variant", "reason"),
     [

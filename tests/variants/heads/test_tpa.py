@@ -3,6 +3,7 @@ import torch
 
 import variants
 from bench.api.errors import InvalidConfig
+from bench.api.kept_bytes import state_bytes
 
 variants.load_all()
 DIM, HEADS = 12, 4
@@ -11,7 +12,7 @@ WIDTH = DIM // HEADS
 
 def built(selector, **place):
     torch.manual_seed(0)
-    return variants.build(selector, dim=DIM, **{"regime": "causal", **place}).double()
+    return variants.build(selector, **{"dim": DIM, "regime": "causal", **place}).double()
 
 
 def drawn(*shape, seed=1):
@@ -23,7 +24,7 @@ def drawn(*shape, seed=1):
 def test_keys_and_values_are_means_of_outer_products(rank):
     heads = built(f"tpa[rank={rank}]").heads
     x = drawn(1, 5, DIM)
-    found = heads.source(x, None, None)
+    found = heads.source(x, None, None).written()
     for layer, made in ((heads.to_key, found.key), (heads.to_value, found.value)):
         for t in range(5):
             numbers = layer.weight @ x[0, t]
@@ -49,24 +50,68 @@ def test_factors_over_heads_that_pick_one_head_each_are_multi_head_attention():
     torch.testing.assert_close(product(x), plain(x))
 
 
-def test_turning_a_key_is_turning_its_factors_over_the_width():
-    attention = built("tpa[rank=2]")
-    heads, turn = attention.heads, attention.variant.turn
-    x = drawn(1, 5, DIM)
-    whole = turn(heads.source(x, None, None).key, 0)
-    numbers = heads.to_key(x)
-    over_heads = numbers[..., : 2 * HEADS].unflatten(-1, (2, HEADS))
-    over_width = numbers[..., 2 * HEADS :].unflatten(-1, (2, WIDTH)).transpose(1, 2)
-    factors = turn(over_width, 0)
-    wanted = torch.einsum("bnrh,brne->bhne", over_heads, factors) / 2
-    torch.testing.assert_close(whole, wanted)
+@pytest.mark.parametrize("position", ["rope", "xpos"])
+def test_turning_the_factors_over_the_width_is_turning_the_keys(position):
+    attention = built(f"tpa[rank=2,position={position}]", dim=16)
+    packed, turn = attention.heads.source(drawn(1, 5, 16), None, None), attention.variant.turn
+    found = attention.variant.receive(packed, 3).source
+    wanted = turn(packed.written().key, 3, keys=True)
+    assert not torch.allclose(wanted, packed.written().key)
+    torch.testing.assert_close(found.written().key, wanted)
+    assert torch.equal(found.written().value, packed.written().value)
+
+
+def step_by_step(attention, x, parts=1):
+    state, found = attention.start(None, x), []
+    for one in x.split(parts, 1):
+        output, answer = attention.attend(one, None, state, own=(one, None, None))
+        state = answer.state
+        found.append(output)
+    return torch.cat(found, 1), state
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("options", ["rank=1", "rank=2", "rank=2,position=none", "rank=4,heads=2"])
+def test_a_cache_keeps_the_factors_of_keys_and_values_and_nothing_else(options, gradients):
+    attention, x = built(f"tpa[{options}]"), drawn(2, 9, DIM)
+    rank, heads = int(options[5]), attention.heads.dims.heads
+    numbers = 2 * rank * (heads + DIM // heads)  # (R_K + R_V) (h + d_h)
+    with torch.set_grad_enabled(gradients):
+        for parts in (9, 4, 1):
+            output, state = step_by_step(attention, x, parts)
+            torch.testing.assert_close(output, attention(x))
+            source = state.cache.source
+            assert source.key.shape == (2, 1, 9, numbers)
+            assert source.value.untyped_storage().data_ptr() == source.key.data_ptr()
+            assert not any(state.cache.parts.values())
+            assert state_bytes([state]) == 2 * 9 * numbers * 8
+
+
+def test_rows_that_are_picked_keep_their_factors():
+    attention, x, new = built("tpa"), drawn(3, 6, DIM), drawn(3, 1, DIM, seed=2)
+    order = torch.tensor([2, 0])
+    with torch.no_grad():
+        _, state = step_by_step(attention, x)
+        wanted, _ = attention.attend(new, None, state, own=(new, None, None))
+        few, chosen = new[order], state.select(order)
+        found, _ = attention.attend(few, None, chosen, own=(few, None, None))
+    assert state_bytes([chosen]) * 3 == state_bytes([state]) * 2
+    torch.testing.assert_close(found, wanted[order])
+
+
+@pytest.mark.parametrize("score", ["additive", "general", "scaled_dot"])
+def test_what_a_score_prepares_is_made_of_keys_that_are_written_out(score):
+    attention, x = built(f"{score}[head=tpa]"), drawn(2, 9, DIM)
+    output, state = step_by_step(attention, x, 2)
+    torch.testing.assert_close(output, attention(x))
+    assert not state.cache.parts
 
 
 def test_products_begin_with_a_variance_near_one():
     torch.manual_seed(0)
     heads = variants.build("tpa[heads=8]", dim=256, regime="causal").heads
     x = torch.randn(1, 200, 256)
-    source = heads.source(x, None, None)
+    source = heads.source(x, None, None).written()
     for found in (heads.query(x), source.key, source.value):
         assert 0.8 < float(found.detach().var()) < 1.25
 

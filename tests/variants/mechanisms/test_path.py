@@ -11,7 +11,9 @@ ALWAYS, NEVER = 800.0, -800.0
 """Numbers before the sigmoid that make a strength of two, or none at all."""
 
 
-@pytest.mark.parametrize("options", ["chunk=2", "chunk=3", "chunk=64", "chunk=2,forget=true"])
+@pytest.mark.parametrize(
+    "options", ["chunk=2", "chunk=3", "chunk=64", "chunk=2,forget=true", "chunk=3,convolution=3"]
+)
 @pytest.mark.parametrize("heads", [1, 2])
 def test_vectorized_code_equals_the_loops(equals_oracle, options, heads):
     equals_oracle(f"path[{options}]", "causal", heads=heads)
@@ -146,9 +148,37 @@ def test_chunks_change_nothing(answer, bare, draw, chunk):
     torch.testing.assert_close(found, whole, **NEAR)
 
 
+def with_taps(bare, taps, options="chunk=4,convolution=3"):
+    variant = bare(options)
+    with torch.no_grad():
+        variant.taps.copy_(torch.tensor(taps, dtype=torch.float64)[:, None, None])
+    return variant
+
+
+def test_a_convolution_of_the_own_token_alone_is_none(answer, bare, draw):
+    drawn = draw(2, 2, 9, 9)
+    source = with_inputs(drawn, 0.4)
+    found = answer(with_taps(bare, [0.0, 0.0, 1.0]), drawn.query, source)
+    torch.testing.assert_close(found.output, answer(bare(), drawn.query, source).output, **NEAR)
+
+
+def test_a_convolution_may_put_a_direction_later_or_join_three(answer, bare, draw):
+    drawn = draw(2, 2, 9, 9, lengths=())
+    source = with_inputs(drawn, 0.4)
+    raw = source.extras["direction"]
+    earlier = [torch.nn.functional.pad(raw, (0, 0, n, 0))[:, :, :9] for n in (2, 1, 0)]
+    for taps in ([0.0, 1.0, 0.0], [0.5, -2.0, 1.0]):
+        joined = sum(tap * one for tap, one in zip(taps, earlier, strict=True))
+        wanted = answer(bare(), drawn.query, with_inputs(drawn, 0.4, joined))
+        found = answer(with_taps(bare, taps), drawn.query, source)
+        torch.testing.assert_close(found.output, wanted.output, **NEAR)
+
+
 def test_options_and_places_without_a_meaning_are_refused():
     with pytest.raises(InvalidConfig, match="chunk must be at least 1"):
         variants.build("path[chunk=0]", dim=8, heads=2, regime="causal")
+    with pytest.raises(InvalidConfig, match="convolution must not be negative"):
+        variants.build("path[convolution=-1]", dim=8, heads=2, regime="causal")
     with pytest.raises(Refused, match="path has no impl=sdpa"):
         variants.build("path", dim=8, heads=2, regime="causal", impl="sdpa")
     for regime in ("cross", "self", "pool"):
