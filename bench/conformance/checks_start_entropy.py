@@ -41,7 +41,8 @@ def start_entropy(subjects: Sequence[Placed], spec: VariantSpec) -> str | None:
     outside: list[str] = []
     declared: set[str] = set()
     seen = False
-    for placed in subjects:
+    for placed in (one for one in subjects if one.slot.link is None):
+        # keys of a layer below start as those of a layer's own do
         placement = replace(placed.placement, smallest=False)
         for width in WIDTHS:
             fresh = [

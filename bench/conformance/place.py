@@ -75,6 +75,8 @@ class Placement:
     regime: Regime
     head: str
     smallest: bool
+    below: tuple[int, ...] = ()
+    """Layers below that hold the same attention."""
 
 
 PLACEMENTS: tuple[Placement, ...] = (
@@ -84,6 +86,14 @@ PLACEMENTS: tuple[Placement, ...] = (
     Placement("self", "multi", smallest=False),
     Placement("pool", "raw", smallest=True),
 )
+ABOVE = Placement("causal", "multi", smallest=True, below=(0,))
+"""The second layer of a stack, for heads that read a layer below them."""
+
+
+def placements(spec: VariantSpec) -> tuple[Placement, ...]:
+    """Where a variant is certified."""
+    linked = any("layers_below" in part.needs for _, part in spec.parts)
+    return (*PLACEMENTS, ABOVE) if linked else PLACEMENTS
 
 
 def gives(spec: VariantSpec) -> frozenset[Capability]:
@@ -160,6 +170,8 @@ def build_subject(
                 source_vocab=VOCAB,
                 word_width=WORD_WIDTH,
                 relations=RELATIONS,
+                layer=len(placement.below),
+                below=placement.below,
                 given=given,
             )
             try:
@@ -170,6 +182,7 @@ def build_subject(
             chosen = used.axes["head"][0]
             note = head if chosen.name == "auto" else str(chosen)
             note += " heads, smallest options" if placement.smallest else " heads"
+            note += " above another layer" if placement.below else ""
             told = any("relations" in part.needs for _, part in used.parts)
             where = (placement.regime, slot, gives(used), source_width, note, placement)
             return Placed(*where, told_relations=told)

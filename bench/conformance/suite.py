@@ -28,7 +28,7 @@ from bench.conformance.checks_start_entropy import start_entropy
 from bench.conformance.checks_stream import stream
 from bench.conformance.checks_structure import config, determinism, memory_pure, shapes
 from bench.conformance.checks_weights import dead_rows, one_key, weight_law
-from bench.conformance.place import PLACEMENTS, Placed, build_subject
+from bench.conformance.place import Placed, build_subject, placements
 from bench.conformance.rules import CHECKS, COMPILE, expected_checks, not_applicable
 
 IN_EVERY_PLACE: dict[str, Callable[[Placed], None]] = {
@@ -122,7 +122,7 @@ def _subjects(
 ) -> tuple[list[Placed], dict[Regime, str]]:
     found: list[Placed] = []
     refused: dict[Regime, str] = {}
-    for placement in PLACEMENTS:
+    for placement in placements(spec):
         if placement.regime not in regimes:
             continue
         try:
@@ -167,7 +167,8 @@ def _places(name: str, subjects: Sequence[Placed]) -> list[Placed]:
             chosen += [s for s in subjects if copies_windows(s) and s not in chosen]
         return chosen
     if name in OF_THE_WHOLE:
-        return [s for s in subjects if s.regime == "cross"] or list(subjects[:1])
+        linked = [s for s in subjects if s.slot.link is not None]
+        return [s for s in subjects if s.regime == "cross"] or [*subjects[:1], *linked]
     return [s for s in subjects if s.regime in LIMITED.get(name, REGIMES)]
 
 
