@@ -21,7 +21,7 @@ from bench.api.source import Source
 from bench.api.variant import Impl, Variant
 from bench.conformance.certificate import Certificate, CheckFailed, CheckSkipped
 from bench.conformance.compare import expect, gap
-from bench.conformance.place import KEYS, PLACEMENTS, Placed, build_subject, gives
+from bench.conformance.place import KEYS, Placed, build_subject, gives, placements
 from bench.conformance.question import (
     LENGTHS,
     Question,
@@ -145,7 +145,7 @@ def _guarded(
 
 def _subjects(spec: VariantSpec, impl: Impl) -> list[Placed]:
     found = []
-    for placement in PLACEMENTS:
+    for placement in placements(spec):
         try:
             found.append(build_subject(spec, placement, impl))
         except BenchError:

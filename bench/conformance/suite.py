@@ -129,6 +129,8 @@ def _subjects(
             found.append(build_subject(spec, placement, impl))
         except Refused as reason:
             refused[placement.regime] = str(reason)
+            if placement.below:  # a first layer alone proves nothing of a stack
+                return [], refused
         except Exception as error:  # noqa: BLE001  a variant that cannot be built gets a red certificate
             refused[placement.regime] = _crash(error)
     return found, refused
