@@ -50,7 +50,9 @@ class ClaConfig(Config):
     citation=Citation(
         text="Brandon et al., 2024", url="https://arxiv.org/abs/2405.12981", where="section 2.2"
     ),
-    default_task=DefaultTask(task="recall"),
+    default_task=DefaultTask(
+        task="recall", backbone="transformer_decoder[width=32,layers=4,short_convolution=3]"
+    ),
     does_not_show=(
         "The paper reports a cache of half the size at nearly the same perplexity for language "
         "models of one and three billion parameters; here a network has a few layers."

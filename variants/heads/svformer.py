@@ -41,7 +41,9 @@ class SvformerConfig(Config):
     citation=Citation(
         text="Zhou et al., 2024", url="https://arxiv.org/abs/2410.17897", where="section 3"
     ),
-    default_task=DefaultTask(task="recall"),
+    default_task=DefaultTask(
+        task="recall", backbone="transformer_decoder[width=32,layers=4,short_convolution=3]"
+    ),
     does_not_show=(
         "The paper reports nearly half the cache at a small loss, which depends on the length of "
         "the text; here a network has a few layers and short texts."

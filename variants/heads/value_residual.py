@@ -47,7 +47,9 @@ class ValueResidualConfig(Config):
     citation=Citation(
         text="Zhou et al., 2024", url="https://arxiv.org/abs/2410.17897", where="section 3"
     ),
-    default_task=DefaultTask(task="recall"),
+    default_task=DefaultTask(
+        task="recall", backbone="transformer_decoder[width=32,layers=4,short_convolution=3]"
+    ),
     does_not_show=(
         "The paper reports the loss of a Transformer with fewer parameters and less text, for "
         "language models of 82 to 468 million parameters; here a network has a few layers."
