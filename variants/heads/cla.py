@@ -1,7 +1,7 @@
 """Cross-layer attention: a layer reads the keys and values of a layer below and makes none.
 
 Brandon et al., 2024, "Reducing transformer key-value cache size with cross-layer attention",
-https://arxiv.org/abs/2405.12981, section 2.2: of `sharing` neighboring layers, the lowest one makes
+https://arxiv.org/abs/2405.12981, section 2: of `sharing` neighboring layers, the lowest one makes
 keys and values, and all of them read these with queries of their own.
 
 Deviations: layers are counted among those that hold this attention, where a stack holds others,
@@ -48,7 +48,7 @@ class ClaConfig(Config):
     config=ClaConfig,
     title="Cross-layer attention (CLA)",
     citation=Citation(
-        text="Brandon et al., 2024", url="https://arxiv.org/abs/2405.12981", where="section 2.2"
+        text="Brandon et al., 2024", url="https://arxiv.org/abs/2405.12981", where="section 2"
     ),
     default_task=DefaultTask(
         task="recall", backbone="transformer_decoder[width=32,layers=4,short_convolution=3]"

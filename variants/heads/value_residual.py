@@ -3,9 +3,9 @@
 Zhou et al., 2024, "Value residual learning", https://arxiv.org/abs/2410.17897, section 3
 (ResFormer): V'_n = lambda_1 V_1 + lambda_2 V_n in every layer n above the first one.
 
-Deviations: none; with `learned=false` the shares are constants, with 0.5 and 0.5 the mean of both
-values. The first layer is the lowest one that holds this attention, where a stack holds others,
-too.
+Deviations: learned shares start at one half each, unless the options say other numbers; with
+`learned=false` they stay, which is the mean of both values. The first layer is the lowest one that
+holds this attention, where a stack holds others, too.
 """
 
 from dataclasses import dataclass, replace
