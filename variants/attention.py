@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bench.api.call import Attended, AttendOptions
-from bench.api.errors import InvalidConfig
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.noise import Noise
 from bench.api.source import Memory, State, Tree
 from bench.api.variant import Slot
@@ -36,6 +36,7 @@ class Attention(Slot):
         mask: Tensor | None = None,
         tokens: Int[Tensor, "B S"] | None = None,
         extras: Tree | None = None,
+        below: Memory | None = None,
     ) -> Float[Tensor, "B L Dv"]:
         """Attend from every vector of `x`, all at once.
 
@@ -45,6 +46,8 @@ class Attention(Slot):
             mask: `B S`, True (or 1) where what is attended to is real. Padding is on the right.
             tokens: Ids of what is attended to, for variants that look at them.
             extras: Declared inputs of each query, such as `{"word": ...}`.
+            below: What the layer of `link` attended to; `answer_all` returns it as `memory` under
+                `want_memory=True`. Left out where there is no link.
 
         Raises:
             InvalidConfig: The source is missing, superfluous or empty, or the mask is no mask.
@@ -64,7 +67,8 @@ class Attention(Slot):
         if x.shape[1] == 0:
             return x.new_zeros(x.shape[0], 0, self.output_width)
         seen = x if source is None else source
-        return self.answer_all(x, seen, mask, tokens, extras=extras, want_weights=False)[0]
+        call: AttendOptions = {"extras": extras, "want_weights": False}
+        return self.answer_all(x, seen, mask, tokens, below, **call)[0]
 
     def answer_all(
         self,
@@ -72,6 +76,7 @@ class Attention(Slot):
         source: Float[Tensor, "B S Dk"],
         mask: Tensor | None = None,
         tokens: Int[Tensor, "B S"] | None = None,
+        below: Memory | None = None,
         **call: Unpack[AttendOptions],
     ) -> tuple[Float[Tensor, "B L Dv"], Attended]:
         """Attend from every vector of `x`, and return the weights and what else `attend` does.
@@ -79,7 +84,8 @@ class Attention(Slot):
         Under self-attention `source` is `x`.
         """
         if self.heads.dims.regime == "causal":
-            return self.attend(x, None, self.start(None, x), own=(x, mask, tokens), **call)
+            own = (x, mask, tokens)
+            return self.attend(x, None, self.start(None, x), own=own, below=below, **call)
         memory = self.prepare(source, mask, tokens)
         return self.attend(x, memory, self.start(memory, x), **call)
 
@@ -104,20 +110,27 @@ class Attention(Slot):
         state: State,
         *,
         own: tuple[Tensor, Tensor | None, Tensor | None] | None = None,
+        below: Memory | None = None,
         **call: Unpack[AttendOptions],
     ) -> tuple[Float[Tensor, "B L Dv"], Attended]:
         """Answer some queries; see `Slot.attend`. `read` and `noise` follow `train()` and `eval()`.
 
         Raises:
             InvalidConfig: There is nothing to attend to, or the mask is no mask.
+            Refused: A layer below is read, and what it attended to is missing.
         """
+        if self.link is not None and below is None:
+            raise Refused(
+                f"this layer reads layer {self.link.layer}; hand on what that one attended to as "
+                "`below`, which it returns as `memory` under want_memory=True."
+            )
         if own is not None:
             own = (own[0], key_mask(own[1], own[0]), own[2])
         draws = self.training and "train" in self.variant.reads
         if draws and call.get("read") is None:
             call["read"] = "train"
             call.setdefault("noise", _noise())
-        return super().attend(x, memory, state, own=own, **call)
+        return super().attend(x, memory, state, own=own, below=below, **call)
 
 
 def key_mask(mask: Tensor | None, x: Tensor) -> Tensor | None:

@@ -36,6 +36,7 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
     source_vocab: int = 0,
     word_dim: int = 0,
     relations: int = 0,
+    layers_below: int | None = None,
     impl: Impl = "auto",
     attention_only: bool = False,
     projection_bias: bool = False,
@@ -56,6 +57,9 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
             `extras={"word": ...}`; 0 where none are.
         relations: Labels that a pair of tokens can have, where they are handed to `attend` as
             `extras={"relation": ...}`, a number for each query and token; 0 where they are not.
+        layers_below: Layers of the same attention below this one, of which one is read: what layer
+            `link.layer` attended to is handed to this one as `below`, where there is a `link`; None
+            where layers hand nothing on.
         impl: Which code computes it.
         attention_only: Leave out what a variant has besides its attention: an output layer, a
             loss, a decoder or an encoder of its own.
@@ -70,8 +74,8 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
     if regime not in REGIMES:
         raise UnknownName.among("regime", regime, REGIMES)
     for name, value in (("dim", dim), ("heads", heads), ("source_dim", source_dim)):
-        if value is not None and (not isinstance(value, int) or value < 1):
-            raise InvalidConfig(f"{name} must be a whole number of at least 1, got {value!r}.")
+        _expect_at_least(1, name, value)
+    _expect_at_least(0, "layers_below", layers_below)
     asked = parse(selector)
     if not attention_only:
         _refuse_more_than_attention(asked)
@@ -86,6 +90,7 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
     given |= {"source_tokens"} if source_vocab else set()
     given |= {"token_extras"} if word_dim else set()
     given |= {"relations"} if relations else set()
+    given |= set() if layers_below is None else {"layers_below"}
     place = SlotPlace(
         regime=regime_of(regime),
         query_width=dim,
@@ -94,12 +99,14 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
         source_vocab=source_vocab,
         word_width=word_dim,
         relations=relations,
+        layer=layers_below or 0,
+        below=tuple(range(layers_below or 0)),
         given=frozenset(given),
     )
     if heads is not None:
         spec = _with_heads(asked, spec, heads, projection_bias)
     slot = build_slot(spec, place, impl=impl)
-    return Attention(slot.heads, slot.variant, place.source_width)
+    return Attention(slot.heads, slot.variant, place.source_width, slot.link)
 
 
 def build_loss(
@@ -158,6 +165,11 @@ def build_output(
         source_vocab=vocab,
     )
     return OutputLayer(registry.make(OUTPUTS, parse(selector), sizes))
+
+
+def _expect_at_least(least: int, name: str, value: int | None) -> None:
+    if value is not None and (not isinstance(value, int) or value < least):
+        raise InvalidConfig(f"{name} must be a whole number of at least {least}, got {value!r}.")
 
 
 def _refuse_more_than_attention(asked: Selector) -> None:

@@ -83,6 +83,8 @@ class SlotPlace:
     """Index of the layer in its stack, 0-based."""
     relations: int = 0
     """Labels that a pair of tokens can have, where the backbone hands them on."""
+    below: tuple[int, ...] = ()
+    """Layers below that hold the same attention, and what they attended to is handed on."""
     given: frozenset[Capability] = frozenset()
     """Capabilities of the task and the backbone."""
 
@@ -96,6 +98,7 @@ def build_slot(spec: VariantSpec, place: SlotPlace, *, impl: Impl = "auto") -> S
     chosen = spec.axes["head"][0]
     selector = parse(place.head) if chosen.name == "auto" else chosen
     heads = registry.make(HEADS, selector, place.query_width, place.source_width, place.regime)
+    link = heads.link(place.below)
     dims = heads.dims._replace(
         source_vocab=place.source_vocab,
         word_width=place.word_width,
@@ -108,4 +111,8 @@ def build_slot(spec: VariantSpec, place: SlotPlace, *, impl: Impl = "auto") -> S
     if dims.heads == dims.kv_heads:
         capabilities.add("equal_heads")
     variant = build_variant(spec, dims, impl=impl, given=frozenset(capabilities))
-    return Slot(heads, variant, place.source_width)
+    if link is not None and link.kept == "all" and not variant.remembers_keys:
+        raise Refused(
+            f"{selector.name} reads the cache of another layer, and {spec.name} has none."
+        )
+    return Slot(heads, variant, place.source_width, link)

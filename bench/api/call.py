@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bench.api.errors import UnknownName
 from bench.api.noise import Noise
-from bench.api.shapes import Mixed, Query, Weights
+from bench.api.shapes import Mixed, Query, Value, Weights
 from bench.api.source import Memory, State, Tree, tree_map
 
 Read = Literal["train", "expected", "hard", "sample", "stream"]
@@ -75,6 +75,16 @@ class Dims(NamedTuple):
         return self.value_heads or self.kv_heads
 
 
+class Link(NamedTuple):
+    """What a layer reads of a layer below that holds the same attention."""
+
+    layer: int
+    """Whose keys and values are read, 0-based."""
+    kept: Literal["nothing", "values", "all"]
+    """What the layer below keeps for this one, too: `nothing` where only keys that have just come
+    are read, the values, or `all`, so that this layer has no cache."""
+
+
 class QueryShape(NamedTuple):
     """What `start` must know of the queries to come."""
 
@@ -110,6 +120,10 @@ class AttendOptions(TypedDict, total=False):
     want_weights: bool
     extras: Tree | None
     edit: Edit | None
+    values: Value | None
+    """Values of all keys so far, where a layer below keeps them for this one."""
+    want_memory: bool
+    """Whether a layer above reads what is attended to here."""
 
 
 @dataclass
@@ -190,3 +204,5 @@ class Attended(NamedTuple):
     state: State
     terms: dict[str, Float[Tensor, "B L"]]
     """Values of each query (`log_prob`, `entropy`, `touched`, `expected_delay`); never losses."""
+    memory: Memory | None = None
+    """What was attended to, before anything of it is forgotten; None unless it was wanted."""

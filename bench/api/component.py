@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bench.api.axes import Axis
-from bench.api.call import Call, Dims, QueryShape, Read
+from bench.api.call import Call, Dims, Link, QueryShape, Read
 from bench.api.capabilities import Capability, check_capabilities
 from bench.api.config import Config
 from bench.api.errors import Refused
@@ -432,6 +432,36 @@ class Heads(Starting):
         """
         return self.query(x), self.source(x, mask, tokens), past
 
+    def link(self, below: tuple[int, ...]) -> Link | None:
+        """What these heads read of a layer below; None for nothing.
+
+        Called once, by a slot that is built. Heads that read another layer leave out here the maps
+        that they do not need.
+
+        Args:
+            below: Layers below that hold the same attention and hand on their keys and values.
+        """
+        return None
+
+    def own_above(
+        self,
+        x: Float[Tensor, "B L D"],
+        mask: Tensor | None,
+        tokens: Tensor | None,
+        past: Tree,
+        below: Source,
+    ) -> tuple[Query, Source, Tree]:
+        """`own` where a layer below is read, unless it keeps everything for this one.
+
+        Args:
+            x: The next states of the sequence.
+            mask: Which of them are real.
+            tokens: Their ids.
+            past: What the previous call returned.
+            below: Keys and values of the same places in the layer below; keys are turned already.
+        """
+        raise NotImplementedError
+
     def gate(
         self, output: Float[Tensor, "B Hq L Ev"], x: Float[Tensor, "B L D"]
     ) -> Float[Tensor, "B Hq L Ev"]:
@@ -469,6 +499,17 @@ class Heads(Starting):
         made = [self.oracle_source(state) for state in x]
         key, value = (torch.stack([pair[i] for pair in made], 1) for i in range(2))
         return query, key, value
+
+    def oracle_above(
+        self, x: Float[Tensor, "L D"], below: Source
+    ) -> tuple[Float[Tensor, "Hq L Eq"], Float[Tensor, "Hk L Ek"], Float[Tensor, "Hv L Ev"]]:
+        """Queries, keys and values of one whole sequence above a layer that is read.
+
+        Args:
+            x: Its states.
+            below: Keys and values of the layer below, one row; keys are not turned yet.
+        """
+        raise NotImplementedError
 
     def oracle_gate(
         self, output: Float[Tensor, "Hq Ev"], x: Float[Tensor, " D"]

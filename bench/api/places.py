@@ -35,7 +35,9 @@ BENEATH_HEADS: frozenset[Capability] = frozenset(
 )
 """Offered where outputs and losses are not run, so that they lack nothing."""
 
-ANYWHERE = BENEATH_HEADS | frozenset[Capability]({"stepwise", "two_sources", "relations"})
+ANYWHERE = BENEATH_HEADS | frozenset[Capability](
+    {"stepwise", "two_sources", "relations", "layers_below"}
+)
 """Everything a task or a backbone could offer; a variant refused here is refused everywhere."""
 
 Part = tuple[str, type[Capabilities]]

@@ -135,6 +135,31 @@ class Memory:
         room.append(theirs, new)
         return self._with(room.view(), room)
 
+    def newest(self, count: int) -> Source:
+        """Keys that came last, with what stands beside them."""
+
+        def last(dim: int) -> Callable[[Tensor], Tensor]:
+            return lambda x: x.narrow(dim, x.shape[dim] - count, count)
+
+        source = self.source
+        return replace(
+            source,
+            key=last(2)(source.key),
+            value=last(2)(source.value),
+            mask=None if source.mask is None else last(1)(source.mask),
+            tokens=None if source.tokens is None else last(1)(source.tokens),
+            extras=tree_map(last(2), source.extras),
+        )
+
+    def with_values(self, value: Value) -> "Memory":
+        """The same keys with values that are kept elsewhere."""
+        return replace(self, source=replace(self.source, value=value))
+
+    def without_values(self) -> "Memory":
+        """The same keys with values of no width, where a layer below keeps the values."""
+        value = self.source.value
+        return self.with_values(value.new_empty(*value.shape[:3], 0))
+
     def forget(self, sinks: int, last: int, slack: int) -> "Memory":
         """Keep the first and the last keys alone, if more than a slack lies between them.
 

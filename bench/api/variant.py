@@ -17,6 +17,7 @@ from bench.api.call import (
     Call,
     Dims,
     Edit,
+    Link,
     MixResult,
     OracleOptions,
     QueryShape,
@@ -27,7 +28,7 @@ from bench.api.component import NO_INPUTS, NOTHING, Heads, History, Position
 from bench.api.errors import Refused, UnknownName
 from bench.api.inputs import Inputs, input_maps, maps_of
 from bench.api.noise import Noise
-from bench.api.shapes import Query, Weights
+from bench.api.shapes import Query, Value, Weights
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.start import Starting
 
@@ -149,11 +150,16 @@ class Variant(Starting, ABC):
         """Compute what depends on the source alone; its keys are turned already."""
         return Memory(source)
 
+    def read_below(self, below: Memory) -> Memory:
+        """Keys that a layer below keeps, as this one reads them; they are turned already."""
+        own = self.prepare(below.source)
+        return replace(own, sinks=below.sinks, forgotten=below.forgotten)
+
     def start(self, memory: Memory | None, like: QueryShape) -> State:
         """State before the first query."""
         return State()
 
-    def attend(
+    def attend(  # noqa: PLR0913 - how it is asked, by keyword
         self,
         query: Query,
         memory: Memory | None,
@@ -166,12 +172,15 @@ class Variant(Starting, ABC):
         extras: Tree | None = None,
         want_weights: bool = True,
         edit: Edit | None = None,
+        values: Value | None = None,
+        want_memory: bool = False,
     ) -> Attended:
         """Answer some queries: all of them (parallel), one (stepwise), or any split.
 
         Args:
             query: The next queries of the path.
-            memory: The prepared source under cross attention; None under self-attention.
+            memory: The prepared source under cross attention, or what a layer below keeps for this
+                one; None under self-attention.
             state: What the previous call returned.
             new: Keys that arrive with the queries, under self-attention.
             read: How to read; None for the mechanism's own way of being scored.
@@ -180,6 +189,9 @@ class Variant(Starting, ABC):
             extras: Declared per-query inputs.
             want_weights: Whether the weight matrix is wanted; fused code cannot give it.
             edit: What a probe does to the weights before the values are mixed.
+            values: Those of all keys so far, where a layer below keeps them for this one; the cache
+                then has keys alone.
+            want_memory: Whether a layer above reads what is attended to here.
 
         Returns:
             Output, weights (None where the mechanism has none or none were wanted), next state.
@@ -199,8 +211,9 @@ class Variant(Starting, ABC):
         if new is not None:
             memory = self.receive(new, state.offset)
             if causal and self.remembers_keys:
-                memory = memory if cache is None else self.remember(cache, memory)
-                cache = memory
+                kept = memory if values is None else memory.without_values()
+                cache = kept if cache is None else self.remember(cache, kept)
+                memory = cache if values is None else cache.with_values(values)
         assert memory is not None, "cross attention needs a memory, self-attention needs `new`"
         memory = self.unpack(memory)
         call = Call(
@@ -221,7 +234,8 @@ class Variant(Starting, ABC):
             # training drops the state of a whole sequence, and need not copy what it would keep
             cache = self.trim(cache)
         after = replace(state, offset=state.offset + query.shape[2], carried=carried, cache=cache)
-        return Attended(output, weights if want_weights else None, after, terms)
+        seen = memory if want_memory else None
+        return Attended(output, weights if want_weights else None, after, terms, seen)
 
     def row_sums(self) -> Float[Tensor, " Hq"] | None:
         """What each row of weights sums to, by head, for weights of either sign; None for anything.
@@ -330,15 +344,31 @@ def _each(
 class Slot(nn.Module):
     """What a backbone holds in the place of attention: heads around a variant."""
 
-    def __init__(self, heads: Heads, variant: Variant, source_width: int) -> None:
+    def __init__(
+        self, heads: Heads, variant: Variant, source_width: int, link: Link | None = None
+    ) -> None:
         super().__init__()
         self.heads = heads
         self.variant = variant
+        self.link = link
+        """What is read of a layer below; a backbone then hands it on in `attend`."""
         self.output_width = heads.output_width
         self.source_width = source_width
         dims = heads.dims
-        self.key_maps = input_maps(variant.key_inputs, source_width, dims.kv_heads)
+        # inputs of keys that stand in a layer below stand there, too
+        of_keys = {} if self.keeps_nothing else variant.key_inputs
+        self.key_maps = input_maps(of_keys, source_width, dims.kv_heads)
         self.query_maps = input_maps(variant.query_inputs, dims.model_width, dims.heads)
+
+    @property
+    def keeps_nothing(self) -> bool:
+        """Whether a layer below keeps keys and values for this one."""
+        return self.link is not None and self.link.kept == "all"
+
+    @property
+    def keeps_keys_alone(self) -> bool:
+        """Whether a layer below keeps values for this one."""
+        return self.link is not None and self.link.kept == "values"
 
     def prepare(
         self,
@@ -382,15 +412,34 @@ class Slot(nn.Module):
         state: State,
         *,
         own: tuple[Tensor, Tensor | None, Tensor | None] | None = None,
+        below: Memory | None = None,
         **call: Unpack[AttendOptions],
     ) -> tuple[Float[Tensor, "B L Dv"], Attended]:
-        """Answer hidden vectors; `own` is (sequence, mask, tokens) under self-attention."""
+        """Answer hidden vectors.
+
+        Args:
+            x: The next vectors that ask.
+            memory: What `prepare` made of a source; None under self-attention.
+            state: What the previous call returned.
+            own: Sequence, mask and tokens under self-attention.
+            below: What the layer of `link` attended to in this call, where there is a link.
+            call: How to answer.
+        """
         new, past = None, state.heads
         if own is None:
             query = self.heads.query(x)
-        else:
+        elif self.link is None:
             query, new, past = self.heads.own(*own, past)
             new = self._with_inputs(new, own[0])
+        else:
+            assert below is not None, "what the layer of the link attended to must be handed on"
+            if self.keeps_nothing:
+                query, memory = self.heads.query(x), self.variant.read_below(below)
+            else:
+                query, new, past = self.heads.own_above(*own, past, below.newest(x.shape[1]))
+                new = self._with_inputs(new, own[0])
+            if self.keeps_keys_alone:
+                call["values"] = below.source.value
         if self.query_maps:
             found = {name: one(x) for name, one in maps_of(self.query_maps).items()}
             call["extras"] = {**(call.get("extras") or {}), **found}

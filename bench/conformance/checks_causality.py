@@ -7,6 +7,7 @@ from functools import partial
 import torch
 
 from bench.api.source import tree_map
+from bench.conformance.below import Handed, draw_below
 from bench.conformance.compare import expect, gradients
 from bench.conformance.place import KEYS, ROWS, VOCAB, WORD_WIDTH, Placed
 from bench.conformance.question import LENGTHS, Question, ReadMode, answer, ask, extras, modes
@@ -132,20 +133,25 @@ def _own_places(subject: Placed, seed: int) -> set[int]:
     tokens = torch.randint(1, VOCAB, (ROWS, KEYS), generator=rng)
     words = torch.randn(ROWS, KEYS, WORD_WIDTH, generator=rng, dtype=torch.float64)
     state = subject.slot.start(None, x)
+    below = draw_below(subject, None, tokens)
     output, _ = subject.slot.attend(
         x,
         None,
         state,
         own=(x, None, tokens),
+        below=Handed(subject, below).next(slice(None)),
         extras=extras(subject, words, tokens),
         read="expected",
         want_weights=subject.weights,
     )
+    # a place is what stands there here and in the layer below
+    leaves = (x,) if below is None else (x, below.key, below.value)
     found = set()
     for t in AT:
-        (gradient,) = gradients(output[:, t], (x,))
-        late = gradient[:, t + 1 :].any()
+        ours, *theirs = gradients(output[:, t], leaves)
+        places = [ours, *(one.transpose(1, 2) for one in theirs)]
+        late = any(bool(one[:, t + 1 :].any()) for one in places)
         expect(not late, f"through the heads, output {t} depends on its future")
-        if bool(gradient[:, t].any()):
+        if any(bool(one[:, t].any()) for one in places):
             found.add(t)
     return found

@@ -1,13 +1,16 @@
 """Heads: a slot is its projections, then its variant head by head, then its merge."""
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from bench.api.inputs import maps_of
-from bench.api.source import Source, State
+from bench.api.source import Source, State, leaf
+from bench.conformance.below import Handed, draw_below
 from bench.conformance.compare import LOOPS, expect_near, gradients
 from bench.conformance.place import VOCAB, WORD_WIDTH, Placed
-from bench.conformance.question import extras, padding
+from bench.conformance.question import cut, extras, padding
 
 KEYS, QUERIES = 4, 5
 LENGTHS = (4, 1, 3, 2, 4)
@@ -26,7 +29,8 @@ def heads(subject: Placed) -> None:
     x = (subject.variant.spread * normal(queries, slot.heads.dims.model_width)).requires_grad_()
     y = x if subject.own else normal(KEYS, subject.source_width).requires_grad_()
     tokens = torch.randint(1, VOCAB, (len(LENGTHS), KEYS), generator=rng)
-    given = (x, y, tokens, normal(queries, WORD_WIDTH))
+    below = draw_below(subject, padding(LENGTHS, KEYS), tokens)
+    given = (x, y, tokens, normal(queries, WORD_WIDTH), below)
     found = _answered(subject, *given)
     mine, looped = [], []
     for row in range(len(LENGTHS)):
@@ -37,6 +41,9 @@ def heads(subject: Placed) -> None:
         looped.append(wanted.flatten())
     maps = (*slot.key_maps.named_parameters(), *slot.query_maps.named_parameters())
     leaves = {"the queries": x, "the source": y}
+    if below is not None:
+        leaves |= {"the keys below": below.key, "the values below": below.value}
+        leaves |= {f"{name} of the keys below": leaf(below.extras, name) for name in below.extras}
     leaves |= {**dict(slot.heads.named_parameters()), **dict(maps)}
     one, two = (gradients(torch.cat(part), tuple(leaves.values())) for part in (mine, looped))
     for name, gradient, loops in zip(leaves, one, two, strict=True):
@@ -44,12 +51,15 @@ def heads(subject: Placed) -> None:
         expect_near(gradient, loops, LOOPS, sentence)
 
 
-def _answered(subject: Placed, x: Tensor, y: Tensor, tokens: Tensor, words: Tensor) -> Tensor:
+def _answered(
+    subject: Placed, x: Tensor, y: Tensor, tokens: Tensor, words: Tensor, below: Source | None
+) -> Tensor:
     """The slot's answers, the queries in calls of different lengths."""
     slot, mask = subject.slot, padding(LENGTHS, KEYS)
     causal = subject.regime == "causal"
     memory = None if causal else slot.prepare(y, mask, tokens)
     state: State = slot.start(memory, x)
+    handed = Handed(subject, below)
     first = min(2, x.shape[1])
     found = []
     for chunk in (slice(0, first), slice(first, x.shape[1])):
@@ -61,6 +71,7 @@ def _answered(subject: Placed, x: Tensor, y: Tensor, tokens: Tensor, words: Tens
             memory,
             state,
             own=own,
+            below=handed.next(chunk),
             read="expected",
             extras=extras(subject, words[:, chunk], tokens, chunk.start),
             want_weights=subject.weights,
@@ -71,12 +82,21 @@ def _answered(subject: Placed, x: Tensor, y: Tensor, tokens: Tensor, words: Tens
 
 
 def _by_loops(
-    subject: Placed, x: Tensor, y: Tensor, tokens: Tensor, words: Tensor, row: int
+    subject: Placed,
+    x: Tensor,
+    y: Tensor,
+    tokens: Tensor,
+    words: Tensor,
+    below: Source | None,
+    row: int,
 ) -> Tensor:
     """One example without padding: project each vector, attend head by head, merge each query."""
     slot, length = subject.slot, LENGTHS[row]
     asked = length if subject.own else x.shape[1]
-    if subject.own:
+    under = None if below is None else cut(below, rows=slice(row, row + 1), keys=slice(length))
+    if under is not None:
+        query, key, value = slot.heads.oracle_above(x[row, :length], under)
+    elif subject.own:
         query, key, value = slot.heads.oracle_own(x[row, :length])
     else:
         query = torch.stack([slot.heads.oracle_query(vector) for vector in x[row, :asked]], 1)
@@ -91,6 +111,8 @@ def _by_loops(
             for name, one in maps_of(slot.key_maps).items()
         },
     )
+    if under is not None and slot.keeps_nothing:
+        source = replace(source, extras=under.extras)
     told = extras(subject, words[row : row + 1, :asked], source.tokens)
     one = {name: given[0] for name, given in told.items()}
     for name, projected in maps_of(slot.query_maps).items():

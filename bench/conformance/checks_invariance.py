@@ -204,7 +204,7 @@ def _continued_twice(
     with torch.no_grad():
         path.step(1)
         path.step(1)
-        other.state, other.at = path.state, path.at
+        other.continue_from(path)
         path.step(1)
         other.step(1)
         path.step(whole.shape[2] - path.at)

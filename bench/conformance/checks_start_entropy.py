@@ -41,8 +41,11 @@ def start_entropy(subjects: Sequence[Placed], spec: VariantSpec) -> str | None:
     outside: list[str] = []
     declared: set[str] = set()
     seen = False
-    # a place with small options and with those that were asked for is the same place here
-    places = {replace(one.placement, smallest=False): one for one in subjects}
+    # a place with small options and with those that were asked for is the same place here, and keys
+    # of a layer below start as those of a layer's own do
+    places = {
+        replace(one.placement, smallest=False): one for one in subjects if one.slot.link is None
+    }
     for placement, placed in places.items():
         for width in WIDTHS:
             fresh = [

@@ -13,6 +13,7 @@ from bench.api.noise import Noise
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import parse
 from bench.api.source import Memory, State
+from bench.conformance.below import Handed, draw_below
 from bench.conformance.compare import expect, leaves_of
 from bench.conformance.place import KEYS, QUERIES, ROWS, VOCAB, WORD_WIDTH, Placed
 from bench.conformance.question import (
@@ -68,7 +69,8 @@ def _through_heads(subject: Placed) -> None:
     call["noise"] = Noise(1)  # for those that draw even when they are scored
     if own:
         given = (x, None, tokens)
-        output, _ = slot.attend(x, None, slot.start(None, x), own=given, **call)
+        below = Handed(subject, draw_below(subject, None, tokens)).next(slice(None))
+        output, _ = slot.attend(x, None, slot.start(None, x), own=given, below=below, **call)
     else:
         y = torch.randn(ROWS, KEYS, subject.source_width, generator=rng, dtype=torch.float64)
         memory = slot.prepare(y, None, tokens)

@@ -76,6 +76,8 @@ class Placement:
     regime: Regime
     head: str
     smallest: bool
+    below: tuple[int, ...] = ()
+    """Layers below that hold the same attention."""
 
 
 PLACEMENTS: tuple[Placement, ...] = (
@@ -85,6 +87,8 @@ PLACEMENTS: tuple[Placement, ...] = (
     Placement("self", "multi", smallest=False),
     Placement("pool", "raw", smallest=True),
 )
+ABOVE = Placement("causal", "multi", smallest=True, below=(0,))
+"""The second layer of a stack, for heads that read a layer below them."""
 
 
 def gives(spec: VariantSpec) -> frozenset[Capability]:
@@ -129,8 +133,10 @@ def smallest(spec: VariantSpec) -> VariantSpec:
 
 
 def placements(spec: VariantSpec, regimes: Iterable[Regime] = REGIMES) -> list[Placement]:
-    """Where to ask a variant: with small options, and somewhere with its own."""
-    found = [one for one in PLACEMENTS if one.regime in regimes]
+    """Where to ask a variant: with small options, somewhere with its own, above a layer it reads."""
+    linked = any("layers_below" in part.needs for _, part in spec.parts)
+    every = (*PLACEMENTS, ABOVE) if linked else PLACEMENTS
+    found = [one for one in every if one.regime in regimes]
     refused = refusals(spec)
     stands = [one for one in found if one.regime not in refused]
     as_asked = any(not one.smallest for one in stands)
@@ -172,6 +178,8 @@ def build_subject(
                 source_vocab=VOCAB,
                 word_width=WORD_WIDTH,
                 relations=RELATIONS,
+                layer=len(placement.below),
+                below=placement.below,
                 given=given,
             )
             try:
@@ -182,6 +190,7 @@ def build_subject(
             chosen = used.axes["head"][0]
             note = head if chosen.name == "auto" else str(chosen)
             note += " heads, smallest options" if placement.smallest else " heads"
+            note += " above another layer" if placement.below else ""
             told = any("relations" in part.needs for _, part in used.parts)
             where = (placement.regime, slot, gives(used), source_width, note, placement)
             return Placed(*where, told_relations=told)

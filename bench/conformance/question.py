@@ -10,6 +10,7 @@ from torch import Tensor
 from bench.api.call import Attended, QueryShape, Read
 from bench.api.noise import Noise
 from bench.api.source import Memory, Source, State, leaf, tree_map
+from bench.api.variant import Variant
 from bench.conformance.place import (
     KEYS,
     QUERIES,
@@ -210,6 +211,29 @@ def cut(source: Source, *, rows: Tensor | slice = slice(None), keys: slice = sli
     )
 
 
+class LayerBelow:
+    """A layer that holds the same attention and hands on what it attends to."""
+
+    def __init__(self, variant: Variant) -> None:
+        self.variant = variant
+        self.cache: Memory | None = None
+        self.at = 0
+
+    def hand_on(self, new: Source) -> Memory:
+        """What it attends to once more keys have come."""
+        memory = self.variant.receive(new, self.at)
+        self.at += new.key.shape[2]
+        if not self.variant.remembers_keys:
+            return memory
+        cache = memory if self.cache is None else self.variant.remember(self.cache, memory)
+        self.cache = cache if torch.is_grad_enabled() else self.variant.trim(cache)
+        return cache
+
+    def select(self, rows: Tensor) -> None:
+        """Put the rows into another order."""
+        self.cache = None if self.cache is None else self.cache.select(rows)
+
+
 class Walkthrough:
     """One walk along the queries: memory, state, and what came out so far."""
 
@@ -223,20 +247,29 @@ class Walkthrough:
         self.memory: Memory | None = None if causal else subject.variant.receive(question.source)
         like = QueryShape(query.shape[0], query.shape[1], query.shape[3], query.dtype, query.device)
         self.state: State = subject.variant.start(self.memory, like)
+        self.below = None if subject.slot.link is None else LayerBelow(subject.variant)
         self.found: list[Attended] = []
         self.at = 0
 
     def step(self, count: int) -> Attended:
         """Answer the next queries."""
         chunk = slice(self.at, self.at + count)
-        new = None
+        slot, memory = self.subject.slot, self.memory
+        new, values = None, None
         if self.subject.regime == "causal":
             new = cut(self.question.source, keys=chunk)
+        if new is not None and self.below is not None:
+            under = self.below.hand_on(new)
+            if slot.keeps_nothing:
+                memory, new = slot.variant.read_below(under), None
+            elif slot.keeps_keys_alone:
+                values = under.source.value
         found = self.subject.variant.attend(
             self.question.query[:, :, chunk],
-            self.memory,
+            memory,
             self.state,
             new=new,
+            values=values,
             read=self.mode.read,
             noise=self.noise,
             progress=TRAINED if self.mode.read == "train" else 1.0,
@@ -253,6 +286,14 @@ class Walkthrough:
         self.question = self.question.rows(order)
         self.memory = None if self.memory is None else self.memory.select(order)
         self.state = self.state.select(order)
+        if self.below is not None:
+            self.below.select(order)
+
+    def continue_from(self, other: "Walkthrough") -> None:
+        """Go on from where another walk is."""
+        self.state, self.at = other.state, other.at
+        if self.below is not None and other.below is not None:
+            self.below.cache, self.below.at = other.below.cache, other.below.at
 
     def joined(self) -> Attended:
         """All answers as if they were one."""

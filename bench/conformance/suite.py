@@ -131,6 +131,8 @@ def _subjects(
             found.append(build_subject(spec, placement, impl))
         except Refused as reason:
             refused[placement.regime] = str(reason)
+            if placement.below:  # a first layer alone proves nothing of a stack
+                return [], refused, crashed
         except Exception as error:  # noqa: BLE001  a variant that cannot be built gets a red certificate
             refused[placement.regime] = _crash(error)
             crashed.append(f"{placement.regime}: {_crash(error)}")
@@ -172,7 +174,8 @@ def _places(name: str, subjects: Sequence[Placed]) -> list[Placed]:
             chosen += [s for s in subjects if copies_windows(s) and s not in chosen]
         return chosen
     if name in OF_THE_WHOLE:
-        return [s for s in subjects if s.regime == "cross"] or list(subjects[:1])
+        linked = [s for s in subjects if s.slot.link is not None]
+        return [s for s in subjects if s.regime == "cross"] or [*subjects[:1], *linked]
     return [s for s in subjects if s.regime in LIMITED.get(name, REGIMES)]
 
 

@@ -33,8 +33,10 @@ def use_of(name: str) -> str:
     >>> attention(torch.randn(2, 5, 16)).shape
     torch.Size([2, 5, 16])
     """
-    for built, called in _attempts(name):
-        lines = f"attention = {built}", f"attention{called}.shape"
+    plain = (
+        (f"attention = {built}", f"attention{called}.shape") for built, called in _attempts(name)
+    )
+    for lines in (*plain, _stacked(name)):
         try:
             shape = _shape(*lines)
         except BenchError:
@@ -43,11 +45,13 @@ def use_of(name: str) -> str:
     return ""
 
 
-def _shape(built: str, called: str) -> object:
+def _shape(*lines: str) -> object:
     """What the session prints: our own lines, run as a reader would."""
     known: dict[str, object] = {"torch": torch, "variants": _Variants}
+    *built, called = lines
     with torch.random.fork_rng(devices=()):
-        exec(built, known)  # the text is made below, of names that are registered
+        for line in built:
+            exec(line, known)  # the text is made below, of names that are registered
         return eval(called, known)
 
 
@@ -61,6 +65,18 @@ def _attempts(name: str) -> Iterator[tuple[str, str]]:
         options: dict[str, object] = {"dim": DIM, "heads": heads, "regime": regime, **more}
         written = ", ".join(f"{key}={_shown(value)}" for key, value in options.items() if value)
         yield f'variants.build("{name}", {written})', f"({', '.join(_given(regime, more))})"
+
+
+def _stacked(name: str) -> tuple[str, ...]:
+    """Two layers, of which the second one reads the first."""
+    given = f'"{name}", dim={DIM}, heads={HEADS}, regime="causal"'
+    return (
+        f"first = variants.build({given}, layers_below=0)",
+        f"second = variants.build({given}, layers_below=1)",
+        f"x = torch.randn({ROWS}, {QUERIES}, {DIM})",
+        "read = first.answer_all(x, x, want_memory=True)[1].memory",
+        "second(x, below=read).shape",
+    )
 
 
 def _given(regime: Regime, more: dict[str, int | bool]) -> Iterator[str]:

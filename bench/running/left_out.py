@@ -47,10 +47,10 @@ def without_default_task(request: Request, variant: str, task: str) -> LeftOut:
 
 
 def without_timing(request: Request, variant: str) -> LeftOut:
-    """A variant without attention of its own."""
+    """A variant without attention of its own, or whose layers read each other."""
     return LeftOut(
         f"speed of {variant}",
-        "it has no attention of its own that could be timed beneath a backbone",
+        "it has no attention that could be timed by itself, without the network around it",
         _command(request, "--variants", variant, *_sized(request)),
     )
 

@@ -188,8 +188,20 @@ class Block(nn.Module):
         memories: tuple[Memory, ...],
         path: LayerPath,
         modes: tuple[Mode, Mode],
+        below: Memory | None = None,
+        want_memory: bool = False,
     ) -> tuple[Tensor, LayerPath, Attended, Answers | None]:
-        """Run some tokens; returns them, the next path, and the outputs of the slots."""
+        """Run some tokens; returns them, the next path, and the outputs of the slots.
+
+        Args:
+            x: The next tokens.
+            mask: Which of them are real.
+            memories: What cross attention reads.
+            path: What the previous call returned.
+            modes: How self-attention and cross attention read.
+            below: What a layer below attended to, where self-attention reads it.
+            want_memory: Whether a layer above reads what self-attention attended to.
+        """
         convolved = path.convolution
         if self.adds_positions:
             x = self.own.variant.embed(x, 0 if path.own is None else path.own.offset)
@@ -197,8 +209,10 @@ class Block(nn.Module):
         if self.convolution is not None:
             given, convolved = self.convolution(given, path.convolution)
         state = path.own if path.own is not None else self.own.start(None, given)
+        call = modes[0].call()
+        call["want_memory"] = want_memory
         context, attended = self.own.attend(
-            given, None, state, own=(given, mask, None), **modes[0].call()
+            given, None, state, own=(given, mask, None), below=below, **call
         )
         x = self.own_around.after(x, context)
         crossed = None

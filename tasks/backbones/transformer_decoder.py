@@ -16,12 +16,13 @@ from torch import Tensor, nn
 from bench.api.backbone import Backbone, BackboneParts, Generated
 from bench.api.batch import Batch
 from bench.api.build import SlotPlace
+from bench.api.capabilities import Capability
 from bench.api.config import FloatRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.selector import Selector
-from bench.api.source import Tree
+from bench.api.source import Memory, Tree
 from bench.api.trace import Mode, Trace
 from bench.api.variant import Slot
 from tasks.backbones.searches.found_words import cut_at_eos
@@ -63,6 +64,10 @@ class TransformerDecoderConfig(BlockConfig):
         """What a layer holds."""
         return self.stack[index % len(self.stack)]
 
+    def same_below(self, index: int) -> tuple[int, ...]:
+        """Layers below one that hold the same."""
+        return tuple(n for n in range(index) if self.in_layer(n) == self.in_layer(index))
+
 
 @register(
     "backbone",
@@ -82,6 +87,12 @@ class TransformerDecoder(Backbone):
     size_of = FEED_SIZE
     reads_frames = True
 
+    @classmethod
+    def given(cls, config: TransformerDecoderConfig) -> frozenset[Capability]:
+        """A layer can read another one where two of them hold the same."""
+        stacked = any(config.same_below(layer) for layer in range(config.layers))
+        return cls.gives | (frozenset({"layers_below"}) if stacked else frozenset())
+
     def __init__(self, config: TransformerDecoderConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)
         sizes, width = parts.sizes, config.width
@@ -99,12 +110,15 @@ class TransformerDecoder(Backbone):
         )
 
         def slot(layer: int) -> Slot:
-            held, at = config.in_layer(layer), replace(place, layer=layer)
+            held = config.in_layer(layer)
+            at = replace(place, layer=layer, below=config.same_below(layer))
             return parts.attach(at) if held.name == OWN else parts.attach_named(held, at)
 
         layers = range(config.layers)
         self.blocks = nn.ModuleList(Block(config, slot(n), first=n == 0) for n in layers)
         self.holding = [n for n in layers if config.in_layer(n).name == OWN]
+        links = (block.own.link for block in self.blocks if isinstance(block, Block))
+        self.read_above = {link.layer for link in links if link is not None}
         self.norm = last_norm(config)
         self.project = nn.Linear(width, sizes.target_vocab)
         self.output = parts.output(
@@ -135,11 +149,18 @@ class TransformerDecoder(Backbone):
         x = self.variant_slots()[0].variant.embed(embedded, offset)
         quiet = replace(mode, want_weights=False, edit=None)
         answers, after = [], []
+        handed: dict[int, Memory] = {}
         for index, block in enumerate(self.blocks):
             asked = (mode if index == self.holding[-1] else quiet).layer(index)
             path = paths[index] if paths else LayerPath()
-            x, path, attended, _ = block(x, None, (), path, (asked, asked))
+            link = block.own.link if isinstance(block, Block) else None
+            below = None if link is None else handed[link.layer]
+            x, path, attended, _ = block(
+                x, None, (), path, (asked, asked), below, index in self.read_above
+            )
             after.append(path)
+            if attended.memory is not None:
+                handed[index] = attended.memory
             if index in self.holding:
                 answers.append(attended)
         states = self.norm(x)

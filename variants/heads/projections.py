@@ -45,14 +45,14 @@ class ProjectedHeads(Heads):
 
     def oracle_query(self, x: Float[Tensor, " D"]) -> Float[Tensor, "H Eq"]:
         """One vector, head by head."""
-        return _oracle_split(self.to_query, x, self.dims.heads)
+        return oracle_split(self.to_query, x, self.dims.heads)
 
     def oracle_source(
         self, x: Float[Tensor, " Dk"]
     ) -> tuple[Float[Tensor, "Hk Ek"], Float[Tensor, "Hk Ev"]]:
         """One vector, head by head."""
         heads = self.dims.kv_heads
-        return _oracle_split(self.to_key, x, heads), _oracle_split(self.to_value, x, heads)
+        return oracle_split(self.to_key, x, heads), oracle_split(self.to_value, x, heads)
 
     def _split(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B H L E"]:
         return split_heads(x, self.dims.heads)
@@ -85,7 +85,8 @@ def split_heads(x: Float[Tensor, "B L D"], heads: int) -> Float[Tensor, "B H L E
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
-def _oracle_split(layer: nn.Linear, x: Float[Tensor, " D"], heads: int) -> Float[Tensor, "H E"]:
+def oracle_split(layer: nn.Linear, x: Float[Tensor, " D"], heads: int) -> Float[Tensor, "H E"]:
+    """A linear map of one vector, cut into heads."""
     numbers = oracle_linear(layer, x)
     width = len(numbers) // heads
     rows = [numbers[h * width : (h + 1) * width] for h in range(heads)]

@@ -121,3 +121,26 @@ def test_a_tree_knows_its_leaves_from_its_branches():
         branch(tree, "c")
     joined = tree_join(tree, tree, 0)
     assert leaf(joined, "a", "b").tolist() == [1.0, 1.0]
+
+
+def test_the_newest_keys_are_the_last_ones_with_all_that_stands_beside_them():
+    first, rest = pieces(memory(), 1)
+    found, wanted = first.extend(rest).newest(3), rest.source
+    assert torch.equal(found.key, wanted.key)
+    assert torch.equal(found.value, wanted.value)
+    assert torch.equal(found.key_mask(), wanted.key_mask())
+    assert torch.equal(found.tokens, wanted.tokens)
+    assert torch.equal(leaf(found.extras, "gate"), leaf(wanted.extras, "gate"))
+    assert memory(mask=False, tokens=False).newest(2).mask is None
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+def test_keys_without_values_are_kept_like_others_and_can_be_read_with_values(gradients):
+    whole = memory()
+    first, rest = (piece.without_values() for piece in pieces(whole, 2))
+    with torch.set_grad_enabled(gradients):
+        grown = first.extend(rest)
+    assert grown.source.value.shape == (3, 2, 4, 0)
+    same(grown.with_values(whole.source.value), whole)
+    index = torch.tensor([2, 1])
+    same(grown.select(index).with_values(whole.source.value[index]), whole.select(index))

@@ -7,7 +7,9 @@ import torch
 
 from bench.api.registry import registrations
 from bench.conformance import as_text, certify
+from variants.heads.cla import ClaConfig, ClaHeads
 from variants.heads.multi import MultiConfig, MultiHeads
+from variants.heads.value_residual import ValueResidualConfig, ValueResidualHeads
 
 
 def red(plant, target, others=("oracle", "splits", "shapes")):
@@ -76,3 +78,55 @@ def test_rows_behind_the_fourth_that_are_projected_by_other_code(plant, rows):
 def test_all_heads_hold(head):
     found = certify(f"scaled_dot[head={head}]", checks=["heads"])
     assert found.green(), as_text([found])
+
+
+def linked(plant, target, checks=("heads",)):
+    """A planted kind of cross-layer attention, where it reads a layer below."""
+    plant("head", target, ClaConfig)
+    return certify("scaled_dot[head=planted]", checks=checks)
+
+
+def test_heads_that_read_a_layer_are_certified_above_it(plant):
+    class Fine(ClaHeads):
+        pass
+
+    assert linked(plant, Fine, ("heads", "splits", "causality")).green()
+
+
+def test_a_layer_above_that_reads_its_own_values(plant):
+    class Own(ValueResidualHeads):
+        def own_above(self, x, mask, tokens, past, below):
+            return self.own(x, mask, tokens, past)
+
+    plant("head", Own, ValueResidualConfig)
+    found = certify("scaled_dot[head=planted]", checks=["heads"])
+    assert "above another layer: through the heads, row 0 differs" in found.failed["heads"]
+
+
+def test_the_future_of_the_layer_below(plant):
+    class Early(ValueResidualHeads):
+        def own_above(self, x, mask, tokens, past, below):
+            later = replace(below, value=below.value.roll(-1, 2))
+            return super().own_above(x, mask, tokens, past, later)
+
+    plant("head", Early, ValueResidualConfig)
+    found = certify("scaled_dot[head=planted]", checks=["causality"])
+    assert "through the heads, output 0 depends on its future" in found.failed["causality"]
+
+
+def test_values_of_the_layer_below_that_get_no_gradient(plant):
+    class Still(ValueResidualHeads):
+        def own_above(self, x, mask, tokens, past, below):
+            still = replace(below, value=below.value.detach())
+            return super().own_above(x, mask, tokens, past, still)
+
+    plant("head", Still, ValueResidualConfig)
+    found = certify("scaled_dot[head=planted]", checks=["heads"])
+    assert "gradient of the values below differs" in found.failed["heads"]
+
+
+def test_what_stands_as_a_first_layer_alone_is_not_green():
+    found = certify("linear_attention[head=cla]")
+    assert (
+        "reads the cache of another layer, and linear_attention" in found.failed["runs_somewhere"]
+    )
