@@ -133,7 +133,7 @@ def smallest(spec: VariantSpec) -> VariantSpec:
 
 
 def placements(spec: VariantSpec, regimes: Iterable[Regime] = REGIMES) -> list[Placement]:
-    """Where to ask a variant: with small options, somewhere with its own, above a layer it reads."""
+    """Where to ask a variant: with small options, with its own, and above a layer that it reads."""
     linked = any("layers_below" in part.needs for _, part in spec.parts)
     every = (*PLACEMENTS, ABOVE) if linked else PLACEMENTS
     found = [one for one in every if one.regime in regimes]
