@@ -43,6 +43,10 @@ RECURRENCES = (
 """What keeps a state of one size."""
 STATE_SIZES = tuple(f"mamba2_ssd[head=multi[key_width={width}]]" for width in (4, 64))
 """One mechanism with a quarter and with four times of the state that it has beside the others."""
+LAYERS = tuple(
+    f"{name}[head=short_convolution]" for name in ("retnet", "gla", "mamba2_ssd", "gated_deltanet")
+)
+"""Recurrences in the layers of their papers: a norm and a gate behind, convolutions in front."""
 CACHES = ("mqa", "gqa", "mla", "sliding_window[window=32]", "streaming[window=28]")
 """Softmax attention that keeps less than a key and a value of every head and token."""
 WEIGHTS = (

@@ -25,7 +25,7 @@ from bench.api.task import Split, Task, TaskPreset
 from tasks.data.string_baselines import COUNTED, most_frequent_answer
 from tasks.diagnostics.diagnostic import COPYING, ROSTER
 from tasks.metrics.accuracy import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
-from tasks.modern import CACHES, RECURRENCES, STATE_SIZES, entries
+from tasks.modern import CACHES, LAYERS, RECURRENCES, STATE_SIZES, entries
 
 FILLER, FIRST = 3, 4
 
@@ -116,7 +116,7 @@ class Recall(Task):
             backbone="transformer_decoder[width=64,layers=2,short_convolution=3]",
             protocol="adam[lr=0.003,steps=600,batch=32,evaluate_every=50,stop_at=0.999]",
             seconds=20.0,
-            comparison=entries(*RECURRENCES, *STATE_SIZES, *CACHES),
+            comparison=entries(*RECURRENCES, *STATE_SIZES, *LAYERS, *CACHES),
         ),
     }
     ranks_tokens = True
