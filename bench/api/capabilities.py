@@ -55,6 +55,7 @@ Capability = Literal[
     "loss:rationale",
     "delays",
     "spans",
+    "indexer",
     "selection",
 ]
 """What can be needed, given, removed or unsupported somewhere; a closed set."""
@@ -105,6 +106,7 @@ CAPABILITIES: Mapping[Capability, str] = MappingProxyType(
         "loss:rationale": "the rationale loss",
         "delays": "a normalizer that tells how far it has read",
         "spans": "a normalizer that learns how far it reads",
+        "indexer": "an indexer that chooses keys",
         "selection": "an encoder that selects tokens",
     }
 )
