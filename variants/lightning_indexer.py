@@ -6,7 +6,7 @@ DeepSeek-AI, 2025, https://arxiv.org/abs/2512.02556, section 2.1.
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Call
@@ -41,9 +41,7 @@ def index_scores(call: Call, key: Float[Tensor, "B S w"]) -> Float[Tensor, "B L 
     return torch.einsum("blj,bljs->bls", weight, liked) * query[0, 0].numel() ** -0.5
 
 
-def best_keys(
-    index: Float[Tensor, "B L S"], allowed: Allowed, count: int
-) -> Bool[Tensor, "#B Hq_or_1 L S"]:
+def best_keys(index: Float[Tensor, "B L S"], allowed: Allowed, count: int) -> Allowed:
     """The keys with the highest scores among those that are allowed; of a tie the later ones."""
     ranked = index.detach()[:, None].masked_fill(~allowed, float("-inf"))
     # sorted from the last key on, for a stable sort leaves equal scores in their order
@@ -53,9 +51,7 @@ def best_keys(
 
 
 def divergence(
-    index: Float[Tensor, "B L S"],
-    weights: Float[Tensor, "B Hq L S"],
-    read: Bool[Tensor, "B Hq_or_1 L S"],
+    index: Float[Tensor, "B L S"], weights: Float[Tensor, "B Hq L S"], read: Allowed
 ) -> Float[Tensor, "B L"]:
     """KL(p || softmax(index)) over the keys that are read; p is the mean of the heads' weights.
 
