@@ -94,7 +94,7 @@ def oracle_divergence(
     index: Sequence[Tensor], heads: Sequence[Sequence[float]], read: Sequence[bool]
 ) -> Float[Tensor, ""]:
     """`divergence` of one query, from the weights of each head."""
-    zero = 0 * sum(index)
+    zero = torch.zeros_like(index[0])
     seen = [s for s in range(len(index)) if read[s]]
     if not seen:
         return zero
