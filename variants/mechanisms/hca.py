@@ -4,10 +4,10 @@ DeepSeek-AI, 2026, "DeepSeek-V4: towards highly efficient million-token context 
 https://arxiv.org/abs/2606.19348, section 2.3.2.
 
 Deviations: what is compressed are the keys and values of the slot, each with gates of its own,
-where the paper projects one vector for both anew; `head=gqa[kv_heads=1]` shares them among heads. There is no
-norm of entries and no attention sink, and queries and outputs have the slot's projections.
-Positions that turn keys turn them before they are compressed, and not entries by the place of their
-block. Masks and not gathers, so that training takes quadratic time.
+where the paper projects one vector for both anew; `head=gqa[kv_heads=1]` shares them among heads.
+There is no norm of entries and no attention sink, and queries and outputs have the slot's
+projections. Positions that turn keys turn them before they are compressed, and not entries by the
+place of their block. Masks and not gathers, so that training takes quadratic time.
 """
 
 from dataclasses import dataclass

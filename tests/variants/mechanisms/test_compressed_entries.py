@@ -6,13 +6,11 @@ import torch
 import variants
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.kept_bytes import state_bytes
-from bench.api.resolve import resolve
-from variants.lightning_indexer import KEY, KL, QUERY, WEIGHT
-from variants.mechanisms.compressed_entries import KEY_GATE, VALUE_GATE, compress
+from variants.lightning_indexer import KL
+from variants.mechanisms.compressed_entries import compress
 
 variants.load_all()
 DIM, HEADS, DOUBLE = 8, 2, 8
-WIDTH = DIM // HEADS
 CSA, HCA = "csa[block=3,chosen=2,window=4,index_width=6]", "hca[block=3,window=4]"
 
 
@@ -127,101 +125,6 @@ def test_closed_blocks_are_read_from_their_last_key_on(name):
     assert float(apart[3:].detach().min()) > 1e-6
 
 
-def test_entries_of_one_key_are_the_keys_beside_the_window():
-    """With a block of one key and a window of one, a query reads its own key twice."""
-    attention, x = built("hca[block=1,window=1]", heads=1), drawn(1, 7, DIM)
-    query, source = attention.heads.query(x)[0, 0], attention.heads.source(x, None, None)
-    key, value = source.key[0, 0], source.value[0, 0]
-    weights = (query @ key.T / DIM**0.5).exp().tril()
-    weights = weights + torch.diag(weights.diagonal())
-    read = weights / weights.sum(-1, keepdim=True) @ value
-    torch.testing.assert_close(attention(x), attention.heads.merge(read[None, None]))
-
-
-def test_an_entry_that_leaves_out_the_block_before_is_that_of_hca():
-    sparse, x = shuffled(built("csa[block=3,chosen=9,window=4]")), drawn(2, 14, DIM)
-    heavy = built("hca[block=3,window=4]")
-    heavy.heads.load_state_dict(sparse.heads.state_dict())
-    with torch.no_grad():
-        for name, width in ((KEY_GATE, WIDTH), (VALUE_GATE, WIDTH)):
-            both = sparse.key_maps[name].outward.weight.unflatten(0, (HEADS, 2, width))
-            heavy.key_maps[name].outward.weight.copy_(both[:, 0].flatten(0, 1))
-        for name in ("key_bias", "value_bias"):
-            mine = getattr(sparse.variant, name)
-            mine[:, :, 1] = -1e9
-            getattr(heavy.variant, name).copy_(mine[:, :, :1])
-    torch.testing.assert_close(sparse(x), heavy(x))
-
-
-def test_as_many_entries_as_there_are_make_the_indexer_idle():
-    x = drawn(2, 17, DIM)
-    few, many, warm = (
-        shuffled(built(f"csa[block=2,chosen={chosen},warm_up=0.2]")) for chosen in (2, 8, 2)
-    )
-    torch.testing.assert_close(many(x), asked(warm, x, progress=0.1)[0])
-    assert not torch.allclose(many(x), few(x))
-
-
-def test_entries_that_are_read_are_those_of_the_highest_scores():
-    """Values that say where they stand, and no window but the query's own key."""
-    attention, x = shuffled(built(CSA)), drawn(1, 17, DIM)
-    variant = attention.variant
-    chosen = []
-    original = variant.choose
-
-    def seen(call, entries, closed):
-        found = original(call, entries, closed)
-        chosen.append((found, closed))
-        return found
-
-    variant.choose = seen
-    attention(x)
-    ((found, closed),) = chosen
-    for t in range(17):
-        places = closed[0, 0, t].nonzero().flatten().tolist()
-        best = sorted(places, key=lambda n: (-float(found.scores[0, t, n].detach()), -n))[:2]
-        assert found.read[0, 0, t].nonzero().flatten().tolist() == sorted(best)
-
-
-def test_the_indexer_learns_from_its_loss_alone_and_nothing_else_does():
-    attention, x = shuffled(built(CSA)), drawn(2, 17, DIM).requires_grad_()
-    mine = {
-        name
-        for name, _ in attention.named_parameters()
-        if name == "variant.index_bias" or name.split(".")[1] in (QUERY, WEIGHT, KEY, f"{KEY}_gate")
-    }
-    assert len(mine) == 5
-    output, apart, _ = asked(attention, x)
-    output.square().sum().backward(retain_graph=True)
-    for name, parameter in attention.named_parameters():
-        learns = parameter.grad is not None and bool(parameter.grad.any())
-        assert learns == (name not in mine), name
-    attention.zero_grad()
-    x.grad = None
-    apart.sum().backward()
-    assert x.grad is None or not x.grad.any()
-    for name, parameter in attention.named_parameters():
-        learns = parameter.grad is not None and bool(parameter.grad.any())
-        assert learns == (name in mine), name
-
-
-def test_the_loss_brings_the_indexer_to_what_entries_weigh():
-    attention, x = built("csa[block=2,chosen=9,index_heads=8,index_width=8]"), drawn(1, 17, DIM)
-    with torch.no_grad():
-        attention.heads.to_query.weight.mul_(6)
-    mine = [one for name, one in attention.named_parameters() if "index" in name]
-    optimizer = torch.optim.Adam(mine, lr=0.02)
-    found = []
-    for _ in range(250):
-        optimizer.zero_grad()
-        term = asked(attention, x)[1].mean()
-        term.backward()
-        optimizer.step()
-        found.append(term.item())
-    assert found[0] > 0.1
-    assert found[-1] < 0.01
-
-
 @pytest.mark.parametrize("length", [1, 5, 6, 17, 18])
 @pytest.mark.parametrize("window", [2, 10])
 def test_the_state_has_entries_the_window_and_what_open_blocks_need(length, window):
@@ -251,20 +154,10 @@ def test_heads_may_share_keys(equals_oracle, name, head):
     equals_oracle(f"{name[:-1]},head={head}]", "causal", heads=None, keys=11)
 
 
-def test_csa_trains_its_indexer_unless_it_is_told_otherwise():
-    assert [one.name for one in resolve("csa").axes["loss"]] == ["indexer_kl"]
-    assert not resolve("csa[loss=none]").axes["loss"]
-    assert not resolve("hca").axes["loss"]
-
-
 def test_sizes_and_places_that_make_no_sense_are_refused():
     for options in ("csa[block=0]", "hca[window=0]"):
         with pytest.raises(InvalidConfig, match="block and window must be at least 1"):
             built(options)
-    with pytest.raises(InvalidConfig, match="csa: chosen, index_heads and index_width"):
-        built("csa[chosen=0]")
-    with pytest.raises(InvalidConfig, match=r"csa: warm_up must be in \[0, 1\)"):
-        built("csa[warm_up=1.0]")
     with pytest.raises(Refused, match="earlier keys"):
         built("hca", regime="self")
     with pytest.raises(Refused, match="hca has no impl=sdpa"):
