@@ -56,6 +56,7 @@ Capability = Literal[
     "loss:rationale",
     "delays",
     "spans",
+    "indexer",
     "selection",
 ]
 """What can be needed, given, removed or unsupported somewhere; a closed set."""
@@ -107,6 +108,7 @@ CAPABILITIES: Mapping[Capability, str] = MappingProxyType(
         "loss:rationale": "the rationale loss",
         "delays": "a normalizer that tells how far it has read",
         "spans": "a normalizer that learns how far it reads",
+        "indexer": "an indexer that chooses keys",
         "selection": "an encoder that selects tokens",
     }
 )

@@ -92,7 +92,8 @@ class Component(Starting):
     key_inputs: Inputs = NO_INPUTS
     """Numbers wanted beside every key, by name, projected by the slot (gates, rates, decays).
 
-    A hook finds them as `leaf(call.memory.source.extras, name)`, `B Hk S w`."""
+    A hook finds them as `leaf(call.memory.source.extras, name)`, `B Hk S w`; `B 1 S w` where all
+    heads share them."""
     query_inputs: Inputs = NO_INPUTS
     """The same beside every query: `leaf(call.extras, name)`, `B L Hq w`."""
 

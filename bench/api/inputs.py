@@ -1,7 +1,7 @@
 """Gates, rates and other numbers that attention wants beside every query or key.
 
 A part declares them by name. The slot projects them from the states that queries and keys are made
-of, without a bias: what a part adds, it owns.
+of, without a bias: what a part adds, it owns. They come head by head, or once for all heads.
 """
 
 from collections.abc import Mapping
@@ -19,6 +19,19 @@ class SlotInput(NamedTuple):
     """Numbers for each head."""
     rank: int = 0
     """Width of the vector between two maps; 0 makes one full map."""
+    shared: bool = False
+    """Whether all heads have the same numbers: one head stands in their place, `B 1 S w` beside
+    keys and `B L 1 w` beside queries, so that a cache keeps them once."""
+    detached: bool = False
+    """Whether the states learn nothing through it, for a part that a loss of its own trains."""
+
+    def num_heads(self, heads: int) -> int:
+        """Heads that the numbers come in, of a slot with so many."""
+        return 1 if self.shared else heads
+
+    def head(self, index: int) -> int:
+        """Where the numbers of a head stand."""
+        return 0 if self.shared else index
 
 
 Inputs = Mapping[str, SlotInput]
@@ -30,18 +43,21 @@ class InputMap(nn.Module):
 
     def __init__(self, wanted: SlotInput, states: int, heads: int) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads = wanted.num_heads(heads)
+        self.detached = wanted.detached
         narrow = wanted.rank or states
         self.inward = nn.Linear(states, narrow, bias=False) if wanted.rank else None
-        self.outward = nn.Linear(narrow, heads * wanted.width, bias=False)
+        self.outward = nn.Linear(narrow, self.heads * wanted.width, bias=False)
 
     def forward(self, x: Float[Tensor, "B n D"]) -> Float[Tensor, "B n H w"]:
         """Project all states."""
+        x = x.detach() if self.detached else x
         inner = x if self.inward is None else self.inward(x)
         return self.outward(inner).unflatten(-1, (self.heads, -1))
 
     def oracle(self, x: Float[Tensor, " D"]) -> Float[Tensor, "H w"]:
         """The same for one state, number by number."""
+        x = x.detach() if self.detached else x
         numbers = x if self.inward is None else _mapped(self.inward, x)
         found = _mapped(self.outward, numbers)
         width = len(found) // self.heads

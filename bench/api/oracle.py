@@ -46,7 +46,6 @@ def chain_oracle(
     """
     heads, length, _ = query.shape
     group, value_group = heads // source.key.shape[1], heads // source.value.shape[1]
-    wanted = tuple(chain.key_inputs)
     outputs, weights, said = [], [], []
     for head in range(heads):
         state: dict[str, OracleState] = {"normalizer": {}}
@@ -66,7 +65,10 @@ def chain_oracle(
                 noise=noise,
                 progress=progress,
                 extras=_of_query(extras or {}, place, head, chain.query_inputs),
-                key_extras={name: leaf(source.extras, name)[0, head // group] for name in wanted},
+                key_extras={
+                    name: leaf(source.extras, name)[0, wanted.head(head // group)]
+                    for name, wanted in chain.key_inputs.items()
+                },
             )
             rows.append(_one(chain, one, state))
             noted.append(one.said)
@@ -85,7 +87,10 @@ def _of_query(
 ) -> dict[str, Tensor]:
     """Declared inputs of one query; those that are projected for each head, of its head."""
     found = {name: given[place] for name, given in extras.items()}
-    return {name: one[head] if name in by_head else one for name, one in found.items()}
+    return {
+        name: one[by_head[name].head(head)] if name in by_head else one
+        for name, one in found.items()
+    }
 
 
 def _terms(chain: "Chain", said: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:

@@ -219,13 +219,14 @@ def _unknown_option(name: str, key: str, known: Iterable[str]) -> InvalidConfig:
 def _resolve_mechanism(
     found: Registration[object], given: Mapping[str, Value], own: Mapping[str, Value]
 ) -> VariantSpec:
-    takes = registry.find(MECHANISMS, found.name).target.takes_positions
+    target = registry.find(MECHANISMS, found.name).target
+    takes, usual = target.takes_positions, {**USUAL, "loss": parse_names(target.usual_loss)}
     for axis in given:
         if axis in CHAIN_AXES and not (takes and axis == "position"):
             raise InvalidConfig(f"{found.name} replaces the whole chain and has no axis {axis!r}.")
     axes = {}
     for axis in ("head", *(("position",) if takes else ()), "output", "loss"):
-        asked = given.get(axis, USUAL[axis])
+        asked = given.get(axis, usual[axis])
         chosen = _axis(axis, options_of(asked, axis))
         axes[axis] = tuple(_written(axis, s) for s in chosen)
     known = [field.name for field in fields(found.config)]

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bench.api.axes import Axis
+from bench.api.axes import DEFAULTS, Axis
 from bench.api.call import (
     Attended,
     AttendOptions,
@@ -67,6 +67,9 @@ class Variant(Starting, ABC):
     unsupported: ClassVar[Mapping[Capability, str]] = {}
     remembers_keys: bool = True
     """Whether causal self-attention keeps old keys; recurrent mechanisms do not."""
+    usual_loss: ClassVar[str] = DEFAULTS["loss"]
+    """Losses that train a mechanism where nobody asks for others, joined by '+'. A recipe names
+    those of its components."""
     takes_positions: ClassVar[bool] = False
     """Whether a mechanism accepts the axis `position`: positions that turn queries and keys, or are
     added to the input. A chain accepts all."""

@@ -162,11 +162,11 @@ def ask(
     words = normal(rows, queries, WORD_WIDTH)
     variant = subject.variant
     extras = {
-        name: normal(rows, dims.kv_heads, keys, one.width)
+        name: normal(rows, one.num_heads(dims.kv_heads), keys, one.width)
         for name, one in variant.key_inputs.items()
     }
     inputs = {
-        name: normal(rows, queries, dims.heads, one.width)
+        name: normal(rows, queries, one.num_heads(dims.heads), one.width)
         for name, one in variant.query_inputs.items()
     }
     source = Source(key, value, mask, tokens, extras)

@@ -11,6 +11,7 @@ from torch import Tensor
 from bench.api.build import build_variant
 from bench.api.call import Attended, Dims, QueryShape, Read
 from bench.api.errors import Refused
+from bench.api.inputs import SlotInput
 from bench.api.noise import Noise
 from bench.api.places import timed_place
 from bench.api.resolve import VariantSpec
@@ -176,16 +177,21 @@ def with_inputs(variant: Variant, source: Source) -> Source:
     """
     if not variant.key_inputs or source.extras:
         return source
-    found = {name: _first(source.key, one.width) for name, one in variant.key_inputs.items()}
+    found = {name: _stand_in(source.key, one) for name, one in variant.key_inputs.items()}
     return replace(source, extras=found)
 
 
 def _extras(variant: Variant, query: Tensor) -> dict[str, Tensor]:
     """The first head's queries stand for the words that come with them, queries for inputs."""
     found = {
-        name: _first(query, one.width).transpose(1, 2) for name, one in variant.query_inputs.items()
+        name: _stand_in(query, one).transpose(1, 2) for name, one in variant.query_inputs.items()
     }
     return {"word": query[:, 0], **found}
+
+
+def _stand_in(x: Tensor, wanted: SlotInput) -> Tensor:
+    """Numbers of the heads that an input has."""
+    return _first(x[:, : wanted.num_heads(x.shape[1])], wanted.width)
 
 
 def _first(x: Tensor, width: int) -> Tensor:

@@ -209,3 +209,12 @@ def test_the_word_for_nothing_is_no_variant():
     with pytest.raises(InvalidConfig, match=r"scaled_dot\[normalizer=none\]"):
         resolve("none")
     assert resolve("scaled_dot[normalizer=none]").axes["normalizer"][0].name == "none"
+
+
+def test_a_mechanism_is_trained_by_the_loss_that_it_names_unless_another_is_asked_for():
+    usual, none = resolve("csa"), resolve("csa[loss=none]")
+    assert usual.axes["loss"] == (Selector("indexer_kl", {"weight": 1.0}),)
+    assert usual.canonical.show() == resolve("csa[loss=indexer_kl]").canonical.show() == "csa"
+    assert none.axes["loss"] == ()
+    assert none.canonical.show() == "csa[loss=none]"
+    assert resolve("nsa").axes["loss"] == ()

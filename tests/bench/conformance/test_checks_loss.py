@@ -85,6 +85,7 @@ def test_a_joint_loss_that_punishes_agreement(plant):
 CHOICES = {
     "ponder": "act[loss=ponder]",
     "mi_coverage_norm": "mi_coverage",
+    "indexer_kl": "dsa[loss=indexer_kl[weight=0.5]]",
     "latency": "mma_h[loss=latency[heads=leading,variance=0.3,weight=0.2]]",
     "rationale": "rationale[coherence=0.1,sparsity=0.3]",
     "rationale[baseline=none]": "rationale[baseline=none]",

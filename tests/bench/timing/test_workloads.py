@@ -15,6 +15,7 @@ from bench.timing.workloads import (
     forward_backward,
     forward_weights,
     make_works,
+    with_inputs,
 )
 
 CPU = torch.device("cpu")
@@ -25,6 +26,13 @@ def prepared(regime, selector="scaled_dot", seed=0, length=7):
     shape = AttendShape(batch=2, heads=2, length=length, width=4, regime=regime)
     variant = build(resolve(selector), shape, "auto", seed=seed)
     return variant, draw_inputs(shape, CPU, torch.float32, seed)
+
+
+def test_inputs_that_all_heads_share_have_one_head():
+    variant, inputs = prepared("causal", "dsa[index_width=6]")
+    source = with_inputs(variant, inputs.source)
+    assert source.extras["index_key"].shape == (2, 1, 7, 6)
+    assert forward(variant, inputs)().output.shape == (2, 2, 7, 4)
 
 
 def test_inputs_are_standard_normal_and_follow_the_seed():

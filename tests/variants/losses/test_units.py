@@ -25,6 +25,7 @@ TWICE_AS_LONG = {
     "doubly_stochastic": 1.0,
     "fertility_hinge[limit=1.0]": 1.0,
     "global_fertility[start=0]": 1.0,
+    "indexer_kl": 1.0,  # each scored target has the mean over queries
     "latency[variance=0.5]": 0.5,  # once a sentence
     "mi_coverage_norm": 1.0,
     "ponder": 1.0,
@@ -45,6 +46,7 @@ TERMS = (
     "delay_leading",
     "delay_variance",
     "span",
+    "indexer_kl",
 )
 
 

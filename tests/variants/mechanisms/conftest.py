@@ -16,7 +16,9 @@ def beside():
         rows, heads, keys, _ = source.key.shape
         extras = {}
         for name, one in variant.key_inputs.items():
-            drawn = torch.randn(rows, heads, keys, one.width, generator=rng, dtype=torch.float64)
+            drawn = torch.randn(
+                rows, one.num_heads(heads), keys, one.width, generator=rng, dtype=torch.float64
+            )
             if name in given:
                 drawn = torch.as_tensor(given[name], dtype=torch.float64).expand_as(drawn)
             extras[name] = drawn

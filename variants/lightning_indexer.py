@@ -1,0 +1,109 @@
+"""The lightning indexer: small heads that score keys, so that attention reads the best ones.
+
+DeepSeek-AI, 2025, https://arxiv.org/abs/2512.02556, section 2.1.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.call import Call
+from bench.api.inputs import SlotInput
+from bench.api.shapes import Allowed
+from bench.api.source import leaf
+
+QUERY, WEIGHT, KEY = "index_query", "index_weight", "index_key"
+"""Inputs of the indexer. They are shared by all heads, and the states learn nothing from them."""
+KL = "indexer_kl"
+"""Term of each query: how far the indexer is from the attention that it serves (nats)."""
+
+
+def inputs_of_queries(heads: int, width: int) -> dict[str, SlotInput]:
+    """What each query brings: a vector and a weight for each head of the indexer."""
+    return {
+        QUERY: SlotInput(heads * width, shared=True, detached=True),
+        WEIGHT: SlotInput(heads, shared=True, detached=True),
+    }
+
+
+def input_of_keys(width: int) -> SlotInput:
+    """What each key brings: one vector for all heads of the indexer."""
+    return SlotInput(width, shared=True, detached=True)
+
+
+def index_scores(call: Call, key: Float[Tensor, "B S w"]) -> Float[Tensor, "B L S"]:
+    """sum_j w_j ReLU(q_j . k) / sqrt(J w), over the J heads of the indexer, which are w wide."""
+    weight = leaf(call.extras, WEIGHT).squeeze(2)
+    query = leaf(call.extras, QUERY).squeeze(2).unflatten(-1, (weight.shape[-1], -1))
+    liked = torch.relu(torch.einsum("bljw,bsw->bljs", query, key))
+    return torch.einsum("blj,bljs->bls", weight, liked) * query[0, 0].numel() ** -0.5
+
+
+def best_keys(index: Float[Tensor, "B L S"], allowed: Allowed, count: int) -> Allowed:
+    """The keys with the highest scores among those that are allowed; of a tie the later ones."""
+    ranked = index.detach()[:, None].masked_fill(~allowed, float("-inf"))
+    # sorted from the last key on, for a stable sort leaves equal scores in their order
+    order = ranked.flip(-1).argsort(dim=-1, descending=True, stable=True)[..., :count]
+    best = torch.zeros_like(ranked, dtype=torch.bool).scatter(-1, order, True).flip(-1)
+    return best & allowed
+
+
+def divergence(
+    index: Float[Tensor, "B L S"], weights: Float[Tensor, "B Hq L S"], read: Allowed
+) -> Float[Tensor, "B L"]:
+    """KL(p || softmax(index)) over the keys that are read; p is the mean of the heads' weights.
+
+    Nothing goes back into the weights. A query that reads nothing has zero.
+    """
+    seen = read.any(1)
+    target = weights.detach().sum(1)
+    target = target / target.sum(-1, keepdim=True).clamp_min(torch.finfo(target.dtype).tiny)
+    said = torch.log_softmax(torch.where(seen, index, torch.finfo(index.dtype).min), -1)
+    # a key that is not read has no logarithm worth multiplying by zero
+    return (torch.xlogy(target, target) - target * torch.where(seen, said, 0.0)).sum(-1)
+
+
+def oracle_index(
+    query: Float[Tensor, " n"], weight: Float[Tensor, " J"], keys: Sequence[Float[Tensor, " w"]]
+) -> list[Float[Tensor, ""]]:
+    """`index_scores` of one query, head by head and key by key."""
+    found = []
+    for key in keys:
+        total = query.new_zeros(())
+        for j in range(len(weight)):
+            dot = sum((query[j * len(key) + i] * key[i] for i in range(len(key))), total * 0)
+            if float(dot.detach()) > 0:
+                total = total + weight[j] * dot
+        found.append(total / len(query) ** 0.5)
+    return found
+
+
+def oracle_best(index: Sequence[Tensor], allowed: Sequence[bool], count: int) -> list[bool]:
+    """`best_keys` of one query: a key is read where fewer than `count` stand before it."""
+    scores = [float(one.detach()) for one in index]
+    places = [s for s in range(len(scores)) if allowed[s]]
+    return [
+        allowed[s] and sum((scores[o], o) > (scores[s], s) for o in places) < count
+        for s in range(len(scores))
+    ]
+
+
+def oracle_divergence(
+    index: Sequence[Tensor], heads: Sequence[Sequence[float]], read: Sequence[bool]
+) -> Float[Tensor, ""]:
+    """`divergence` of one query, from the weights of each head."""
+    zero = torch.zeros_like(index[0])
+    seen = [s for s in range(len(index)) if read[s]]
+    if not seen:
+        return zero
+    top = max(float(index[s].detach()) for s in seen)
+    total = sum((torch.exp(index[s] - top) for s in seen), zero)
+    mass = sum(row[s] for row in heads for s in seen)
+    found = zero
+    for s in seen:
+        share = torch.as_tensor(sum(row[s] for row in heads) / mass, dtype=zero.dtype)
+        if share > 0:
+            found = found + share * (share.log() - (index[s] - top - total.log()))
+    return found

@@ -1,0 +1,142 @@
+"""DeepSeek sparse attention: softmax over the keys that a small, cheap indexer scores highest.
+
+DeepSeek-AI, 2025, "DeepSeek-V3.2: pushing the frontier of open large language models",
+https://arxiv.org/abs/2512.02556, section 2.1, equations 1 to 4. The heads share the choice.
+
+Deviations: training is from scratch. For its first share all keys are read, as in the paper's
+warm-up, but nothing is frozen; after it they are chosen. The indexer has no norm and no rotary
+positions, and computes in the precision of the rest. All energies are computed and those of other
+keys hidden, so that no time is saved. The heads are those of the slot; `head=mla` has the paper's.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.call import Call, Dims
+from bench.api.component import Normalized, Normalizer, OneQuery
+from bench.api.config import Config, FloatRange, IntRange
+from bench.api.errors import InvalidConfig
+from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
+from bench.api.shapes import Allowed, Energy
+from bench.api.source import Tree, leaf
+from variants.lightning_indexer import (
+    KEY,
+    KL,
+    QUERY,
+    WEIGHT,
+    best_keys,
+    divergence,
+    index_scores,
+    input_of_keys,
+    inputs_of_queries,
+    oracle_best,
+    oracle_divergence,
+    oracle_index,
+)
+from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
+from variants.one_sequence import CAUSAL_ONLY
+from variants.precision import at_least_single
+
+
+@dataclass(frozen=True, kw_only=True)
+class DsaConfig(Config):
+    """Options of the indexer and of its choice."""
+
+    chosen: Annotated[int, IntRange(2, 2048, log=True)] = 8
+    """Keys that a query reads, k; the paper has 2048."""
+    index_heads: Annotated[int, IntRange(1, 64, log=True)] = 4
+    """Heads of the indexer."""
+    index_width: Annotated[int, IntRange(4, 128, log=True)] = 16
+    """Width of its queries and keys."""
+    warm_up: Annotated[float, FloatRange(0.0, 0.5)] = 0.25
+    """Share of training in which all keys are read, and the indexer learns to rank them."""
+
+    def __post_init__(self) -> None:
+        """Check all of them."""
+        if min(self.chosen, self.index_heads, self.index_width) < 1:
+            raise InvalidConfig(
+                "dsa: chosen, index_heads and index_width must be at least 1, "
+                f"got {self.chosen}, {self.index_heads} and {self.index_width}."
+            )
+        if not 0 <= self.warm_up < 1:
+            raise InvalidConfig(f"dsa: warm_up must be in [0, 1), got {self.warm_up}.")
+
+
+PAPER = Citation(
+    text="DeepSeek-AI, 2025", url="https://arxiv.org/abs/2512.02556", where="section 2.1"
+)
+
+
+@register("normalizer", "dsa", config=DsaConfig, citation=PAPER)
+class DsaNormalizer(Normalizer):
+    """softmax(e) over the k keys of the highest I = sum_j w_j ReLU(q_j . k) / sqrt(J w).
+
+    The term `indexer_kl` is the divergence of softmax(I) from the heads' mean weights, over the
+    keys that are read. It alone teaches the indexer, and teaches nothing else. Time O(L S), and a
+    sort.
+    """
+
+    gives = frozenset({"simplex", "jumps", "indexer"})
+    unsupported = CAUSAL_ONLY
+
+    def __init__(self, config: DsaConfig, dims: Dims) -> None:
+        super().__init__(config, dims)
+        self.config = config
+        self.query_inputs = inputs_of_queries(config.index_heads, config.index_width)
+        self.key_inputs = {KEY: input_of_keys(config.index_width)}
+
+    def normalize(
+        self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call
+    ) -> Normalized:
+        """Score all keys, read the best, and say how far scores and weights are apart."""
+        assert allowed is not None, "causal calls have a mask"
+        index = at_least_single(index_scores(call, leaf(call.memory.source.extras, KEY).squeeze(1)))
+        warm = call.progress < self.config.warm_up
+        read = allowed if warm else best_keys(index, allowed, self.config.chosen)
+        weights = masked_softmax(energy, read)
+        apart = divergence(index, at_least_single(weights), read)
+        return Normalized(weights, terms={KL: apart.to(energy.dtype)})
+
+    def oracle(
+        self,
+        energy: Float[Tensor, " S"],
+        allowed: list[bool],
+        state: dict[str, object],
+        one: OneQuery,
+    ) -> Float[Tensor, " S"]:
+        """Key by key."""
+        index = oracle_index(one.extras[QUERY], one.extras[WEIGHT], list(one.key_extras[KEY]))
+        read = allowed
+        if one.progress >= self.config.warm_up:
+            read = oracle_best(index, allowed, self.config.chosen)
+        weights = oracle_softmax(energy, read)
+        one.said["index"] = torch.stack(index)
+        one.said["read"] = torch.tensor(read)
+        one.said["weights"] = weights.detach()
+        return weights
+
+    def oracle_terms(self, said: Sequence[Mapping[str, Tensor]]) -> dict[str, Float[Tensor, ""]]:
+        """The divergence from all heads together."""
+        index = list(said[0]["index"])
+        read = [any(bool(head["read"][s]) for head in said) for s in range(len(index))]
+        return {KL: oracle_divergence(index, [head["weights"].tolist() for head in said], read)}
+
+
+register_recipe(
+    "dsa",
+    Recipe(axes={"normalizer": "dsa", "loss": "indexer_kl"}, main="normalizer"),
+    module=__name__,
+    title="DeepSeek sparse attention (DSA)",
+    citation=PAPER,
+    cost=2.0,
+    default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "DeepSeek-AI report the quality of full attention at a fraction of its time for texts of "
+        "128 thousand tokens. Here keys are hidden, which takes longer than reading them."
+    ),
+)
