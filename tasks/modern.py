@@ -84,15 +84,16 @@ TEXTS = ("rope", "alibi", "learned_sink", "mamba2_ssd", "gated_deltanet")
 WIDENED = {"gqa": 288, "mla": 283}
 """Hidden widths of feed-forward sublayers (256 elsewhere) that give back the parameters which
 smaller projections save, in blocks of width 64."""
+WITHOUT_SINKS = ("softmax_off_by_one", "learned_sink", "gated_attention", "softpick")
 SINKS = (
-    "softmax_off_by_one",
-    "learned_sink",
-    "gated_attention",
+    *WITHOUT_SINKS,
     "differential",
-    "softpick",
     "stick_breaking",
+    "rope",
+    *(f"{name}[position=rope]" for name in WITHOUT_SINKS),
 )
-"""What promises that the first key need not take the weight that no other key should have."""
+"""What promises that the first key need not take the weight that no other key should have; with
+rotary positions, too, because networks that know no order learn little of texts."""
 
 
 def texts(backbone: str) -> tuple[Entry, ...]:
