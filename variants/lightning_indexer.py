@@ -4,12 +4,16 @@ DeepSeek-AI, 2025, https://arxiv.org/abs/2512.02556, section 2.1.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Call
+from bench.api.config import Config, FloatRange, IntRange
+from bench.api.errors import InvalidConfig
 from bench.api.inputs import SlotInput
 from bench.api.shapes import Allowed
 from bench.api.source import leaf
@@ -18,6 +22,30 @@ QUERY, WEIGHT, KEY = "index_query", "index_weight", "index_key"
 """Inputs of the indexer. They are shared by all heads, and the states learn nothing from them."""
 KL = "indexer_kl"
 """Term of each query: how far the indexer is from the attention that it serves (nats)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexerConfig(Config):
+    """Options of an indexer; a subclass says what it chooses."""
+
+    owner: ClassVar[str]
+    """Name of the part that has the options."""
+    index_heads: Annotated[int, IntRange(1, 64, log=True)] = 4
+    """Heads of the indexer."""
+    index_width: Annotated[int, IntRange(4, 128, log=True)] = 16
+    """Width of its queries and keys."""
+    warm_up: Annotated[float, FloatRange(0.0, 0.5)] = 0.25
+    """Share of training in which everything is read, and the indexer learns to rank it."""
+
+    def __post_init__(self) -> None:
+        """Check what the indexer has."""
+        if min(self.index_heads, self.index_width) < 1:
+            raise InvalidConfig(
+                f"{self.owner}: index_heads and index_width must be at least 1, "
+                f"got {self.index_heads} and {self.index_width}."
+            )
+        if not 0 <= self.warm_up < 1:
+            raise InvalidConfig(f"{self.owner}: warm_up must be in [0, 1), got {self.warm_up}.")
 
 
 def inputs_of_queries(heads: int, width: int) -> dict[str, SlotInput]:

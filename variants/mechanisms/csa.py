@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims, OracleOptions
-from bench.api.config import Config, FloatRange, IntRange
+from bench.api.config import IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
@@ -31,6 +31,7 @@ from variants.lightning_indexer import (
     KL,
     QUERY,
     WEIGHT,
+    IndexerConfig,
     best_keys,
     divergence,
     index_scores,
@@ -48,31 +49,22 @@ INDEX_GATE = f"{KEY}_gate"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CsaConfig(Config):
+class CsaConfig(IndexerConfig):
     """Options of compressed sparse attention."""
 
+    owner = "csa"
     block: Annotated[int, IntRange(2, 64, log=True)] = 4
     """Keys of a block; as in the paper."""
     chosen: Annotated[int, IntRange(2, 1024, log=True)] = 4
     """Entries that a query reads."""
     window: Annotated[int, IntRange(2, 512, log=True)] = 8
     """Last keys that are read as they are, the query's own among them (keys)."""
-    index_heads: Annotated[int, IntRange(1, 64, log=True)] = 4
-    """Heads of the indexer."""
-    index_width: Annotated[int, IntRange(4, 128, log=True)] = 16
-    """Width of its queries and keys."""
-    warm_up: Annotated[float, FloatRange(0.0, 0.5)] = 0.25
-    """Share of training in which all entries are read, and the indexer learns to rank them."""
 
     def __post_init__(self) -> None:
-        """Check what the indexer has."""
-        if min(self.chosen, self.index_heads, self.index_width) < 1:
-            raise InvalidConfig(
-                "csa: chosen, index_heads and index_width must be at least 1, "
-                f"got {self.chosen}, {self.index_heads} and {self.index_width}."
-            )
-        if not 0 <= self.warm_up < 1:
-            raise InvalidConfig(f"csa: warm_up must be in [0, 1), got {self.warm_up}.")
+        """Check the number that is chosen, and the indexer."""
+        super().__post_init__()
+        if self.chosen < 1:
+            raise InvalidConfig(f"csa: chosen must be at least 1, got {self.chosen}.")
 
 
 @register(

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from bench.api.call import Call, Dims
 from bench.api.component import Normalized, Normalizer, OneQuery
-from bench.api.config import Config, FloatRange, IntRange
+from bench.api.config import IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed, Energy
@@ -29,6 +29,7 @@ from variants.lightning_indexer import (
     KL,
     QUERY,
     WEIGHT,
+    IndexerConfig,
     best_keys,
     divergence,
     index_scores,
@@ -44,27 +45,18 @@ from variants.precision import at_least_single
 
 
 @dataclass(frozen=True, kw_only=True)
-class DsaConfig(Config):
+class DsaConfig(IndexerConfig):
     """Options of the indexer and of its choice."""
 
+    owner = "dsa"
     chosen: Annotated[int, IntRange(2, 2048, log=True)] = 8
     """Keys that a query reads, k; the paper has 2048."""
-    index_heads: Annotated[int, IntRange(1, 64, log=True)] = 4
-    """Heads of the indexer."""
-    index_width: Annotated[int, IntRange(4, 128, log=True)] = 16
-    """Width of its queries and keys."""
-    warm_up: Annotated[float, FloatRange(0.0, 0.5)] = 0.25
-    """Share of training in which all keys are read, and the indexer learns to rank them."""
 
     def __post_init__(self) -> None:
-        """Check all of them."""
-        if min(self.chosen, self.index_heads, self.index_width) < 1:
-            raise InvalidConfig(
-                "dsa: chosen, index_heads and index_width must be at least 1, "
-                f"got {self.chosen}, {self.index_heads} and {self.index_width}."
-            )
-        if not 0 <= self.warm_up < 1:
-            raise InvalidConfig(f"dsa: warm_up must be in [0, 1), got {self.warm_up}.")
+        """Check the number that is chosen, and the indexer."""
+        super().__post_init__()
+        if self.chosen < 1:
+            raise InvalidConfig(f"dsa: chosen must be at least 1, got {self.chosen}.")
 
 
 PAPER = Citation(
