@@ -98,6 +98,11 @@ class Variant(Starting, ABC):
 
     def __init__(self, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__()
+        if impl == "compiled":
+            raise Refused(
+                "compiled code is plain torch behind torch.compile, which `bench run --impl "
+                "compiled` times; build with impl='eager' and compile it yourself."
+            )
         self.dims = dims
         self.impl: Impl = impl
 

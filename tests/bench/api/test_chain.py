@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import variants
 from bench.api.build import build_variant
 from bench.api.call import Call, Dims, QueryShape
 from bench.api.errors import Refused, UnknownName
@@ -137,10 +138,16 @@ def test_explicit_fused_code_is_refused_where_single_weights_are_looked_at(selec
         build("shaw_rpr", "causal", "sdpa")
 
 
-@pytest.mark.parametrize("name", ["triton", "flex", "compiled", "reference"])
+@pytest.mark.parametrize("name", ["triton", "flex", "jit", "reference"])
 def test_an_implementation_that_nobody_wrote_is_refused_and_never_replaced(name):
     with pytest.raises(UnknownName, match=f"no impl named {name!r}"):
         impl_of(name)
+
+
+@pytest.mark.parametrize("name", ["additive", "deltanet"])
+def test_parts_are_never_built_as_compiled_code(name):
+    with pytest.raises(Refused, match="build with impl='eager'"):
+        variants.build(name, dim=8, heads=2, regime="causal", impl="compiled")
 
 
 def test_history_makes_the_chain_step_and_steps_equal_the_whole():
