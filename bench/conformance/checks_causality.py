@@ -115,7 +115,8 @@ def _later(t: int, one: torch.Tensor) -> torch.Tensor:
 
 
 def _through_heads(subject: Placed) -> None:
-    unseen = {t for t in AT if _last_read(subject, t) >= 0}
+    # a query that reads one earlier key alone has nothing to choose, so its own place is lost
+    unseen = {t for t in AT if (last := _last_read(subject, t)) == t or last > 0}
     for seed in range(5, 5 + DRAWS):
         unseen -= _own_places(subject, seed)
         if not unseen:

@@ -6,12 +6,16 @@ https://arxiv.org/abs/2504.20966.
 Deviations: a row without any allowed key gives zeros.
 """
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
 from bench.api.call import Call
+from bench.api.capabilities import Capability
 from bench.api.component import Normalized, Normalizer, OneQuery
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Energy
@@ -38,6 +42,10 @@ class SoftpickNormalizer(Normalizer):
 
     A row sums to at most one. Keys of energies below zero weigh nothing, yet they count in the sum.
     """
+
+    unsupported: ClassVar[Mapping[Capability, str]] = {
+        "never_positive": "it reads keys of positive energy alone, and this score gives none",
+    }
 
     def normalize(
         self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call

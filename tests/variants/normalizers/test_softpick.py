@@ -3,6 +3,9 @@ import math
 import pytest
 import torch
 
+import variants
+from bench.api.errors import Refused
+
 
 @pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
 def test_vectorized_code_equals_the_loops(equals_oracle, regime):
@@ -47,3 +50,8 @@ def test_keys_below_zero_still_learn(aligned, energies):
     energy = energies(1, 1, 1, 6)
     aligned("softpick", energy).square().sum().backward()
     assert energy.grad[energy < 0].abs().min() > 0
+
+
+def test_a_score_that_is_never_positive_is_refused_because_nothing_would_be_read():
+    with pytest.raises(Refused, match="reads keys of positive energy alone"):
+        variants.build("gaussian_kernel[normalizer=softpick]", dim=8, heads=2)
