@@ -153,7 +153,8 @@ class CompressedEntries(Variant):
         real_entries = torch.cat((_real(carried, REAL_ENTRIES, entries), new), 1)
         if new.shape[1]:  # most steps of decoding close no block, and need not copy entries
             entries = tree_join(entries, made, 2)
-        distance = call.position[:, None] - torch.arange(end - real.shape[1], end).to(real.device)
+        place = torch.arange(end - real.shape[1], end, device=real.device)
+        distance = call.position[:, None] - place
         local = (distance >= 0) & (distance < self.near) & real[:, None, None]
         last = (torch.arange(real_entries.shape[1], device=real.device) + 1) * self.size - 1
         closed = (last <= call.position[:, None]) & real_entries[:, None, None]
