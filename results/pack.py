@@ -1,7 +1,7 @@
 """A pack: a published run as one Parquet file, with what a report must know inside (ADR 11)."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from bench.api.errors import DataDamaged
 from bench.api.plain_text import message_of
 from results.catalog import CATALOG
 from results.frame import COLUMNS, NUMBERS, rows_of
-from results.json_values import Json, JsonObject, as_list, as_object, read_value
+from results.json_values import Json, JsonObject, as_list, as_object, as_text, read_value
 from results.ledger import Ledger, OtherSchema
 from results.published_commands import with_run_folder
 from results.row import RECORD_SCHEMA, Record, record_from_json
@@ -29,6 +29,9 @@ FILES = ("catalog.json", "certificates.json", "plan.json", "spec.json")
 _PREFIX = "attention_bench:"
 _SCHEMA = f"{_PREFIX}record_schema"
 _ENVIRONMENTS = f"{_PREFIX}environments"
+_ORIGINS = f"{_PREFIX}origins"
+_ORIGIN = ("made", "data", "environmental")
+"""Fields of a record by which a run that goes on from a pack knows what is outdated."""
 _CELL = (
     "kind",
     "task",
@@ -100,7 +103,20 @@ class Pack:
         """The record of every cell."""
         lines = {name: self.frame[name].tolist() for name in COLUMNS}
         with self._whole():
-            return [_record(lines, start, stop) for start, stop in _spans(lines["cell"])]
+            found = [_record(lines, start, stop) for start, stop in _spans(lines["cell"])]
+            return [record_from_json({**one, **self._origin(str(one["id"]))}) for one in found]
+
+    def _origin(self, cell_id: str) -> JsonObject:
+        """What packs of earlier versions do not have of a record."""
+        if self._origins is None:
+            return {}
+        shared, cells = as_object(self._origins["shared"]), as_object(self._origins["cells"])
+        return as_object(shared[as_text(cells[cell_id])])
+
+    @cached_property
+    def _origins(self) -> JsonObject | None:
+        text = self._stored.get(_ORIGINS)
+        return None if text is None else as_object(read_value(text))
 
     def environments(self) -> dict[str, JsonObject]:
         """Facts of every machine by environment id."""
@@ -153,7 +169,11 @@ def write_pack(source: Store | Pack, path: Path) -> Path:
     order = frame.drop_duplicates("cell").sort_values(["kind", "task", "variant", "seed", "cell"])
     places = {cell: place for place, cell in enumerate(order["cell"])}
     frame = frame.sort_values("cell", key=lambda cells: cells.map(places), kind="stable")
-    stored = {_SCHEMA: str(RECORD_SCHEMA), _ENVIRONMENTS: _json(source.environments())}
+    stored = {
+        _SCHEMA: str(RECORD_SCHEMA),
+        _ENVIRONMENTS: _json(source.environments()),
+        _ORIGINS: _json(_origins(source.ledger().newest(), places)),
+    }
     for name in FILES:
         data = source.read_json(name)
         if name == CATALOG and isinstance(data, dict) and "commands" in data:
@@ -169,6 +189,16 @@ def write_pack(source: Store | Pack, path: Path) -> Path:
         writer.write_table(table)
         writer.add_key_value_metadata(stored)
     return path
+
+
+def _origins(records: Mapping[str, Record], cells: Iterable[str]) -> JsonObject:
+    """What made each cell; cells of one network and one task share it."""
+    shared: dict[str, str] = {}
+    found: dict[str, Json] = {}
+    for id_ in cells:
+        origin = _json({name: getattr(records[id_], name) for name in _ORIGIN})
+        found[id_] = shared.setdefault(origin, str(len(shared)))
+    return {"shared": {key: read_value(text) for text, key in shared.items()}, "cells": found}
 
 
 def _json(data: object) -> str:
@@ -193,7 +223,7 @@ def _spans(cells: list[str]) -> Iterator[tuple[int, int]]:
             start = at
 
 
-def _record(lines: Mapping[str, list[object]], start: int, stop: int) -> Record:
+def _record(lines: Mapping[str, list[object]], start: int, stop: int) -> dict[str, object]:
     named = [at for at in range(start, stop) if lines["metric"][at]]
     rows = [
         {name: _value(lines[name][at]) for name in _ROW}
@@ -208,7 +238,7 @@ def _record(lines: Mapping[str, list[object]], start: int, stop: int) -> Record:
     cell = {name: lines[name][start] for name in _CELL}
     told = {name: lines[name][start] for name in _RECORD}
     read = {"id": lines["cell"][start], "cell": cell, "rows": rows, "unmeasured": unmeasured}
-    return record_from_json({**told, **read})
+    return {**told, **read}
 
 
 def _value(value: object) -> object:

@@ -4,8 +4,7 @@ import fcntl
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -13,14 +12,13 @@ from bench.api.errors import BenchError, DataDamaged
 from bench.api.plain_text import message_of
 from results.artifact import whole_artifact
 from results.environment import Environment
-from results.json_values import Json, JsonObject, as_list, as_object, as_text, read_value
-from results.ledger import Ledger, LedgerReader, LedgerWriter, age, sync_folder
+from results.json_values import Json, JsonObject, as_object, read_value
+from results.ledger import Ledger, LedgerReader, LedgerWriter, sync_folder
 from results.reservations import Reservations
 from results.row import Record, Status
 
 LEDGER, ENVIRONMENTS, ARTIFACTS = "ledger", "environments", "artifacts"
 RESERVATIONS, FILES_LOCK = "ledger/reservations.lock", "ledger/files.lock"
-MERGED_FILES = ("catalog.json", "plan.json", "certificates.json")
 
 
 class NotARunFolder(BenchError):
@@ -197,107 +195,3 @@ class Store:
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise ValueError(f"{name!r} does not name a file inside the run folder")
         return self.folder / name
-
-
-@dataclass(frozen=True, kw_only=True)
-class Merged:
-    """What a merge did."""
-
-    added: int
-    """Records copied: cells that were new or newer."""
-    skipped: int
-    """Records of the sources that the target already had as new or newer."""
-    torn_tails: int
-    """Unfinished last lines in the sources."""
-    corrupt_lines: tuple[str, ...]
-    """`file:line: reason` of unreadable lines in the sources."""
-    differing: tuple[str, ...]
-    """Ids of trained cells of which two runs have different test values, in order."""
-
-
-def merge(into: Path | str, sources: Iterable[Path | str]) -> Merged:
-    """Copy run folders of several machines into one, by cell id; merging twice changes nothing.
-
-    The newest record of each cell wins. JSON files are united entry by entry, and where two
-    disagree the target's value stays. Sources are only read; `study.db` is not merged.
-
-    Raises:
-        NotARunFolder: A source is not a run folder, or the target holds something else.
-    """
-    stores = [Store(source) for source in sources]
-    ledgers = [store.ledger() for store in stores]
-    with Store.create(into) as target:
-        differing = _differing([target.ledger(), *ledgers])
-        added = sum(
-            _copy(store, ledger, target) for store, ledger in zip(stores, ledgers, strict=True)
-        )
-    return Merged(
-        added=added,
-        skipped=sum(len(ledger.newest()) for ledger in ledgers) - added,
-        torn_tails=sum(ledger.torn_tails for ledger in ledgers),
-        corrupt_lines=tuple(place for ledger in ledgers for place in ledger.corrupt_lines),
-        differing=differing,
-    )
-
-
-def _differing(ledgers: Iterable[Ledger]) -> tuple[str, ...]:
-    """Ids of trained cells that have different test values in two ledgers.
-
-    The same cell of the same code gives the same values on one machine. Timings differ always.
-    """
-    values: dict[str, set[frozenset[tuple[str, float]]]] = {}
-    for ledger in ledgers:
-        for record in ledger.newest().values():
-            if record.status == "ok" and record.cell["kind"] == "quality":
-                scores = (
-                    (f"{row.metric} {row.axis} {row.x} {row.baseline}", row.value)
-                    for row in record.rows
-                    if row.split == "test"
-                )
-                values.setdefault(record.id, set()).add(frozenset(scores))
-    return tuple(sorted(id_ for id_, found in values.items() if len(found) > 1))
-
-
-def _copy(source: Store, ledger: Ledger, target: Store) -> int:
-    for name in MERGED_FILES:
-        theirs = with_commands(source.read_json(name))
-        if theirs is not None:
-            ours = with_commands(target.read_json(name))
-            target.write_json(name, theirs if ours is None else _union(ours, theirs))
-    for id_, facts in source.environments().items():
-        if id_ not in target.environments():
-            target.write_json(f"{ENVIRONMENTS}/{id_}.json", facts)
-    held = target.ledger().newest()
-    fresh = [r for r in ledger.newest().values() if r.id not in held or age(r) > age(held[r.id])]
-    for record in fresh:
-        artifact = source.read_artifact(record.id)
-        if artifact is not None:
-            target.write_artifact(record.id, artifact)
-        target.append(record)
-    return len(fresh)
-
-
-def with_commands(catalog: Json) -> Json:
-    """A catalog whose one `command`, as older runs wrote it, is a list as newer ones have it.
-
-    >>> with_commands({"command": "run b", "commands": ["run a"], "preset": "smoke"})
-    {'commands': ['run b', 'run a'], 'preset': 'smoke'}
-    """
-    if not isinstance(catalog, dict) or "command" not in catalog:
-        return catalog
-    rest = {key: value for key, value in catalog.items() if key not in ("command", "commands")}
-    ran = [as_text(one) for one in (catalog["command"], *as_list(catalog.get("commands"))) if one]
-    return {"commands": [*dict.fromkeys(ran)], **rest}
-
-
-def _union(ours: Json, theirs: Json) -> Json:
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        return {
-            key: _union(ours[key], theirs[key])
-            if key in ours and key in theirs
-            else ours.get(key, theirs.get(key))
-            for key in [*ours, *(key for key in theirs if key not in ours)]
-        }
-    if isinstance(ours, list) and isinstance(theirs, list):
-        return ours + [entry for entry in theirs if entry not in ours]
-    return ours

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @click.option("--axis", default="", help="Axis to change: score, position, normalizer ...")
 @options.selection
 @options.probes
+@options.reuse
 @options.running
 @light_start
 @options.run_options

@@ -31,6 +31,7 @@ from bench.running.worker import WorkerSettings
 from bench.timing.shape import parse_shape
 from bench.training.analysis import analysis_cells, asked_probes
 from results.catalog import ChangedAxis
+from results.merge import merge
 from results.row import STATUSES
 from results.store import Store
 from results.stored_plan import StoredPlan, plan_with
@@ -56,6 +57,9 @@ def execute(
     for cell in made.cells:
         refuse_missing_device(cell.device)
     _plan_probes(options, made)
+    if options.reuse:
+        taken = merge(options.folder, [options.reuse])
+        click.echo(f"{taken.added} finished cells from {options.reuse}.", err=True)
     store = open_store(options)
     refuse_other_looks(options, store)
     kept = options.keep_models or bool(made.analysis)

@@ -180,6 +180,15 @@ selection = _together(
 )
 """What to run; shared by run, plan, ablate and study."""
 
+reuse = click.option(
+    "--reuse",
+    default="",
+    metavar="RUN",
+    help="Take finished cells from this run folder or published pack. Those whose code or data "
+    "have changed since are run again.",
+)
+"""Shared by run and ablate."""
+
 running = _together(
     click.option(
         "--spec",

@@ -21,8 +21,8 @@ import click
     "--merge",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Add the results of this run folder; may be given several times. The run of all is "
-    "written to --out.",
+    help="Add the results of this run folder or pack; may be given several times. The run of all "
+    "is written to --out.",
 )
 @click.option(
     "--tasks", default="", help="Report these tasks only, separated by commas. Needs --out."
@@ -65,7 +65,7 @@ def report(
     tasks: str,
     pack: Path | None = None,
 ) -> str:
-    """Write the report of a run folder or a pack, or of several run folders as one.
+    """Write the report of a run folder or a pack, or of several as one.
 
     Raises:
         InvalidConfig: A report of some tasks would overwrite that of the whole run, or a pack or
@@ -76,7 +76,7 @@ def report(
     from reports.export import export_tables
     from reports.pictures import write_figures
     from reports.render import render
-    from results import store
+    from results.merge import merge as merge_runs
     from results.pack import open_run, write_pack
 
     alone = [one.name for one in parse_list(tasks)] if tasks else []
@@ -92,7 +92,7 @@ def report(
             raise InvalidConfig(
                 "report: --merge writes a run folder of its own; give --out a new or empty folder."
             )
-        done = store.merge(out, [folder, *merge])
+        done = merge_runs(out, [folder, *merge])
         merged = [f"different test values, the newest kept: cell {id_}" for id_ in done.differing]
         folder = out
     written = render(folder, publish=publish, out=out, tasks=alone)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 )
 @options.until
 @options.probes
+@options.reuse
 @options.running
 @light_start
 @options.run_options

@@ -27,6 +27,8 @@ class RunOptions(Request):
     """Whether to load what the spec names without asking."""
     out: str = ""
     """Run folder; empty for one named after the preset."""
+    reuse: str = ""
+    """Run folder or pack whose finished cells are taken."""
     retry: tuple[str, ...] = ()
     """Statuses whose cells are run again."""
     keep_old: bool = False

@@ -29,6 +29,7 @@ EARLIER = "earlier"
 NOT_ASKED = (
     "spec",
     "out",
+    "reuse",
     "data_dir",
     "as_json",
     "jobs",

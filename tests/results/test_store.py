@@ -15,7 +15,7 @@ from bench.api.errors import DataDamaged
 from results.environment import collect
 from results.ledger import LedgerWriter, OtherSchema
 from results.row import Record, Row, Unmeasured, record_from_json
-from results.store import NotARunFolder, Store, merge
+from results.store import NotARunFolder, Store
 
 
 def record(seed: int = 0, *, loss: float = 1.0, **changed: object) -> Record:
@@ -252,83 +252,12 @@ def test_an_environment_is_stored_once_under_its_id(store):
     assert store.environments()[id_]["load_average"] == environment.load_average
 
 
-def test_merging_takes_the_newest_record_of_each_cell_and_its_artifact(tmp_path):
-    first, second = Store.create(tmp_path / "a"), Store.create(tmp_path / "b")
-    first.append(record(1, status="failed", detail="broke.", rows=()))
-    first.append(record(2, loss=2.0))
-    second.append(record(1, attempt=2))
-    second.append(record(3))
-    second.write_artifact(record(3).id, {"samples": []})
-    second.write_environment(collect(threads=1))
-    done = merge(tmp_path / "all", [tmp_path / "a", tmp_path / "b"])
-    together = Store(tmp_path / "all")
-    assert set(together.finished().values()) == {"ok"}
-    assert len(together.finished()) == 3
-    assert together.read_artifact(record(3).id) == {"samples": []}
-    assert together.environments() == second.environments()
-    assert (done.added, done.skipped) == (4, 0)
-
-
-def test_merging_again_changes_nothing(tmp_path):
-    source = Store.create(tmp_path / "a")
-    source.append(record(1))
-    source.write_json("plan.json", {"cells": ["x"]})
-    merge(tmp_path / "all", [source.folder])
-    before = {path: path.read_bytes() for path in (tmp_path / "all").rglob("*.json*")}
-    done = merge(tmp_path / "all", [source.folder])
-    assert (done.added, done.skipped) == (0, 1)
-    assert {path: path.read_bytes() for path in (tmp_path / "all").rglob("*.json*")} == before
-
-
-def test_merged_catalogs_plans_and_certificates_hold_the_entries_of_both(tmp_path):
-    first, second = Store.create(tmp_path / "a"), Store.create(tmp_path / "b")
-    first.write_json("catalog.json", {"baseline": "dot", "variants": {"dot": {"short": "dot"}}})
-    second.write_json("catalog.json", {"baseline": "add", "variants": {"add": {"short": "add"}}})
-    first.write_json("plan.json", {"cells": ["one", "two"]})
-    second.write_json("plan.json", {"cells": ["two", "three"]})
-    second.write_json("certificates.json", {"add": {"passed": ["causality"]}})
-    merge(tmp_path / "all", [tmp_path / "a", tmp_path / "b"])
-    together = Store(tmp_path / "all")
-    catalog = {"baseline": "dot", "variants": {"dot": {"short": "dot"}, "add": {"short": "add"}}}
-    assert together.read_json("catalog.json") == catalog
-    assert together.read_json("plan.json") == {"cells": ["one", "two", "three"]}
-    assert together.read_json("certificates.json") == {"add": {"passed": ["causality"]}}
-
-
-def test_merged_runs_keep_the_commands_of_both_and_of_what_was_written_before_there_were_lists(
-    tmp_path,
-):
-    first, second = Store.create(tmp_path / "a"), Store.create(tmp_path / "b")
-    first.write_json("catalog.json", {"command": "run a"})
-    second.write_json("catalog.json", {"commands": ["run b", "run a"]})
-    merge(tmp_path / "all", [tmp_path / "a", tmp_path / "b"])
-    assert Store(tmp_path / "all").read_json("catalog.json") == {"commands": ["run a", "run b"]}
-
-
 def test_a_line_of_a_refusal_says_whether_data_are_missing_and_others_are_as_before():
     plain = record(1).to_json()
     assert "environmental" not in plain
     lacking = record(1, status="refused", detail="not here.", rows=(), environmental=True)
     assert record_from_json(json.loads(json.dumps(lacking.to_json()))).environmental
     assert not record_from_json(json.loads(json.dumps(plain))).environmental
-
-
-def test_merging_counts_what_the_sources_had_lost(tmp_path):
-    source = Store.create(tmp_path / "a")
-    (source.folder / "ledger" / "x.jsonl").write_bytes(b"broken\n{")
-    done = merge(tmp_path / "all", [tmp_path / "a"])
-    assert done.torn_tails == 1
-    assert len(done.corrupt_lines) == 1
-
-
-def test_a_merge_names_trained_cells_with_different_test_values(tmp_path):
-    for name, loss in (("a", 0.5), ("b", 0.5), ("c", 0.25)):
-        with Store.create(tmp_path / name) as opened:
-            opened.append(record(loss=loss))
-    assert merge(tmp_path / "same", [tmp_path / "a", tmp_path / "b"]).differing == ()
-    found = merge(tmp_path / "other", [tmp_path / "a", tmp_path / "c"]).differing
-    assert found == (record().id,)
-    assert merge(tmp_path / "b", [tmp_path / "c"]).differing == (record().id,)
 
 
 ADD = """
@@ -346,12 +275,6 @@ def test_several_processes_add_to_one_file_and_lose_nothing(store):
         assert process.wait() == 0
     wanted = {f"{process} {number}" for process in range(4) for number in range(20)}
     assert set(store.read_json("catalog.json")) == wanted
-
-
-def test_a_missing_source_stops_a_merge_before_anything_is_written(tmp_path):
-    with pytest.raises(NotARunFolder):
-        merge(tmp_path / "all", [tmp_path / "nowhere"])
-    assert not (tmp_path / "all").exists()
 
 
 def test_a_writer_may_be_closed_twice(tmp_path):

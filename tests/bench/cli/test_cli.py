@@ -35,10 +35,10 @@ PLACE = "--out --data-dir --keep-models --retry --inline --json --spec --fail-on
 OPTIONS = {
     "run": (
         f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell --probes --shape "
-        "--match --until --most-seeds"
+        "--match --until --most-seeds --reuse"
     ),
     "plan": f"--variants {SELECTION} --quality --speed --shape --data-dir --json",
-    "ablate": f"--base --axis {SELECTION} {PLACE} --probes",
+    "ablate": f"--base --axis {SELECTION} {PLACE} --probes --reuse",
     "study": (
         f"--variants {SELECTION} {PLACE} --trials --trial-seconds --sampler --storage --final-seeds"
     ),
@@ -699,6 +699,28 @@ def test_commands_into_one_folder_keep_what_the_others_wrote(call, tmp_path):
     assert "dot" in planned
     assert "general" in planned
     assert call("run", "--spec", folder / "spec.json", "--inline", "--json")[0] == 0
+
+
+def test_a_run_goes_on_from_a_pack_and_trains_what_is_missing_alone(call, finished, tmp_path):
+    pack, folder = tmp_path / "published.parquet", tmp_path / "run"
+    assert call("report", finished, "--out", tmp_path / "report", "--pack", pack)[0] == 0
+    before = {record.id: record for record in Store(finished).records()}
+    asked = ("run", "--variants", "dot,general", *SMOKE, "--out", folder, "--reuse")
+    code, _, err = call(*asked, tmp_path / "nowhere.parquet")
+    assert code == 2
+    assert "no pack at" in err
+    assert not folder.exists()
+    code, _, err = call(*asked, pack)
+    assert code == 0
+    assert f"{len(before)} finished cells from {pack}." in err
+    after = {record.id: record for record in Store(folder).records()}
+    assert {id_: after[id_] for id_ in before} == before
+    new = {
+        record.cell["variant"].partition("[")[0]
+        for id_, record in after.items()
+        if id_ not in before
+    }
+    assert new == {"general"}
 
 
 def test_runs_are_merged_into_a_report(call, finished, tmp_path):

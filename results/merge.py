@@ -1,0 +1,125 @@
+"""Several runs as one: by cell id, from run folders and from packs."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from results.json_values import Json, as_list, as_text
+from results.ledger import Ledger, age
+from results.pack import Pack, open_run
+from results.store import ENVIRONMENTS, Store
+
+MERGED_FILES = ("catalog.json", "plan.json", "certificates.json")
+ASKED = "spec.json"
+"""What was asked; that of the first run stays."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merged:
+    """What a merge did."""
+
+    added: int
+    """Records copied: cells that were new or newer."""
+    skipped: int
+    """Records of the sources that the target already had as new or newer."""
+    torn_tails: int
+    """Unfinished last lines in the sources."""
+    corrupt_lines: tuple[str, ...]
+    """`file:line: reason` of unreadable lines in the sources."""
+    differing: tuple[str, ...]
+    """Ids of trained cells of which two runs have different test values, in order."""
+
+
+def merge(into: Path | str, sources: Iterable[Path | str]) -> Merged:
+    """Copy runs of several machines into one folder, by cell id; merging twice changes nothing.
+
+    The newest record of each cell wins. JSON files are united entry by entry, and where two
+    disagree the target's value stays. Sources are only read; `study.db` is not merged.
+
+    Args:
+        into: A run folder, which is made where it is missing.
+        sources: Run folders, or packs, which have no artifacts.
+
+    Raises:
+        NotARunFolder: A source is neither, or the target holds something else.
+    """
+    stores = [open_run(source) for source in sources]
+    ledgers = [store.ledger() for store in stores]
+    with Store.create(into) as target:
+        differing = _differing([target.ledger(), *ledgers])
+        added = sum(
+            _copy(store, ledger, target) for store, ledger in zip(stores, ledgers, strict=True)
+        )
+    return Merged(
+        added=added,
+        skipped=sum(len(ledger.newest()) for ledger in ledgers) - added,
+        torn_tails=sum(ledger.torn_tails for ledger in ledgers),
+        corrupt_lines=tuple(place for ledger in ledgers for place in ledger.corrupt_lines),
+        differing=differing,
+    )
+
+
+def _differing(ledgers: Iterable[Ledger]) -> tuple[str, ...]:
+    """Ids of trained cells that have different test values in two ledgers.
+
+    The same cell of the same code gives the same values on one machine. Timings differ always.
+    """
+    values: dict[str, set[frozenset[tuple[str, float]]]] = {}
+    for ledger in ledgers:
+        for record in ledger.newest().values():
+            if record.status == "ok" and record.cell["kind"] == "quality":
+                scores = (
+                    (f"{row.metric} {row.axis} {row.x} {row.baseline}", row.value)
+                    for row in record.rows
+                    if row.split == "test"
+                )
+                values.setdefault(record.id, set()).add(frozenset(scores))
+    return tuple(sorted(id_ for id_, found in values.items() if len(found) > 1))
+
+
+def _copy(source: Store | Pack, ledger: Ledger, target: Store) -> int:
+    for name in MERGED_FILES:
+        theirs = with_commands(source.read_json(name))
+        if theirs is not None:
+            ours = with_commands(target.read_json(name))
+            target.write_json(name, theirs if ours is None else _union(ours, theirs))
+    asked = source.read_json(ASKED)
+    if asked is not None and target.read_json(ASKED) is None:
+        target.write_json(ASKED, asked)
+    for id_, facts in source.environments().items():
+        if id_ not in target.environments():
+            target.write_json(f"{ENVIRONMENTS}/{id_}.json", facts)
+    held = target.ledger().newest()
+    fresh = [r for r in ledger.newest().values() if r.id not in held or age(r) > age(held[r.id])]
+    for record in fresh:
+        artifact = source.read_artifact(record.id)
+        if artifact is not None:
+            target.write_artifact(record.id, artifact)
+        target.append(record)
+    return len(fresh)
+
+
+def with_commands(catalog: Json) -> Json:
+    """A catalog whose one `command`, as older runs wrote it, is a list as newer ones have it.
+
+    >>> with_commands({"command": "run b", "commands": ["run a"], "preset": "smoke"})
+    {'commands': ['run b', 'run a'], 'preset': 'smoke'}
+    """
+    if not isinstance(catalog, dict) or "command" not in catalog:
+        return catalog
+    rest = {key: value for key, value in catalog.items() if key not in ("command", "commands")}
+    ran = [as_text(one) for one in (catalog["command"], *as_list(catalog.get("commands"))) if one]
+    return {"commands": [*dict.fromkeys(ran)], **rest}
+
+
+def _union(ours: Json, theirs: Json) -> Json:
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        return {
+            key: _union(ours[key], theirs[key])
+            if key in ours and key in theirs
+            else ours.get(key, theirs.get(key))
+            for key in [*ours, *(key for key in theirs if key not in ours)]
+        }
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return ours + [entry for entry in theirs if entry not in ours]
+    return ours

@@ -1,0 +1,108 @@
+"""Several runs as one: the newest record of each cell, of run folders and of packs."""
+
+from dataclasses import replace
+
+import pytest
+
+from results.environment import collect
+from results.merge import merge
+from results.pack import write_pack
+from results.store import NotARunFolder, Store
+from tests.results.test_store import record
+
+
+def test_merging_takes_the_newest_record_of_each_cell_and_its_artifact(tmp_path):
+    first, second = Store.create(tmp_path / "a"), Store.create(tmp_path / "b")
+    first.append(record(1, status="failed", detail="broke.", rows=()))
+    first.append(record(2, loss=2.0))
+    second.append(record(1, attempt=2))
+    second.append(record(3))
+    second.write_artifact(record(3).id, {"samples": []})
+    second.write_environment(collect(threads=1))
+    done = merge(tmp_path / "all", [tmp_path / "a", tmp_path / "b"])
+    together = Store(tmp_path / "all")
+    assert set(together.finished().values()) == {"ok"}
+    assert len(together.finished()) == 3
+    assert together.read_artifact(record(3).id) == {"samples": []}
+    assert together.environments() == second.environments()
+    assert (done.added, done.skipped) == (4, 0)
+
+
+def test_merging_again_changes_nothing(tmp_path):
+    source = Store.create(tmp_path / "a")
+    source.append(record(1))
+    source.write_json("plan.json", {"cells": ["x"]})
+    merge(tmp_path / "all", [source.folder])
+    before = {path: path.read_bytes() for path in (tmp_path / "all").rglob("*.json*")}
+    done = merge(tmp_path / "all", [source.folder])
+    assert (done.added, done.skipped) == (0, 1)
+    assert {path: path.read_bytes() for path in (tmp_path / "all").rglob("*.json*")} == before
+
+
+def test_merged_catalogs_plans_and_certificates_hold_the_entries_of_both(tmp_path):
+    first, second = Store.create(tmp_path / "a"), Store.create(tmp_path / "b")
+    first.write_json("catalog.json", {"baseline": "dot", "variants": {"dot": {"short": "dot"}}})
+    second.write_json("catalog.json", {"baseline": "add", "variants": {"add": {"short": "add"}}})
+    first.write_json("plan.json", {"cells": ["one", "two"]})
+    second.write_json("plan.json", {"cells": ["two", "three"]})
+    second.write_json("certificates.json", {"add": {"passed": ["causality"]}})
+    merge(tmp_path / "all", [tmp_path / "a", tmp_path / "b"])
+    together = Store(tmp_path / "all")
+    catalog = {"baseline": "dot", "variants": {"dot": {"short": "dot"}, "add": {"short": "add"}}}
+    assert together.read_json("catalog.json") == catalog
+    assert together.read_json("plan.json") == {"cells": ["one", "two", "three"]}
+    assert together.read_json("certificates.json") == {"add": {"passed": ["causality"]}}
+
+
+def test_merged_runs_keep_the_commands_of_both_and_of_what_was_written_before_there_were_lists(
+    tmp_path,
+):
+    first, second = Store.create(tmp_path / "a"), Store.create(tmp_path / "b")
+    first.write_json("catalog.json", {"command": "run a"})
+    second.write_json("catalog.json", {"commands": ["run b", "run a"]})
+    merge(tmp_path / "all", [tmp_path / "a", tmp_path / "b"])
+    assert Store(tmp_path / "all").read_json("catalog.json") == {"commands": ["run a", "run b"]}
+
+
+def test_merging_counts_what_the_sources_had_lost(tmp_path):
+    source = Store.create(tmp_path / "a")
+    (source.folder / "ledger" / "x.jsonl").write_bytes(b"broken\n{")
+    done = merge(tmp_path / "all", [tmp_path / "a"])
+    assert done.torn_tails == 1
+    assert len(done.corrupt_lines) == 1
+
+
+def test_a_merge_names_trained_cells_with_different_test_values(tmp_path):
+    for name, loss in (("a", 0.5), ("b", 0.5), ("c", 0.25)):
+        with Store.create(tmp_path / name) as opened:
+            opened.append(record(loss=loss))
+    assert merge(tmp_path / "same", [tmp_path / "a", tmp_path / "b"]).differing == ()
+    found = merge(tmp_path / "other", [tmp_path / "a", tmp_path / "c"]).differing
+    assert found == (record().id,)
+    assert merge(tmp_path / "b", [tmp_path / "c"]).differing == (record().id,)
+
+
+def test_a_missing_source_stops_a_merge_before_anything_is_written(tmp_path):
+    with pytest.raises(NotARunFolder):
+        merge(tmp_path / "all", [tmp_path / "nowhere"])
+    assert not (tmp_path / "all").exists()
+
+
+def test_a_pack_becomes_a_run_folder_that_knows_what_made_each_cell(tmp_path):
+    with Store.create(tmp_path / "run") as source:
+        first = record(1, code="abc", made=("head:mqa", "score:dot"), data={"train.csv": "0f"})
+        source.append(first)
+        source.append(replace(record(2), made=first.made, data=first.data))
+        source.append(record(3, status="refused", detail="no.", rows=(), environmental=True))
+        source.write_environment(collect(threads=1))
+        source.write_json("plan.json", {"cells": ["one"]})
+        source.write_json("spec.json", {"preset": "modern"})
+    pack = write_pack(source, tmp_path / "run.parquet")
+    done = merge(tmp_path / "again", [pack])
+    again = Store(tmp_path / "again")
+    assert (done.added, done.differing) == (3, ())
+    assert again.ledger().newest() == source.ledger().newest()
+    assert again.environments() == source.environments()
+    for name in ("plan.json", "spec.json"):
+        assert again.read_json(name) == source.read_json(name)
+    assert write_pack(again, tmp_path / "second.parquet").read_bytes() == pack.read_bytes()
