@@ -59,13 +59,15 @@ class Kerple(Position):
     def __init__(self, config: KerpleConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.kernel = config.kernel
-        # a starts uniform in (0, 2) and b in (0, 1), as in the released code
         first, second = torch.rand(2, dims.heads).clamp_min(1e-3)
-        share = second / LARGEST_EXPONENT
-        self.height = nn.Parameter(_inverse_softplus(2 * first))
-        self.rate = nn.Parameter(
-            share.logit() if config.kernel == "power" else _inverse_softplus(second)
-        )
+        # as in the released code: of the logarithm a starts uniform in (0, 2) and b in (0, 1), of
+        # the power a in (0, 1) and the exponent b in (0, 2)
+        if config.kernel == "power":
+            height, rate = second, first.logit()
+        else:
+            height, rate = 2 * first, _inverse_softplus(second)
+        self.height = nn.Parameter(_inverse_softplus(height))
+        self.rate = nn.Parameter(rate)
 
     def energy(self, call: Call) -> Float[Tensor, "1 Hq L S"]:
         """The kernel of every distance that occurs, in float32 at least."""
