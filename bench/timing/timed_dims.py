@@ -1,7 +1,8 @@
 """Sizes of a timed attention: those of the shape, and of heads that share their keys.
 
 Attention is timed beneath its heads, on the heads and the width of the shape. Heads that keep fewer
-keys than queries change what stands beneath them, so they are built for the shape and asked.
+keys than queries change what stands beneath them, and so do heads of which positions turn only a
+part, so they are built for the shape and asked.
 """
 
 from dataclasses import fields
@@ -33,7 +34,7 @@ def timed_dims(spec: VariantSpec, shape: AttendShape) -> Dims:
     width = usual.model_width
     with torch.random.fork_rng(devices=()):  # the caller's random state stays as it is
         made = registry.make(HEADS, fitted, width, width, shape.regime).dims
-    if made.kv_heads == made.heads:
+    if made.kv_heads == made.heads and not made.turned_width:
         return usual
     return made._replace(source_vocab=usual.source_vocab, word_width=usual.word_width)
 

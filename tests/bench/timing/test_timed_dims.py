@@ -29,6 +29,14 @@ def test_heads_that_share_keys_are_timed_as_code_of_their_own():
     assert code("mqa") == code("gqa[kv_heads=1]")
 
 
+def test_latent_heads_are_timed_as_code_of_their_own_in_both_forms():
+    names = ("mha", "rope", "mqa[position=rope]", "mla", "mla[form=naive]")
+    assert len({code(name) for name in names}) == len(names)
+    dims = timed_dims(resolve("mla[form=naive]"), SHAPE)
+    assert (dims.heads, dims.kv_heads) == (4, 4)
+    assert 0 < dims.turned_width < dims.key_width
+
+
 @pytest.mark.parametrize(
     ("variant", "heads", "kv_heads"),
     [
@@ -70,7 +78,7 @@ def test_inputs_are_cut_to_the_key_heads_that_there_are():
 
 
 @pytest.mark.parametrize("workload", MAKERS)
-@pytest.mark.parametrize("variant", ["gqa", "mqa"])
+@pytest.mark.parametrize("variant", ["gqa", "mqa", "mla", "mla[form=naive]"])
 def test_every_workload_runs_on_shared_keys(variant, workload):
     built = build(resolve(variant), SHAPE, "auto", seed=0)
     MAKERS[workload](built, inputs())()
