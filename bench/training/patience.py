@@ -12,7 +12,7 @@ from bench.training.protocol import AdamProtocol
 
 @dataclass
 class Patience:
-    """The best validation up to now, and how many have come since.
+    """The best validation up to now, the last of equal ones, and how many came since it was better.
 
     After `patience` validations without a better one the learning rate is halved. After `halvings`
     of these, training ends. The weights of the best validation are those that are tested.
@@ -20,7 +20,7 @@ class Patience:
 
     protocol: AdamProtocol
     waited: int = 0
-    """Validations since the best one, or since the last halving."""
+    """Validations since a better one, or since the last halving."""
     halved: int = 0
     """How often the rate was halved."""
     step: int = 0
@@ -64,10 +64,14 @@ class Patience:
         """
         if not self:
             return
-        if value is not None and self._is_better(value, watched):
-            self.step, self.value, self.waited = step, value, 0
+        better = value is not None and self._is_better(value, watched)
+        if better or value == self.value is not None:
+            # of equal ones the last, which has learned more of what the metric does not see
+            self.step, self.value = step, value
             self.weights = _copy(model.state_dict())
             self.validated = replace(validated, answers=())
+        if better:
+            self.waited = 0
             return
         self.waited += 1
         if self.over and self.halved < self.protocol.halvings:
