@@ -1,18 +1,6 @@
 """What the preset `modern` compares: rosters by what each group claims, and where they stand."""
 
-from bench.api.comparison import Entry
-
-
-def entries(*names: str, task: str = "", backbone: str = "") -> tuple[Entry, ...]:
-    """A line of a comparison for each variant that is there.
-
-    Args:
-        names: Variant selectors.
-        task: Task selector with other options; empty for that of the preset.
-        backbone: Backbone selector; empty for that of the preset.
-    """
-    return tuple(Entry(variant=name, task=task, backbone=backbone) for name in names)
-
+from bench.api.comparison import Entry, entries
 
 POSITIONS = (
     "nope",

@@ -63,3 +63,15 @@ class PublishedResult:
         asked = parse(self.about)
         there = {key: task.options.get(key) for key in asked.options}
         return asked.name == task.name and there == asked.options
+
+
+def entries(*names: str, task: str = "", backbone: str = "", slot: str = "") -> tuple[Entry, ...]:
+    """A line of a comparison for each variant that is there.
+
+    Args:
+        names: Variant selectors.
+        task: Task selector with other options; empty for that of the preset.
+        backbone: Backbone selector; empty for that of the preset.
+        slot: Slot of the backbone; empty for the first.
+    """
+    return tuple(Entry(variant=name, task=task, backbone=backbone, slot=slot) for name in names)

@@ -12,8 +12,12 @@ from bench.cli.light_start import light_start
 
 if TYPE_CHECKING:
     from bench.cli.run_options import RunOptions
+    from bench.running.left_out import LeftOut
     from bench.running.plan import Plan
     from bench.running.quality_cells import PlannedCell
+
+MOST_LEFT_OUT = 3
+"""Of what is left out for one reason, so many are written out with a command each."""
 
 
 @click.command("plan")
@@ -62,10 +66,7 @@ def _as_lines(made: "Plan", lacking: Mapping[str, str]) -> str:
     from bench.running.durations import spoken
 
     lines = [_by_task(made)] if made.cells else []
-    lines += [
-        f"left out: {left.label}: {left.reason.rstrip('.')}; {left.command}"
-        for left in made.left_out
-    ]
+    lines += _left_out(made)
     lines += lacking_lines(made, lacking)
     refused = sum(planned.cell.task in lacking for planned in made.quality)
     without = f" ({refused} of them without data)" if refused else ""
@@ -75,6 +76,20 @@ def _as_lines(made: "Plan", lacking: Mapping[str, str]) -> str:
         f"{len(made.left_out)} left out."
     )
     return "\n".join(lines)
+
+
+def _left_out(made: "Plan") -> list[str]:
+    """A line for each, and one for many that have the same reason."""
+    reasons: dict[str, list[LeftOut]] = {}
+    for left in made.left_out:
+        reasons.setdefault(left.reason.rstrip("."), []).append(left)
+    lines = []
+    for reason, those in reasons.items():
+        shown = those if len(those) <= MOST_LEFT_OUT else those[:1]
+        lines += [f"left out: {left.label}: {reason}; {left.command}" for left in shown]
+        if rest := len(those) - len(shown):
+            lines.append(f"left out: {rest} more for this reason; --json lists them all")
+    return lines
 
 
 def _by_task(made: "Plan") -> str:

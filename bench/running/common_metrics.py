@@ -87,6 +87,15 @@ COMMON_METRICS = (
         group="diagnostic",
     ),
     Metric(
+        name="best_step_count",
+        title="Updates before the best validation",
+        unit="steps",
+        low=0.0,
+        high=None,
+        better="none",
+        group="diagnostic",
+    ),
+    Metric(
         name="train_loss_nats",
         title="Training loss",
         unit="nats per token",

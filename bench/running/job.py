@@ -35,6 +35,8 @@ class Job:
     """Where a certificate compares with float64; None for the suite in float64 itself."""
     keep_models: str = ""
     """Folder for trained weights, which analyses read; empty to drop them."""
+    checkpoint: str = ""
+    """File that holds a training until it has ended; empty for none."""
 
 
 @dataclass(frozen=True)

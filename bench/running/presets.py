@@ -98,6 +98,17 @@ PRESETS: dict[str, Preset] = {
             comparisons=True,
         ),
         Preset(
+            name="flagship",
+            summary="days on a CPU: few comparisons, trained until nothing gets better",
+            seeds=5,
+            budget_s=0.0,
+            ranks=True,
+            lengths=(),
+            rounds="rounds",
+            speed_s=0.0,
+            comparisons=True,
+        ),
+        Preset(
             name="standard",
             summary="hours on a CPU: larger tasks, real data, more lengths",
             seeds=5,

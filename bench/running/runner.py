@@ -29,6 +29,7 @@ from bench.timing.memory import release_memory
 from bench.timing.reason import Reason, ran_out_of_memory
 from bench.timing.workloads import plain_code
 from bench.training.analysis import analyze_cell, model_path
+from bench.training.checkpoint import Checkpoint
 from bench.training.quality import train_cell
 from results.certificate import CertificateEntry, certificate_entry
 from results.json_values import as_object
@@ -194,7 +195,14 @@ def _train(job: Job, data_dir: Path | None, share_done: ShareDone, start: float)
     (cell,) = job.cells
     if cell.device == "cuda" and not torch.cuda.is_available():
         raise Refused(NO_CUDA)
-    result = train_cell(cell, data_dir=data_dir, progress=share_done)
+    checkpoint = Checkpoint(Path(job.checkpoint)) if job.checkpoint else None
+    try:
+        result = train_cell(cell, data_dir=data_dir, progress=share_done, checkpoint=checkpoint)
+    except Exception:
+        # whatever it was, asked again it begins anew
+        if checkpoint is not None:
+            checkpoint.remove()
+        raise
     if job.keep_models and result.system is not None:
         _save(result.system, model_path(Path(job.keep_models), cell))
     rows = tuple(replace(row, repeat=job.repeat) for row in result.rows)

@@ -146,12 +146,25 @@ class Session:
                     seconds=one.seconds,
                     timeout_s=max(LEAST_TIMEOUT_S, SLACK * one.seconds),
                     keep_models=str(self.models) if self.keep_models else "",
+                    checkpoint=str(self._checkpoint(one.cell)),
                 )
             )
         found: list[Outcome] = []
-        for _, result in self._run(jobs, self.jobs, exclusive=False):
+        for job, result in self._run(jobs, self.jobs, exclusive=False):
             found += result.outcomes
+            # after the result is stored; what was killed may be asked again, and goes on then
+            if not result.died:
+                Path(job.checkpoint).unlink(missing_ok=True)
         return found
+
+    def _checkpoint(self, cell: Cell) -> Path:
+        """File of an unfinished training; that of other code has another name, and is removed."""
+        folder = self.store.folder / "checkpoints"
+        path = folder / f"{cell.id}-{self._code.digest(cell)[:12]}.pt"
+        for other in folder.glob(f"{cell.id}-*"):
+            if other != path:
+                other.unlink(missing_ok=True)
+        return path
 
     def analyze(self, cells: Sequence[Cell]) -> None:
         """Run probes on trained models; finished cells are not run again."""

@@ -31,16 +31,23 @@ class AdamProtocol(Config):
     """Updates between validations."""
     stop_at: float = 0.0
     """Stop once the ranking metric reaches this on validation; 0 for never."""
+    patience: int = 0
+    """Halve the rate, or stop, after this many validations in a row without a better one, and test
+    the weights of the best; 0 for never, and the last weights."""
+    halvings: int = 0
+    """How often the rate is halved before patience ends training."""
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        for name in ("warmup", "weight_decay", "cpu_seconds"):
+        for name in ("warmup", "weight_decay", "cpu_seconds", "patience", "halvings"):
             if getattr(self, name) < 0:
                 raise InvalidConfig(f"adam: {name} must be >= 0, got {getattr(self, name)}.")
         if self.lr <= 0 or self.clip <= 0 or min(self.batch, self.steps, self.evaluate_every) < 1:
             raise InvalidConfig(
                 "adam: lr and clip must be positive, batch, steps and evaluate_every at least 1."
             )
+        if self.halvings and not self.patience:
+            raise InvalidConfig("adam: halvings come after patience; set patience, too.")
 
 
 @lru_cache(maxsize=256)

@@ -15,6 +15,7 @@ from typing import Annotated
 import torch
 
 from bench.api.batch import Batch, Sizes
+from bench.api.comparison import entries
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.headline import beyond_training
@@ -22,7 +23,7 @@ from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.diagnostics.diagnostic import COPYING, FIRST, ROSTER, Diagnostic
 from tasks.metrics.accuracy import TOKEN_ACCURACY
-from tasks.modern import COPIERS, entries
+from tasks.modern import COPIERS
 
 MARK, SYMBOLS = FIRST, FIRST + 1
 

@@ -19,6 +19,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from bench.api.batch import Batch, Sizes
+from bench.api.comparison import entries
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.headline import beyond_training
@@ -26,7 +27,7 @@ from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.diagnostics.diagnostic import FIRST, ROSTER, Diagnostic
 from tasks.metrics.accuracy import TOKEN_ACCURACY
-from tasks.modern import TRACKERS, entries
+from tasks.modern import TRACKERS
 
 MOVED = {"s3": 3, "s5": 5}
 """Things that a group permutes."""

@@ -17,6 +17,7 @@ import torch
 
 from bench.api.batch import Batch, Sizes
 from bench.api.calibration import Setting
+from bench.api.comparison import entries
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.headline import area_under_curve
@@ -24,7 +25,7 @@ from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.diagnostics.diagnostic import COPYING, FIRST, ROSTER, Diagnostic
 from tasks.metrics.accuracy import TOKEN_ACCURACY
-from tasks.modern import POSITIONS, entries
+from tasks.modern import POSITIONS
 
 
 @dataclass(frozen=True, kw_only=True)

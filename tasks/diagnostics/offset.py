@@ -14,7 +14,7 @@ import torch
 from bench.api.answer import Answer, Sample
 from bench.api.batch import Batch, Sizes
 from bench.api.calibration import Setting
-from bench.api.comparison import Entry
+from bench.api.comparison import Entry, entries
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.metric import Scored
@@ -23,7 +23,7 @@ from bench.api.task import Split, Task, TaskPreset
 from tasks.data.string_baselines import COUNTED, most_frequent_answer
 from tasks.diagnostics.diagnostic import ROSTER
 from tasks.metrics.accuracy import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
-from tasks.modern import POSITIONS, entries
+from tasks.modern import POSITIONS
 
 FIRST = 4
 

@@ -16,13 +16,13 @@ from typing import Annotated
 import torch
 
 from bench.api.batch import Batch, Sizes
-from bench.api.comparison import Entry
+from bench.api.comparison import Entry, entries
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.diagnostics.diagnostic import FIRST, ROSTER, Diagnostic
-from tasks.modern import TRACKERS, entries
+from tasks.modern import TRACKERS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ import torch
 from bench.api.answer import Answer, Sample
 from bench.api.batch import Batch, Sizes
 from bench.api.calibration import Setting
+from bench.api.comparison import entries
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.headline import area_under_curve
@@ -25,7 +26,7 @@ from bench.api.task import Split, Task, TaskPreset
 from tasks.data.string_baselines import COUNTED, most_frequent_answer
 from tasks.diagnostics.diagnostic import COPYING, ROSTER
 from tasks.metrics.accuracy import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
-from tasks.modern import CACHES, LAYERS, RECURRENCES, STATE_SIZES, entries
+from tasks.modern import CACHES, LAYERS, RECURRENCES, STATE_SIZES
 
 FILLER, FIRST = 3, 4
 

@@ -20,6 +20,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from bench.api.batch import Batch, Sizes
+from bench.api.comparison import entries
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.headline import area_under_curve
@@ -27,7 +28,7 @@ from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.diagnostics.diagnostic import COPYING, FIRST, ROSTER, Diagnostic
 from tasks.metrics.accuracy import TOKEN_ACCURACY
-from tasks.modern import NEEDLES, WEIGHTS, entries
+from tasks.modern import NEEDLES, WEIGHTS
 
 MARK, SYMBOLS = FIRST, FIRST + 1
 SENTENCE = 4

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated
 
 from bench.api.batch import Batch
-from bench.api.comparison import PublishedResult
+from bench.api.comparison import PublishedResult, entries
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.license import License
@@ -137,6 +137,16 @@ class RealInflection(Inflection):
             backbone="rnn_seq2seq[hidden=192,embedding=96,dropout=0.2]",
             protocol="adam[lr=0.002,steps=6000,batch=64,evaluate_every=600]",
             seconds=500.0,
+        ),
+        "flagship": TaskPreset(
+            options="inflection",
+            backbone="rnn_seq2seq[hidden=128,embedding=64,dropout=0.3]",
+            protocol=(
+                "adam[lr=0.003,steps=12000,batch=64,evaluate_every=320,patience=4,halvings=2]"
+            ),
+            seconds=300.0,
+            comparison=entries("additive", "raffel_monotonic", "ssnt", "hard_exact", "none_state"),
+            evidence=True,
         ),
     }
     data_sets = ("sigmorphon2017",)

@@ -7,14 +7,14 @@ are scored, so that numbers are slightly higher than on whole parts.
 
 from pathlib import Path
 
-from bench.api.comparison import PublishedResult
+from bench.api.comparison import PublishedResult, entries
 from bench.api.license import License
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.data.tinyshakespeare import load_tinyshakespeare
 from tasks.language_modeling.characters import CharacterModeling
 from tasks.language_modeling.language_model import BITS, LanguageConfig
-from tasks.modern import SINKS, entries
+from tasks.modern import SINKS
 
 
 @register(

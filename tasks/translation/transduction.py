@@ -16,7 +16,7 @@ from torch import Tensor
 from bench.api.answer import Answer, Sample
 from bench.api.batch import Batch, Sizes, Text
 from bench.api.calibration import Setting
-from bench.api.comparison import Entry
+from bench.api.comparison import Entry, entries
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.headline import Headline, beyond_training
@@ -34,6 +34,19 @@ from tasks.metrics.attention_scores import (
 from tasks.metrics.delays import delay_scores
 from tasks.translation.string_rules import BOS, EOS, FIRST, PAD, Rule, rule_alignment
 
+COPIERS = (
+    "additive",
+    "luong_local_p",
+    "location_aware",
+    "ntm_addressing",
+    "coverage_eq1",
+    "raffel_monotonic",
+    "mma_h",
+    "ssnt",
+    "hard_exact",
+)
+"""What looks at content, at where attention was before, or walks forward."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TransductionConfig(Config):
@@ -49,6 +62,8 @@ class TransductionConfig(Config):
     """Longest source in training (symbols)."""
     beyond: int = 16
     """Longest source in the length curve (symbols)."""
+    between: int = 0
+    """The other length beyond training (symbols); 0 for the middle of the way to the longest."""
     pairs: int = 0
     """Training pairs; 0 draws fresh ones without end."""
     evaluate: int = 256
@@ -60,6 +75,11 @@ class TransductionConfig(Config):
 
     def __post_init__(self) -> None:
         """Check the lengths."""
+        if self.between and not self.max_length < self.between < self.beyond:
+            raise InvalidConfig(
+                "transduction: between lies between max_length and beyond, "
+                f"got {self.max_length}, {self.between}, {self.beyond}."
+            )
         if not 1 <= self.min_length <= self.max_length < self.beyond:
             raise InvalidConfig(
                 "transduction: lengths must satisfy 1 <= min_length <= max_length < beyond, "
@@ -150,6 +170,16 @@ class Transduction(Task):
             protocol="adam[steps=3000,batch=64,evaluate_every=300,stop_at=0.995]",
             seconds=120.0,
         ),
+        # four and eight times the longest string of training
+        "flagship": TaskPreset(
+            options="transduction[rule=copy,between=32,beyond=64]",
+            backbone="rnn_seq2seq[hidden=64,embedding=32]",
+            protocol=(
+                "adam[steps=12000,batch=32,evaluate_every=300,patience=6,halvings=1,stop_at=0.999]"
+            ),
+            seconds=60.0,
+            comparison=entries(*COPIERS),
+        ),
     }
     chance = 0.0
     ceiling = 1.0
@@ -200,7 +230,7 @@ class Transduction(Task):
         """Four lengths inside the training range and two beyond."""
         low, high, far = self.config.min_length, self.config.max_length, self.config.beyond
         inside = {round(low + (high - low) * share / 3) for share in range(4)}
-        return sorted(inside | {(high + far) // 2, far})
+        return sorted(inside | {self.config.between or (high + far) // 2, far})
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
         """Accuracies inside the training range, and a curve over all lengths."""

@@ -11,7 +11,7 @@ For generated strings see `transduction`.
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.api.comparison import Entry, PublishedResult
+from bench.api.comparison import Entry, PublishedResult, entries
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
 from tasks.metrics.text_scores import BLEU
@@ -23,6 +23,21 @@ LSTM = (
 )
 """Recurrent in source and target, both with cells of memory."""
 TRANSFORMER = "transformer_seq2seq[width=128,layers=1,heads=4]"
+DEEP = "transformer_seq2seq[width=256,layers=3,heads=4,dropout=0.2]"
+"""The transformer of the preset `flagship`."""
+ATTENTIONS = (
+    "none_state",
+    "dot",
+    "general",
+    "additive",
+    "location_aware",
+    "coverage_eq1",
+    "luong_local_p",
+)
+"""What the recurrent decoder of the preset `flagship` reads the source by."""
+POSITIONS = ("uniform", "scaled_dot", "sinusoid", "learned", "shaw_rpr", "rope", "t5_bias", "alibi")
+"""What tells the words of the source apart in the encoder of the transformer; the first two do
+not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +149,20 @@ class Translation(Captions):
             ),
             seconds=280.0,
             shared=True,
+        ),
+        # a validation after each reading of the 29000 pairs
+        "flagship": TaskPreset(
+            options="translation[validate=500]",
+            backbone="rnn_seq2seq[hidden=256,embedding=192,dropout=0.4,projection=bfloat16]",
+            protocol=(
+                "adam[lr=0.002,warmup=200,steps=12000,batch=128,evaluate_every=227,"
+                "patience=2,halvings=2]"
+            ),
+            seconds=900.0,
+            comparison=(
+                *entries(*ATTENTIONS),
+                *entries(*POSITIONS, backbone=DEEP, slot="self"),
+            ),
         ),
     }
 

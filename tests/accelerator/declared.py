@@ -10,7 +10,7 @@ ENDS = "decoding ends as soon as every row has ended: one look a word"
 SIZES = "the size of the result depends on the data"
 
 DECLARED = {
-    ("tolist", "bench/training/quality.py::update"): "a loss that is not finite ends training at "
+    ("tolist", "bench/training/training.py::update"): "a loss that is not finite ends training at "
     "once, and clocks wait for the step anyway: one look a step",
     ("copy to host", "bench/api/batch.py::<lambda>"): MOVES,
     ("copy to host", "bench/training/evaluate.py::<genexpr>"): MOVES,

@@ -29,7 +29,7 @@ from bench.running.quality_cells import quality_cell
 from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.protocol import read_protocol
-from bench.training.quality import start_training
+from bench.training.training import start_training
 from results.statistics import log_ratio_interval
 
 WORKER = Path(__file__).parent / "peers" / "joeynmt_worker.py"

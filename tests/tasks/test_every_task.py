@@ -161,7 +161,7 @@ def stands_in(name: str) -> str:
 @pytest.mark.parametrize("name", ALL)
 def test_every_preset_resolves_builds_and_scores(name, preset, small_data):
     target = registry.find("task", name).target
-    assert {*PRESETS} <= target.presets.keys() <= {*PRESETS, "modern"}
+    assert {*PRESETS} <= target.presets.keys() <= {*PRESETS, "modern", "flagship"}
     size = target.presets[preset]
     assert parse(size.options).name == name
     assert size.seconds > 0

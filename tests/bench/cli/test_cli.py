@@ -247,7 +247,13 @@ def test_a_plan_says_what_it_leaves_out(call):
     assert code == 0
     assert "left out: quality " in out
     assert "; python -m bench run --cell 'quality " in out
-    assert out.splitlines()[-1].endswith("left out.")
+    *_, counted = said = [line for line in out.splitlines() if "left out" in line]
+    assert counted.endswith("left out.")
+    assert len(said) < 12, "what has one reason is told once"
+    left = len(json.loads(call("plan", "--jobs", 1, "--json")[1])["left_out"])
+    more = [line for line in said if line.endswith("more for this reason; --json lists them all")]
+    assert more
+    assert sum(int(line.split()[2]) for line in more) == left - (len(said) - len(more) - 1)
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,12 @@ from bench.api.loading import load_plugin
 from bench.api.resolve import resolve
 from bench.conformance import RunsOn
 from bench.running import machine_lock as locks
-from bench.running.job import JobResult, Outcome
+from bench.running import runner
+from bench.running.code_of_cells import CodeOfCells
+from bench.running.job import Job, JobResult, Outcome
 from bench.running.plan import plan
 from bench.running.request import Request
+from bench.running.runner import run_job
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
@@ -434,3 +437,59 @@ def test_a_lost_call_is_stored_told_counted_as_a_failure_and_asked_again(start, 
     again = start(retry=frozenset({"out_of_memory"}))
     again.train(made.quality[:2])
     assert len(again.executor.done) == 2
+
+
+def left(path):
+    """What a training that was killed left."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"half a training")
+    return path
+
+
+def test_a_finished_training_leaves_no_checkpoint(start, made):
+    session = start(lambda job: left(Path(job.checkpoint)) and "ok")
+    session.train(made.quality[:2])
+    one, two = (Path(job.checkpoint) for job in session.executor.done)
+    assert one.parent == two.parent == session.store.folder / "checkpoints"
+    assert one != two
+    assert not any(one.parent.iterdir())
+
+
+def test_a_training_whose_process_died_keeps_its_checkpoint_for_the_next_time(start, made):
+    def die(job):
+        left(Path(job.checkpoint))
+        return JobResult(tuple(Outcome(c, "failed", "killed.") for c in job.cells), died=True)
+
+    first = start(die)
+    first.train(made.quality[:1])
+    (job,) = first.executor.done
+    assert Path(job.checkpoint).is_file()
+    again = start(retry=frozenset({"failed"}))
+    again.train(made.quality[:1])
+    assert [one.checkpoint for one in again.executor.done] == [job.checkpoint]
+    assert not Path(job.checkpoint).exists()
+
+
+def test_a_checkpoint_of_other_code_is_removed_and_not_read(start, made, monkeypatch):
+    first = start()
+    first.train(made.quality[:1])
+    (job,) = first.executor.done
+    old = left(Path(job.checkpoint))
+    other = left(old.with_name(f"{made.quality[1].cell.id}-0.pt"))
+    monkeypatch.setattr(CodeOfCells, "digest", lambda *_: "f" * 64)
+    later = start(lambda job: "ok" if not old.exists() else "failed", retry=frozenset({"ok"}))
+    later.train(made.quality[:1])
+    assert [Path(one.checkpoint).name != old.name for one in later.executor.done] == [True]
+    assert other.is_file(), "that of another cell stays"
+
+
+def test_a_training_that_failed_begins_anew(made, tmp_path, monkeypatch):
+    path = left(tmp_path / "one" / "cell.pt")
+    job = Job(kind="quality", label="", cells=(made.quality[0].cell,), checkpoint=str(path))
+
+    def fail(*_, **__):
+        raise ValueError("whatever")
+
+    monkeypatch.setattr(runner, "train_cell", fail)
+    assert run_job(job, None, lambda _: None).outcomes[0].status == "failed"
+    assert not path.exists()

@@ -10,8 +10,9 @@ from bench.api.noise import Noise
 from bench.api.trace import Mode
 from bench.training.assemble import assemble
 from bench.training.protocol import read_protocol
-from bench.training.quality import start_training, train_cell
+from bench.training.quality import train_cell
 from bench.training.system import repeat_batch, reverse_batch
+from bench.training.training import start_training
 from tasks.translation.transduction import Transduction
 
 TRAIN = Mode(read="train", noise=Noise(3))

@@ -15,8 +15,9 @@ from bench.training import quality
 from bench.training.assemble import assemble
 from bench.training.evaluate import evaluate
 from bench.training.protocol import canonical_protocol, read_protocol
-from bench.training.quality import start_training, train_cell
+from bench.training.quality import train_cell
 from bench.training.system import System
+from bench.training.training import start_training
 from tasks.translation.transduction import Transduction
 
 TIMES = {"train_cpu_s", "train_step_time_ms", "train_tokens_per_s", "decode_tokens_per_s"}
