@@ -119,7 +119,7 @@ def _panel(one: Panel, legend: Legend, wide: float) -> Iterator[str]:
     right = wide - 14 - (min(MOST_ROOM, room) + 18 if named else 0)
     x, y = _scales(one, (50.0, right), (HEIGHT - 44, 28.0))
     yield words(50, 16, cut(one.title, wide - 60), "h")
-    yield from frame(x, y, (one.x_label, cut(one.y_label, HEIGHT - 60, 10.0)), x_ticks=one.ticks)
+    yield from frame(x, y, (one.x_label, cut(one.y_label, HEIGHT - 40, 10.0)), x_ticks=one.ticks)
     for value, text in one.levels:
         if y.low <= value <= y.high:
             yield from level(x, y, value, text)
