@@ -1,7 +1,7 @@
 """The parts of README.md that are made from published runs, between markers."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from reports.blocks import Figure, TableCell
@@ -72,6 +72,22 @@ FINDINGS = (
     "{transduction[rule=reverse]/additive} and {transduction[rule=reverse]/scaled_dot}; a forward "
     "pass of additive attention takes {time/additive} times as long (CPU, 256 places).",
 )
+MODERN_FINDINGS = (
+    "- **A delta rule follows a state beyond the lengths of training if it may also reverse a "
+    "direction.** On `composition[group=s5]`, `deltanet[reach=2.0]` names "
+    "{composition[group=s5]/deltanet[reach=2.0]} of the states right and `gated_deltaproduct` "
+    "{composition[group=s5]/gated_deltaproduct}. `deltanet`, which can only erase, names "
+    "{composition[group=s5]/deltanet}, the softmax of `scaled_dot` "
+    "{composition[group=s5]/scaled_dot}.",
+    "- **Rotary positions hinder copying beyond the lengths of training.** On `causal_copy`, "
+    "`rope` copies {causal_copy/rope} of the tokens. Without positions it is {causal_copy/nope}, "
+    "with `alibi` {causal_copy/alibi}, with `fox` {causal_copy/fox}. A recurrence of fixed size "
+    "does not copy so far (`gated_deltanet` {causal_copy/gated_deltanet}).",
+    "- **In short language modeling, what knows the order of words is ahead.** With equally large "
+    "networks on `wikitext2_mini`, `gated_deltanet` has a perplexity of "
+    "{wikitext2_mini/gated_deltanet} and `rope` of {wikitext2_mini/rope}. `scaled_dot` without "
+    "positions has {wikitext2_mini/scaled_dot}, `uniform` {wikitext2_mini/uniform}.",
+)
 LIMITS = (
     "These are means of 3 paired seeds with 95% intervals (min–max where a t interval would leave "
     "the range), of networks trained for seconds on a CPU. They say nothing about large models or "
@@ -81,9 +97,12 @@ LIMITS = (
 
 def findings(root: Path) -> str:
     """Three results with their numbers, and how far they reach."""
-    folder = read_folder(root / PUBLISHED / RUN)
-    texts = [_PLACE.sub(lambda match: _number(folder, *match.groups()), one) for one in FINDINGS]
-    return "\n".join([*texts, "", LIMITS])
+    return "\n".join([*_filled(FINDINGS, read_folder(root / PUBLISHED / RUN)), "", LIMITS])
+
+
+def _filled(texts: Sequence[str], folder: RunFolder) -> list[str]:
+    """Texts with the numbers of a run in their places."""
+    return [_PLACE.sub(lambda match: _number(folder, *match.groups()), one) for one in texts]
 
 
 def _number(folder: RunFolder, task: str, name: str) -> str:
@@ -124,20 +143,20 @@ def _cell(cell: TableCell) -> str:
 
 
 def modern(root: Path) -> str:
-    """Two drawings of the published run of the preset `modern`; nothing before it was run."""
+    """Results and two drawings of the published run of the preset `modern`, if there is one."""
     pack = root / PUBLISHED / MODERN
     if not pack.exists():
         return ""
     folder = read_folder(pack)
-    parts = []
+    drawings = []
     for drawn, task, name in MODERN_FIGURES:
         section = drawn(folder)
         blocks = () if section is None else section.blocks
         found = [one for one in blocks if isinstance(one, Figure) and task in one.title]
         for figure in found[:1]:
             (root / name).write_text(figure.svg, encoding="utf-8")
-            parts.append(f"![{escape(figure.title)}]({name})")
-    return "\n".join(parts)
+            drawings.append(f"![{escape(figure.title)}]({name})")
+    return "\n".join([*_filled(MODERN_FINDINGS, folder), "", " ".join(drawings)])
 
 
 PARTS: dict[str, Callable[[Path], str]] = {
