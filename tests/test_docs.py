@@ -100,21 +100,35 @@ def test_the_parts_of_the_readme_are_those_of_the_published_runs():
     assert not readme.update_readme(ROOT, write=False), "run `make readme`"
 
 
+def ranks_of(pack, task):
+    """Rank of each variant of one published comparison."""
+    folder = read_folder(ROOT / "results" / "published" / pack)
+    known = folder.catalog
+    (found,) = [one for one in folder.comparisons if known.task_label(one.task) == task]
+    return {known.label(name): line.rank for name, line in found.compared.items()}
+
+
 @pytest.mark.slow
 def test_what_the_findings_claim_is_what_the_tests_of_the_run_show():
-    folder = read_folder(ROOT / "results" / "published" / "quick.parquet")
-    known = folder.catalog
-
-    def ranks(task):
-        (found,) = [one for one in folder.comparisons if known.task_label(one.task) == task]
-        return {known.label(name): line.rank for name, line in found.compared.items()}
-
-    copying, offset = ranks("oov_copy"), ranks("offset")
+    copying, offset = (ranks_of("quick.parquet", task) for task in ("oov_copy", "offset"))
     for better in ("copynet", "pointer_generator"):
         assert copying[better] < min(copying["scaled_dot"], copying["uniform"])
     assert offset["sinusoid"] < offset["scaled_dot"] == offset["uniform"]
-    reverse = ranks("transduction[rule=reverse]")
+    reverse = ranks_of("quick.parquet", "transduction[rule=reverse]")
     assert reverse["additive"] == reverse["scaled_dot"]
+
+
+@pytest.mark.slow
+def test_what_is_said_of_the_modern_half_is_what_the_tests_of_the_run_show():
+    state = ranks_of("modern.parquet", "composition[group=s5]")
+    for follows in ("deltanet[reach=2.0]", "gated_deltaproduct"):
+        assert state[follows] < min(state["deltanet"], state["scaled_dot"])
+    copying = ranks_of("modern.parquet", "causal_copy")
+    for copies in ("nope", "alibi", "fox"):
+        assert copying[copies] < min(copying["rope"], copying["gated_deltanet"])
+    words = ranks_of("modern.parquet", "wikitext2_mini")
+    for ordered in ("gated_deltanet", "rope"):
+        assert words[ordered] < min(words["scaled_dot"], words["uniform"])
 
 
 def sections_of(text):

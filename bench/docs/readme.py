@@ -76,8 +76,8 @@ MODERN_FINDINGS = (
     "- **A delta rule follows a state beyond the lengths of training if it may also reverse a "
     "direction.** On `composition[group=s5]`, `deltanet[reach=2.0]` names "
     "{composition[group=s5]/deltanet[reach=2.0]} of the states right and `gated_deltaproduct` "
-    "{composition[group=s5]/gated_deltaproduct}. `deltanet`, which can only erase, names "
-    "{composition[group=s5]/deltanet}, the softmax of `scaled_dot` "
+    "{composition[group=s5]/gated_deltaproduct}. `deltanet`, which can erase a direction but "
+    "not reverse it, names {composition[group=s5]/deltanet}, the softmax of `scaled_dot` "
     "{composition[group=s5]/scaled_dot}.",
     "- **Rotary positions hinder copying beyond the lengths of training.** On `causal_copy`, "
     "`rope` copies {causal_copy/rope} of the tokens. Without positions it is {causal_copy/nope}, "

@@ -3,16 +3,15 @@
 from types import SimpleNamespace
 
 import pytest
-import torch
 from torch import nn
 
 import variants
-from tests.peers.agreement import draw_parameters, peer
+from tests.peers.agreement import copy_weights, draw_parameters, peer
 from tests.peers.model_attention import (
-    FLOAT,
     HEAD_WIDTH,
     HEADS,
     LENGTH,
+    PAIRS,
     WIDTH,
     causal_mask,
     no_turn,
@@ -28,16 +27,13 @@ def ours(selector, theirs, names):
     layers, pairs = [], {}
     for below, other in enumerate(theirs):
         place = {"regime": "causal", "layers_below": below, "attention_only": True}
-        layer = variants.build(selector, dim=WIDTH, heads=HEADS, **place).eval().to(FLOAT)
-        for mine, his in names.items():
-            if not hasattr(layer.heads, mine):
-                continue
-            weight = getattr(layer.heads, mine).weight
-            wanted = getattr(other, his).weight
-            with torch.no_grad():
-                weight.copy_(wanted)
-            pairs[f"{mine} of layer {below}"] = weight, wanted
+        layer = variants.build(selector, dim=WIDTH, heads=HEADS, **place).eval()
+        for one, two in names.items():
+            if hasattr(layer.heads, one):  # a layer that reads another one has fewer maps
+                pair = getattr(layer.heads, one).weight, getattr(other, two).weight
+                pairs[f"{one} of layer {below}"] = pair
         layers.append(layer)
+    copy_weights(dict(pairs.values()))
     return layers, pairs
 
 
@@ -67,8 +63,7 @@ def test_layers_that_share_keys_are_those_of_gemma4(agree):
         layer.scaling = HEAD_WIDTH**-0.5
         for norm in ("q_norm", "k_norm", "v_norm"):
             setattr(layer, norm, nn.Identity())
-    names = {"to_query": "q_proj", "to_key": "k_proj", "to_value": "v_proj", "to_output": "o_proj"}
-    layers, pairs = ours("cla", theirs, names)
+    layers, pairs = ours("cla", theirs, PAIRS)
     assert len(pairs) == 6, "the second layer has no maps to keys and values"
     x, y, kept = states(), states(seed=1), {}
     theirs[0](x, no_turn(), causal_mask(), kept)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.peers.agreement import attend, below_heads, copy_weights, draw_parameters, drawn, peer
-from tests.peers.model_attention import FLOAT, HEAD_WIDTH, HEADS, WIDTH, causal_mask
+from tests.peers.model_attention import FLOAT, HEAD_WIDTH, HEADS, WIDTH, causal_mask, no_turn
 from variants.lightning_indexer import KEY, QUERY, WEIGHT
 from variants.mechanisms.compressed_entries import KEY_GATE, VALUE_GATE
 from variants.mechanisms.csa import INDEX_GATE
@@ -40,9 +40,8 @@ def test_the_keys_of_dsa_are_those_of_the_indexer_of_deepseek(agree, chosen):
     indexer = v32.DeepseekV32Indexer(config, layer_idx=0)
     draw_parameters(indexer)
     x = drawn(ROWS, LENGTH, WIDTH, dtype=FLOAT)
-    unturned = torch.ones(ROWS, LENGTH, 2), torch.zeros(ROWS, LENGTH, 2)
     causal = torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril()
-    best = indexer(x, x, unturned, causal, position_ids=None).long()
+    best = indexer(x, x, no_turn(LENGTH, 2), causal, position_ids=None).long()
     hidden = torch.full((ROWS, LENGTH, LENGTH), float("-inf")).scatter(-1, best, 0.0)
     query, key, value = heads_of(HEADS, 1), heads_of(1, 2), heads_of(1, 3)
     theirs, _ = v32.eager_attention_forward(
@@ -80,7 +79,7 @@ def test_the_keys_of_dsa_are_those_of_the_indexer_of_deepseek(agree, chosen):
 
 @pytest.fixture
 def unturned(monkeypatch):
-    """Their positions turn nothing: the place of ours is before keys are compressed."""
+    """Their rotary positions turn nothing, for ours would turn keys before they are compressed."""
 
     def straight(self, x, position_ids, layer_type=None):
         rotation = (ROWS, position_ids.shape[1], 1)
