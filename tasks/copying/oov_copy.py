@@ -23,7 +23,13 @@ from bench.api.registry import Citation, register
 from bench.api.task import Split, Task, TaskPreset
 from tasks.copying.code_pairs import COPYING, FAMILY
 from tasks.data.string_baselines import COUNTED, string_baselines
-from tasks.metrics.accuracy import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
+from tasks.metrics.accuracy import (
+    PREFIX_ACCURACY,
+    SEQUENCE_ACCURACY,
+    TOKEN_ACCURACY,
+    constant_prefix,
+    scores_by_length,
+)
 from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY, ALIGNMENT_MATCH, alignment_scores
 
 PAD, BOS, EOS, UNK, FIRST = 0, 1, 2, 3, 4
@@ -96,17 +102,18 @@ class OovCopy(Task):
         SEQUENCE_ACCURACY,
         OOV_ACCURACY,
         TOKEN_ACCURACY,
+        PREFIX_ACCURACY,
         ALIGNMENT_MATCH,
         ALIGNMENT_ENTROPY,
     )
-    headline = beyond_training(SEQUENCE_ACCURACY)
+    headline = beyond_training(PREFIX_ACCURACY)
     capabilities = frozenset({"gold_alignment", "source_tokens"})
     family = FAMILY
     comparison = COPYING
     calibration = (
+        Setting(options="oov_copy[shortest=2]"),
+        Setting(options="oov_copy[shortest=2,beyond=8]"),
         Setting(options="oov_copy[shortest=2,beyond=8,unknown=0.1]"),
-        Setting(options="oov_copy[shortest=2,beyond=7,unknown=0.1]"),
-        Setting(options="oov_copy[shortest=2,beyond=7,unknown=0.05]"),
     )
     presets = {
         "smoke": TaskPreset(
@@ -128,7 +135,6 @@ class OovCopy(Task):
             seconds=120.0,
         ),
     }
-    chance = 0.0
     ceiling = 1.0
 
     def __init__(self, config: OovCopyConfig, seed: int, data_dir: Path | None = None) -> None:
@@ -140,6 +146,13 @@ class OovCopy(Task):
         self.table = torch.cat((torch.arange(FIRST), table))
         words = FIRST + config.vocab
         self.sizes = Sizes((words,), words, config.beyond + 1)
+
+    @classmethod
+    def chance_of(cls, config: OovCopyConfig) -> float:
+        """One known word, or one of the unknown ones, for ever."""
+        lengths = cls._beyond(config)
+        share = max((1 - config.unknown) / config.vocab, config.unknown / min(lengths))
+        return constant_prefix(share, [length + 1.0 for length in lengths])
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh sequences; every batch has one length."""
@@ -155,7 +168,7 @@ class OovCopy(Task):
         """Validation at the training length and beyond; test at a shorter length, too."""
         config = self.config
         generator = self.seeded(split)
-        beyond = {(config.length + config.beyond) // 2, config.beyond} - {config.length}
+        beyond = self._beyond(config)
         if split == "test":
             lengths = sorted({max(1, config.length // 2), config.length, *beyond})
             return [self._batch(config.evaluate, length, generator) for length in lengths]
@@ -165,11 +178,17 @@ class OovCopy(Task):
             *(self._batch(rows, length, generator) for length in sorted(beyond)),
         ]
 
+    @staticmethod
+    def _beyond(config: OovCopyConfig) -> set[int]:
+        """Lengths that no training sequence has; one alone where there is none between."""
+        return {(config.length + config.beyond) // 2, config.beyond} - {config.length}
+
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
         """Exact match, accuracy on unknown words, and a curve over lengths."""
         exact = self.config.length
         plain = [a for a in answers if a.batch.sources[0].tokens.shape[1] == exact + 1]
-        found = scores_by_length(plain, exact, curve=False) + alignment_scores(plain, exact)
+        found = scores_by_length(plain, exact, curve=False, prefix=True)
+        found += alignment_scores(plain, exact)
         good = total = 0
         for answer in plain:
             if answer.predicted is None:
@@ -180,11 +199,12 @@ class OovCopy(Task):
         if total:
             found.append(Scored(metric=OOV_ACCURACY.name, value=good / total))
         if len(answers) > 1:
-            found += [scored for scored in scores_by_length(answers, -1) if scored.axis]
+            curve = scores_by_length(answers, -1, prefix=True)
+            found += [scored for scored in curve if scored.axis]
         return found
 
     def baselines(self) -> Mapping[str, float]:
-        """Exact match beyond the training lengths of strings that are counted or copied."""
+        """Correct prefix beyond the training lengths of strings that are counted or copied."""
         train = self._batch(COUNTED, self.config.length, self.seeded(4))
         test = self.evaluation("test")
         longest = self.config.length + 1

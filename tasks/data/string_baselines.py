@@ -1,12 +1,13 @@
 """Non-neural baselines of generated strings: counts."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 from bench.api.batch import Batch
 from tasks.copying.code_pairs import baseline_scores
 from tasks.data.word_pairs import WordPair
-from tasks.metrics.text_scores import exact_match
+from tasks.metrics.text_scores import correct_prefix
 
 COUNTED = 512
 """Training strings that are counted."""
@@ -19,18 +20,31 @@ def most_frequent_answer(train: Batch, test: Batch) -> float:
 
 
 def string_baselines(train: Batch, test: Sequence[Batch]) -> dict[str, float]:
-    """Exact match of counts of the training strings, and of the source itself.
+    """Correct prefix of counts of the training strings, and of the source itself.
 
     A known word of the source becomes the word that was most often at its position in training.
     Counts treat all unknown words as one, and unknown words of another string are never right.
+
+    Args:
+        train: Strings that are counted.
+        test: One batch a length; the mean over lengths is given, as the headline has it.
     """
     seen = _written(id_pairs(train))
-    asked = [pair for batch in test for pair in _written(id_pairs(batch))]
-    copied = [pair.source for batch in test for pair in _written(id_pairs(batch, own=True))]
-    found = baseline_scores(seen, asked, copied, exact_match)
     table = _table(seen)
+    found = [_of_one_length(seen, table, batch) for batch in test]
+    return {name: fmean(one[name] for one in found) for name in found[0]}
+
+
+def _of_one_length(
+    seen: Sequence[WordPair], table: Mapping[str, str], batch: Batch
+) -> dict[str, float]:
+    asked = _written(id_pairs(batch))
+    copied = [pair.source for pair in _written(id_pairs(batch, own=True))]
     said = [[table.get(word, word) for word in pair.source] for pair in asked]
-    return {**found, "word for word": exact_match(said, [pair.target for pair in asked])}
+    return {
+        **baseline_scores(seen, asked, copied, correct_prefix),
+        "word for word": correct_prefix(said, [pair.target for pair in asked]),
+    }
 
 
 def id_pairs(batch: Batch, *, own: bool = False) -> list[tuple[list[int], list[int]]]:

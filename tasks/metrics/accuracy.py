@@ -1,7 +1,9 @@
-"""Exact match and token accuracy, also by the length of the source."""
+"""Exact match, token accuracy and the correct prefix, also by the length of the source."""
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import takewhile
+from statistics import fmean
 from typing import NamedTuple
 
 from bench.api.answer import Answer
@@ -27,6 +29,14 @@ TOKEN_ACCURACY = Metric(
     high=1.0,
     better="higher",
 )
+PREFIX_ACCURACY = Metric(
+    name="prefix_accuracy",
+    title="Correct prefix",
+    unit="fraction of tokens that greedy decoding writes before its first error",
+    low=0.0,
+    high=1.0,
+    better="higher",
+)
 
 
 class Right(NamedTuple):
@@ -37,19 +47,25 @@ class Right(NamedTuple):
     """Right tokens under teacher forcing; None where there are no predictions."""
     scored: int
     """Tokens that are scored."""
+    prefix: int
+    """Right tokens before the first error of greedy decoding."""
 
 
-def scores_by_length(answers: Sequence[Answer], inside: int, *, curve: bool = True) -> list[Scored]:
-    """Exact match and token accuracy.
+def scores_by_length(
+    answers: Sequence[Answer], inside: int, *, curve: bool = True, prefix: bool = False
+) -> list[Scored]:
+    """Exact match and token accuracy, and the correct prefix if asked.
 
-    All tokens right under teacher forcing is the same event as greedy exact match, so no decoding
-    loop is needed; where there was one, exact match is that of its output. An output without a
-    factor per token has decoded instead, and has no token accuracy.
+    Up to the first error, greedy decoding reads what teacher forcing gives it. So exact match and
+    correct prefix need no decoding loop; where there was one, they are those of its output. An
+    output without a factor per token has decoded instead, and has no token accuracy.
 
     Args:
         answers: One or more batches.
         inside: Longest source (without EOS) that the plain score covers.
         curve: Whether to give the scores of each length too.
+        prefix: Whether to give the correct prefix too: tokens before the first error, as a share
+            of all tokens.
     """
     rows: dict[int, list[Right]] = defaultdict(list)
     for answer in answers:
@@ -57,10 +73,10 @@ def scores_by_length(answers: Sequence[Answer], inside: int, *, curve: bool = Tr
             if right.scored:
                 rows[length].append(right)
     covered = [row for length, found in rows.items() if length <= inside for row in found]
-    scores = _accuracies(covered, "", None)
+    scores = _accuracies(covered, "", None, prefix)
     if curve and len(answers) > 1:
         for length in sorted(rows):
-            scores += _accuracies(rows[length], "length", float(length))
+            scores += _accuracies(rows[length], "length", float(length), prefix)
     return scores
 
 
@@ -79,33 +95,58 @@ def best_word(vocab: int, lengths: Sequence[int]) -> float:
     return max(len(lengths), sum(lengths) / vocab) / sum(length + 1 for length in lengths)
 
 
+def constant_prefix(share: float, tokens: Sequence[float], times: int = 1) -> float:
+    """Correct prefix of one symbol that is written for ever, at most.
+
+    Args:
+        share: How often the next symbol of a source is that one; sources are independent draws.
+        tokens: Tokens of a target with its EOS, at each length; the mean over lengths is given.
+        times: How often each symbol is written.
+
+    >>> round(constant_prefix(0.1, [13.0, 17.0]), 4)
+    0.0075
+    """
+    if share >= 1:
+        return 1.0
+    right = times * share / (1 - share)
+    return min(1.0, right * fmean(1 / count for count in tokens))
+
+
 def _right(answer: Answer) -> list[Right]:
     """What is right of every row."""
     batch, predicted = answer.batch, answer.predicted
     counts = batch.mask.sum(1).tolist()
+    goods: list[int | None] = [None] * len(counts)
     if predicted is not None:
-        goods = ((predicted == batch.targets) & batch.mask).sum(1).tolist()
-        whole = [good == n for good, n in zip(goods, counts, strict=True)]
-    else:
-        assert answer.generated is not None, "neither predictions nor decoded output"
-        goods = [None] * len(counts)
+        right = (predicted == batch.targets) & batch.mask
+        goods = right.sum(1).tolist()
+        # what is not scored neither counts nor ends the prefix
+        unbroken = (right | ~batch.mask).long().cumprod(1).bool()
+        prefixes = (unbroken & batch.mask).sum(1).tolist()
+        whole = [prefix == count for prefix, count in zip(prefixes, counts, strict=True)]
     if answer.generated is not None:
-        whole = _said_right(answer)
-    return [Right(*row) for row in zip(whole, goods, counts, strict=True)]
+        prefixes, whole = _said_right(answer)
+    else:
+        assert predicted is not None, "neither predictions nor decoded output"
+    return [Right(*row) for row in zip(whole, goods, counts, prefixes, strict=True)]
 
 
-def _said_right(answer: Answer) -> list[bool]:
-    """Whether the decoded words are the target, whose last scored word is EOS."""
+def _said_right(answer: Answer) -> tuple[list[int], list[bool]]:
+    """Right tokens before the first error, and whether the decoded words are the target.
+
+    The last scored word of a target is EOS, which decoded words end without.
+    """
     batch = answer.batch
-    return [
-        list(said) == target[mask].tolist()[:-1]
-        for said, target, mask in zip(
-            answer.generated or (), batch.targets, batch.mask, strict=True
-        )
-    ]
+    prefixes, whole = [], []
+    for said, target, mask in zip(answer.generated or (), batch.targets, batch.mask, strict=True):
+        wanted = target[mask].tolist()
+        whole.append(list(said) == wanted[:-1])
+        pairs = zip([*said, wanted[-1]], wanted, strict=False)
+        prefixes.append(sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)))
+    return prefixes, whole
 
 
-def _accuracies(rows: list[Right], axis: str, x: float | None) -> list[Scored]:
+def _accuracies(rows: list[Right], axis: str, x: float | None, prefix: bool) -> list[Scored]:
     if not rows:
         return []
     whole = sum(row.whole for row in rows) / len(rows)
@@ -114,4 +155,7 @@ def _accuracies(rows: list[Right], axis: str, x: float | None) -> list[Scored]:
     if len(tokens) == len(rows):
         share = sum(tokens) / sum(row.scored for row in rows)
         found.append(Scored(metric=TOKEN_ACCURACY.name, value=share, axis=axis, x=x))
+    if prefix:
+        share = sum(row.prefix for row in rows) / sum(row.scored for row in rows)
+        found.append(Scored(metric=PREFIX_ACCURACY.name, value=share, axis=axis, x=x))
     return found

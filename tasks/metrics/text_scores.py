@@ -9,7 +9,7 @@ al., 2016, https://arxiv.org/abs/1602.03001, section 4.
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from bench.api.metric import Metric, Scored
@@ -122,6 +122,21 @@ def bleu(said: Sequence[Words], references: Sequence[Words]) -> tuple[float, str
     texts = [" ".join(words) for words in said]
     value = scorer.corpus_score(texts, [[" ".join(words) for words in references]]).score
     return value, str(scorer.get_signature())
+
+
+def correct_prefix(said: Sequence[Words], references: Sequence[Words]) -> float:
+    """Words before the first error, as a share of all words; the end of a text counts as a word.
+
+    >>> correct_prefix([["a", "b"], ["a", "c"]], [["a", "b"], ["a", "b"]])
+    0.6666666666666666
+    """
+    good = total = 0
+    for one, other in zip(said, references, strict=True):
+        wanted = [*other, None]
+        both = zip([*one, None], wanted, strict=False)
+        good += sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
+        total += len(wanted)
+    return good / total
 
 
 def subtoken_f1(said: Sequence[Words], references: Sequence[Words]) -> float:

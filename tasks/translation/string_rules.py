@@ -8,6 +8,8 @@ from torch import Tensor
 
 PAD, BOS, EOS, FIRST = 0, 1, 2, 4
 """Ids below 4 are special (3 is UNK, unused here)."""
+KINDS = 4
+"""Of symbols under the rule `fert`, which are written 0, 1, 2 or 3 times."""
 Rule = Literal["copy", "reverse", "swap", "dict", "svo", "fert"]
 
 
@@ -36,7 +38,7 @@ def _fertile(
 ) -> tuple[Int[Tensor, "B T"], Int[Tensor, " B"]]:
     """Symbol types emit 0, 1, 2 or 3 copies; an empty target gets its first symbol once."""
     real = torch.arange(symbols.shape[1]) < lengths[:, None]
-    copies = ((symbols - FIRST) % 4) * real
+    copies = ((symbols - FIRST) % KINDS) * real
     copies[:, 0] += (copies.sum(1) == 0).long()
     ends = copies.cumsum(1)
     total = ends[:, -1]

@@ -7,6 +7,7 @@ alignment and generalization beyond the training lengths can all be scored exact
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, ClassVar
 
 import torch
@@ -24,7 +25,13 @@ from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, Task, TaskPreset
 from tasks.data.string_baselines import COUNTED, string_baselines
-from tasks.metrics.accuracy import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
+from tasks.metrics.accuracy import (
+    PREFIX_ACCURACY,
+    SEQUENCE_ACCURACY,
+    TOKEN_ACCURACY,
+    constant_prefix,
+    scores_by_length,
+)
 from tasks.metrics.attention_scores import (
     ALIGNMENT_ENTROPY,
     ALIGNMENT_MATCH,
@@ -32,7 +39,7 @@ from tasks.metrics.attention_scores import (
     selection_scores,
 )
 from tasks.metrics.delays import delay_scores
-from tasks.translation.string_rules import BOS, EOS, FIRST, PAD, Rule, rule_alignment
+from tasks.translation.string_rules import BOS, EOS, FIRST, KINDS, PAD, Rule, rule_alignment
 
 COPIERS = (
     "additive",
@@ -118,10 +125,11 @@ class Transduction(Task):
     metrics: ClassVar[tuple[Metric, ...]] = (
         SEQUENCE_ACCURACY,
         TOKEN_ACCURACY,
+        PREFIX_ACCURACY,
         ALIGNMENT_MATCH,
         ALIGNMENT_ENTROPY,
     )
-    headline: ClassVar[Headline | None] = beyond_training(SEQUENCE_ACCURACY)
+    headline: ClassVar[Headline | None] = beyond_training(PREFIX_ACCURACY)
     seen_in_training = (
         "At the quick size (seed 0) training has seen all test strings of 2 symbols, of which "
         "there are only 100, 59 of 256 of 4 symbols, 1 of 256 of 6 and of 8, but none longer. "
@@ -146,10 +154,9 @@ class Transduction(Task):
     )
     capabilities = frozenset({"gold_alignment", "reversible_pairs", "source_tokens"})
     calibration: ClassVar[tuple[Setting, ...]] = (
-        Setting(options="transduction[beyond=9]"),
-        Setting(options="transduction[beyond=10]"),
-        Setting(options="transduction[max_length=6,beyond=8]"),
+        Setting(options="transduction"),
         Setting(options="transduction[beyond=12]"),
+        Setting(options="transduction[beyond=10]"),
     )
     presets = {
         "smoke": TaskPreset(
@@ -181,7 +188,6 @@ class Transduction(Task):
             comparison=entries(*COPIERS),
         ),
     }
-    chance = 0.0
     ceiling = 1.0
 
     def __init__(self, config: TransductionConfig, seed: int, data_dir: Path | None = None) -> None:
@@ -196,6 +202,14 @@ class Transduction(Task):
         words = config.vocab + FIRST
         self.sizes = Sizes((words,), words, grow * config.beyond + 1)
         self.pool = self._symbols(config.pairs, self.seeded(1)) if config.pairs else None
+
+    @classmethod
+    def chance_of(cls, config: TransductionConfig) -> float:
+        """The symbol that is written most often, for ever."""
+        each = [index % KINDS if config.rule == "fert" else 1 for index in range(config.vocab)]
+        heard = sum(count > 0 for count in each)
+        tokens = [fmean(each) * length + 1 for length in cls._beyond(config)]
+        return constant_prefix(1 / max(1, heard), tokens, max(each))
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh pairs, or the fixed ones in random order."""
@@ -228,19 +242,25 @@ class Transduction(Task):
 
     def test_lengths(self) -> list[int]:
         """Four lengths inside the training range and two beyond."""
-        low, high, far = self.config.min_length, self.config.max_length, self.config.beyond
+        low, high = self.config.min_length, self.config.max_length
         inside = {round(low + (high - low) * share / 3) for share in range(4)}
-        return sorted(inside | {self.config.between or (high + far) // 2, far})
+        return sorted(inside | self._beyond(self.config))
+
+    @staticmethod
+    def _beyond(config: TransductionConfig) -> set[int]:
+        """Lengths that no training string has; one alone where there is none between."""
+        between = config.between or (config.max_length + config.beyond) // 2
+        return {between, config.beyond} - {config.max_length}
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
         """Accuracies inside the training range, and a curve over all lengths."""
-        found = scores_by_length(answers, self.config.max_length)
+        found = scores_by_length(answers, self.config.max_length, prefix=True)
         found += alignment_scores(answers, self.config.max_length)
         found += selection_scores(answers, self.config.max_length)
         return found + delay_scores(answers, self.config.max_length)
 
     def baselines(self) -> Mapping[str, float]:
-        """Exact match beyond the training range of strings that are counted or copied."""
+        """Correct prefix beyond the training range of strings that are counted or copied."""
         train = next(self.training(COUNTED, self.seeded(4)))
         return string_baselines(
             train, [batch for batch in self.evaluation("test") if not self._is_inside(batch)]

@@ -390,9 +390,9 @@ def test_a_score_beyond_training_is_that_of_the_longer_strings_of_each_split(smo
     longer = [
         r.value
         for r in rows
-        if (r.metric, r.split, r.axis) == ("sequence_accuracy", "test", "length") and r.x > 4
+        if (r.metric, r.split, r.axis) == ("prefix_accuracy", "test", "length") and r.x > 4
     ]
-    name = "beyond_training_sequence_accuracy"
+    name = "beyond_training_prefix_accuracy"
     assert len(longer) == 2
     assert value_of(rows, name, "test") == pytest.approx(sum(longer) / 2)
     assert 0 <= value_of(rows, name, "validation") <= 1

@@ -1,6 +1,7 @@
 """Shared scores against answers written by hand."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -132,6 +133,29 @@ def test_what_was_said_decides_exact_match_where_something_was():
     said = ((5, 5), (5,), (5, 5))  # of five, five EOS; five EOS; EOS, which here are all fives
     found = plain(scores_by_length([answer([2, 1, 0], marks, generated=said)], 8))
     assert found == {"sequence_accuracy": 2 / 3, "token_accuracy": 4 / 6}
+
+
+def test_the_correct_prefix_ends_at_the_first_error_and_is_that_of_the_output():
+    """Right tokens behind the first error do not count: 2 of 3, 0 of 2."""
+    marks, said = [[1, 1, 0], [0, 1]], ((5, 5, 5), ())
+    forced = plain(scores_by_length([answer([2, 1], marks)], 8, prefix=True))
+    assert forced == {
+        "sequence_accuracy": 0,
+        "token_accuracy": 3 / 5,
+        "prefix_accuracy": 2 / 5,
+    }
+    # of five five EOS: one word too many where EOS is another number; EOS alone is here a five
+    decoded = Answer(answer([2, 1], marks).batch, generated=said)
+    found = plain(scores_by_length([decoded], 8, prefix=True))
+    assert found["prefix_accuracy"] == 4 / 5
+    assert found["sequence_accuracy"] == 0
+
+
+def test_what_is_not_scored_neither_counts_nor_ends_the_prefix():
+    whole = answer([2], [[1, 0, 1]])
+    gap = replace(whole.batch, mask=torch.tensor([[True, False, True]]))
+    found = plain(scores_by_length([replace(whole, batch=gap)], 8, prefix=True))
+    assert found["prefix_accuracy"] == found["sequence_accuracy"] == 1.0
 
 
 def test_decoded_rows_are_right_as_wholes_and_have_no_token_accuracy():
