@@ -101,6 +101,8 @@ class Calibration:
             return self._choice(setting, self._rates(setting), [FIXED], RATES_RULE)
         seen = []
         for setting in self.target.calibration:
+            if setting.given:
+                return self._choice(setting, self._rates(setting), [setting.given], RATES_RULE)
             wrong = self._wrong_with(setting)
             seen.append(f"{setting.name}: {wrong or self._told(setting)}")
             if not wrong:

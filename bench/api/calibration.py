@@ -30,6 +30,8 @@ class Setting:
     """Task options as a selector of the same name, `transduction[beyond=10]`."""
     protocol: str = "adam"
     """Training options as a selector, `adam[evaluate_every=25]`."""
+    given: str = ""
+    """Why it stands without being judged, in one sentence; empty where the rule has to be kept."""
 
     @property
     def name(self) -> str:

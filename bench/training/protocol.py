@@ -11,12 +11,16 @@ from bench.api.selector import Selector, parse
 
 @dataclass(frozen=True, kw_only=True)
 class AdamProtocol(Config):
-    """Adam with linear warm-up, a constant rate, and gradient clipping."""
+    """Adam with linear warm-up, a constant rate, linear cooldown, and gradient clipping."""
 
     lr: Annotated[float, FloatRange(3e-4, 3e-2, log=True)] = 3e-3
     """Learning rate after warm-up."""
     warmup: int = 50
     """Steps of linear warm-up."""
+    cooldown: float = 0.0
+    """Share of the steps, at their end, over which the rate falls linearly to 0.
+
+    The last steps of a constant rate move scores up and down, which a cooldown takes away."""
     clip: float = 1.0
     """Largest norm of the gradient."""
     weight_decay: float = 0.0
@@ -46,8 +50,27 @@ class AdamProtocol(Config):
             raise InvalidConfig(
                 "adam: lr and clip must be positive, batch, steps and evaluate_every at least 1."
             )
+        if not 0 <= self.cooldown <= 1:
+            raise InvalidConfig(f"adam: cooldown must lie in [0, 1], got {self.cooldown}.")
+        if self.cooldown and (self.patience or self.cpu_seconds):
+            raise InvalidConfig(
+                "adam: cooldown counts back from the last step, which patience and cpu_seconds "
+                "leave open; set one or the other."
+            )
         if self.halvings and not self.patience:
             raise InvalidConfig("adam: halvings come after patience; set patience, too.")
+
+    def rate_at(self, step: int) -> float:
+        """Learning rate of an update; the first one has number 0.
+
+        >>> protocol = AdamProtocol(lr=1.0, steps=100, warmup=10, cooldown=0.5)
+        >>> [protocol.rate_at(step) for step in (0, 9, 50, 75, 99)]
+        [0.1, 1.0, 1.0, 0.5, 0.02]
+        """
+        share = min(1.0, (step + 1) / max(1, self.warmup))
+        if self.cooldown:
+            share = min(share, (self.steps - step) / (self.cooldown * self.steps))
+        return self.lr * share
 
 
 @lru_cache(maxsize=256)

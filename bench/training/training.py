@@ -62,8 +62,7 @@ class Training:
         start = self.clock()
         protocol = self.protocol
         for group in self.optimizer.param_groups:
-            warm = min(1.0, (self.step + 1) / max(1, protocol.warmup))
-            group["lr"] = protocol.lr * warm * self.patience.rate
+            group["lr"] = protocol.rate_at(self.step) * self.patience.rate
         mode = Mode(
             read="train",
             noise=Noise(self.seed * 1_000_003 + self.step),

@@ -125,7 +125,7 @@ class OovCopy(Task):
         "quick": TaskPreset(
             options="oov_copy[length=6,beyond=12]",
             backbone="rnn_seq2seq[hidden=64,embedding=32]",
-            protocol="adam[steps=600,batch=32,evaluate_every=100,stop_at=0.98]",
+            protocol="adam[steps=600,batch=32,evaluate_every=100,stop_at=0.99,cooldown=0.5]",
             seconds=4.5,
         ),
         "standard": TaskPreset(

@@ -168,7 +168,7 @@ class Transduction(Task):
         "quick": TaskPreset(
             options="transduction[max_length=8,beyond=16]",
             backbone="rnn_seq2seq[hidden=64,embedding=32]",
-            protocol="adam[steps=600,batch=32,evaluate_every=100,stop_at=0.99]",
+            protocol="adam[steps=600,batch=32,evaluate_every=100,stop_at=0.99,cooldown=0.5]",
             seconds=4.0,
         ),
         "standard": TaskPreset(

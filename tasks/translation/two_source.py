@@ -128,7 +128,9 @@ class TwoSource(Task):
         "quick": TaskPreset(
             options="two_source",
             backbone="rnn_seq2seq[hidden=64,embedding=32]",
-            protocol="adam[lr=0.004,steps=600,batch=32,evaluate_every=100,stop_at=0.99]",
+            protocol=(
+                "adam[lr=0.004,steps=600,batch=32,evaluate_every=100,stop_at=0.99,cooldown=0.5]"
+            ),
             seconds=10.0,
         ),
         "standard": TaskPreset(

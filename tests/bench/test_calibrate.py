@@ -141,6 +141,18 @@ def test_where_nothing_is_apart_from_uniform_attention_nothing_is_chosen(calibra
     assert choice.why.count("nothing is apart from uniform attention") == 2
 
 
+def test_a_size_that_is_given_is_not_judged_and_everyone_has_the_same_trials(
+    calibrated, monkeypatch
+):
+    given = replace(LARGE, given="The baseline solves it.")
+    monkeypatch.setattr(registry.find("task", "needle").target, "calibration", (given, SMALL))
+    choice, cells = calibrated(lambda cell: 1.0)
+    assert choice.chosen == given
+    assert choice.why.startswith("The baseline solves it.")
+    assert len(choice.rates) * len(RATES) == len(cells)
+    assert {cell.seed for cell in cells} == {TRIED}
+
+
 def test_an_entry_that_is_apart_is_enough_where_the_baseline_is_not(calibrated):
     def one(cell):
         return near(cell, 0.9 if "shaw" in cell.variant else 0.5)

@@ -209,6 +209,31 @@ def test_the_rate_warms_up_linearly_and_then_stays(smoke):
     assert rates == pytest.approx([0.0025, 0.005, 0.0075, 0.01, 0.01, 0.01])
 
 
+def test_the_rate_falls_to_nothing_over_the_share_of_the_steps_that_is_asked(smoke):
+    built = assemble(smoke(), None)
+    protocol = read_protocol("adam[lr=0.01,warmup=2,steps=8,cooldown=0.5]")
+    run = start_training(built.system, protocol, 0, lambda: 0.0)
+    stream = built.task.training(4, torch.Generator().manual_seed(0))
+    rates = []
+    for _ in range(8):
+        run.update(next(stream))
+        rates.append(run.optimizer.param_groups[0]["lr"])
+    assert rates == pytest.approx([0.005, 0.01, 0.01, 0.01, 0.01, 0.0075, 0.005, 0.0025])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("cooldown=1.5", "cooldown must lie in"),
+        ("cooldown=0.5,patience=2", "set one or the other"),
+        ("cooldown=0.5,cpu_seconds=3", "set one or the other"),
+    ],
+)
+def test_a_cooldown_without_a_last_step_is_refused(options, said):
+    with pytest.raises(InvalidConfig, match=said):
+        read_protocol(f"adam[{options}]")
+
+
 def test_gradients_are_clipped_to_the_norm_of_the_protocol(smoke):
     built = assemble(smoke(), None)
     run = start_training(built.system, read_protocol("adam[clip=0.001]"), 0, lambda: 0.0)
@@ -373,7 +398,7 @@ def value_of(rows, metric, split, baseline=""):
 
 
 def test_an_area_under_the_curve_is_stored_once_a_cell_and_a_trial_reads_no_test(smoke):
-    cell = smoke(task="recall", backbone="")
+    cell = smoke(task="needle", backbone="")
     rows = train_cell(cell).rows
     curve = [r.value for r in rows if (r.metric, r.axis) == ("token_accuracy", "step")]
     area = sum(curve) / len(curve)
@@ -397,14 +422,19 @@ def test_a_score_beyond_training_is_that_of_the_longer_strings_of_each_split(smo
     assert value_of(rows, name, "test") == pytest.approx(sum(longer) / 2)
     assert 0 <= value_of(rows, name, "validation") <= 1
     assert [r.axis for r in rows if r.metric == name and r.split == "validation"][:-1]
-    assert value_of(rows, name, "test", "copy the source") == 0.0
+    # the first symbol of a reversed string is that of the source by chance
+    assert 0.0 < value_of(rows, name, "test", "copy the source") < 0.05
 
 
 def test_training_stops_early_for_what_ranks_and_for_nothing_else(smoke):
-    protocol = "adam[steps=4,batch=4,evaluate_every=2,stop_at=0.0001]"
+    # after two steps few strings begin right, and more tokens are
+    reached = {"transduction": 0.03, "selective_copy": 0.0001}
     steps = {}
-    for task in ("transduction", "recall"):
+    for task, enough in reached.items():
+        protocol = f"adam[steps=4,batch=4,evaluate_every=2,stop_at={enough}]"
         rows = train_cell(smoke(task=task, backbone="", protocol=protocol)).rows
         steps[task] = value_of(rows, "train_steps_count", "")
-    # no string is right after two steps, and some tokens are
-    assert steps == {"transduction": 4, "recall": 2}
+        if task == "transduction":
+            curve = [r.value for r in rows if (r.metric, r.axis) == ("token_accuracy", "step")]
+            assert curve[0] > enough
+    assert steps == {"transduction": 4, "selective_copy": 2}

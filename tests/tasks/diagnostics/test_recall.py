@@ -46,7 +46,7 @@ def test_every_key_is_asked_once_and_answered_with_its_own_value():
 
 
 def test_questions_stand_at_any_place_and_in_any_order():
-    (batch,) = make(evaluate=300).evaluation("validation")
+    batch, *_ = make(evaluate=300).evaluation("validation")
     assert batch.mask[:, :6].sum() == 0
     assert (batch.mask[:, 6:].float().mean(0) - 0.5).abs().max() < 0.15
     keys = batch.inputs[:, 0:6:2]
@@ -66,9 +66,16 @@ def test_the_plain_score_is_that_of_the_training_difficulty():
     curve = {s.x: s.value for s in found if s.axis and s.metric == "token_accuracy"}
     assert curve == {4.0: 0.0, 12.0: 1.0, 16.0: 0.0, 20.0: 0.0}
     assert task.chance == pytest.approx(1 / 5), "one of five values"
+    headline = task.headline.beyond(found, task.trained_to)
+    assert [(s.metric, s.value) for s in headline] == [("beyond_training_token_accuracy", 0.0)]
 
 
-@pytest.mark.parametrize("options", [{"gap": 0}, {"pairs": 6}, {"more_pairs": 6}, {"evaluate": 0}])
+def test_validation_has_the_numbers_of_pairs_that_rank():
+    shapes = [tuple(batch.inputs.shape) for batch in make().evaluation("validation")]
+    assert shapes == [(30, 12), (15, 16), (15, 20)]
+
+
+@pytest.mark.parametrize("options", [{"gap": 0}, {"pairs": 5}, {"more_pairs": 6}, {"evaluate": 0}])
 def test_impossible_options_are_refused(options):
     with pytest.raises(InvalidConfig, match="recall: "):
         make(**options)
