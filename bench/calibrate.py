@@ -221,7 +221,7 @@ class Calibration:
         rule: str = RULE,
     ) -> Choice:
         # where the size is fixed, the task's own figure holds for all, not the baseline's alone
-        judged = rule == RULE
+        timed = not self.trials.rates_alone
         facts = collect(self.trials.session.settings.threads)
         trials: list[dict[str, Any]] = [
             {"setting": where, "competitor": who, "lr": rate, "seed": seed, "value": value}
@@ -236,7 +236,7 @@ class Calibration:
             rates=rates,
             baseline=self.trials.baseline.name,
             trials=tuple(trials),
-            seconds=self.trials.seconds_of(setting) if setting and judged else 0.0,
+            seconds=self.trials.seconds_of(setting) if setting and timed else 0.0,
             commit=facts.git_revision,
             environment={
                 "cpu": facts.cpu,

@@ -103,8 +103,12 @@ class Trials:
         return {seed: value for seed, value in values if value is not None}
 
     def seconds_of(self, setting: Setting) -> float:
-        """What a cell of the baseline takes (CPU s); validations take time beside training."""
-        trials = [Trial(setting, self.baseline, rate, TRIED) for rate in RATES]
+        """What a cell takes (CPU s), validations beside training; that of the baseline.
+
+        Where the size is given, the baseline may stop long before the others, so the mean of all.
+        """
+        whom = [self.baseline, self.uniform, *self.entries] if setting.given else [self.baseline]
+        trials = [Trial(setting, one, rate, TRIED) for one in whom for rate in RATES]
         ids = {self._cell(one).cell.id for one in trials if self._key(one) in self.values}
         newest = self.session.store.ledger().newest()
         rows = [row for id_ in sorted(ids) if id_ in newest for row in newest[id_].rows]

@@ -111,9 +111,9 @@ class OovCopy(Task):
     family = FAMILY
     comparison = COPYING
     calibration = (
-        Setting(options="oov_copy[shortest=2]"),
-        Setting(options="oov_copy[shortest=2,beyond=8]"),
-        Setting(options="oov_copy[shortest=2,beyond=8,unknown=0.1]"),
+        Setting(options="oov_copy[shortest=2]", protocol="adam[cooldown=0.5]"),
+        Setting(options="oov_copy[shortest=2,beyond=8]", protocol="adam[cooldown=0.5]"),
+        Setting(options="oov_copy[shortest=2,beyond=8,unknown=0.1]", protocol="adam[cooldown=0.5]"),
     )
     presets = {
         "smoke": TaskPreset(
@@ -125,7 +125,7 @@ class OovCopy(Task):
         "quick": TaskPreset(
             options="oov_copy[length=6,beyond=12]",
             backbone="rnn_seq2seq[hidden=64,embedding=32]",
-            protocol="adam[steps=600,batch=32,evaluate_every=100,stop_at=0.99,cooldown=0.5]",
+            protocol="adam[steps=600,batch=32,evaluate_every=100,stop_at=0.98]",
             seconds=4.5,
         ),
         "standard": TaskPreset(

@@ -88,7 +88,8 @@ class Recall(Task):
     comparison = (*ROSTER, *COPYING)
     calibration = (
         Setting(
-            options="recall",
+            options="recall[pairs=8,more_pairs=32,vocab=64]",
+            protocol="adam[cooldown=0.5]",
             given=(
                 "The baseline solves the task at every size that it learns, and the question is "
                 "what else does, so that no size has it in the middle of the range."
@@ -103,12 +104,10 @@ class Recall(Task):
             seconds=0.8,
         ),
         "quick": TaskPreset(
-            options="recall[pairs=8,more_pairs=32,vocab=64]",
+            options="recall[pairs=4,more_pairs=8,vocab=32]",
             backbone="transformer_decoder[width=32,layers=1,short_convolution=3]",
-            protocol=(
-                "adam[lr=0.005,steps=500,batch=32,evaluate_every=100,stop_at=0.99,cooldown=0.5]"
-            ),
-            seconds=3.4,
+            protocol="adam[lr=0.005,steps=500,batch=32,evaluate_every=100,stop_at=0.99]",
+            seconds=2.0,
             shared=True,
         ),
         "standard": TaskPreset(

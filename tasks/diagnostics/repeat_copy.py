@@ -89,9 +89,7 @@ class RepeatCopy(Diagnostic):
         "quick": TaskPreset(
             options="repeat_copy",
             backbone="transformer_decoder[width=32,layers=1,heads=1]",
-            protocol=(
-                "adam[lr=0.01,steps=800,batch=16,evaluate_every=100,stop_at=0.99,cooldown=0.5]"
-            ),
+            protocol="adam[lr=0.01,steps=800,batch=16,evaluate_every=100,stop_at=0.99]",
             seconds=5.0,
         ),
         "standard": TaskPreset(

@@ -96,9 +96,7 @@ class NliSyn(Inference):
         "quick": TaskPreset(
             options="nli_syn",
             backbone="pair[embedding=64,hidden=64]",
-            protocol=(
-                "adam[lr=0.003,steps=1000,batch=64,evaluate_every=250,stop_at=0.98,cooldown=0.5]"
-            ),
+            protocol="adam[lr=0.003,steps=1000,batch=64,evaluate_every=250,stop_at=0.98]",
             seconds=15.0,
         ),
         "standard": TaskPreset(

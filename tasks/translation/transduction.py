@@ -154,9 +154,9 @@ class Transduction(Task):
     )
     capabilities = frozenset({"gold_alignment", "reversible_pairs", "source_tokens"})
     calibration: ClassVar[tuple[Setting, ...]] = (
-        Setting(options="transduction"),
-        Setting(options="transduction[beyond=12]"),
-        Setting(options="transduction[beyond=10]"),
+        Setting(options="transduction", protocol="adam[cooldown=0.5]"),
+        Setting(options="transduction[beyond=12]", protocol="adam[cooldown=0.5]"),
+        Setting(options="transduction[beyond=10]", protocol="adam[cooldown=0.5]"),
     )
     presets = {
         "smoke": TaskPreset(
@@ -168,7 +168,7 @@ class Transduction(Task):
         "quick": TaskPreset(
             options="transduction[max_length=8,beyond=16]",
             backbone="rnn_seq2seq[hidden=64,embedding=32]",
-            protocol="adam[steps=600,batch=32,evaluate_every=100,stop_at=0.99,cooldown=0.5]",
+            protocol="adam[steps=600,batch=32,evaluate_every=100,stop_at=0.99]",
             seconds=4.0,
         ),
         "standard": TaskPreset(

@@ -114,9 +114,9 @@ class TwoSource(Task):
     ablated_inputs = ("read", "shuffle")
     capabilities = frozenset({"gold_alignment", "two_sources"})
     calibration = (
-        Setting(options="two_source[beyond=12]"),
-        Setting(options="two_source[beyond=14]"),
-        Setting(options="two_source"),
+        Setting(options="two_source", protocol="adam[cooldown=0.5]"),
+        Setting(options="two_source[beyond=14]", protocol="adam[cooldown=0.5]"),
+        Setting(options="two_source[beyond=12]", protocol="adam[cooldown=0.5]"),
     )
     presets = {
         "smoke": TaskPreset(
@@ -128,9 +128,7 @@ class TwoSource(Task):
         "quick": TaskPreset(
             options="two_source",
             backbone="rnn_seq2seq[hidden=64,embedding=32]",
-            protocol=(
-                "adam[lr=0.004,steps=600,batch=32,evaluate_every=100,stop_at=0.99,cooldown=0.5]"
-            ),
+            protocol="adam[lr=0.004,steps=600,batch=32,evaluate_every=100,stop_at=0.99]",
             seconds=10.0,
         ),
         "standard": TaskPreset(
