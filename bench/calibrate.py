@@ -171,6 +171,7 @@ class Calibration:
             OutOfTime: Too few have one.
         """
         firsts: dict[str, float] = {}
+        self.trials.ahead(setting, self.trials.entries, RATES[:1])
         for one in self.trials.entries:
             try:
                 found = self.trials.of_rates(setting, one, RATES[:1])
@@ -203,7 +204,9 @@ class Calibration:
     def _rates(self, setting: Setting) -> dict[str, float]:
         """The best rate of every competitor, each after the same number of trials."""
         best = {}
-        for one in (self.trials.baseline, self.trials.uniform, *self.trials.entries):
+        everyone = (self.trials.baseline, self.trials.uniform, *self.trials.entries)
+        self.trials.ahead(setting, everyone)
+        for one in everyone:
             found = self.trials.of_rates(setting, one)
             if found:
                 best[one.name] = self._best(found)

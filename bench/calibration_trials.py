@@ -92,6 +92,16 @@ class Trials:
         values = zip(rates, found, strict=True)
         return {rate: value for rate, value in values if value is not None}
 
+    def ahead(
+        self, setting: Setting, those: Sequence[Competitor], rates: Sequence[float] = RATES
+    ) -> None:
+        """Train together what will be asked for, so that every worker has work.
+
+        With a limit of time it does nothing: the limit is looked at before each competitor.
+        """
+        if self.until == math.inf:
+            self._train([Trial(setting, one, rate, TRIED) for one in those for rate in rates])
+
     def of_seeds(self, setting: Setting, one: Competitor, rate: float) -> Mapping[int, float]:
         """Values of a competitor on the seeds that judge.
 
