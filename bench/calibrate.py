@@ -239,7 +239,7 @@ class Calibration:
             rates=rates,
             baseline=self.trials.baseline.name,
             trials=tuple(trials),
-            seconds=self.trials.seconds_of(setting) if setting and timed else 0.0,
+            seconds=self.trials.seconds_of(setting, rates) if setting and timed else 0.0,
             commit=facts.git_revision,
             environment={
                 "cpu": facts.cpu,

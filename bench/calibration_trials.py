@@ -112,13 +112,17 @@ class Trials:
         values = zip(JUDGED, found, strict=True)
         return {seed: value for seed, value in values if value is not None}
 
-    def seconds_of(self, setting: Setting) -> float:
+    def seconds_of(self, setting: Setting, rates: Mapping[str, float]) -> float:
         """What a cell takes (CPU s), validations beside training; that of the baseline.
 
-        Where the size is given, the baseline may stop long before the others, so the mean of all.
+        Where the size is given, the baseline may stop long before the others, so it is the mean of
+        all, at the rates that were chosen.
         """
-        whom = [self.baseline, self.uniform, *self.entries] if setting.given else [self.baseline]
-        trials = [Trial(setting, one, rate, TRIED) for one in whom for rate in RATES]
+        trials = [Trial(setting, self.baseline, rate, TRIED) for rate in RATES]
+        if setting.given:
+            everyone = (self.baseline, self.uniform, *self.entries)
+            tuned = [one for one in everyone if one.name in rates]
+            trials = [Trial(setting, one, rates[one.name], TRIED) for one in tuned]
         ids = {self._cell(one).cell.id for one in trials if self._key(one) in self.values}
         newest = self.session.store.ledger().newest()
         rows = [row for id_ in sorted(ids) if id_ in newest for row in newest[id_].rows]

@@ -75,8 +75,9 @@ def test_every_published_cell_has_the_id_and_the_text_that_it_would_have_today(r
         assert cell.id == outcome.record.id, cell.label
         assert parse_label(cell.label) == cell
         assert canonical_cell(cell) == cell, cell.label
-        today = [part for part in revisions_of(cell).split() if part not in NEWER]
-        assert " ".join(today) == cell.revisions, cell.label
+        today = revisions_of(cell)
+        before = " ".join(part for part in today.split() if part not in NEWER)
+        assert cell.revisions in (today, before), cell.label
 
 
 @pytest.mark.parametrize("name", sorted(NOT_RUN))
