@@ -80,8 +80,6 @@ class TinyShakespeare(CharacterModeling):
             protocol="adam[lr=0.003,steps=1000,batch=8,evaluate_every=250]",
             seconds=20.0,
             comparison=entries(*SINKS),
-            # half of the networks are better than trigrams at this size
-            evidence=True,
         ),
     }
     needs_download = True
