@@ -9,10 +9,11 @@ import pytest
 
 import bench
 from bench.api import registry
+from bench.api.documented_fields import documented_fields
 from bench.api.resolve import resolve
 from bench.cli.main import cli
 from bench.docs import readme
-from bench.docs.columns import columns_page, documented
+from bench.docs.columns import columns_page
 from bench.docs.commands import commands_page
 from bench.docs.site import linked
 from bench.docs.tasks import NEEDS_DATA, _made, facts_of, tasks_page
@@ -187,13 +188,13 @@ def test_the_page_of_columns_has_every_column_field_and_metric():
     text = columns_page()
     for name in (
         *COLUMNS,
-        *documented(Row),
+        *documented_fields(Row),
         "forward_time_ms",
         "token_accuracy",
         "peak_memory_bytes",
     ):
         assert f"`{name}`" in text
-    assert documented(Row)["repeat"] == "Timing round, or 0."
+    assert documented_fields(Row)["repeat"] == "Timing round, or 0."
 
 
 def test_links_of_a_page_lead_to_pages_of_the_site_or_become_text():

@@ -164,7 +164,8 @@ selection = _together(
     click.option(
         "--training",
         default="",
-        help="Training options, for example adam[steps=200]. Default: the task's own.",
+        help="Training options, for example adam[steps=200]; `bench show adam` explains them. "
+        "Default: the task's own.",
     ),
     click.option(
         "--baseline",

@@ -3,8 +3,8 @@
 import json
 import sys
 from dataclasses import fields
-from textwrap import indent
-from typing import TYPE_CHECKING, TypedDict, get_type_hints
+from textwrap import indent, wrap
+from typing import TYPE_CHECKING, Literal, TypedDict, get_args, get_origin, get_type_hints
 
 import click
 
@@ -17,13 +17,20 @@ if TYPE_CHECKING:
     from bench.api.selector import Selector
 
 
+TRAINING = "adam"
+"""The one kind of training that there is."""
+
+
 @click.command("show")
 @click.argument("name")
 @options.plugins
 @options.json_output
 @light_start
 def command(name: str, plugin: tuple[str, ...], as_json: bool) -> None:
-    """Show the variant, task or component NAME: paper, options, ranges, default task."""
+    """Show the variant, task or component NAME: paper, options, ranges, default task.
+
+    `bench show adam` shows the options of --training.
+    """
     click.echo(showing(name, plugin, as_json))
 
 
@@ -47,12 +54,15 @@ def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
         for axis in AXES
         if asked.name in registry.registrations(axis)
     ]
-    if not found:
+    if asked.name == TRAINING:
+        facts = [_of_training(asked)]
+    elif not found:
         known = [n for axis in AXES for n in registry.registrations(axis)]
         raise UnknownName.among("variant, task or component", asked.name, known, see="bench list")
-    facts = [_facts(registered) for registered in found]
-    if asked.options:
-        facts = _with_options(asked, facts, found)
+    else:
+        facts = [_facts(registered) for registered in found]
+        if asked.options:
+            facts = _with_options(asked, facts, found)
     if as_json:
         return json.dumps(facts, indent=1)
     seen: set[str] = set()
@@ -60,6 +70,27 @@ def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
         page, one["about"] = one["about"], "" if one["about"] in seen else one["about"]
         seen.add(page)
     return "\n\n".join(_as_lines(one) for one in facts)
+
+
+def _of_training(asked: "Selector") -> "Facts":
+    """The options of `--training`.
+
+    Raises:
+        InvalidConfig: An option has a wrong name or value.
+    """
+    from bench.api.config import config_options
+    from bench.api.selector import Selector
+    from bench.training.protocol import AdamProtocol, read_protocol
+
+    return {
+        "name": TRAINING,
+        "axis": "training",
+        "what": (AdamProtocol.__doc__ or "").removesuffix("."),
+        "about": "",
+        "file": sys.modules[AdamProtocol.__module__].__file__ or "",
+        "options": _options(AdamProtocol),
+        "selector": Selector(TRAINING, config_options(read_protocol(asked))).show(),
+    }
 
 
 def _with_options(
@@ -139,28 +170,37 @@ def _facts(registered: "Registration[object]") -> Facts:
 
 def _options(config: "type[Config]") -> list[dict[str, str]]:
     from bench.api.config import search_ranges
+    from bench.api.documented_fields import documented_fields
 
+    meanings = documented_fields(config)
     ranges = search_ranges(config)
     hints = get_type_hints(config)
     return [
         {
             "option": field.name,
             "default": str(field.default),
-            "type": getattr(hints[field.name], "__name__", str(hints[field.name])),
+            "type": _written(hints[field.name]),
             "range": str(ranges.get(field.name, "")),
+            "meaning": meanings[field.name],
         }
         for field in fields(config)
     ]
+
+
+def _written(kind: object) -> str:
+    """A type as one reads it: its name, or the values that are allowed."""
+    if get_origin(kind) is Literal:
+        return " | ".join(map(str, get_args(kind)))
+    return getattr(kind, "__name__", str(kind))
 
 
 def _as_lines(facts: Facts) -> str:
     lines = []
     for key, value in facts.items():
         if key == "options":
-            lines += [
-                f"option    {o['option']} = {o['default']} ({o['type']}) {o['range']}".rstrip()
-                for o in facts["options"]
-            ]
+            for o in facts["options"]:
+                told = f"option    {o['option']} = {o['default']} ({o['type']}) {o['range']}"
+                lines += [told.rstrip(), *_folded(o["meaning"])]
         elif key == "axes":
             lines += [f"axis      {axis} = {choice}" for axis, choice in facts["axes"].items()]
         elif key == "about" and value:
@@ -168,3 +208,9 @@ def _as_lines(facts: Facts) -> str:
         elif value:
             lines.append(f"{key:<9} {value}")
     return "\n".join(lines)
+
+
+def _folded(text: str) -> list[str]:
+    """Lines of a text below the option that it is about."""
+    space = " " * 14
+    return wrap(text, 100, initial_indent=space, subsequent_indent=space)

@@ -1,10 +1,10 @@
 """The page of columns: what `results.load` returns, what a ledger holds, and every metric."""
 
-import ast
-import inspect
 from collections.abc import Iterable
+from dataclasses import fields
 
 from bench.api import registry
+from bench.api.documented_fields import documented_fields
 from bench.api.metric import Metric
 from bench.api.task import TASKS
 from bench.running.catalog import known_metrics
@@ -31,8 +31,8 @@ def columns_page() -> str:
     parts = ["# Columns of the result tables", HEAD, "## Columns of the table"]
     parts.append(_table(("column", "meaning"), COLUMNS.items()))
     parts += ["## A line of the ledger", "A record is one finished cell."]
-    parts.append(_table(("field", "meaning"), documented(Record).items()))
-    parts += ["## A row of a record", _table(("field", "meaning"), documented(Row).items())]
+    parts.append(_table(("field", "meaning"), _meanings(Record).items()))
+    parts += ["## A row of a record", _table(("field", "meaning"), _meanings(Row).items())]
     parts += ["## Metrics", "A metric ends in its unit where the unit is not a proportion."]
     targets = [one.target for one in registry.registrations(TASKS).values()]
     known = known_metrics(targets)
@@ -44,21 +44,10 @@ def columns_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def documented(record: type) -> dict[str, str]:
-    """Fields of a dataclass with the text that stands under each in its source."""
-    (body,) = ast.parse(inspect.getsource(record)).body
-    assert isinstance(body, ast.ClassDef), "the source of a class"
-    found: dict[str, str] = {}
-    last = ""
-    for line in body.body:
-        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
-            last = line.target.id
-            found[last] = ast.unparse(line.annotation)
-        elif last and isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant):
-            found[last], last = " ".join(str(line.value.value).split()), ""
-        else:
-            last = ""
-    return found
+def _meanings(record: type) -> dict[str, str]:
+    """Fields of a dataclass with what its source says of them, or else their types."""
+    types = {field.name: str(field.type) for field in fields(record)}
+    return {name: said or types[name] for name, said in documented_fields(record).items()}
 
 
 def _metric(metric: Metric) -> str:

@@ -223,6 +223,21 @@ def test_a_search_range_is_shown(call):
     assert "IntRange(low=8, high=1024, log=True)" in call("show", "additive")[1]
 
 
+def test_an_option_is_shown_with_what_it_means_and_what_it_may_be(call):
+    shown = call("show", "transduction")[1]
+    assert "rule = reverse (copy | reverse | swap | dict | svo | fert)" in shown
+    assert "Longest source in training (symbols)." in shown
+    for option in json.loads(call("show", "transduction", "--json")[1])[0]["options"]:
+        assert option["meaning"], option["option"]
+
+
+def test_options_of_training_are_shown(call):
+    assert "Steps of linear warm-up." in call("show", "adam")[1]
+    (shown,) = json.loads(call("show", "adam[lr=0.01]", "--json")[1])
+    assert "lr=0.01" in shown["selector"]
+    assert call("show", "adam[warmpu=3]")[2].startswith("InvalidConfig: no option of adam")
+
+
 def test_options_choose_among_parts_of_one_name(call):
     (shown,) = json.loads(call("show", "streaming[window=28]", "--json")[1])
     assert shown["axis"] == "mask"
