@@ -19,7 +19,7 @@ class Certificate:
     """Which checks a variant passed, and in one sentence each which it did not, and why."""
 
     variant: str
-    """Selector with all defaults written out."""
+    """Selector, as it is printed."""
     passed: tuple[str, ...] = ()
     skipped: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from tabulate import tabulate
 
 from bench.api.checks import MEANING
-from bench.api.selector import parse
 from bench.conformance.certificate import Certificate
 
 
@@ -13,7 +12,7 @@ def as_text(certificates: Sequence[Certificate]) -> str:
     """Print what was checked, a table of counts, what failed, what else is told, and every skip."""
     rows = [
         [
-            parse(found.variant).name,
+            found.variant,
             "green" if found.green() else "red",
             len(found.passed),
             len(found.skipped),
@@ -26,7 +25,7 @@ def as_text(certificates: Sequence[Certificate]) -> str:
     parts = [*_checked(certificates), tabulate(rows, heads, tablefmt="simple")]
     parts += [line for found in certificates for line in _failures(found)]
     parts += [
-        f"{parse(found.variant).name}: {check} passed, and says: {what}"
+        f"{found.variant}: {check} passed, and says: {what}"
         for found in certificates
         for check, what in found.told.items()
     ]
@@ -42,7 +41,7 @@ def _checked(certificates: Sequence[Certificate]) -> list[str]:
 
 
 def _failures(found: Certificate) -> list[str]:
-    name = parse(found.variant).name
+    name = found.variant
     lines = [f"{name}: {check} failed: {why}" for check, why in found.failed.items()]
     missing = found.missing().items()
     return lines + [f"{name}: {check} was expected but skipped: {why}" for check, why in missing]
@@ -54,7 +53,7 @@ def _skips(certificates: Sequence[Certificate]) -> list[str]:
     for found in certificates:
         for check, why in found.skipped.items():
             if check not in found.expected:
-                names.setdefault((check, why), []).append(parse(found.variant).name)
+                names.setdefault((check, why), []).append(found.variant)
     return [
         f"{check} skipped: {why} ({', '.join(variants)})"
         for (check, why), variants in sorted(names.items())
