@@ -4,8 +4,10 @@ Sukhbaatar et al., 2019, "Adaptive attention span in transformers",
 https://arxiv.org/abs/1905.07799, section 2.2.
 
 Deviations: a query sees its own key too, which the paper leaves out. Spans start at half of the
-largest one. All keys are computed, so that a short span saves no time. Without causality the span
-reaches as far ahead as back. A query with no real key within its span reads zero.
+largest one. The ramp lies behind the span, so that up to R - 1 keys beyond the largest span are
+read. The learned share is clamped where it is read, not after each update, and stays where it is
+once it is outside. All keys are computed, so that a short span saves no time. Without causality the
+span reaches as far ahead as back. A query with no real key within its span reads zero.
 """
 
 from collections.abc import Mapping, Sequence
