@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean
 
 from bench.api import registry
 from bench.api.calibration import Setting, competitor
@@ -115,19 +114,29 @@ class Trials:
     def seconds_of(self, setting: Setting, rates: Mapping[str, float]) -> float:
         """What a cell takes (CPU s), validations beside training; that of the baseline.
 
-        Where the size is given, the baseline may stop long before the others, so it is the mean of
-        all, at the rates that were chosen.
+        Where the size is given, the baseline may stop long before the others. So it is what all of
+        them take at the rates that were chosen, shared out by what each costs beside the baseline.
         """
         trials = [Trial(setting, self.baseline, rate, TRIED) for rate in RATES]
         if setting.given:
             everyone = (self.baseline, self.uniform, *self.entries)
             tuned = [one for one in everyone if one.name in rates]
             trials = [Trial(setting, one, rates[one.name], TRIED) for one in tuned]
-        ids = {self._cell(one).cell.id for one in trials if self._key(one) in self.values}
+        costs = {
+            self._cell(one).cell.id: one.competitor.spec.registered.cost
+            for one in trials
+            if self._key(one) in self.values
+        }
         newest = self.session.store.ledger().newest()
-        rows = [row for id_ in sorted(ids) if id_ in newest for row in newest[id_].rows]
-        taken = [float(row.value) for row in rows if row.metric == "train_cpu_s"]
-        return round(BESIDE_TRAINING * fmean(taken), 1) if taken else 0.0
+        taken = {
+            id_: float(row.value)
+            for id_ in costs
+            if id_ in newest
+            for row in newest[id_].rows
+            if row.metric == "train_cpu_s"
+        }
+        shares = sum(costs[id_] for id_ in taken)
+        return round(BESIDE_TRAINING * sum(taken.values()) / shares, 1) if taken else 0.0
 
     def _run(self, trials: Sequence[Trial]) -> list[float | None]:
         """Train what has no value yet; returns the value of each trial, in order."""

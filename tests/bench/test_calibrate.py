@@ -35,8 +35,8 @@ NEEDLE = parse("needle")
 class Trained:
     """An executor that makes validation scores up, by the cell; it counts what it was asked."""
 
-    def __init__(self, score):
-        self.cells, self.score = [], score
+    def __init__(self, score, seconds=None):
+        self.cells, self.score, self.seconds = [], score, seconds
 
     def run(self, jobs, jobs_at_once, watch):
         for job in jobs:
@@ -48,6 +48,8 @@ class Trained:
                 continue
             metric = registry.find("task", "needle").target.ranking_metric().name
             rows = () if value is None else (Row(metric=metric, value=value, split="validation"),)
+            if rows and self.seconds is not None:
+                rows += (Row(metric="train_cpu_s", value=self.seconds(cell)),)
             outcome = Outcome(cell, "ok" if rows else "diverged", "" if rows else "no.", rows)
             yield job, JobResult((outcome,))
 
@@ -66,11 +68,11 @@ def calibrated(tmp_path, monkeypatch):
     target = registry.find("task", "needle").target
     monkeypatch.setattr(target, "calibration", (SMALL, LARGE))
 
-    def run(score, folder="run", until=float("inf"), clock=lambda: 0.0):
+    def run(score, folder="run", until=float("inf"), clock=lambda: 0.0, seconds=None):
         store = Store.create(tmp_path / folder)
         asked_again = frozenset({"timeout"})
         session = Session(store, WorkerSettings(), jobs=1, stream=io.StringIO(), retry=asked_again)
-        session.executor = executor = Trained(score)
+        session.executor = executor = Trained(score, seconds)
         try:
             made = Calibration(Trials(NEEDLE, "quick", session, until, clock))
             return made.choose(), executor.cells
@@ -151,6 +153,20 @@ def test_a_size_that_is_given_is_not_judged_and_everyone_has_the_same_trials(
     assert choice.why.startswith("The baseline solves it.")
     assert len(choice.rates) * len(RATES) == len(cells)
     assert {cell.seed for cell in cells} == {TRIED}
+
+
+def test_a_size_that_is_given_takes_what_all_take_shared_out_by_their_costs(
+    calibrated, monkeypatch
+):
+    """The baseline stops at once, everyone else takes 10 s times its cost: the mean is near 10."""
+    given = replace(LARGE, given="The baseline solves it.")
+    monkeypatch.setattr(registry.find("task", "needle").target, "calibration", (given,))
+
+    def seconds(cell):
+        return 0.0 if cell.variant == "scaled_dot" else 10.0 * resolve(cell.variant).registered.cost
+
+    choice, _ = calibrated(lambda cell: 1.0, seconds=seconds)
+    assert 1.3 * 7 < choice.seconds < 1.3 * 10
 
 
 def test_an_entry_that_is_apart_is_enough_where_the_baseline_is_not(calibrated):
