@@ -12,6 +12,8 @@ import torch
 from bench.api import registry
 from bench.api.call import Dims
 from bench.api.component import HEADS
+from bench.api.errors import InvalidConfig, Refused
+from bench.api.plain_text import message_of
 from bench.api.resolve import VariantSpec
 from bench.api.selector import Selector, Value
 from bench.timing.shape import AttendShape
@@ -24,7 +26,7 @@ def timed_dims(spec: VariantSpec, shape: AttendShape) -> Dims:
     query heads of `gqa[heads=4,kv_heads=2]` share one key head.
 
     Raises:
-        InvalidConfig: The heads cannot be built for this shape.
+        Refused: The heads cannot be built for this shape, such as one head with two roles.
     """
     usual = shape.dims
     chosen = spec.axes["head"][0]
@@ -33,7 +35,10 @@ def timed_dims(spec: VariantSpec, shape: AttendShape) -> Dims:
     fitted = _fitted(chosen, shape.heads)
     width = usual.model_width
     with torch.random.fork_rng(devices=()):  # the caller's random state stays as it is
-        made = registry.make(HEADS, fitted, width, width, shape.regime).dims
+        try:
+            made = registry.make(HEADS, fitted, width, width, shape.regime).dims
+        except InvalidConfig as error:
+            raise Refused(f"its heads cannot have this shape: {message_of(error)}") from error
     if made.kv_heads == made.heads and not made.turned_width:
         return usual
     return made._replace(source_vocab=usual.source_vocab, word_width=usual.word_width)

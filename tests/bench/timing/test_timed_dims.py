@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from bench.api.errors import Refused
 from bench.api.resolve import resolve
 from bench.timing.shape import AttendShape, parse_rounds
 from bench.timing.timed_dims import timed_dims
@@ -93,3 +94,8 @@ def test_the_answer_is_that_of_keys_written_out_for_every_head():
     written = replace(drawn, source=replace(drawn.source, key=key, value=value))
 
     torch.testing.assert_close(forward(plain, written)().output, found)
+
+
+def test_heads_that_cannot_have_the_shape_are_refused_and_are_no_failure():
+    with pytest.raises(Refused, match="roles: pointing must be at least 1 and below heads=1"):
+        timed_dims(resolve("mha_roles"), AttendShape(heads=1))
