@@ -1,9 +1,11 @@
 """What a comparison is ranked by where its plain score is saturated: the only place that decides.
 
 A harder part of the test comes first, then the training steps to a threshold. Where a run stored
-neither, the score stays, and the page says so.
+neither, the score stays, and the page says so. What a task declared to rank by stays, too: nobody
+chooses another one after looking at scores.
 """
 
+from bench.api.headline import made_of
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.harder_test import harder_test
 from reports.ranked_table.saturation import is_solved, nearly_all_solved
@@ -12,15 +14,21 @@ from reports.ranked_table.steps_to_threshold import explanation, has_curves, ste
 
 def headline_of(comparison: Comparison) -> Comparison:
     """What a ranked table shows: another metric where nearly all variants are saturated."""
-    if not nearly_all_solved(comparison):
+    if is_declared(comparison) or not nearly_all_solved(comparison):
         return comparison
     return harder_test(comparison) or steps_to_threshold(comparison) or comparison
 
 
 def separating(comparison: Comparison) -> Comparison:
     """What decides between the best: a harder part as soon as two of them are saturated."""
-    harder = harder_test(comparison) if is_solved(comparison) else None
+    after_looking = is_solved(comparison) and not is_declared(comparison)
+    harder = harder_test(comparison) if after_looking else None
     return harder or headline_of(comparison)
+
+
+def is_declared(comparison: Comparison) -> bool:
+    """Whether the task says what ranks in the place of its plain score (`Task.headline`)."""
+    return made_of(comparison.metric) != comparison.metric
 
 
 def about_the_headline(comparison: Comparison) -> str:
@@ -38,6 +46,11 @@ def about_the_headline(comparison: Comparison) -> str:
         return explanation(comparison)
     if not nearly_all_solved(comparison):
         return ""
+    if is_declared(comparison):
+        return (
+            "Nearly all variants are saturated. The task declared this metric before the run, so "
+            "that the table keeps it."
+        )
     why = (
         "too few of them reached the threshold in validation"
         if has_curves(comparison)

@@ -36,30 +36,32 @@ def written(
     steps: Mapping[str, Sequence[int]] = STEPS,
     levels: Mapping[str, float] = LEVELS,
     far: Mapping[str, float] | None = None,
+    metric: str = METRIC,
 ) -> RunFolder:
     """A run whose seeds reach the threshold at given steps, and never where no step is given."""
     known = catalog()
     known["variants"][UNIFORM]["control"] = "uniform_baseline"  # type: ignore[index]  # a plain dictionary
     one = next(iter(known["tasks"].values()))  # type: ignore[union-attr]  # a plain dictionary
-    known["tasks"] = {TASK: {**one, "short": TASK, "primary": METRIC, "family": "copying"}}
+    known["tasks"] = {TASK: {**one, "short": TASK, "primary": metric, "family": "copying"}}
+    known["metrics"][metric] = known["metrics"][METRIC]  # type: ignore[index]  # a plain dictionary
     records = []
     for at, (variant, level) in enumerate(levels.items()):
         for seed in range(3):
             value = level + 0.001 * ((seed + at) % 3)
             rows = [
-                Row(metric=METRIC, value=value, split="validation"),
-                Row(metric=METRIC, value=value, split="test"),
+                Row(metric=metric, value=value, split="validation"),
+                Row(metric=metric, value=value, split="test"),
             ]
             if steps:
                 reached = [*steps.get(variant, ())][seed : seed + 1]
                 curve = {50: 0.2, **dict.fromkeys(reached, SOLVED)}
                 rows += [
-                    Row(metric=METRIC, value=height, split="validation", axis="step", x=float(x))
+                    Row(metric=metric, value=height, split="validation", axis="step", x=float(x))
                     for x, height in curve.items()
                 ]
             if far is not None:
                 rows.append(
-                    Row(metric=METRIC, value=far[variant] + 0.001 * ((seed + at) % 3),
+                    Row(metric=metric, value=far[variant] + 0.001 * ((seed + at) % 3),
                         split="test", axis="length", x=64.0)
                 )  # fmt: skip
             records.append(record(quality_cell(TASK, variant, seed), "ok", rows))
@@ -143,6 +145,14 @@ def test_a_harder_part_comes_before_steps(tmp_path: Path):
     assert shown.part == "length 64"
     assert table_of(folder).title == "copying, length 64: token accuracy"
     assert "the table ranks by length 64" in said_below(folder)
+
+
+def test_a_metric_that_the_task_declared_ranks_however_the_scores_look(tmp_path: Path):
+    far = {FAST: 0.8, BASE: 0.5, SLOW: 0.4, UNIFORM: 0.2}
+    folder = written(tmp_path / "run", far=far, metric="beyond_training_token_accuracy")
+    shown = folder.headlines["comparison-1"]
+    assert (shown.plain, shown.part) == (None, "")
+    assert "declared this metric before the run" in said_below(folder)
 
 
 def test_choices_findings_and_terminal_speak_of_the_same_steps(tmp_path: Path):
