@@ -118,6 +118,7 @@ class SingleNeedle(Diagnostic):
             comparison=(
                 *entries(*NEEDLES, *WEIGHTS),
                 *entries("scaled_dot", *NEEDLES, task="single_needle[value=4]"),
+                *entries("scaled_dot", *NEEDLES, task="single_needle[distractors=3]"),
             ),
         ),
     }
