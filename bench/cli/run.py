@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     "--match",
     default="",
     metavar="WHAT",
-    help="Make every network as large as the baseline's, within 2%: params or flops.",
+    help="Make every network as large as the baseline's, within 2%: params, flops, or time (of a "
+    "training step on this machine).",
 )
 @click.option(
     "--verify/--no-verify",
@@ -69,12 +70,15 @@ def run(options: "RunOptions") -> int:
     if not options.cells:
         for task, reason in missing.items():
             click.echo(f"left out: {task}: {reason}", err=True)
-    from bench.cli.execution import execute
+    from bench.cli.execution import execute, open_store
 
     if options.match:
+        from contextlib import closing
+
         from bench.running.matched_plan import match_plan
 
-        made = match_plan(made, options.data_directory)
+        with closing(open_store(options)) as store:
+            made = match_plan(made, options.data_directory, store)
     return execute(options, made)
 
 

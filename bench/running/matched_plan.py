@@ -10,17 +10,29 @@ from bench.running.left_out import LeftOut, no_time_to_train, not_matched
 from bench.running.plan import Plan
 from bench.running.quality_cells import PlannedCell
 from bench.running.request import Request
-from bench.training.matching import Matcher
+from bench.training.matching import BY_TIME, Matcher
+from results.json_values import as_object, as_text
+from results.store import Store
+
+KEPT = "matched.json"
+"""File of a run folder with the networks that were matched by time."""
 
 
-def match_plan(made: Plan, data_dir: Path | None) -> Plan:
+def match_plan(made: Plan, data_dir: Path | None, store: Store | None = None) -> Plan:
     """Resize the networks of a plan; what cannot be matched is left out, with a sentence.
 
     Every network is compared with that of the baseline on the same task, in the same slot, at the
     first seed, and all seeds get the same width. Reads data and builds networks, which the planner
     does not: it stays pure, and this comes after it.
+
+    Args:
+        made: The plan.
+        data_dir: Data directory.
+        store: Run folder that keeps the networks that were found by time. The same command takes
+            them from there, because a second timing might choose another width.
     """
-    matches = _Matches(made.request, Matcher(made.request.match, data_dir), made)
+    timed = store if made.request.match == BY_TIME[0] else None
+    matches = _Matches(made.request, Matcher(made.request.match, data_dir), made, timed)
     trained: list[PlannedCell] = []
     left = [matches.again(one) for one in made.left_out]
     for planned in made.quality:
@@ -34,15 +46,19 @@ def match_plan(made: Plan, data_dir: Path | None) -> Plan:
 class _Matches:
     """Backbones that were found, by what asks for them; seeds share them."""
 
-    def __init__(self, request: Request, matcher: Matcher, made: Plan) -> None:
+    def __init__(
+        self, request: Request, matcher: Matcher, made: Plan, store: Store | None = None
+    ) -> None:
         self.request = request
         self.matcher = matcher
+        self.store = store
         self.baseline = made.baseline.canonical.show()
         left = (_left_cell(one) for one in made.left_out)
         every = [*(one.cell for one in made.quality), *(one for one in left if one is not None)]
         self._first = {_place(one): one for one in reversed(every)}
         self._baselines = [one for one in every if one.variant == self.baseline]
         self._found: dict[Cell, str | Refused] = {}
+        self._kept = as_object(store.read_json(KEPT) or {}) if store is not None else {}
 
     def of(self, cell: Cell) -> Cell:
         """The cell in a network of the baseline's size.
@@ -51,15 +67,25 @@ class _Matches:
             Refused: There is none, or no baseline beside it.
         """
         first = self._first.get(_place(cell), cell)
+        if first not in self._found and first.label in self._kept:
+            self._found[first] = as_text(self._kept[first.label])
         if first not in self._found:
             try:
                 self._found[first] = self._backbone(first)
             except Refused as error:
                 self._found[first] = error
+            else:
+                self._keep(first)
         found = self._found[first]
         if isinstance(found, Refused):
             raise found
         return replace(cell, backbone=found)
+
+    def _keep(self, first: Cell) -> None:
+        """Write down what was found; a refusal is not kept, for a quiet machine may find one."""
+        if self.store is not None:
+            found = {first.label: self._found[first]}
+            self.store.update_json(KEPT, lambda held: {**as_object(held or {}), **found})
 
     def again(self, left: LeftOut) -> LeftOut:
         """What the budget left out, with the network that it would have had."""

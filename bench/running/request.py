@@ -18,11 +18,7 @@ from bench.timing.shape import AttendShape, Rounds, parse_rounds
 
 DTYPES = ("float32", "float64", "bfloat16")
 DEVICES = ("cpu", "cuda")
-MATCHES = ("params", "flops")
-BY_TIME = (
-    "networks cannot be matched by time, which is another on every machine and in every hour; "
-    "--match flops gives equal operations, and --training adam[cpu_seconds=60] equal time."
-)
+MATCHES = ("params", "flops", "time")
 TRAINED_COMPILED = (
     "--impl compiled is timed, not trained, for every new length would be compiled again; add "
     "--no-quality."
@@ -104,8 +100,6 @@ class Request:
             ("impl", self.impl, IMPLS),
             ("match", self.match or MATCHES[0], MATCHES),
         ):
-            if value == "time":
-                raise InvalidConfig(BY_TIME)
             if value not in known:
                 raise UnknownName.among(kind, value, known)
         if self.impl == "compiled" and self.quality:

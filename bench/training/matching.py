@@ -19,6 +19,7 @@ from bench.api.trace import Mode
 from bench.timing.flops import count_operations
 from bench.training.assemble import assemble
 from bench.training.protocol import read_protocol
+from bench.training.step_time import UNIT, refuse_noise, relative_time, step_seconds
 from bench.training.system import System
 
 WITHIN = 0.02
@@ -48,7 +49,9 @@ MEASURES: dict[str, tuple[Measure, str]] = {
     "params": (parameters, "trained parameters"),
     "flops": (forward_flops, "forward FLOPs"),
 }
-"""What may be made equal, and how a sentence calls it."""
+"""What is counted, and how a sentence calls it."""
+BY_TIME = ("time", "CPU time of a training step")
+"""What is timed beside the baseline instead."""
 
 
 @dataclass
@@ -56,10 +59,12 @@ class Matcher:
     """Resizes the networks of cells; a task is made once, and a size is measured once."""
 
     by: str
-    """A key of `MEASURES`."""
+    """A key of `MEASURES`, or `time`."""
     data_dir: Path | None
     _tasks: dict[tuple[str, int], Task] = field(default_factory=dict)
-    _sizes: dict[str, int | None] = field(default_factory=dict)
+    _sizes: dict[tuple[str, str], int | None] = field(default_factory=dict)
+    _steps: dict[str, Callable[[], float]] = field(default_factory=dict)
+    _steady: set[str] = field(default_factory=set)
 
     def matched(self, cell: Cell, like: Cell) -> Cell:
         """The cell with a backbone whose size is that of another cell's network, within 2%.
@@ -68,30 +73,35 @@ class Matcher:
         its row says why.
 
         Raises:
-            Refused: No width of this backbone comes near enough.
+            Refused: No width of this backbone comes near enough, or the machine is too busy to
+                tell times apart.
         """
-        mine, target = self._size(cell), self._size(like)
+        mine, target = self._size(cell, like), self._size(like, like)
+        if self.by == BY_TIME[0] and mine is not None and like.id not in self._steady:
+            refuse_noise(self._step(like), WITHIN)
+            self._steady.add(like.id)
         if mine is None or target is None or _near(mine, target):
             return cell
         knobs = registry.find(BACKBONES, parse(cell.backbone).name).target.sized_by
         nearest = cell
         for knob in knobs:
-            nearest = self._nearest(nearest, knob, target)
-            if _near(self._size(nearest) or 0, target):
+            nearest = self._nearest(nearest, knob, target, like)
+            if _near(self._size(nearest, like) or 0, target):
                 return nearest
-        raise Refused(self._why_not(nearest, knobs, target))
+        raise Refused(self._why_not(nearest, knobs, target, like))
 
-    def _why_not(self, nearest: Cell, knobs: tuple[str, ...], target: int) -> str:
-        what, name = MEASURES[self.by][1], parse(nearest.backbone).name
+    def _why_not(self, nearest: Cell, knobs: tuple[str, ...], target: int, like: Cell) -> str:
+        what = BY_TIME[1] if self.by == BY_TIME[0] else MEASURES[self.by][1]
+        name = parse(nearest.backbone).name
         if not knobs:
             return f"{name} declares no option that makes it wider or narrower (`sized_by`)."
-        off = (self._size(nearest) or 0) / target - 1
+        off = (self._size(nearest, like) or 0) / target - 1
         return (
             f"no {' or '.join(knobs)} of {name} gives it the {what} of the baseline within "
             f"{WITHIN:.0%}; the nearest has {off:+.1%}."
         )
 
-    def _nearest(self, cell: Cell, knob: str, target: int) -> Cell:
+    def _nearest(self, cell: Cell, knob: str, target: int, like: Cell) -> Cell:
         """The width whose size is nearest, by halving an interval; sizes grow with widths."""
         usual = _width(cell, knob)
         if usual is None:
@@ -99,7 +109,7 @@ class Matcher:
         found = {usual: cell}
         for step in STEPS:
             neighbor = _with(cell, knob, usual + step)
-            if neighbor is not None and self._size(neighbor) is not None:
+            if neighbor is not None and self._size(neighbor, like) is not None:
                 found[usual + step] = neighbor
                 break
         else:
@@ -109,34 +119,50 @@ class Matcher:
             middle = (low + high) // 2
             width = usual + middle * step
             there = _with(cell, knob, width)
-            size = self._size(there) if there is not None else None
+            size = self._size(there, like) if there is not None else None
             if there is None or size is None:
                 break
             found[width] = there
             low, high = (middle + 1, high) if size < target else (low, middle)
         last = _with(cell, knob, usual + low * step)
         found |= {usual + low * step: last} if last is not None else {}
-        return min(found.values(), key=lambda one: abs((self._size(one) or 0) - target))
+        return min(found.values(), key=lambda one: abs((self._size(one, like) or 0) - target))
 
-    def _size(self, cell: Cell) -> int | None:
-        """Measured at this seed; None for a cell that cannot be built."""
-        key = replace(cell, seed=0).id
+    def _size(self, cell: Cell, like: Cell) -> int | None:
+        """Measured at this seed; None for a cell that cannot be built.
+
+        A time is one beside the time of `like`; what is counted does not depend on it.
+        """
+        key = (replace(cell, seed=0).id, replace(like, seed=0).id)
         if key not in self._sizes:
             try:
-                self._sizes[key] = self._measured(cell)
+                self._sizes[key] = self._measured(cell, like)
             except (Refused, InvalidConfig, DataUnavailable, DataDamaged):
                 self._sizes[key] = None
         return self._sizes[key]
 
-    def _measured(self, cell: Cell) -> int:
+    def _measured(self, cell: Cell, like: Cell) -> int:
+        with torch.random.fork_rng(devices=()):
+            if self.by != BY_TIME[0]:
+                measure, _ = MEASURES[self.by]
+                return measure(*self._built(cell), cell)
+            if cell == like:
+                return UNIT
+            return relative_time(step_seconds(*self._built(cell), cell), self._step(like))
+
+    def _step(self, cell: Cell) -> Callable[[], float]:
+        """The step of a network that others are timed beside; it is built once."""
+        if cell.id not in self._steps:
+            self._steps[cell.id] = step_seconds(*self._built(cell), cell)
+        return self._steps[cell.id]
+
+    def _built(self, cell: Cell) -> tuple[System, Task]:
         place = (cell.task, cell.seed)
         if place not in self._tasks:
             self._tasks[place] = registry.make(TASKS, parse(cell.task), cell.seed, self.data_dir)
-        with torch.random.fork_rng(devices=()):
-            torch.manual_seed(cell.seed)
-            built = assemble(cell, self.data_dir, self._tasks[place])
-            measure, _ = MEASURES[self.by]
-            return measure(built.system, built.task, cell)
+        torch.manual_seed(cell.seed)
+        built = assemble(cell, self.data_dir, self._tasks[place])
+        return built.system, built.task
 
 
 def _width(cell: Cell, knob: str) -> int | None:

@@ -1,5 +1,6 @@
 """`--match` after planning: all seeds share a width, and what has none is left out."""
 
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,8 @@ from bench.api.selector import parse
 from bench.running.matched_plan import match_plan
 from bench.running.plan import plan
 from bench.running.request import Request
+from bench.training import matching
+from results.store import Store
 
 SMALL = Request(
     variants="multi_dimensional,uniform",
@@ -88,3 +91,20 @@ def test_without_a_baseline_of_its_kind_nothing_can_be_matched(match):
     after = match_plan(made, None)
     assert not after.quality
     assert all("holds no scaled_dot on this task" in one.reason for one in after.left_out)
+
+
+def test_networks_that_were_matched_by_time_are_kept_for_the_next_run(tmp_path, monkeypatch):
+    def step_seconds(system, task, cell):
+        return lambda: 1e-9 * sum(one.numel() for one in system.parameters())
+
+    monkeypatch.setattr(matching, "step_seconds", step_seconds)
+    made = plan(replace(SMALL, match="time"))
+    with closing(Store.create(tmp_path)) as store:
+        found = backbones(match_plan(made, None, store))
+        assert found["multi_dimensional"] != backbones(made)["multi_dimensional"]
+
+        def changed(system, task, cell):
+            raise AssertionError("timed once more")
+
+        monkeypatch.setattr(matching, "step_seconds", changed)
+        assert backbones(match_plan(made, None, store)) == found

@@ -6,9 +6,10 @@ import pytest
 
 from bench.api import registry
 from bench.api.backbone import BACKBONES
-from bench.api.errors import InvalidConfig, Refused, UnknownName
+from bench.api.errors import Refused, UnknownName
 from bench.running.plan import plan
 from bench.running.request import Request
+from bench.training import matching, step_time
 from bench.training.matching import MEASURES, WITHIN, Matcher
 from bench.training.quality import train_cell
 
@@ -19,10 +20,20 @@ def cells_of(variants, **changed):
     return {planned.spec.name: planned.cell for planned in made.quality}
 
 
-def size(matcher, cell):
-    found = matcher._size(cell)
+def size(matcher, cell, like=None):
+    found = matcher._size(cell, like or cell)
     assert found is not None
     return found
+
+
+@pytest.fixture
+def steady_steps(monkeypatch):
+    """Steps whose time is the number of parameters, so that no clock takes part."""
+
+    def step_seconds(system, task, cell):
+        return lambda: 1e-9 * sum(one.numel() for one in system.parameters())
+
+    monkeypatch.setattr(matching, "step_seconds", step_seconds)
 
 
 @pytest.mark.parametrize("by", MEASURES)
@@ -96,8 +107,54 @@ def test_what_sizes_a_network_is_one_of_its_widths(name):
     )
 
 
-def test_time_cannot_be_matched_and_what_can_is_said():
-    with pytest.raises(InvalidConfig, match="--match flops gives equal operations"):
-        Request(match="time")
+def test_steps_of_equal_time_are_found_beside_the_baseline(steady_steps):
+    cells = cells_of("multi_dimensional")
+    mine, like = cells["multi_dimensional"], cells["scaled_dot"]
+    matcher = Matcher("time", None)
+    assert abs(size(matcher, mine, like) / step_time.UNIT - 1) > 5 * WITHIN, "nothing to match"
+    found = matcher.matched(mine, like)
+    assert abs(size(matcher, found, like) / step_time.UNIT - 1) <= WITHIN
+    counted = Matcher("params", None)
+    assert abs(size(counted, found) / size(counted, like) - 1) <= WITHIN
+
+
+def test_a_machine_on_which_a_network_differs_from_itself_matches_nothing(monkeypatch):
+    cells = cells_of("multi_dimensional")
+    ticks = iter(range(10**6))
+
+    def step_seconds(system, task, cell):
+        return lambda: 1.0 + 0.2 * (next(ticks) % 4 in (1, 2))
+
+    monkeypatch.setattr(matching, "step_seconds", step_seconds)
+    with pytest.raises(Refused, match=r"two timings of the baseline's training step differ"):
+        Matcher("time", None).matched(cells["multi_dimensional"], cells["scaled_dot"])
+
+
+def test_the_time_of_a_step_is_that_of_both_passes_of_one_batch(monkeypatch):
+    ticks = iter([1.0, 3.5])
+    monkeypatch.setattr(step_time, "clock", lambda: next(ticks))
+    cell = cells_of("scaled_dot")["scaled_dot"]
+    system, task = Matcher("time", None)._built(cell)
+    seen = []
+    for one in system.parameters():
+        one.register_hook(seen.append)
+    assert step_time.step_seconds(system, task, cell)() == 2.5
+    assert seen, "no gradient was computed"
+    assert all(one.grad is None for one in system.parameters()), "the next step starts anew"
+
+
+def test_a_ratio_of_times_is_the_median_over_rounds_in_which_both_take_turns():
+    order = []
+
+    def step(name, spent):
+        return lambda: order.append(name) or spent
+
+    assert step_time.relative_time(step("a", 3.0), step("b", 2.0)) == 1.5 * step_time.UNIT
+    firsts = order[::2]
+    assert {"a", "b"} == set(firsts), "one of them always came first"
+    assert len(order) == 2 * (step_time.ROUNDS + 1)
+
+
+def test_what_cannot_be_matched_is_said():
     with pytest.raises(UnknownName, match="no match named 'parms'; did you mean 'params'"):
         Request(match="parms")
