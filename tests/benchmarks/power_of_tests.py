@@ -25,6 +25,8 @@ Values = NDArray[np.float64]
 """Tables, variants, seeds: the baseline first, then uniform, then contenders."""
 Pairs = list[tuple[int, int]]
 PUBLISHED = Path(__file__).parents[2] / "results" / "published"
+DRAWS = 1000
+"""Tables that the bootstrap draws; a p value of 1 / DRAWS must survive Holm's correction."""
 FAILED, RARE = 20.0, 0.1
 """A seed that does not learn is so many deviations lower, with this probability."""
 
@@ -42,21 +44,37 @@ def published_spreads(least: int = 5) -> list[Values]:
     return found
 
 
+def published_rests(least: int = 5) -> Values:
+    """Scores about the mean of their variant in units of its spread, where five seeds or more ran.
+
+    They are drawn out a little, because the mean of n scores lies between them.
+    """
+    found = []
+    for name in ("modern", "claims"):
+        run = results.load(PUBLISHED / f"{name}.parquet")
+        for one in comparisons(run.rows, Catalog.of(run.catalog), {}):
+            for by_seed in one.scores.values():
+                rests = np.array([*by_seed.values()], dtype=float)
+                rests = (rests - rests.mean()) * np.sqrt(len(rests) / max(1, len(rests) - 1))
+                if len(rests) >= least and rests.std() > 1e-9:
+                    found.append(rests / rests.std())
+    return np.concatenate(found)
+
+
 class Tables:
     """Draws tables of scores."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.published = published_spreads()
+        self.rests = published_rests()
 
     def draw(self, kind: str, shape: tuple[int, int, int]) -> Values:
         tables, variants, seeds = shape
         noise = self.rng.normal(size=shape)
         common = self.rng.normal(size=(tables, 1, seeds))
-        if kind == "published":
-            return self._spreads(tables, variants) * noise
-        if kind == "skewed":
-            return self._spreads(tables, variants) * (1 - self.rng.exponential(size=shape))
+        if kind in ("published", "resampled", "skewed"):
+            return self._spreads(tables, variants) * self._shaped(kind, noise)
         if kind == "flaky":
             return noise - FAILED * (self.rng.random(shape) < RARE)
         if kind == "paired":
@@ -69,12 +87,27 @@ class Tables:
             return -self.rng.poisson(0.5, shape).astype(float)
         return noise
 
+    def _shaped(self, kind: str, noise: Values) -> Values:
+        if kind == "skewed":
+            return 1 - self.rng.exponential(size=noise.shape)
+        return self.rng.choice(self.rests, noise.shape) if kind == "resampled" else noise
+
     def _spreads(self, tables: int, variants: int) -> Values:
         picked = self.rng.integers(len(self.published), size=tables)
         return np.stack([self.rng.choice(self.published[at], variants) for at in picked])[..., None]
 
 
-KINDS = ("equal", "published", "skewed", "wide", "flaky", "paired", "opposite", "ceiling")
+KINDS = (
+    "equal",
+    "published",
+    "resampled",
+    "skewed",
+    "wide",
+    "flaky",
+    "paired",
+    "opposite",
+    "ceiling",
+)
 Test = Callable[[Values, Pairs], Values]
 """P values: tables, hypotheses."""
 
@@ -98,6 +131,33 @@ def paired_t(values: Values, pairs: Pairs) -> Values:
 
 def block_design(values: Values, pairs: Pairs) -> Values:
     """Variants by seeds, one pooled residual variance, (k-1)(n-1) degrees of freedom."""
+    t, freedom = block_ratios(values, pairs)
+    return two_sided(t, freedom)
+
+
+def dunnett(values: Values, pairs: Pairs) -> Values:
+    """The block design with Dunnett's p values: two controls, each with half of the 5%.
+
+    Differences to one control share it, so their t values are correlated by one half. The largest
+    of them is drawn 100,000 times. The hypothesis baseline against uniform goes with the baseline.
+    """
+    t, freedom = block_ratios(values, pairs)
+    rng = np.random.default_rng(0)
+    of_control = {
+        other: [at for at, pair in enumerate(pairs) if pair[1] == other] for other in (0, 1)
+    }
+    p = np.empty_like(t)
+    for places in of_control.values():
+        each = rng.normal(size=(100_000, len(places))) + rng.normal(size=(100_000, 1))
+        spread = np.sqrt(2 * rng.chisquare(freedom, size=(100_000, 1)) / freedom)
+        largest = np.sort(np.abs(each / spread).max(axis=1))
+        below = np.searchsorted(largest, np.abs(t[:, places]))
+        p[:, places] = np.minimum(1, 2 * (1 - below / len(largest)))
+    return p
+
+
+def block_ratios(values: Values, pairs: Pairs) -> tuple[Values, int]:
+    """Differences of means over their standard error, and its degrees of freedom."""
     _, variants, seeds = values.shape
     rest = values - values.mean(axis=2, keepdims=True)
     rest = rest - rest.mean(axis=1, keepdims=True)
@@ -105,7 +165,7 @@ def block_design(values: Values, pairs: Pairs) -> Values:
     error = np.sqrt(2 * (rest**2).sum(axis=(1, 2)) / freedom / seeds)
     means = values.mean(axis=2)
     gaps = np.stack([means[:, one] - means[:, other] for one, other in pairs], axis=1)
-    return two_sided(ratio(gaps, error[:, None]), freedom)
+    return ratio(gaps, error[:, None]), freedom
 
 
 def moderated_differences(values: Values, pairs: Pairs) -> Values:
@@ -121,13 +181,13 @@ def moderated_differences(values: Values, pairs: Pairs) -> Values:
 def bootstrap(values: Values, pairs: Pairs) -> Values:
     """Percentiles over seeds drawn again, with the noise of 500 test examples added."""
     rng, (tables, _, seeds) = np.random.default_rng(0), values.shape
-    draws = rng.integers(seeds, size=(200, seeds))
+    draws = rng.integers(seeds, size=(DRAWS, seeds))
     # a seed deviation is that of about 500 examples at the sizes of the bench
-    means = values[:, :, draws].mean(axis=3) + 0.2 * rng.normal(size=(*values.shape[:2], 200))
+    means = values[:, :, draws].mean(axis=3) + 0.2 * rng.normal(size=(*values.shape[:2], DRAWS))
     found = []
     for one, other in pairs:
         below = ((means[:, one] - means[:, other]) <= 0).mean(axis=1)
-        found.append(np.maximum(2 * np.minimum(below, 1 - below), 1 / 200))
+        found.append(np.maximum(2 * np.minimum(below, 1 - below), 1 / DRAWS))
     return np.stack(found, axis=1).reshape(tables, -1)
 
 
@@ -164,10 +224,15 @@ def moderated_variants(values: Values, pairs: Pairs) -> Values:
 PROCEDURES: dict[str, Test] = {
     "paired t": paired_t,
     "block design": block_design,
+    "block, Dunnett": dunnett,
     "moderated differences": moderated_differences,
     "bootstrap": bootstrap,
     "moderated variants": moderated_variants,
 }
+
+
+ONE_STEP = (dunnett,)
+"""Procedures whose p values are corrected already."""
 
 
 def holm(p_values: Values) -> Values:
@@ -202,8 +267,12 @@ def main() -> None:
             values[:, 2:] += size
             apart.append(values)
         for name, test in PROCEDURES.items():
-            errors = [(holm(test(equal[kind], pairs)) < 0.05).any(axis=1).mean() for kind in KINDS]
-            power = [(holm(test(one, pairs))[:, : variants - 2] < 0.05).mean() for one in apart]
+            corrected = (lambda p: p) if test in ONE_STEP else holm
+            found = [corrected(test(equal[kind], pairs)) < 0.05 for kind in KINDS]
+            errors = [one.any(axis=1).mean() for one in found]
+            power = [
+                (corrected(test(one, pairs))[:, : variants - 2] < 0.05).mean() for one in apart
+            ]
             cells = " | ".join(f"{share:.3f}" for share in (*errors, *power))
             print(f"| {variants}, {seeds} | {name} | {cells} |", flush=True)
 
