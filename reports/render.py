@@ -31,6 +31,7 @@ from reports.sections.provenance import (
     environment_section,
     holes_section,
 )
+from reports.sections.quotable import quotable_section
 from reports.sections.ranking import how_to_read_section, use_sections
 from reports.sections.score_grid import score_grid_section
 from reports.sections.speed import speed_section
@@ -113,6 +114,7 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         warnings_section(folder),
         needs_section(folder),
         decisions_section(folder),
+        *_quotable(folder, "summary"),
         all_tasks_section(folder),
         *(_folded(section) for section in _details(folder, legend, publish=publish)),
     )
@@ -147,6 +149,7 @@ def _details(folder: RunFolder, legend: Legend, *, publish: bool) -> list[Sectio
         length_section(folder, legend),
         longer_inputs_section(folder),
         state_section(folder),
+        *_quotable(folder, "details"),
         delay_section(folder, legend),
         learning_section(folder, legend),
         speed_section(folder, legend),
@@ -163,6 +166,12 @@ def _details(folder: RunFolder, legend: Legend, *, publish: bool) -> list[Sectio
         environment_section(folder),
         commands_section(folder),
     ]
+
+
+def _quotable(folder: RunFolder, group: str) -> list[Section]:
+    """The section of paragraphs, where a run of its size has it."""
+    found = quotable_section(folder)
+    return [found] if found is not None and found.group == group else []
 
 
 def _folded(section: Section | None) -> Section | None:

@@ -1,0 +1,144 @@
+"""A figure and a paragraph for each comparison that is small and has enough seeds to be quoted."""
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from reports.blocks import Block, Paragraph, Section
+from reports.figures.scores import ScoreLine, scores_figure
+from reports.folder import RunFolder
+from reports.numbers import plain
+from reports.prose import join
+from reports.ranked_table.comparison import Comparison
+from reports.sections.decisions import tested_comparisons
+from results.json_values import as_object
+from results.statistics import Decision
+
+LEAST_SEEDS, MOST_VARIANTS = 5, 20
+"""Of a comparison that a paper could quote in one paragraph."""
+SMALL_RUN = 8
+"""Comparisons up to which a run has its paragraphs beside the choices, and not among details."""
+OPENINGS = (
+    ("better", "significantly better"),
+    ("worse", "significantly worse"),
+    ("equivalent", "equivalent"),
+    ("undecided", "undecided"),
+)
+CAPTION = (
+    "Means over paired seeds with their 95% t intervals. The square is the baseline, the triangle "
+    "a control."
+)
+
+
+def quotable_section(folder: RunFolder) -> Section | None:
+    """The comparisons with five seeds or more and at most twenty variants; None without any."""
+    tested = tested_comparisons(folder)
+    found = [one for one in tested if _is_quotable(one)]
+    blocks: list[Block] = []
+    for at, comparison in enumerate(found, start=1):
+        blocks += [Paragraph(_paragraph(folder, comparison)), _figure(at, comparison)]
+    if not blocks:
+        return None
+    return Section(
+        key="quotable",
+        title="In a paragraph",
+        blocks=tuple(blocks),
+        group="summary" if len(tested) <= SMALL_RUN else "details",
+    )
+
+
+def _is_quotable(comparison: Comparison) -> bool:
+    few = [len(comparison.scores[name]) for name in comparison.contenders]
+    return bool(few) and min(few) >= LEAST_SEEDS and len(comparison.scores) <= MOST_VARIANTS
+
+
+def _ordered(comparison: Comparison) -> list[str]:
+    sign = 1.0 if comparison.better == "lower" else -1.0
+    means = {name: fmean(found.values()) for name, found in comparison.scores.items() if found}
+    return sorted(means, key=lambda name: sign * means[name])
+
+
+def _figure(at: int, comparison: Comparison) -> Block:
+    known, metric = comparison.catalog, comparison.ranked_by
+    lines = []
+    for name in _ordered(comparison):
+        mean = comparison.means[name]
+        kind = "baseline" if name == known.baseline else "variant"
+        kind = "control" if known.flag(name, "control") and kind == "variant" else kind
+        low, high = mean.low, mean.high
+        lines.append(
+            ScoreLine(name=known.label(name), kind=kind, mean=mean.estimate, low=low, high=high)
+        )
+    said = (f"{metric.title}: {comparison.title}", CAPTION, metric.axis)
+    return scores_figure(f"quotable-{at}", said, lines, metric.limits)
+
+
+def _paragraph(folder: RunFolder, comparison: Comparison) -> str:
+    known, metric = comparison.catalog, comparison.ranked_by
+    names = [known.label(name) for name in _ordered(comparison)]
+    scores = [
+        f"{label} {comparison.score_text(name)}"
+        for label, name in zip(names, _ordered(comparison), strict=True)
+    ]
+    seeds = sorted({len(found) for found in comparison.scores.values() if found})
+    many = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    parts = [
+        f"{comparison.title}. {metric.title} ({metric.unit}, {comparison.better} is better), mean "
+        f"and 95% t interval over {many} paired seeds: {join(scores, len(scores))}."
+    ]
+    for reference in (comparison.baseline, comparison.uniform_baseline):
+        if reference is not None:
+            parts += _against(comparison, reference)
+    parts.append(
+        "Moderated t tests on common seeds, with Holm's correction over "
+        f"{len(comparison.primary)} hypotheses that were fixed before the "
+        f"run{_where(folder, comparison)}."
+    )
+    return " ".join(parts)
+
+
+def _against(comparison: Comparison, reference: str) -> list[str]:
+    """A sentence on what was tested against one reference; none where nothing was."""
+    found = {
+        asked.variant: decision
+        for asked, decision in comparison.primary.items()
+        if asked.reference == reference
+    }
+    margin = comparison.ranked_by.margin
+    parts = []
+    for outcome, words in OPENINGS:
+        names = [name for name in _ordered(comparison) if name in found]
+        told = [
+            _told(comparison, one, found[one]) for one in names if found[one].outcome == outcome
+        ]
+        within = f" (within {plain(margin)})" if outcome == "equivalent" and margin else ""
+        if told:
+            parts.append(f"{words}{within}: {join(told, len(told))}")
+    label = comparison.catalog.label(reference)
+    return [f"Against {label}, {'; '.join(parts)}."] if parts else []
+
+
+def _told(comparison: Comparison, name: str, decision: Decision) -> str:
+    """A name with its difference, where there is one."""
+    label = comparison.catalog.label(name)
+    if decision.outcome not in ("better", "worse"):
+        return label
+    gap = decision.difference.estimate
+    return f"{label} ({'+' if gap > 0 else ''}{plain(gap)}, p {_p(decision.p_adjusted)})"
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"= {value:.2g}"
+
+
+def _where(folder: RunFolder, comparison: Comparison) -> str:
+    """Commit, torch and processor, where all cells share them."""
+    names = {str(name) for name in comparison.frame["environment"].unique()}
+    facts = [folder.environments.get(name, {}) for name in names]
+    told: Sequence[tuple[str, set[str]]] = (
+        ("commit", {str(one.get("git_revision") or "")[:10] for one in facts}),
+        ("torch", {str(as_object(one.get("packages")).get("torch") or "") for one in facts}),
+        ("", {str(one.get("cpu") or "") for one in facts}),
+    )
+    shared = [f"{name} {values.pop()}".strip() for name, values in told if len(values) == 1]
+    shared = [one for one in shared if one not in ("", "commit", "torch")]
+    return f" ({', '.join(shared)})" if shared else ""

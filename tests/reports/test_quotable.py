@@ -1,0 +1,87 @@
+"""A figure and a paragraph for comparisons that a paper could quote."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from synthetic import BASE, catalog, quality_cell, record
+from synthetic_run import write_run
+
+from reports.blocks import Figure, Paragraph
+from reports.folder import RunFolder, read_folder
+from reports.sections.quotable import MOST_VARIANTS, SMALL_RUN, quotable_section
+from results.row import Row
+
+METRIC, UNIFORM, NEW, OTHER = "token_accuracy", "no_attention", "shaw_rpr[clip=16]", "scaled_dot"
+LEVELS = {BASE: 0.50, NEW: 0.90, OTHER: 0.5002, UNIFORM: 0.30}
+NOISE = (0.004, -0.003, 0.0, 0.002, -0.003)
+
+
+def folder(
+    path: Path, *, seeds: int = 5, tasks: int = 1, levels: Mapping[str, float] = LEVELS
+) -> RunFolder:
+    known = catalog()
+    known["variants"][UNIFORM]["control"] = "uniform_baseline"  # type: ignore[index]  # a plain dictionary
+    known["metrics"][METRIC]["margin"] = 0.05  # type: ignore[index]  # a plain dictionary
+    one = next(iter(known["tasks"].values()))  # type: ignore[union-attr]  # a plain dictionary
+    names = [f"copying{at}" for at in range(tasks)]
+    known["tasks"] = {name: {**one, "short": name, "primary": METRIC} for name in names}
+    records = [
+        record(
+            quality_cell(name, variant, seed),
+            "ok",
+            [
+                Row(metric=METRIC, value=level + NOISE[(seed + at) % 5], split=split)
+                for split in ("validation", "test")
+            ],
+        )
+        for name in names
+        for at, (variant, level) in enumerate(levels.items())
+        for seed in range(seeds)
+    ]
+    return read_folder(write_run(path / "run", records=records, catalog_data=known, tasks=names))
+
+
+def test_a_paragraph_names_scores_decisions_and_what_was_tested(tmp_path: Path):
+    section = quotable_section(folder(tmp_path))
+    assert section is not None
+    text, figure = section.blocks
+    assert isinstance(text, Paragraph)
+    assert isinstance(figure, Figure)
+    for told in (
+        "mean and 95% t interval over 5 paired seeds: shaw_rpr 0.90",
+        "Against bahdanau, significantly better: shaw_rpr (+0.400, p < 0.001)",
+        "equivalent (within 0.0500): scaled_dot",
+        "Against no_attention, significantly better: shaw_rpr (+0.600, p < 0.001)",
+        "Holm's correction over 5 hypotheses that were fixed before the run",
+    ):
+        assert told in text.text, told
+    order = [figure.description.index(name) for name in ("shaw_rpr", "scaled_dot", "no_attention")]
+    assert order == sorted(order), "best first"
+
+
+def test_the_figure_draws_each_mean_between_the_ends_of_its_interval(tmp_path: Path):
+    section = quotable_section(folder(tmp_path))
+    assert section is not None
+    figure = section.blocks[1]
+    assert isinstance(figure, Figure)
+    arms = re.findall(r'class="w" d="M([\d.]+) [\d.]+H([\d.]+)"', figure.svg)
+    marks = re.findall(r"translate\(([\d.]+) [\d.]+\)", figure.svg)
+    assert len(arms) == len(marks) == len(LEVELS)
+    for (low, high), mark in zip(arms, marks, strict=True):
+        assert float(low) < float(mark) < float(high)
+
+
+@pytest.mark.parametrize(("tasks", "group"), [(1, "summary"), (SMALL_RUN + 1, "details")])
+def test_paragraphs_of_a_small_run_are_on_the_first_page(tmp_path: Path, tasks: int, group: str):
+    section = quotable_section(folder(tmp_path, tasks=tasks))
+    assert section is not None
+    assert section.group == group
+    assert len(section.blocks) == 2 * tasks
+
+
+def test_few_seeds_or_many_variants_are_not_quoted(tmp_path: Path):
+    assert quotable_section(folder(tmp_path / "few", seeds=4)) is None
+    many = {BASE: 0.5, **{f"{NEW[:-1]},heads={at}]": 0.5 for at in range(MOST_VARIANTS)}}
+    assert quotable_section(folder(tmp_path / "many", levels=many)) is None
