@@ -11,7 +11,7 @@ in_six_layers = partial(
     Side,
     variant="sinusoid",
     backbone=NETWORK,
-    task="distant_pair[found_by=distance,nearest=4,farthest=4,length=28,pairs=8]",
+    task="distant_pair[found_by=distance,nearest=4,farthest=4,length=28,pairs=8,evaluate=256]",
     training="adam[steps=400]",
 )
 """A side of the network, which adds sinusoids to embeddings unless something else is said."""
