@@ -1,7 +1,7 @@
 """Computed claims on recurrent layers beside self-attention: gradients, dependent steps, time."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from statistics import median
 from typing import Any
 
@@ -60,18 +60,19 @@ def time_of_layers() -> list[Scored]:
     layers = {
         "lstm": _states(recurrent("lstm", TIMED_WIDTH, TIMED_WIDTH)),
         "gru": _states(recurrent("gru", TIMED_WIDTH, TIMED_WIDTH)),
+        "attention": attention,
     }
     for length in LENGTHS:
         beyond = "_beyond_the_width" if length > TIMED_WIDTH else ""
-        own = _seconds(attention, length)
+        spent = _seconds(layers, length)
         found += [
             Scored(
                 metric=f"{name}_time_ratio{beyond}",
-                value=_seconds(layer, length) / own,
+                value=spent[name] / spent["attention"],
                 axis="length",
                 x=float(length),
             )
-            for name, layer in layers.items()
+            for name in ("lstm", "gru")
         ]
     return found
 
@@ -144,12 +145,16 @@ def _longest_chain(out: Tensor) -> int:
     return depths[out.grad_fn]
 
 
-def _seconds(layer: Layer, length: int) -> float:
-    """Median time of passes forward and backward, after one that is not counted."""
+def _seconds(layers: Mapping[str, Layer], length: int) -> dict[str, float]:
+    """Median time of passes forward and backward, after one that is not counted.
+
+    Layers take turns, so that what else the machine does slows all of them.
+    """
     x = drawn(TIMED_ROWS, length, TIMED_WIDTH, seed=1).float().requires_grad_()
-    spent = []
+    spent: dict[str, list[float]] = {name: [] for name in layers}
     for _ in range(8 if length <= TIMED_WIDTH else 4):
-        start = time.perf_counter()
-        layer(x).sum().backward()
-        spent.append(time.perf_counter() - start)
-    return median(spent[1:])
+        for name, layer in layers.items():
+            start = time.perf_counter()
+            layer(x).sum().backward()
+            spent[name].append(time.perf_counter() - start)
+    return {name: median(found[1:]) for name, found in spent.items()}

@@ -10,6 +10,9 @@ from tasks.claims.computed_recurrence import DISTANCES, FEW, MANY, _cells, _grow
 load_registry(())
 
 
+SPENT = {"lstm": 3.0, "gru": 2.0, "attention": 0.5}
+
+
 def values(found):
     return {(one.metric, one.x): one.value for one in found}
 
@@ -47,22 +50,28 @@ def test_a_recurrent_layer_waits_for_every_token_and_attention_for_none():
 def test_every_length_has_a_ratio_and_those_beyond_the_width_have_a_name_of_their_own(monkeypatch):
     monkeypatch.setattr(computed_recurrence, "TIMED_WIDTH", 8)
     monkeypatch.setattr(computed_recurrence, "LENGTHS", (4, 8, 16))
-    monkeypatch.setattr(computed_recurrence, "_seconds", lambda layer, length: float(length))
+    monkeypatch.setattr(computed_recurrence, "_seconds", lambda layers, length: SPENT)
     found = values(computed_recurrence.time_of_layers())
     assert found["attention_steps_ratio", None] == 1
-    for name in ("lstm", "gru"):
+    for name, ratio in (("lstm", 6), ("gru", 4)):
         assert {x for metric, x in found if metric == f"{name}_time_ratio"} == {4, 8}
-        assert found[f"{name}_time_ratio_beyond_the_width", 16.0] == 1
+        assert found[f"{name}_time_ratio", 4.0] == ratio
+        assert found[f"{name}_time_ratio_beyond_the_width", 16.0] == ratio
 
 
-def test_what_is_timed_is_both_passes(monkeypatch):
+def test_both_passes_are_timed_in_turns():
     passes = []
 
-    def layer(x):
-        passes.append("forward")
-        y = x * 2
-        y.register_hook(lambda _: passes.append("backward"))
-        return y
+    def layer(name):
+        def run(x):
+            passes.append(name)
+            y = x * 2
+            y.register_hook(lambda _: passes.append(f"{name} back"))
+            return y
 
-    assert computed_recurrence._seconds(layer, 3) > 0
-    assert passes == ["forward", "backward"] * 8
+        return run
+
+    spent = computed_recurrence._seconds({name: layer(name) for name in "ab"}, 3)
+    assert set(spent) == {"a", "b"}
+    assert min(spent.values()) > 0
+    assert passes == ["a", "a back", "b", "b back"] * 8
