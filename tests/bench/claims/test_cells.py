@@ -5,7 +5,9 @@ import pytest
 from bench.api import registry
 from bench.api.backbone import BACKBONES
 from bench.api.claim import CLAIMS, FIRST_SEED, SEEDS
+from bench.api.config import build_config
 from bench.api.errors import InvalidConfig, UnknownName
+from bench.api.options import complete
 from bench.api.probe import PROBES
 from bench.api.selector import parse
 from bench.api.task import TASKS
@@ -57,6 +59,19 @@ def test_a_place_is_one_that_the_task_scores():
             assert options.name in ("transduction", "offset"), key
             known = (2, 4, 6, 8, 12, 16) if options.name == "transduction" else (12, 24, 60, 96)
             assert side.x in known, key
+
+
+def test_a_distance_is_one_of_the_task_and_a_layer_one_of_the_network():
+    for key, side in SIDES:
+        trained = cells_of(side, Request(), FIRST_SEED).trained
+        if side.axis == "difficulty":
+            task = parse(trained.cell.task)
+            config = build_config(registry.find(TASKS, task.name).config, task.options, task.name)
+            assert side.x in config.distances, key
+        elif side.axis == "layer":
+            assert (
+                0 <= side.x <= complete(BACKBONES, parse(trained.cell.backbone)).options["layers"]
+            )
 
 
 def test_backbones_hold_the_slot_of_every_side():

@@ -135,6 +135,7 @@ def test_every_registered_backbone_is_tested_here_or_beside():
         "rnn_decoder",
         "rnn_seq2seq",
         "snail",
+        "tagger",
         "transformer_decoder",
         "transformer_seq2seq",
     }

@@ -1,0 +1,127 @@
+"""Claims F, second part: kinds of positions, rounds of attention, and long inputs."""
+
+from functools import partial
+
+from bench.api.claim import Bound, Claim, Contrast, Exact, Side, register_claim
+from tasks.claims import computed_kernels, computed_lengths
+from tasks.claims.sources import NOTES, SUMMARY
+
+shifted = partial(Side, task="offset", metric="token_accuracy", axis="length")
+inside, beyond = partial(shifted, x=24.0), partial(shifted, x=96.0)
+chained = partial(Side, variant="memn2n", task="chains", metric="label_accuracy")
+CONSTANT_COSTS = tuple(
+    Bound(metric=f"{name}_{kind}_exponent", low=-0.05, high=0.05)
+    for name in computed_lengths.CONSTANT
+    for kind in ("operations", "bytes")
+)
+
+for one in (
+    Claim(
+        key="C39",
+        title="Positions can be learned or fixed: in range there is no difference, beyond it both "
+        "fail.",
+        source=SUMMARY,
+        quote="Positional embeddings can be learned or pre-fixed",
+        contrasts=(
+            Contrast(
+                title="learned minus sinusoid in the training range, token accuracy",
+                left=(inside(variant="learned"),),
+                right=(inside(variant="sinusoid"),),
+                expect="equal",
+                margin=0.05,
+            ),
+            Contrast(
+                title="sinusoid at four times the training length minus inside, token accuracy",
+                left=(beyond(variant="sinusoid"),),
+                right=(inside(variant="sinusoid"),),
+                expect="lower",
+                margin=0.3,
+            ),
+            Contrast(
+                title="learned at four times the training length minus inside, token accuracy",
+                left=(beyond(variant="learned"),),
+                right=(inside(variant="learned"),),
+                expect="lower",
+                margin=0.3,
+            ),
+        ),
+        note="Rotary and ALiBi positions are not here yet.",
+        priority=3,
+    ),
+    Claim(
+        key="C40",
+        title="Clipped relative positions generalize to unseen lengths, and see only a fixed "
+        "window.",
+        source=SUMMARY,
+        quote="which generalizes to the unseen sequence lengths during training … RPR only "
+        "considers context in a fixed window size 2k+1",
+        contrasts=(
+            Contrast(
+                title="clip 4 minus sinusoid at four times the training length, token accuracy",
+                left=(beyond(variant="shaw_rpr[clip=4]"),),
+                right=(beyond(variant="sinusoid"),),
+                expect="higher",
+                margin=0.3,
+            ),
+            Contrast(
+                title="clip 2 minus clip 4 where the answer is 3 back, token accuracy",
+                left=(inside(variant="shaw_rpr[clip=2]"),),
+                right=(inside(variant="shaw_rpr[clip=4]"),),
+                expect="lower",
+                margin=0.3,
+            ),
+        ),
+        exact=Exact(
+            compute=computed_kernels.window_of_relative_positions,
+            bounds=(
+                Bound(metric="weight_beyond_clip_share", high=0.0),
+                Bound(metric="parameters_over_formula_ratio", low=1.0, high=1.0),
+            ),
+        ),
+        note="The second sentence says that weight beyond the clip is zero, which is computed at "
+        "initialization. It is not: keys beyond the clip share one vector and are still read.",
+        priority=3,
+    ),
+    Claim(
+        key="C41",
+        title="One round of attention answers one question at a time; more hops answer more.",
+        source=SUMMARY,
+        quote="current attention mechanism is one round, and one dimension",
+        contrasts=(
+            Contrast(
+                title="up to three facts, three hops minus one, label accuracy",
+                left=(chained(backbone="memn2n[width=32,hops=3]"),),
+                right=(chained(backbone="memn2n[width=32,hops=1]"),),
+                expect="higher",
+                margin=0.1,
+            ),
+        ),
+        priority=4,
+    ),
+    Claim(
+        key="C42",
+        title="Attention is not for very long sequences.",
+        source=NOTES,
+        quote="Don't use attention with very long sequences - especially those you want to "
+        "summarize and process efficiently",
+        exact=Exact(
+            compute=computed_lengths.cost_and_weight_by_length,
+            bounds=(
+                Bound(metric="attention_operations_exponent", low=0.95, high=1.05),
+                Bound(metric="attention_bytes_exponent", low=0.95, high=1.05),
+                *CONSTANT_COSTS,
+                Bound(metric="fixed_scale_weight_left_share", high=0.5),
+                Bound(metric="log_scale_weight_left_share", low=0.95),
+            ),
+        ),
+        note="About cost and weights alone. An exponent is the power of the length with which the "
+        "operations of one decoded token and the bytes that are kept grow, from 256 to 4096 "
+        "tokens; a window of 64, linear attention and the gated delta rule pay the same at every "
+        "length. The weight is that of the key which equals the query, among independent normal "
+        "ones of width 64, at 4096 keys over that at 32: it fades at a fixed scale, and not at "
+        "one that grows with the logarithm of the number of keys. A trained network may choose "
+        "a larger scale. What is lost of quality needs training at such lengths, about ten hours "
+        "of a CPU, and was not run; neither was what mechanisms of constant cost recall.",
+    ),
+):
+    register_claim(one, module=__name__)
