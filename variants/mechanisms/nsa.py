@@ -25,8 +25,9 @@ from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed
 from bench.api.source import Source, Tree, leaf
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Impl
 from variants.block_means import block_means
+from variants.mechanisms.turned import Turned
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.one_sequence import CAUSAL_ONLY
 
@@ -69,7 +70,7 @@ class NsaConfig(Config):
         "64 thousand tokens. Here blocks are masks, which take longer than none."
     ),
 )
-class Nsa(Variant):
+class Nsa(Turned):
     """g_1 softmax over means of closed blocks + g_2 over chosen blocks + g_3 over the window.
 
     Query heads that share keys choose the same blocks, by the sum of their weights of the means. A
@@ -79,7 +80,6 @@ class Nsa(Variant):
     needs = frozenset({"equal_width"})
     gives = frozenset({"jumps"})
     unsupported = CAUSAL_ONLY
-    takes_positions = True
 
     def __init__(self, config: NsaConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
