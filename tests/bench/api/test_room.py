@@ -113,6 +113,11 @@ WINDOWS = {
     "streaming[window=8,sinks=3]": 11,
     "sliding_window[window=16,position=rope]": 16,
     "sliding_window[window=1]": 1,
+    "block_local[block=8]": 8,
+    "block_local[block=7,position=rope]": 7,
+    "block_local[block=1]": 1,
+    "dilated[window=4,dilation=3]": 10,
+    "dilated[window=3,dilation=2,position=rope]": 5,
     "sliding_window[window=8,head=mla]": 8,
     "sliding_window[window=8,head=tpa]": 8,
     "sliding_window[window=8,head=mqa]": 8,
@@ -138,8 +143,12 @@ def test_windows_forget_what_no_later_query_sees(selector, parts, gradients):
     assert answer.state.cache.source.key.shape[2] == 60  # one call has every key
 
 
-def test_weights_of_a_window_stand_at_the_places_of_their_keys():
-    attention, x = built("streaming[window=4,sinks=2]", heads=2), drawn(2, 20, DIM)
+@pytest.mark.parametrize(
+    "selector",
+    ["streaming[window=4,sinks=2]", "block_local[block=4]", "dilated[window=3,dilation=2]"],
+)
+def test_weights_of_a_window_stand_at_the_places_of_their_keys(selector):
+    attention, x = built(selector, heads=2), drawn(2, 20, DIM)
     _, whole = attention.answer_all(x, x)
     state = attention.start(None, x)
     for t, one in enumerate(x.split(1, 1)):
