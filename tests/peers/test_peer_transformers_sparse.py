@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import variants
-from tests.peers.agreement import copy_weights, draw_parameters, drawn, peer
+from tests.peers.agreement import copy_weights, draw_parameters, peer
 from tests.peers.model_attention import (
     HEADS,
     WIDTH,
