@@ -108,6 +108,27 @@ def test_what_is_kept_are_the_numbers_of_the_paper(selector):
             torch.testing.assert_close(output, attention(x))
 
 
+HIDDEN = 16
+MORE_THAN_NEEDED = {
+    f"{name}[width={HIDDEN}]": 2 * 4 + HIDDEN for name in ("additive", "concat", "deep_mlp")
+}
+MORE_THAN_NEEDED |= {f"lstmn[width={HIDDEN}]": 4 * 4 + HIDDEN}
+"""Numbers a token and head that these keep at a width of 4, where keys and values would be 8.
+
+Scores by a hidden layer keep raw keys beside those that they have prepared, which are as wide as
+the layer. `lstmn` keeps states, cells and prepared states beside keys and values.
+"""
+
+
+@pytest.mark.parametrize("selector", MORE_THAN_NEEDED)
+def test_scores_by_a_hidden_layer_keep_raw_keys_beside_prepared_ones(selector):
+    attention, x = built(selector, heads=4), drawn(3, 40, DIM)
+    with torch.no_grad():
+        _, state = walk(attention, x, 1)
+    per_token = state_bytes([state]) / (3 * 40 * 4 * 8)
+    assert per_token == pytest.approx(MORE_THAN_NEEDED[selector], rel=0.03)
+
+
 WINDOWS = {
     "sliding_window[window=8]": 8,
     "streaming[window=8,sinks=3]": 11,
