@@ -63,6 +63,7 @@ class BlockLocalMask(Mask):
         super().__init__(config, dims)
         self.block = config.block
         self.window_width = config.block
+        self.recent = config.block
 
     def window(self, call: Call) -> tuple[Allowed, None]:
         """Squares along the diagonal of the matrix."""

@@ -68,6 +68,8 @@ class DilatedMask(Mask):
         super().__init__(config, dims)
         self.dilation = config.dilation
         self.reach = (config.window - 1) * config.dilation
+        # keys in the gaps are seen by the next queries, so they stay
+        self.recent = self.reach + 1
         sides = 1 if dims.regime == "causal" else 2
         self.window_width = sides * (config.window - 1) + 1
 

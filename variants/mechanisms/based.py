@@ -21,6 +21,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.variant import Impl
 from variants.mechanisms.feature_attention import FeatureAttention
+from variants.mechanisms.turned import Turned
 from variants.per_head_linear import per_head_linear, xavier_per_head
 
 
@@ -48,7 +49,7 @@ class BasedConfig(Config):
     cost=4.0,
     default_task=DefaultTask(task="recall"),
 )
-class Based(FeatureAttention):
+class Based(Turned, FeatureAttention):
     """f(q).f(k) = 1 + s + s^2 / 2 with s = q.k / sqrt(d'), which is never below 1/2.
 
     Time O((L + S) d'^2 Ev) per head, and as much memory of state as d'^2 values.

@@ -18,7 +18,8 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.inputs import SlotInput
 from bench.api.shapes import Allowed
 from bench.api.source import Memory, Source, State, Tree, branch, leaf, tree_join, tree_map
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Impl
+from variants.mechanisms.turned import Turned
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.one_sequence import CAUSAL_ONLY
 from variants.precision import at_least_single
@@ -75,7 +76,7 @@ def _behind_nothing(x: Tensor) -> Tensor:
     return functional.pad(x, (0, 0, 0, 0, 1, 0))
 
 
-class CompressedEntries(Variant):
+class CompressedEntries(Turned):
     """softmax over entries of closed blocks and over the last keys, together.
 
     An entry of m keys is closed for the last of them and for all after it. Time O(L S E).
@@ -83,7 +84,6 @@ class CompressedEntries(Variant):
 
     needs = frozenset({"equal_width"})
     unsupported = CAUSAL_ONLY
-    takes_positions = True
     remembers_keys = False
     series: int = 1
     """2 where an entry is made of its block and of the one before."""

@@ -31,6 +31,7 @@ from variants.mechanisms.state_recurrence import (
     oracle_product,
     oracle_written,
 )
+from variants.mechanisms.turned import Turned
 from variants.mechanisms.unit_vectors import oracle_unit, unit
 
 
@@ -58,7 +59,7 @@ class DeltaNetConfig(Config):
     ),
     default_task=DefaultTask(task="recall"),
 )
-class DeltaNet(StateRecurrence):
+class DeltaNet(Turned, StateRecurrence):
     """S_t = (I - b k k') S_(t-1) + b k v', o_t = q S_t; |k| = |q| = 1, b a sigmoid of the token.
 
     Time O(L E (Ev + chunk)) per head.

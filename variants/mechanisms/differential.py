@@ -4,7 +4,8 @@ Ye et al., 2025, "Differential transformer", https://arxiv.org/abs/2410.05258, s
 
 Deviations: lambda starts near 0.8 in every layer, which the paper has as its second strategy; its
 first one grows with the layer. One query and key of a head are cut into the two pairs, so that the
-width of a head here is that of a value, twice the paper's d.
+width of a head here is that of a value, twice the paper's d. Rotary positions are those that
+`position=rope` asks for, and turn each of the pairs by the same angles.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Mixed
 from bench.api.source import Source, Tree
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Impl
+from variants.mechanisms.turned import Turned
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 
 EPS = 1e-5
@@ -57,7 +59,7 @@ class DifferentialConfig(Config):
     ),
     default_task=DefaultTask(task="recall"),
 )
-class Differential(Variant):
+class Differential(Turned):
     """(softmax(q1.k1 / sqrt(E/2)) - lambda softmax(q2.k2 / sqrt(E/2))) V, then an RMS norm.
 
     lambda = exp(a.b) - exp(c.d) + lambda_init is one number for all heads. The norm has a learned
@@ -82,6 +84,48 @@ class Differential(Variant):
         if config.norm:
             self.gain = nn.Parameter(torch.ones(dims.value_width))
             self.starts = {"gain": 1.0}
+
+    @classmethod
+    def position_dims(cls, dims: Dims) -> Dims:
+        """Each map has queries and keys of its own, and positions turn one of them at a time.
+
+        Raises:
+            Refused: Heads have a part that is turned and one that is not, across both maps.
+        """
+        if dims.turned_width:
+            raise Refused(
+                "differential turns both halves of a vector, and these heads leave a part unturned."
+            )
+        width = dims.key_width // 2
+        return dims._replace(query_width=width, key_width=width)
+
+    def turn(
+        self, x: Float[Tensor, "B H n E"], offset: int, *, keys: bool = False
+    ) -> Float[Tensor, "B H n E"]:
+        """The queries or keys of both maps, turned by the same angles."""
+        if not any(position.turns for position in self.positions):
+            return x
+        width = self.map_width
+        first, second = (
+            super(Differential, self).turn(part, offset, keys=keys)
+            for part in (x[..., :width], x[..., width : 2 * width])
+        )
+        return torch.cat((first, second, x[..., 2 * width :]), -1)
+
+    def turn_by_loops(
+        self, query: Float[Tensor, "Hq L Eq"], source: Source
+    ) -> tuple[Float[Tensor, "Hq L Eq"], Source]:
+        """Map by map."""
+        queries, keys = [], []
+        for begin in (0, self.map_width):
+            part = slice(begin, begin + self.map_width)
+            one = source.with_key(source.key[..., part])
+            turned, given = super().turn_by_loops(query[..., part], one)
+            queries.append(turned)
+            keys.append(given.key)
+        rest = slice(2 * self.map_width, None)
+        key = torch.cat((*keys, source.key[..., rest]), -1)
+        return torch.cat((*queries, query[..., rest]), -1), source.with_key(key)
 
     def share(self) -> Float[Tensor, ""]:
         """lambda, what the second map counts."""

@@ -21,6 +21,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.variant import Impl
 from variants.mechanisms.feature_attention import FeatureAttention
+from variants.mechanisms.turned import Turned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,7 @@ class DpfpConfig(Config):
     ),
     default_task=DefaultTask(task="recall"),
 )
-class Dpfp(FeatureAttention):
+class Dpfp(Turned, FeatureAttention):
     """r = [relu(x), relu(-x)], f(x) = r times r turned by 1, ..., nu places: 2 nu E features.
 
     Vectors in different orthants share few features, so that more keys are nearly orthogonal.

@@ -2,6 +2,11 @@
 
 Katharopoulos et al., 2020, https://arxiv.org/abs/2006.16236, sections 3.2 to 3.4. What
 `linear_attention`, `performer` and others share; each is a map from vectors to features.
+
+Positions turn queries and keys before the map, so that features and weights stay positive. Weights
+then depend on places, and on distances alone only in the mean over directions of `performer`. Su et
+al., 2021, https://arxiv.org/abs/2104.09864, section 3.3, turn features instead, whose products may
+be negative.
 """
 
 from abc import abstractmethod

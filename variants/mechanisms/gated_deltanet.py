@@ -37,6 +37,7 @@ from variants.mechanisms.step_decay import (
     oracle_softplus,
     steps_of,
 )
+from variants.mechanisms.turned import Turned
 from variants.mechanisms.unit_vectors import oracle_unit, unit
 
 
@@ -67,7 +68,7 @@ class GatedDeltaNetConfig(Config):
     cost=1.5,
     default_task=DefaultTask(task="recall"),
 )
-class GatedDeltaNet(StateRecurrence):
+class GatedDeltaNet(Turned, StateRecurrence):
     """S_t = a (I - b k k') S_(t-1) + b k v', o_t = q S_t; |k| = |q| = 1.
 
     a = exp(-rate * step) and b, a sigmoid, are of each token and head. Time O(L E (Ev + chunk)).

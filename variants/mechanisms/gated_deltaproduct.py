@@ -8,7 +8,8 @@ without convolutions. The norm and the gate are those of the heads `short_convol
 heads there are none.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import torch
@@ -20,7 +21,8 @@ from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.source import leaf
+from bench.api.shapes import Key
+from bench.api.source import Memory, Source, leaf
 from bench.api.variant import Impl
 from variants.mechanisms.chunked_state import Steps
 from variants.mechanisms.state_recurrence import (
@@ -38,6 +40,7 @@ from variants.mechanisms.step_decay import (
     oracle_softplus,
     steps_of,
 )
+from variants.mechanisms.turned import Turned
 from variants.mechanisms.unit_vectors import oracle_unit, unit
 
 
@@ -69,7 +72,7 @@ class GatedDeltaProductConfig(Config):
     ),
     default_task=DefaultTask(task="recall"),
 )
-class GatedDeltaProduct(StateRecurrence):
+class GatedDeltaProduct(Turned, StateRecurrence):
     """S <- a S, then n times S <- (I - b_j k_j k_j') S + b_j k_j v_j'; o = q S.
 
     A product of n reflections can permute n + 1 keys, which one cannot. Time and memory are n times
@@ -86,6 +89,31 @@ class GatedDeltaProduct(StateRecurrence):
             self.key_inputs["more_values"] = SlotInput((count - 1) * dims.value_width)
         self.rate = nn.Parameter(drawn_rates(dims.heads))
         self.bias = nn.Parameter(drawn_biases(dims.heads, 1))
+
+    def receive(self, source: Source, offset: int = 0) -> Memory:
+        """All keys of a token are turned, and not the one of the slot alone."""
+        return super().receive(
+            self._with_turned(source, lambda key: self.turn(key, offset, keys=True)), offset
+        )
+
+    def turn_by_loops(
+        self, query: Float[Tensor, "Hq L Eq"], source: Source
+    ) -> tuple[Float[Tensor, "Hq L Eq"], Source]:
+        """Key by key."""
+        plain = super().turn_by_loops
+
+        def turned(key: Key) -> Key:
+            return plain(query, Source(key, key))[1].key
+
+        return plain(query, self._with_turned(source, turned))
+
+    def _with_turned(self, source: Source, turn: Callable[[Key], Key]) -> Source:
+        """The source with its further keys turned."""
+        if self.steps_per_token == 1 or not any(one.turns for one in self.positions):
+            return source
+        more = leaf(source.extras, "more_keys").split(self.dims.key_width, -1)
+        keys = torch.cat([turn(key) for key in more], -1)
+        return replace(source, extras={**source.extras, "more_keys": keys})
 
     def steps(self, call: Call) -> Steps:
         """The matrix decays before the first of a token's rules."""

@@ -33,6 +33,7 @@ from variants.mechanisms.step_decay import (
     oracle_softplus,
     steps_of,
 )
+from variants.mechanisms.turned import Turned
 from variants.mechanisms.unit_vectors import oracle_unit, unit
 
 
@@ -47,7 +48,7 @@ from variants.mechanisms.unit_vectors import oracle_unit, unit
     ),
     default_task=DefaultTask(task="recall"),
 )
-class Gdn2(StateRecurrence):
+class Gdn2(Turned, StateRecurrence):
     """S_t = (I - k (b * k)') diag(a_t) S_(t-1) + k (w * v)', o_t = q S_t; |k| = |q| = 1.
 
     b has a sigmoid for each unit of the key, w for each unit of the value; a_t is that of `kda`.

@@ -30,6 +30,7 @@ from variants.mechanisms.state_recurrence import (
     oracle_product,
     oracle_written,
 )
+from variants.mechanisms.turned import Turned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,7 @@ class GlaConfig(Config):
     cost=3.0,
     default_task=DefaultTask(task="recall"),
 )
-class Gla(StateRecurrence):
+class Gla(Turned, StateRecurrence):
     """S_t = diag(a_t) S_(t-1) + k v', o_t = q S_t / sqrt(E), a_t = sigmoid(of the token)^(1/tau).
 
     Time O(L E (Ev + chunk)) per head.

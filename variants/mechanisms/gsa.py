@@ -31,6 +31,7 @@ from variants.mechanisms.state_recurrence import (
     oracle_written,
     without_padding,
 )
+from variants.mechanisms.turned import Turned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,7 @@ class GsaConfig(Config):
     ),
     default_task=DefaultTask(task="recall"),
 )
-class Gsa(StateRecurrence):
+class Gsa(Turned, StateRecurrence):
     """o_t = softmax(q K_t' / sqrt(E)) V_t, K_t = diag(a) K_(t-1) + (1 - a) k', V_t likewise.
 
     a has a gate for each slot. Time O(L slots (E + Ev + chunk)) per head.

@@ -16,6 +16,7 @@ from bench.api.config import NoOptions
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.variant import Impl
 from variants.mechanisms.feature_attention import FeatureAttention
+from variants.mechanisms.turned import Turned
 from variants.per_head_linear import per_head_linear
 
 
@@ -28,7 +29,7 @@ from variants.per_head_linear import per_head_linear
     ),
     default_task=DefaultTask(task="recall"),
 )
-class Hedgehog(FeatureAttention):
+class Hedgehog(Turned, FeatureAttention):
     """f(x) = softmax([W x, -W x]) with maps W of queries and of keys that start as the identity.
 
     Time O((L + S) E (E + Ev)) per head.

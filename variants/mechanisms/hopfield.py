@@ -20,7 +20,8 @@ from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Source, Tree
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Impl
+from variants.mechanisms.turned import Turned
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 
 
@@ -53,7 +54,7 @@ class HopfieldConfig(Config):
     ),
     default_task=DefaultTask(task="recall"),
 )
-class Hopfield(Variant):
+class Hopfield(Turned):
     """x = q; all steps but the last: x = softmax(b x K') K; the last one reads values.
 
     b = beta / sqrt(E). Time O(steps L S E) per head.

@@ -33,6 +33,7 @@ from variants.mechanisms.step_decay import (
     oracle_softplus,
     steps_of,
 )
+from variants.mechanisms.turned import Turned
 from variants.mechanisms.unit_vectors import oracle_unit, unit
 
 
@@ -46,7 +47,7 @@ from variants.mechanisms.unit_vectors import oracle_unit, unit
     cost=4.0,
     default_task=DefaultTask(task="recall"),
 )
-class Kda(StateRecurrence):
+class Kda(Turned, StateRecurrence):
     """S_t = (I - b k k') diag(a_t) S_(t-1) + b k v', o_t = q S_t; |k| = |q| = 1.
 
     a_t = exp(-rate * step) with a step for each unit, made by two maps with E numbers between, and

@@ -16,6 +16,7 @@ from bench.api.config import NoOptions
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.variant import Impl
 from variants.mechanisms.feature_attention import FeatureAttention
+from variants.mechanisms.turned import Turned
 
 
 @register(
@@ -35,7 +36,7 @@ from variants.mechanisms.feature_attention import FeatureAttention
     ),
     rosters=("quick", "standard"),
 )
-class LinearAttention(FeatureAttention):
+class LinearAttention(Turned, FeatureAttention):
     """f(q).M / (f(q).z + eps), M = sum f(k) v, z = sum f(k), f(x) = elu(x) + 1.
 
     Time O((L + S) E Ev) per head. Cross attention keeps M and z in the memory, causal

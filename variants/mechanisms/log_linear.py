@@ -34,6 +34,7 @@ from variants.mechanisms.step_decay import (
     oracle_softplus,
     steps_of,
 )
+from variants.mechanisms.turned import Turned
 from variants.softplus import inverse_softplus
 
 CHUNK = 64
@@ -63,7 +64,7 @@ class LogLinearConfig(Config):
     ),
     default_task=DefaultTask(task="recall"),
 )
-class LogLinear(StateRecurrence):
+class LogLinear(Turned, StateRecurrence):
     """o_t = sum over levels of l_t q S_t, where each S_t is that of `mamba2_ssd` over some tokens.
 
     A token s has the level of the highest bit in which s and t differ, counted from one; the token

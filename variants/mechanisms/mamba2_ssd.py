@@ -35,6 +35,7 @@ from variants.mechanisms.step_decay import (
     oracle_softplus,
     steps_of,
 )
+from variants.mechanisms.turned import Turned
 
 
 @register(
@@ -46,7 +47,7 @@ from variants.mechanisms.step_decay import (
     ),
     default_task=DefaultTask(task="recall"),
 )
-class Mamba2Ssd(StateRecurrence):
+class Mamba2Ssd(Turned, StateRecurrence):
     """S_t = exp(-rate D) S_(t-1) + D k v', o_t = q S_t + skip v, with the step D of each token.
 
     In the paper's letters q, k and v are C, B and x. Time O(L E (Ev + chunk)) per head.

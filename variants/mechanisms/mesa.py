@@ -27,6 +27,7 @@ from variants.mechanisms.state_recurrence import (
     oracle_product,
     without_padding,
 )
+from variants.mechanisms.turned import Turned
 from variants.mechanisms.unit_vectors import oracle_unit, unit
 from variants.softplus import inverse_softplus
 
@@ -43,7 +44,7 @@ LEAST = 0.25
     citation=Citation(text="von Oswald et al., 2025", url="https://arxiv.org/abs/2506.05233"),
     default_task=DefaultTask(task="recall"),
 )
-class Mesa(StateRecurrence):
+class Mesa(Turned, StateRecurrence):
     """o_t = q (H_t + R)^-1 G_t, H_t = g H_(t-1) + b k k', G_t = g G_(t-1) + b k v'; |k| = |q| = 1.
 
     g and b are sigmoids of the token, R a trained diagonal. Time O(L E^3) per head, and twice the

@@ -22,7 +22,8 @@ from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, State, Tree, leaf
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Impl
+from variants.mechanisms.turned import Turned
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.one_sequence import CAUSAL_ONLY
 
@@ -60,7 +61,7 @@ class MultiTokenConfig(Config):
     ),
     default_task=DefaultTask(task="offset"),
 )
-class MultiToken(Variant):
+class MultiToken(Turned):
     """softmax(sum_ab w_ab e_{i-a, j+b}) over keys j up to query i, w learned by head.
 
     a runs from 0 to c_q - 1 and b over c_k keys around j; an energy e_ij with j > i counts as zero.

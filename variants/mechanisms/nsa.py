@@ -5,33 +5,40 @@ attention", https://arxiv.org/abs/2502.11089, section 3. A gate for each branch 
 that asks.
 
 Deviations: blocks are compressed by their mean and do not overlap, where the paper has a small
-network and half a block of overlap; one set of keys and values serves the three branches. Masks and
-not gathers, so time stays quadratic. The own block and the one before it are always chosen, and the
-first one.
+network and half a block of overlap; one set of keys and values serves the three branches. Many
+queries at once are answered by masks and not gathers, so time stays quadratic; a step of decoding
+reads the means, which are kept, and the keys that it chose. The own block and the one before it are
+always chosen, and the first one.
 """
 
 from dataclasses import dataclass
 from typing import Annotated, Unpack
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn import functional
 
-from bench.api.call import Call, Dims, MixResult, OracleOptions, Read
+from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
 from bench.api.component import expand_heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.shapes import Allowed
-from bench.api.source import Source, Tree, leaf
-from bench.api.variant import Impl, Variant
+from bench.api.shapes import Allowed, Mixed
+from bench.api.source import Memory, Source, State, Tree, leaf
+from bench.api.variant import Impl
 from variants.block_means import block_means
+from variants.mechanisms.turned import Turned
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.one_sequence import CAUSAL_ONLY
 
 GATES = "nsa_gates"
 """Input of each query: a number for each branch, of which the gate is the sigmoid."""
+MEAN_KEY, MEAN_VALUE, REAL = "mean_key", "mean_value", "real"
+"""Branches of the state: means of the closed blocks, and whether they hold any real token."""
+
+Pair = tuple[Mixed, Mixed]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,17 +76,17 @@ class NsaConfig(Config):
         "64 thousand tokens. Here blocks are masks, which take longer than none."
     ),
 )
-class Nsa(Variant):
+class Nsa(Turned):
     """g_1 softmax over means of closed blocks + g_2 over chosen blocks + g_3 over the window.
 
     Query heads that share keys choose the same blocks, by the sum of their weights of the means. A
-    query that comes before the first block is closed reads nothing from means. Time O(L S E).
+    query that comes before the first block is closed reads nothing from means. Time O(L S E);
+    a step of decoding O((S / block + chosen * block + window) E), with the means of blocks kept.
     """
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"jumps"})
     unsupported = CAUSAL_ONLY
-    takes_positions = True
 
     def __init__(self, config: NsaConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
@@ -89,26 +96,97 @@ class Nsa(Variant):
         self.scale = dims.key_width**-0.5
         self.query_inputs = {GATES: SlotInput(3)}
 
+    def start(self, memory: Memory | None, like: QueryShape) -> State:
+        """No block is closed."""
+
+        def none(heads: int, width: int) -> Tensor:
+            return torch.zeros(like.rows, heads, 0, width, dtype=like.dtype, device=like.device)
+
+        return State(
+            carried={
+                MEAN_KEY: none(self.dims.kv_heads, self.dims.key_width),
+                MEAN_VALUE: none(self.dims.num_value_heads, self.dims.value_width),
+                REAL: torch.zeros(like.rows, 0, dtype=torch.bool, device=like.device),
+            }
+        )
+
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Three softmaxes, and their gates."""
-        source, heads = call.memory.source, self.dims.heads
-        real, allowed = source.key_mask(), call.allowed
-        assert allowed is not None, "causal calls have a mask"
-        small_key, count = block_means(source.key, real, self.size)
-        small_value, _ = block_means(source.value, real, self.size)
-        numbers = torch.arange(small_key.shape[2], device=real.device)
+        carried = self._with_closed(call, carried)
+        real = leaf(carried, REAL)
+        numbers = torch.arange(real.shape[1], device=real.device)
         closed = (numbers + 1) * self.size <= call.position[:, None] + 1
-        closed = closed & (count > 0)[:, None, None]
-        coarse = masked_softmax(self._energy(call.query, small_key), closed)
+        closed = closed & real[:, None, None]
+        coarse = masked_softmax(self._energy(call.query, leaf(carried, MEAN_KEY)), closed)
+        means = coarse @ expand_heads(leaf(carried, MEAN_VALUE), self.dims.heads)
+        # the block that is open can be chosen, and has no mean
+        still = -(-(call.offset + call.query.shape[2]) // self.size) - real.shape[1]
+        weights, closed = (functional.pad(x, (0, still)) for x in (coarse.detach(), closed))
+        read = self._read_one if call.query.shape[2] == 1 else self._read
+        every = (means, *read(call, weights, closed))
+        gates = torch.sigmoid(leaf(call.extras, GATES)).transpose(1, 2).unsqueeze(3)
+        return MixResult((torch.stack(every, -1) * gates).sum(-1), None, carried, {})
+
+    def _with_closed(self, call: Call, carried: Tree) -> Tree:
+        """What is kept, with the means of the blocks that this call has closed."""
+        source, known = call.memory.source, leaf(carried, REAL)
+        whole = (call.offset + call.query.shape[2]) // self.size
+        if whole == known.shape[1]:  # most steps of decoding close no block, and need not copy
+            return carried
+        some = slice(known.shape[1] * self.size, whole * self.size)
+        key, value = source.key[:, :, some], source.value[:, :, some]
+        real = key.new_ones(key.shape[0], key.shape[2], dtype=torch.bool)
+        real = real if source.mask is None else source.mask[:, some]
+        mean_key, count = block_means(key, real, self.size)
+        mean_value, _ = block_means(value, real, self.size)
+        return {
+            MEAN_KEY: torch.cat((leaf(carried, MEAN_KEY), mean_key), 2),
+            MEAN_VALUE: torch.cat((leaf(carried, MEAN_VALUE), mean_value), 2),
+            REAL: torch.cat((known, count > 0), 1),
+        }
+
+    def _read(self, call: Call, weights: Float[Tensor, "B Hq L N"], closed: Allowed) -> Pair:
+        """What many queries read of chosen blocks and of the window, by masks."""
+        source, allowed = call.memory.source, call.allowed
+        assert allowed is not None, "causal calls have a mask"
         energy = self._energy(call.query, source.key)
-        seen = self._chosen(call, coarse.detach(), closed)[..., call.key_position // self.size]
+        seen = self._chosen(call, weights, closed)[..., call.key_position // self.size]
         fine = masked_softmax(energy, seen & allowed)
         distance = call.position[:, None] - call.key_position
         local = masked_softmax(energy, (distance < self.near) & allowed)
-        value = expand_heads(source.value, heads)
-        read = (coarse @ expand_heads(small_value, heads), fine @ value, local @ value)
-        gates = torch.sigmoid(leaf(call.extras, GATES)).transpose(1, 2).unsqueeze(3)
-        return MixResult((torch.stack(read, -1) * gates).sum(-1), None, carried, {})
+        value = expand_heads(source.value, self.dims.heads)
+        return fine @ value, local @ value
+
+    def _read_one(self, call: Call, weights: Float[Tensor, "B Hq 1 N"], closed: Allowed) -> Pair:
+        """What the last query reads of them, from these keys alone."""
+        source, last = call.memory.source, call.offset
+        best, valid = self._best(call, weights, closed)
+        place = best.squeeze(2).unsqueeze(-1) * self.size
+        place = (place + torch.arange(self.size, device=place.device)).flatten(2)
+        seen = torch.repeat_interleave(valid.squeeze(2), self.size, 2) & (place <= last)
+        place = place.clamp(max=last)
+        if source.mask is not None:
+            real = source.mask[:, None].expand(-1, place.shape[1], -1)
+            seen = seen & real.gather(2, place)
+        fine = self._one(call, _at(source.key, place), _at(source.value, place), seen)
+        some = slice(max(0, last + 1 - self.near), last + 1)
+        mask = None if source.mask is None else source.mask[:, None, some]
+        local = self._one(call, source.key[:, :, some], source.value[:, :, some], mask)
+        return fine, local
+
+    def _one(
+        self,
+        call: Call,
+        key: Float[Tensor, "B Hk S E"],
+        value: Float[Tensor, "B Hv S Ev"],
+        seen: Bool[Tensor, "B h S"] | None,
+    ) -> Mixed:
+        """Softmax over some keys, which differ from head to head."""
+        heads, energy = self.dims.heads, self._energy(call.query, key)
+        allowed = None
+        if seen is not None:
+            allowed = torch.repeat_interleave(seen, heads // seen.shape[1], 1).unsqueeze(2)
+        return masked_softmax(energy, allowed) @ expand_heads(value, heads)
 
     def _energy(
         self, query: Float[Tensor, "B Hq L E"], key: Float[Tensor, "B Hk S E"]
@@ -119,6 +197,15 @@ class Nsa(Variant):
         self, call: Call, weights: Float[Tensor, "B Hq L N"], closed: Allowed
     ) -> Bool[Tensor, "B Hq L N"]:
         """Blocks that are read key by key."""
+        best, valid = self._best(call, weights, closed)
+        shape = (*valid.shape[:3], weights.shape[3])
+        found = torch.zeros(shape, dtype=torch.bool, device=valid.device).scatter(-1, best, valid)
+        return torch.repeat_interleave(found, self.dims.heads // self.dims.kv_heads, 1)
+
+    def _best(
+        self, call: Call, weights: Float[Tensor, "B Hq L N"], closed: Allowed
+    ) -> tuple[Int[Tensor, "B Hk L K"], Bool[Tensor, "B Hk L K"]]:
+        """Numbers of the blocks that come first, and whether they may be read."""
         shared = weights.unflatten(1, (self.dims.kv_heads, -1)).sum(2)
         numbers = torch.arange(weights.shape[3], device=weights.device)
         own = call.position[:, None] // self.size
@@ -126,9 +213,8 @@ class Nsa(Variant):
         # weights are not negative: what is forced comes first, what is not closed last
         ranked = torch.where(closed, shared, -1.0).masked_fill(forced, float("inf"))
         best = ranked.topk(min(self.chosen, len(numbers)), -1).indices
-        found = torch.zeros_like(ranked, dtype=torch.bool).scatter(-1, best, True)
-        found = found & (forced | closed) & (numbers <= own)
-        return torch.repeat_interleave(found, self.dims.heads // self.dims.kv_heads, 1)
+        readable = (forced | closed) & (numbers <= own)
+        return best, readable.expand(ranked.shape).gather(-1, best)
 
     def oracle(
         self,
@@ -199,3 +285,9 @@ class Nsa(Variant):
             return []
         energy = torch.stack([(query * key).sum() * self.scale for key in keys])
         return list(oracle_softmax(energy, [True] * len(keys)))
+
+
+def _at(x: Float[Tensor, "B H S E"], place: Int[Tensor, "B Hk K"]) -> Float[Tensor, "B H K E"]:
+    """Vectors at places that differ from head to head."""
+    index = torch.repeat_interleave(place, x.shape[1] // place.shape[1], 1)
+    return x.gather(2, index.unsqueeze(-1).expand(-1, -1, -1, x.shape[3]))

@@ -21,6 +21,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.variant import Impl
 from variants.mechanisms.feature_attention import FeatureAttention
+from variants.mechanisms.turned import Turned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +56,7 @@ class PerformerConfig(Config):
         "and no gain of quality over it. Costs are in the tables of speed."
     ),
 )
-class Performer(FeatureAttention):
+class Performer(Turned, FeatureAttention):
     """f(x) = exp(w_i . x - |x|^2 / 2) / sqrt(m), x divided by E^(1/4), w_i orthogonal directions.
 
     The mean of f(q).f(k) over directions is exp(q.k / sqrt(E)). Time O((L + S) m (E + Ev)) a head.

@@ -18,7 +18,8 @@ from bench.api.config import NoOptions
 from bench.api.errors import Refused
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, State, Tree, leaf
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Impl
+from variants.mechanisms.turned import Turned
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.one_sequence import CAUSAL_ONLY
 
@@ -35,7 +36,7 @@ LOWERED = "lowered"
     ),
     default_task=DefaultTask(task="offset"),
 )
-class Selective(Variant):
+class Selective(Turned):
     """softmax(e_ij - sum_{t < i} max(0, e0_tj)), e0 the energies of the first head.
 
     The sum leaves out the first token, j = 0, and what a token says of itself, j = t. Time

@@ -18,7 +18,8 @@ from bench.api.config import NoOptions
 from bench.api.errors import Refused
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Source, Tree
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Impl
+from variants.mechanisms.turned import Turned
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 
 
@@ -29,7 +30,7 @@ from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
     citation=Citation(text="Shazeer et al., 2020", url="https://arxiv.org/abs/2003.02436"),
     default_task=DefaultTask(task="recall"),
 )
-class TalkingHeads(Variant):
+class TalkingHeads(Turned):
     """W softmax(M q.k / sqrt(E)), where M and W map heads to heads.
 
     A row of weights of head h sums to the sum of row h of W, and may hold weights of either sign.

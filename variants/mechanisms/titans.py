@@ -29,6 +29,7 @@ from variants.mechanisms.state_recurrence import (
     oracle_product,
     oracle_written,
 )
+from variants.mechanisms.turned import Turned
 from variants.mechanisms.unit_vectors import oracle_unit, unit
 
 FORGETTING = -4.0
@@ -56,7 +57,7 @@ class Rates(NamedTuple):
     ),
     default_task=DefaultTask(task="recall"),
 )
-class Titans(StateRecurrence):
+class Titans(Turned, StateRecurrence):
     """S_t = e S_(t-1) + r k (v - k M_(t-1)), M_t = (1 - a) M_(t-1) + S_t, o_t = q M_t.
 
     What is added to the momentum S is the step down the gradient of |k M - v|^2 / 2. Rates r, e and

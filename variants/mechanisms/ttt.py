@@ -4,7 +4,8 @@ Sun et al., 2024, "Learning to (learn at test time): RNNs with expressive hidden
 https://arxiv.org/abs/2407.04620, section 2.
 
 Deviations: the rate of a token does not depend on its place in its batch, and is divided by the
-width, as in the authors' code. There is no rotation of queries and keys and no gate of the output.
+width, as in the authors' code. Queries and keys are turned where `position=rope` is asked for, by
+their places in the sentence and not in the batch. There is no gate of the output.
 A query that no key has come before is answered by zeros.
 """
 
@@ -28,6 +29,7 @@ from variants.mechanisms.state_recurrence import (
     Token,
     oracle_product,
 )
+from variants.mechanisms.turned import Turned
 
 EPS = 1e-6
 """Added to variances."""
@@ -58,7 +60,7 @@ class TttConfig(Config):
     ),
     default_task=DefaultTask(task="recall"),
 )
-class Ttt(StateRecurrence):
+class Ttt(Turned, StateRecurrence):
     """f(x; W) = x + norm(x W); W goes down the gradient of |f(k; W) - v|^2 / 2, o_t = f(q; W_t).
 
     norm is a layer norm with trained gain and shift. Gradients of a batch of tokens are all taken

@@ -108,11 +108,37 @@ def test_what_is_kept_are_the_numbers_of_the_paper(selector):
             torch.testing.assert_close(output, attention(x))
 
 
+HIDDEN = 16
+MORE_THAN_NEEDED = {
+    f"{name}[width={HIDDEN}]": 2 * 4 + HIDDEN for name in ("additive", "concat", "deep_mlp")
+}
+MORE_THAN_NEEDED |= {f"lstmn[width={HIDDEN}]": 4 * 4 + HIDDEN}
+"""Numbers a token and head that these keep at a width of 4, where keys and values would be 8.
+
+Scores by a hidden layer keep raw keys beside those that they have prepared, which are as wide as
+the layer. `lstmn` keeps states, cells and prepared states beside keys and values.
+"""
+
+
+@pytest.mark.parametrize("selector", MORE_THAN_NEEDED)
+def test_scores_by_a_hidden_layer_keep_raw_keys_beside_prepared_ones(selector):
+    attention, x = built(selector, heads=4), drawn(3, 40, DIM)
+    with torch.no_grad():
+        _, state = walk(attention, x, 1)
+    per_token = state_bytes([state]) / (3 * 40 * 4 * 8)
+    assert per_token == pytest.approx(MORE_THAN_NEEDED[selector], rel=0.03)
+
+
 WINDOWS = {
     "sliding_window[window=8]": 8,
     "streaming[window=8,sinks=3]": 11,
     "sliding_window[window=16,position=rope]": 16,
     "sliding_window[window=1]": 1,
+    "block_local[block=8]": 8,
+    "block_local[block=7,position=rope]": 7,
+    "block_local[block=1]": 1,
+    "dilated[window=4,dilation=3]": 10,
+    "dilated[window=3,dilation=2,position=rope]": 5,
     "sliding_window[window=8,head=mla]": 8,
     "sliding_window[window=8,head=tpa]": 8,
     "sliding_window[window=8,head=mqa]": 8,
@@ -138,8 +164,12 @@ def test_windows_forget_what_no_later_query_sees(selector, parts, gradients):
     assert answer.state.cache.source.key.shape[2] == 60  # one call has every key
 
 
-def test_weights_of_a_window_stand_at_the_places_of_their_keys():
-    attention, x = built("streaming[window=4,sinks=2]", heads=2), drawn(2, 20, DIM)
+@pytest.mark.parametrize(
+    "selector",
+    ["streaming[window=4,sinks=2]", "block_local[block=4]", "dilated[window=3,dilation=2]"],
+)
+def test_weights_of_a_window_stand_at_the_places_of_their_keys(selector):
+    attention, x = built(selector, heads=2), drawn(2, 20, DIM)
     _, whole = attention.answer_all(x, x)
     state = attention.start(None, x)
     for t, one in enumerate(x.split(1, 1)):

@@ -7,6 +7,7 @@ import variants
 from bench.api.call import Call
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.source import Memory, Source
+from bench.conformance import as_text, certify
 from variants.block_means import block_means
 
 variants.load_all()
@@ -88,6 +89,29 @@ def test_no_gradient_goes_through_the_choice():
     assert not attention.variant.mask.window(Call(query, attention.prepare(x), 0, causal=True))[
         0
     ].requires_grad
+
+
+QUICK = ("runs_somewhere", "causality", "padding_invariance", "splits", "oracle", "gradients")
+
+
+@pytest.mark.parametrize("selector", ["moba[position=rope]", "moba[block=2,position=rope]"])
+def test_blocks_of_turned_keys_are_green(selector):
+    found = certify(selector, checks=QUICK)
+    assert found.green(), as_text([found])
+    assert found.passed == QUICK
+
+
+def test_the_choice_sees_keys_that_are_turned_once():
+    attention, x = built("moba[block=3,chosen=2,position=rope]"), drawn(1, 12, DIM)
+    variant, heads = attention.variant, attention.heads
+    source = heads.source(x, None, None)
+    query, key = variant.turn(heads.query(x), 0), variant.turn(source.key, 0, keys=True)
+    wanted = seen(3, 2, query[0], key[0])
+    _, answer = attention.answer_all(x, x)
+    assert torch.equal(answer.weights[0] > 0, wanted)
+    # turned again or not at all they would choose other blocks
+    assert not torch.equal(seen(3, 2, query[0], source.key[0]), wanted)
+    assert not torch.equal(seen(3, 2, query[0], variant.turn(key, 0, keys=True)[0]), wanted)
 
 
 def test_blocks_before_the_query_need_an_order_of_time():

@@ -5,7 +5,8 @@ import variants
 from bench.api.call import Call
 from bench.api.errors import InvalidConfig
 from bench.api.source import Memory, Source
-from variants.mechanisms.nsa import GATES
+from bench.conformance.checks_cost import Meter
+from variants.mechanisms.nsa import GATES, MEAN_KEY
 
 variants.load_all()
 DIM, HEADS = 8, 2
@@ -25,10 +26,12 @@ def drawn(*shape, seed=1):
 def gated(selector, x, gates):
     """The output where every query has these gates, and where there are none of its own."""
     attention = built(selector)
-    heads, variant = attention.heads, attention.variant
+    heads = attention.heads
     source, query = heads.source(x, None, None), heads.query(x)
     extras = {GATES: torch.tensor(gates).double().expand(*x.shape[:2], HEADS, 3)}
-    found = variant.attend(query, None, variant.start(None, None), new=source, extras=extras)
+    found = attention.variant.attend(
+        query, None, attention.start(None, x), new=source, extras=extras
+    )
     return heads.merge(found.output)
 
 
@@ -95,6 +98,37 @@ def test_heads_that_share_keys_choose_together():
     found = attention._chosen(call, weights, closed)
     assert torch.equal(found[:, 0], found[:, 1])
     assert torch.equal(found[:, 2], found[:, 3])
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize(
+    "selector",
+    ["nsa[block=3,chosen=3,window=4]", "nsa[block=2,chosen=4,head=gqa[heads=4,kv_heads=2]]"],
+)
+def test_a_step_reads_what_all_queries_at_once_read(selector, padded):
+    attention = built(selector, heads=None if "head" in selector else HEADS)
+    x = drawn(2, 23, DIM)
+    mask = torch.arange(23) < torch.tensor([23, 11])[:, None] if padded else None
+    wanted, _ = attention.answer_all(x, x, mask=mask)
+    state, found = attention.start(None, x), []
+    for t, one in enumerate(x.split(1, 1)):
+        real = None if mask is None else mask[:, t : t + 1]
+        output, answer = attention.attend(one, None, state, own=(one, real, None))
+        state = answer.state
+        found.append(output)
+    torch.testing.assert_close(torch.cat(found, 1), wanted, rtol=0, atol=1e-12)
+    assert state.carried[MEAN_KEY].shape[2] == 23 // attention.variant.size
+
+
+def test_a_step_of_decoding_looks_at_few_numbers():
+    attention, x = built("nsa"), drawn(1, 1025, DIM)
+    with torch.no_grad():
+        _, answer = attention.answer_all(x[:, :-1], x[:, :-1])
+        one = x[:, -1:]
+        _, answer = attention.attend(one, None, answer.state, own=(one, None, None))  # makes room
+        with Meter() as seen:
+            attention.attend(one, None, answer.state, own=(one, None, None))
+    assert seen.operations < 2 * 1024 * DIM  # less than one product with every key
 
 
 def test_sizes_that_make_no_blocks_are_refused():

@@ -1,0 +1,34 @@
+"""Mechanisms whose queries and keys can be turned by positions, as in rotary positions.
+
+Su et al., 2021, https://arxiv.org/abs/2104.09864, section 3.2: a mechanism that sees queries and
+keys through their dot products alone then sees differences of places alone.
+"""
+
+from bench.api.component import History, Position
+from bench.api.errors import Refused
+from bench.api.variant import Variant
+
+
+class Turned(Variant):
+    """A mechanism with the axis `position`: what turns queries and keys, or is added to the input.
+
+    What a position adds to energies or outputs has no place in it, and is refused.
+    """
+
+    takes_positions = True
+
+    def stack_positions(
+        self, positions: tuple[Position, ...], histories: tuple[History, ...] = ()
+    ) -> None:
+        """Take positions that need no energies.
+
+        Raises:
+            Refused: One of them would change nothing here.
+        """
+        for position in positions:
+            if position.changes_energy or position.changes_output or position.gives_features:
+                raise Refused(
+                    f"{type(position).__name__} adds to energies or outputs of a chain, and this "
+                    "mechanism has none; use positions that turn queries and keys, such as rope."
+                )
+        super().stack_positions(positions, histories)
