@@ -36,9 +36,19 @@ for one in (
         exact=Exact(
             compute=computed_masks.order_of_the_source,
             bounds=(
-                Bound(metric="order_change", high=1e-9),
-                Bound(metric="sinusoid_order_change", low=1e-3),
-                Bound(metric="causal_order_change", low=1e-3),
+                Bound(
+                    metric="order_change",
+                    title="change by the order of the source, without positions",
+                    high=1e-9,
+                ),
+                Bound(
+                    metric="sinusoid_order_change", title="the same change with sinusoids", low=1e-3
+                ),
+                Bound(
+                    metric="causal_order_change",
+                    title="the same change under a causal mask, without positions",
+                    low=1e-3,
+                ),
             ),
         ),
         note="Five scores. Under a causal mask the order does change the outputs, even without "
@@ -111,8 +121,17 @@ for one in (
         exact=Exact(
             compute=computed_kernels.window_of_relative_positions,
             bounds=(
-                Bound(metric="weight_beyond_clip_share", high=0.0),
-                Bound(metric="parameters_over_formula_ratio", low=1.0, high=1.0),
+                Bound(
+                    metric="weight_beyond_clip_share",
+                    title="share of weight on keys beyond the clip",
+                    high=0.0,
+                ),
+                Bound(
+                    metric="parameters_over_formula_ratio",
+                    title="added parameters over those of the formula",
+                    low=1.0,
+                    high=1.0,
+                ),
             ),
         ),
         note="The second sentence says that weight beyond the clip is zero, which is computed at "
@@ -153,8 +172,16 @@ for one in (
         exact=Exact(
             compute=computed_masks.weight_of_the_future,
             bounds=(
-                Bound(metric="future_change", high=1e-9),
-                Bound(metric="causal_variants_count", low=10.0),
+                Bound(
+                    metric="future_change",
+                    title="largest change of earlier outputs under another future, by variant",
+                    high=1e-9,
+                ),
+                Bound(
+                    metric="causal_variants_count",
+                    title="causal variants that were tried",
+                    low=10.0,
+                ),
             ),
         ),
         note="Every listed variant that a causal slot takes, with parameters as drawn; the "
