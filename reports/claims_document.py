@@ -55,9 +55,7 @@ def claims_document(outcomes: Sequence[ClaimOutcome]) -> Document:
 def headline(outcomes: Sequence[ClaimOutcome]) -> str:
     """How many claims stand how; a claim that was not run is not counted as undecided."""
     counts = {name: sum(one.standing == name for one in outcomes) for name in STANDINGS}
-    said = ", ".join(
-        f"{count} {name}" for name, count in counts.items() if count or name in ALWAYS
-    )
+    said = ", ".join(f"{count} {name}" for name, count in counts.items() if count or name in ALWAYS)
     return f"{len(outcomes)} claims: {said}."
 
 

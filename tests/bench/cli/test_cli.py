@@ -220,7 +220,10 @@ def test_a_name_is_shown_with_paper_options_and_file(call, name):
 
 
 def test_a_search_range_is_shown(call):
-    assert "IntRange(low=8, high=1024, log=True)" in call("show", "additive")[1]
+    shown = call("show", "additive")[1]
+    assert "a study tries 8 to 1024 on a log scale" in shown
+    assert "Range(" not in shown
+    assert "a study tries one of " in call("show", "nadaraya_watson")[1]
 
 
 def test_an_option_is_shown_with_what_it_means_and_what_it_may_be(call):
