@@ -75,7 +75,8 @@ def _sources(by_source: Sequence[ClaimOutcome]) -> Bullets:
     for source, group in groupby(by_source, key=lambda one: one.claim.source):
         short, title = short_source(source)
         heads.append(short)
-        items.append(f"{title}: {len(list(group))} claims")
+        count = len(list(group))
+        items.append(f"{title}: {count} claim{'s'[: count != 1]}")
     return Bullets(items=tuple(items), heads=tuple(heads))
 
 
@@ -122,7 +123,7 @@ def _blocks(one: ClaimOutcome) -> list[Block]:
 
 def _numbers(one: ClaimOutcome) -> TableBlock:
     """What was expected, and what was seen."""
-    rows = [
+    rows: list[tuple[str, str, str, str]] = [
         (
             part.contrast.title,
             expected_in_words(part.contrast),
