@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reports.blocks import Figure
-from reports.claims import ClaimOutcome, claims_document
+from reports.claims import ClaimOutcome
+from reports.claims_document import claims_document
 from reports.html import page
 from reports.markdown import FIGURES, whole
 from reports.written_files import own_folder, write_file

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.api.axes import AXES
+from bench.running.presets import PRESETS
 from results.frame import COLUMNS
 from results.row import STATUSES
 
@@ -161,6 +162,11 @@ def test_every_line_of_the_glossary_is_a_term_with_its_meaning_and_no_term_is_tw
 @pytest.mark.parametrize("name", [*AXES, "quality", "speed", "trial", "analysis", "kind", "cell"])
 def test_axes_and_kinds_of_cells_are_in_the_glossary(name):
     assert name.replace("_", " ") in [*terms(), "history"]
+
+
+def test_every_preset_is_in_the_glossary():
+    (line,) = re.findall(r"^- \*\*preset\*\*: (.+)$", GLOSSARY.read_text("utf-8"), re.MULTILINE)
+    assert re.findall(r"`(\w+)`", line) == list(PRESETS)
 
 
 def test_statuses_and_columns_use_terms_of_the_glossary():

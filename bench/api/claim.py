@@ -98,6 +98,8 @@ class Bound:
     """Between which numbers a computed one must lie, at every place of its axis."""
 
     metric: str
+    title: str = ""
+    """What the number is, for people; empty for the words of its name."""
     low: float = -math.inf
     high: float = math.inf
 

@@ -106,9 +106,15 @@ def _bounds(claim: Claim, values: Values) -> list[BoundOutcome]:
     found = []
     for bound in claim.exact.bounds:
         seen = {
-            x: value
-            for (at, metric, _, _, x), value in values.items()
+            (axis, x): value
+            for (at, metric, _, axis, x), value in values.items()
             if at == cell and metric == bound.metric
         }
-        found.append(BoundOutcome(bound=bound, values=seen))
+        found.append(
+            BoundOutcome(
+                bound=bound,
+                values={x: value for (_, x), value in seen.items()},
+                axis=next((axis for axis, _ in seen), ""),
+            )
+        )
     return found

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 @light_start
 @options.run_options
 def command(asked: "RunOptions", base: str, axis: str) -> None:
-    """Change one axis of a variant at a time; report the paired difference to it."""
+    """Change one axis of a variant at a time, and compare.
+
+    The report has the paired difference of each change to the variant as it is.
+    """
     sys.exit(ablate(base, axis, asked))
 
 

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 @light_start
 @options.run_options
 def command(asked: "RunOptions", folder: Path, examples: int) -> None:
-    """Run probes on the models that a run saved (--keep-models); rows go into its folder."""
+    """Run probes on the models that a run saved.
+
+    A run saves them with --keep-models; rows go into its folder.
+    """
     sys.exit(analyze(folder, examples, asked))
 
 

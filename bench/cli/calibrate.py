@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @light_start
 @options.run_options
 def command(asked: "RunOptions", task: str) -> None:
-    """Choose the size of a task and the learning rate of each variant, on validation alone.
+    """Choose the size of a task and learning rates on validation.
 
     Tries the settings that TASK declares, cheapest first, with seeds from 100 on, and stores what
     it chose and why beside the task. Runs and plans use it from then on.

@@ -4,12 +4,15 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import click
 
+import results
 from bench.cli import option_groups as options
 from bench.cli.command_group import BenchGroup
+from bench.cli.fitted_table import fitted_table, terminal_width
 
 if TYPE_CHECKING:
     from bench.cli.run_options import RunOptions
@@ -18,11 +21,13 @@ if TYPE_CHECKING:
 
 FOLDER = "runs/claims"
 """Where claims are run if nobody says otherwise."""
+PUBLISHED = Path(results.__file__).parent / "published" / "claims.parquet"
+"""Published rows of claims."""
 
 
 @click.group("claims", cls=BenchGroup)
 def command() -> None:
-    """Claims of the sources: what decides each, and what stored rows say of it.
+    """Claims of the sources, and what stored rows say of them.
 
     `list` shows them, `run` computes and trains what decides them, and `report` writes the page.
     """
@@ -33,9 +38,10 @@ def command() -> None:
 @options.plugins
 @options.json_output
 def list_claims(folder: Path | None, plugin: tuple[str, ...], as_json: bool) -> None:
-    """Every claim: kind, expected minutes, and the verdict by the rows of FOLDER.
+    """List every claim with its kind, cost and verdict.
 
-    FOLDER is a run folder or a pack; runs/claims if it is there.
+    The verdict is by the rows of FOLDER, a run folder or a pack. Without it, runs/claims is read if
+    it is there, or else the published pack.
     """
     click.echo(claims_list(folder, plugin, as_json=as_json))
 
@@ -53,7 +59,10 @@ def list_claims(folder: Path | None, plugin: tuple[str, ...], as_json: bool) -> 
 @options.inline
 @options.run_options
 def run_claims(asked: "RunOptions", keys: tuple[str, ...]) -> None:
-    """Compute and train what decides the claims of KEYS, or of all; finished cells stay."""
+    """Compute and train what decides claims.
+
+    KEYS are names of claims, such as C01; all of them without any. Finished cells stay.
+    """
     sys.exit(run(asked, keys))
 
 
@@ -67,7 +76,10 @@ def run_claims(asked: "RunOptions", keys: tuple[str, ...]) -> None:
 def report_claims(
     folder: Path, out: Path | None, pack: Path | None, plugin: tuple[str, ...]
 ) -> None:
-    """Write claims.html and claims.md of a run folder or a published pack."""
+    """Write the page of a run folder or of a published pack.
+
+    Its files are claims.html, claims.md and their figures.
+    """
     from bench.api.errors import InvalidConfig
     from results.pack import open_run, write_pack
 
@@ -81,12 +93,10 @@ def report_claims(
 
 def claims_list(folder: Path | None, plugins: tuple[str, ...], *, as_json: bool) -> str:
     """A table of all claims."""
-    from tabulate import tabulate
-
+    from reports.claims_document import headline, short_source
     from results.pack import open_run
 
-    if folder is None and (Path(FOLDER) / "ledger").is_dir():
-        folder = Path(FOLDER)
+    folder = folder or _usual_folder()
     found = outcomes((), open_run(folder) if folder else None, plugins)
     rows = [
         {
@@ -95,14 +105,41 @@ def claims_list(folder: Path | None, plugins: tuple[str, ...], *, as_json: bool)
             "source": one.claim.source,
             "kind": one.claim.kind,
             "cpu_minutes": round(one.minutes, 1),
-            "verdict": one.verdict if one.ran or one.claim.missing else "not run",
+            "verdict": one.standing,
         }
         for one in found
     ]
     if as_json:
         return json.dumps(rows, indent=1)
-    heads = {"cpu_minutes": "CPU minutes"}
-    return tabulate(rows, {name: heads.get(name, name) for name in rows[0]}, tablefmt="simple")
+    heads = ("claim", "what", "source", "kind", "CPU minutes", "verdict")
+    shown = [
+        [str(value) for value in {**row, "source": short_source(one.claim.source)[0]}.values()]
+        for row, one in zip(rows, found, strict=True)
+    ]
+    sources = dict(short_source(one.claim.source) for one in found)
+    told = f"the rows of {_from_here(folder)}" if folder else "no rows, for nothing was run"
+    width = terminal_width()
+    ending = f"{headline(found)} Verdicts by {told}."
+    return "\n".join(
+        (
+            fitted_table(shown, heads, width),
+            "",
+            *(f"{short}: {title}" for short, title in sorted(sources.items())),
+            *(wrap(ending, width, break_long_words=False) if width else [ending]),
+        )
+    )
+
+
+def _from_here(folder: Path) -> Path:
+    """A path as short as one would type it."""
+    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+
+
+def _usual_folder() -> Path | None:
+    """The run folder of claims if there is one, or else the published pack; None without both."""
+    if (Path(FOLDER) / "ledger").is_dir():
+        return Path(FOLDER)
+    return PUBLISHED if PUBLISHED.is_file() else None
 
 
 def run(options: "RunOptions", keys: tuple[str, ...]) -> int:
@@ -142,7 +179,7 @@ def run(options: "RunOptions", keys: tuple[str, ...]) -> int:
     asked = {claim.key for claim in claims}
     for one in found:
         if one.claim.key in asked:
-            click.echo(f"{one.claim.key} {one.verdict}: {one.claim.title} {one.reason()}".rstrip())
+            click.echo(f"{one.claim.key} {one.standing}: {one.claim.title} {one.reason()}".rstrip())
     click.echo(write_page(found, options.folder))
     return code
 

@@ -31,7 +31,10 @@ def list_data_sets(data_dir: str) -> None:
 @click.argument("name")
 @light_start
 def fetch_data_set(name: str) -> None:
-    """Download the data set NAME from the hub; record its revision and hash."""
+    """Download a data set from the hub.
+
+    Its revision and hash are recorded beside it.
+    """
     click.echo(fetch(name))
 
 

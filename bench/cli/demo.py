@@ -31,7 +31,9 @@ TRAINING = "adam[evaluate_every=100,steps=200]"
 @light_start
 @options.run_options
 def command(asked: "RunOptions") -> None:
-    """Compare five mechanisms on one string task; about a minute on two cores, no download.
+    """Compare five mechanisms on one string task in a minute.
+
+    It needs two cores and downloads nothing.
 
     No attention, additive, dot product, monotonic, and additive with coverage learn to rewrite
     strings by a rule whose alignment is known. The demo prints attention weights beside that

@@ -10,7 +10,7 @@ from bench.cli import option_groups as options
 @click.command("env")
 @options.json_output
 def command(as_json: bool) -> None:
-    """Print the facts of this machine that are stored with every result."""
+    """Print what is stored of this machine with every result."""
     click.echo(environment(as_json))
 
 

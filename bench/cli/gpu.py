@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @light_start
 @options.run_options
 def command(asked: "RunOptions", rehearse: bool) -> None:
-    """Measure on a machine with a GPU, offline, in pieces that are kept one by one.
+    """Measure on a GPU, offline, in pieces that are kept.
 
     Certificates on the device, ceilings (matrix products, copies, special functions), an A/A
     control, speed at model sizes beside PyTorch's fused attention and torch.compile, prefill and

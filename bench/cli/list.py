@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench.cli import option_groups as options
+from bench.cli.fitted_table import fitted_table, terminal_width
 from bench.cli.light_start import light_start
 
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ KINDS = ("variants", "tasks", "backbones", "probes", "presets", "metrics")
 @options.json_output
 @light_start
 def command(kind: str, plugin: tuple[str, ...], matrix: bool, as_json: bool) -> None:
-    """List variants, tasks, backbones, probes, presets, metrics, or the components of an axis."""
+    """List what is registered: variants, tasks, presets and more.
+
+    KIND is variants, tasks, backbones, probes, presets, metrics, or an axis for its components.
+    """
     if matrix and kind != "variants":
         raise click.UsageError(f"--matrix is about variants, not {kind}.")
     click.echo(places(plugin, as_json) if matrix else listing(kind, plugin, as_json))
@@ -117,7 +121,5 @@ def _paper(registered: "Registration[object]") -> str:
 def _table(rows: list[list[str]], heads: list[str], as_json: bool) -> str:
     if as_json:
         return json.dumps([dict(zip(heads, row, strict=True)) for row in rows], indent=1)
-    from tabulate import tabulate
-
     titles = [head.replace("_", " ") for head in heads]
-    return tabulate(rows, titles, tablefmt="simple")
+    return fitted_table(rows, titles, terminal_width())

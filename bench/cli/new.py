@@ -76,7 +76,7 @@ class Scaffold:
 
 @click.group("new")
 def command() -> None:
-    """Write a new variant or task, and its test, that pass as they stand."""
+    """Write a new variant or task with a test that passes."""
 
 
 @command.command("variant")
@@ -84,7 +84,7 @@ def command() -> None:
 @click.option("--axis", required=True, help=f"One of {', '.join(FOLDERS)}.")
 @click.option("--out", type=click.Path(path_type=Path), help=OUT_HELP)
 def new_variant(name: str, axis: str, out: Path | None) -> None:
-    """Write a component of an axis, a mechanism or a recipe called NAME."""
+    """Write a component, a mechanism or a recipe called NAME."""
     click.echo(variant_scaffold(name, axis, out).write())
 
 

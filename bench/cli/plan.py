@@ -64,8 +64,11 @@ def _as_json(made: "Plan", lacking: Mapping[str, str]) -> str:
 
 def _as_lines(made: "Plan", lacking: Mapping[str, str]) -> str:
     from bench.running.durations import spoken
+    from bench.running.presets import find_preset
 
-    lines = [_by_task(made)] if made.cells else []
+    preset = find_preset(made.request.preset)
+    lines = [f"preset {preset.name}: {preset.summary}\n"]
+    lines += [_by_task(made)] if made.cells else []
     lines += _left_out(made)
     lines += lacking_lines(made, lacking)
     refused = sum(planned.cell.task in lacking for planned in made.quality)

@@ -40,7 +40,7 @@ def command(
     merge: tuple[Path, ...],
     pack: Path | None,
 ) -> None:
-    """Write report.html and report.md of a run folder or a published pack."""
+    """Write the report of a run folder or of a published pack."""
     written = report(
         folder,
         out,

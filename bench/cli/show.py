@@ -1,24 +1,27 @@
 """`bench show`: everything known about one name."""
 
 import json
+import re
 import sys
-from dataclasses import fields
-from textwrap import indent, wrap
-from typing import TYPE_CHECKING, Literal, TypedDict, get_args, get_origin, get_type_hints
+from difflib import get_close_matches
+from textwrap import indent
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
 from bench.cli import option_groups as options
 from bench.cli.light_start import light_start
+from bench.cli.option_words import option_lines, options_of
 
 if TYPE_CHECKING:
-    from bench.api.config import Config
     from bench.api.registry import Registration
     from bench.api.selector import Selector
 
 
 TRAINING = "adam"
 """The one kind of training that there is."""
+NEAR = 0.75
+"""Likeness of two names from which one is offered for the other, between 0 and 1."""
 
 
 @click.command("show")
@@ -27,7 +30,7 @@ TRAINING = "adam"
 @options.json_output
 @light_start
 def command(name: str, plugin: tuple[str, ...], as_json: bool) -> None:
-    """Show the variant, task or component NAME: paper, options, ranges, default task.
+    """Show one variant, task or component: paper, options, ranges.
 
     `bench show adam` shows the options of --training.
     """
@@ -57,8 +60,7 @@ def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
     if asked.name == TRAINING:
         facts = [_of_training(asked)]
     elif not found:
-        known = [n for axis in AXES for n in registry.registrations(axis)]
-        raise UnknownName.among("variant, task or component", asked.name, known, see="bench list")
+        raise UnknownName(_no_such_name(asked.name))
     else:
         facts = [_facts(registered) for registered in found]
         if asked.options:
@@ -70,6 +72,23 @@ def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
         page, one["about"] = one["about"], "" if one["about"] in seen else one["about"]
         seen.add(page)
     return "\n\n".join(_as_lines(one) for one in facts)
+
+
+def _no_such_name(name: str) -> str:
+    """What to say of an unknown name. Of some 400 names one is like any word, so few are near."""
+    from bench.api import registry
+    from bench.api.axes import AXES
+    from bench.api.errors import MOST_QUOTED
+    from bench.api.plain_text import shortened
+
+    name = shortened(name, MOST_QUOTED)
+    known = sorted({known for axis in AXES for known in registry.registrations(axis)})
+    near = get_close_matches(name, known, n=1, cutoff=NEAR)
+    hint = f"; did you mean {near[0]!r}?" if near else ";"
+    return (
+        f"no variant, task or component named {name!r}{hint} `bench list variants` and "
+        "`bench list tasks` show names."
+    )
 
 
 def _of_training(asked: "Selector") -> "Facts":
@@ -88,7 +107,7 @@ def _of_training(asked: "Selector") -> "Facts":
         "what": (AdamProtocol.__doc__ or "").removesuffix("."),
         "about": "",
         "file": sys.modules[AdamProtocol.__module__].__file__ or "",
-        "options": _options(AdamProtocol),
+        "options": options_of(AdamProtocol),
         "selector": Selector(TRAINING, config_options(read_protocol(asked))).show(),
     }
 
@@ -159,7 +178,7 @@ def _facts(registered: "Registration[object]") -> Facts:
         "does_not_show": registered.does_not_show,
         "default_task": registered.default_task.task if registered.default_task else "",
         "file": sys.modules[registered.module].__file__ or "",
-        "options": _options(registered.config),
+        "options": options_of(registered.config),
     }
     if isinstance(registered.target, Recipe):
         facts["axes"] = {**registered.target.axes, **registered.target.fixes}
@@ -168,39 +187,15 @@ def _facts(registered: "Registration[object]") -> Facts:
     return facts
 
 
-def _options(config: "type[Config]") -> list[dict[str, str]]:
-    from bench.api.config import search_ranges
-    from bench.api.documented_fields import documented_fields
-
-    meanings = documented_fields(config)
-    ranges = search_ranges(config)
-    hints = get_type_hints(config)
-    return [
-        {
-            "option": field.name,
-            "default": str(field.default),
-            "type": _written(hints[field.name]),
-            "range": str(ranges.get(field.name, "")),
-            "meaning": meanings[field.name],
-        }
-        for field in fields(config)
-    ]
-
-
-def _written(kind: object) -> str:
-    """A type as one reads it: its name, or the values that are allowed."""
-    if get_origin(kind) is Literal:
-        return " | ".join(map(str, get_args(kind)))
-    return getattr(kind, "__name__", str(kind))
-
-
 def _as_lines(facts: Facts) -> str:
+    """For people: what the title page says is not said above it."""
+    page = facts.get("about", "")
     lines = []
     for key, value in facts.items():
+        if key in ("what", "paper") and _says(page, str(value)):
+            continue
         if key == "options":
-            for o in facts["options"]:
-                told = f"option    {o['option']} = {o['default']} ({o['type']}) {o['range']}"
-                lines += [told.rstrip(), *_folded(o["meaning"])]
+            lines += [line for option in facts["options"] for line in option_lines(option)]
         elif key == "axes":
             lines += [f"axis      {axis} = {choice}" for axis, choice in facts["axes"].items()]
         elif key == "about" and value:
@@ -210,7 +205,10 @@ def _as_lines(facts: Facts) -> str:
     return "\n".join(lines)
 
 
-def _folded(text: str) -> list[str]:
-    """Lines of a text below the option that it is about."""
-    space = " " * 14
-    return wrap(text, 100, initial_indent=space, subsequent_indent=space)
+def _says(page: str, text: str) -> bool:
+    """Whether a title page has every word of a text, or the address in it."""
+    addresses = re.findall(r"https?://[^\s,]+", text)
+    if addresses:
+        return all(address in page for address in addresses)
+    words = re.findall(r"\w+", text.lower())
+    return bool(page) and set(words) <= set(re.findall(r"\w+", page.lower()))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @light_start
 @options.run_options
 def command(asked: "RunOptions", /, **typed: object) -> None:
-    """Tune variants with equal budgets; rerun each best trial on new seeds."""
+    """Tune variants with equal budgets, then run new seeds."""
     from bench.study_request import Tuning
 
     sys.exit(study(asked, options.filled(Tuning, typed)))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @light_start
 @options.run_options
 def command(asked: "RunOptions", names: tuple[str, ...]) -> None:
-    """Run the conformance suite on the variants NAMES, or on 'all'.
+    """Run the conformance suite on variants, or on 'all'.
 
     With --device, --dtype or --shape the answers and gradients are also computed there, and
     compared with float64 on the processor.

@@ -61,6 +61,7 @@ def _reason(task: Selector, preset: str, data_dir: Path | None) -> str:
     """
     reason = _missing(sized_task(task, preset)[0], data_dir)
     directory = data_folder(data_dir)
+    reason = reason.replace(f"at {cache_folder()}/", "in the cache folder ")
     for path, name in ((directory, "the data directory"), (cache_folder(), "the cache")):
         reason = reason.replace(str(path), name) if path is not None else reason
     return reason

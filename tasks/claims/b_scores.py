@@ -55,10 +55,24 @@ for one in (
         exact=Exact(
             compute=computed_scores.parameters_and_widths,
             bounds=(
-                Bound(metric="dot_parameters_count", high=0.0),
-                Bound(metric="dot_accepts_unequal_count", high=0.0),
-                Bound(metric="additive_accepts_unequal_count", low=1.0),
-                Bound(metric="general_accepts_unequal_count", low=1.0),
+                Bound(
+                    metric="dot_parameters_count", title="parameters of the dot product", high=0.0
+                ),
+                Bound(
+                    metric="dot_accepts_unequal_count",
+                    title="dot product takes queries and keys of unequal width (1 yes, 0 no)",
+                    high=0.0,
+                ),
+                Bound(
+                    metric="additive_accepts_unequal_count",
+                    title="additive score takes unequal widths (1 yes, 0 no)",
+                    low=1.0,
+                ),
+                Bound(
+                    metric="general_accepts_unequal_count",
+                    title="bilinear score takes unequal widths (1 yes, 0 no)",
+                    low=1.0,
+                ),
             ),
         ),
         priority=1,
@@ -71,9 +85,24 @@ for one in (
         exact=Exact(
             compute=computed_scores.variance_of_products,
             bounds=(
-                Bound(metric="mean_in_deviations_count", low=-0.03, high=0.03),
-                Bound(metric="variance_over_width_ratio", low=0.97, high=1.03),
-                Bound(metric="scaled_variance_ratio", low=0.97, high=1.03),
+                Bound(
+                    metric="mean_in_deviations_count",
+                    title="mean of q.k, in standard deviations",
+                    low=-0.03,
+                    high=0.03,
+                ),
+                Bound(
+                    metric="variance_over_width_ratio",
+                    title="variance of q.k over the width",
+                    low=0.97,
+                    high=1.03,
+                ),
+                Bound(
+                    metric="scaled_variance_ratio",
+                    title="variance of q.k divided by the root of the width",
+                    low=0.97,
+                    high=1.03,
+                ),
             ),
         ),
         note="F1 and F3 say the same in numbers. Queries and keys of a trained network are not "
@@ -89,8 +118,17 @@ for one in (
         exact=Exact(
             compute=computed_scores.gradient_of_softmax,
             bounds=(
-                Bound(metric="dot_gradient_ratio", high=0.9),
-                Bound(metric="scaled_dot_gradient_ratio", low=0.9, high=1.1),
+                Bound(
+                    metric="dot_gradient_ratio",
+                    title="gradient of softmax over that at width 16, dot product",
+                    high=0.9,
+                ),
+                Bound(
+                    metric="scaled_dot_gradient_ratio",
+                    title="gradient of softmax over that at width 16, scaled dot product",
+                    low=0.9,
+                    high=1.1,
+                ),
             ),
         ),
         note="At initialization; ratios to a width of 16. Extremely small is too much said: the "
@@ -164,8 +202,14 @@ for one in (
         exact=Exact(
             compute=computed_scores.cost_of_scores,
             bounds=(
-                Bound(metric="time_ratio", low=2.0),
-                Bound(metric="kept_bytes_ratio", low=1.1),
+                Bound(
+                    metric="time_ratio", title="time of additive over scaled dot product", low=2.0
+                ),
+                Bound(
+                    metric="kept_bytes_ratio",
+                    title="bytes kept for backward, additive over scaled dot product",
+                    low=1.1,
+                ),
             ),
         ),
         note="Batch 4, width 64, float32, on the processor that the environment names. The time is "

@@ -35,11 +35,29 @@ for one in (
         exact=Exact(
             compute=computed_masks.repeated_reads,
             bounds=(
-                Bound(metric="soft_change", high=0.0),
-                Bound(metric="additive_change", high=0.0),
-                Bound(metric="gumbel_sample_change", low=1.0),
-                Bound(metric="reinforce_sample_change", low=1.0),
-                Bound(metric="gumbel_best_key_change", high=0.0),
+                Bound(
+                    metric="soft_change",
+                    title="largest change of weights between two draws, soft dot product",
+                    high=0.0,
+                ),
+                Bound(
+                    metric="additive_change", title="the same change, soft additive score", high=0.0
+                ),
+                Bound(
+                    metric="gumbel_sample_change",
+                    title="the same change, hard attention drawn by Gumbel noise",
+                    low=1.0,
+                ),
+                Bound(
+                    metric="reinforce_sample_change",
+                    title="the same change, hard attention drawn for REINFORCE",
+                    low=1.0,
+                ),
+                Bound(
+                    metric="gumbel_best_key_change",
+                    title="the same change, hard attention that reads the best key",
+                    high=0.0,
+                ),
             ),
         ),
         note="Hard attention that takes the best key draws nothing.",

@@ -135,11 +135,31 @@ for one in (
         exact=Exact(
             compute=computed_masks.hidden_by_a_million,
             bounds=(
-                Bound(metric="hidden_weight", high=0.0),
-                Bound(metric="hidden_weight_at_large_energies", high=0.0),
-                Bound(metric="empty_row_weight", low=0.99),
-                Bound(metric="hidden_weight_beside_low_energies", low=0.99),
-                Bound(metric="empty_row_weight_minus_infinity", high=0.0),
+                Bound(
+                    metric="hidden_weight",
+                    title="weight of hidden keys beside keys that are shown",
+                    high=0.0,
+                ),
+                Bound(
+                    metric="hidden_weight_at_large_energies",
+                    title="the same at energies a thousand times as large",
+                    high=0.0,
+                ),
+                Bound(
+                    metric="empty_row_weight",
+                    title="weight of hidden keys in a row that has no others",
+                    low=0.99,
+                ),
+                Bound(
+                    metric="hidden_weight_beside_low_energies",
+                    title="weight of a hidden key beside an energy as low as the mask",
+                    low=0.99,
+                ),
+                Bound(
+                    metric="empty_row_weight_minus_infinity",
+                    title="weight in a row without keys, masked by minus infinity",
+                    high=0.0,
+                ),
             ),
         ),
         note="The quoted sentence alone is true for rows with a visible key of usual energy. The "

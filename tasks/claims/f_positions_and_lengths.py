@@ -9,8 +9,19 @@ from tasks.claims.sources import NOTES, SUMMARY
 shifted = partial(Side, task="offset", metric="token_accuracy", axis="length")
 inside, beyond = partial(shifted, x=24.0), partial(shifted, x=96.0)
 chained = partial(Side, variant="memn2n", task="chains", metric="label_accuracy")
+NAMED = {
+    "window": "window of 64",
+    "linear": "linear attention",
+    "delta": "gated delta rule",
+}
+"""Mechanisms of constant cost, in words."""
 CONSTANT_COSTS = tuple(
-    Bound(metric=f"{name}_{kind}_exponent", low=-0.05, high=0.05)
+    Bound(
+        metric=f"{name}_{kind}_exponent",
+        title=f"power of the length with which {kind} grow, {NAMED[name]}",
+        low=-0.05,
+        high=0.05,
+    )
     for name in computed_lengths.CONSTANT
     for kind in ("operations", "bytes")
 )
@@ -45,7 +56,7 @@ for one in (
                 margin=0.3,
             ),
         ),
-        note="Rotary and ALiBi positions are not here yet.",
+        note="Learned and sinusoid positions alone, as the source has them.",
         priority=3,
     ),
     Claim(
@@ -74,8 +85,17 @@ for one in (
         exact=Exact(
             compute=computed_kernels.window_of_relative_positions,
             bounds=(
-                Bound(metric="weight_beyond_clip_share", high=0.0),
-                Bound(metric="parameters_over_formula_ratio", low=1.0, high=1.0),
+                Bound(
+                    metric="weight_beyond_clip_share",
+                    title="share of weight on keys beyond the clip",
+                    high=0.0,
+                ),
+                Bound(
+                    metric="parameters_over_formula_ratio",
+                    title="added parameters over those of the formula",
+                    low=1.0,
+                    high=1.0,
+                ),
             ),
         ),
         note="The second sentence says that weight beyond the clip is zero, which is computed at "
@@ -107,11 +127,29 @@ for one in (
         exact=Exact(
             compute=computed_lengths.cost_and_weight_by_length,
             bounds=(
-                Bound(metric="attention_operations_exponent", low=0.95, high=1.05),
-                Bound(metric="attention_bytes_exponent", low=0.95, high=1.05),
+                Bound(
+                    metric="attention_operations_exponent",
+                    title="power of the length with which operations of a token grow, attention",
+                    low=0.95,
+                    high=1.05,
+                ),
+                Bound(
+                    metric="attention_bytes_exponent",
+                    title="power of the length with which kept bytes grow, attention",
+                    low=0.95,
+                    high=1.05,
+                ),
                 *CONSTANT_COSTS,
-                Bound(metric="fixed_scale_weight_left_share", high=0.5),
-                Bound(metric="log_scale_weight_left_share", low=0.95),
+                Bound(
+                    metric="fixed_scale_weight_left_share",
+                    title="weight of the right key at 4096 keys over that at 32, fixed scale",
+                    high=0.5,
+                ),
+                Bound(
+                    metric="log_scale_weight_left_share",
+                    title="weight of the right key at 4096 keys over that at 32, scale log n",
+                    low=0.95,
+                ),
             ),
         ),
         note="About cost and weights alone. An exponent is the power of the length with which the "

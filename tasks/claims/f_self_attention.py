@@ -59,8 +59,17 @@ for one in (
         exact=Exact(
             compute=computed_recurrence.gradient_by_distance,
             bounds=(
-                Bound(metric="recurrent_gradient_share_at_64", high=0.01),
-                Bound(metric="attention_gradient_share_at_64", low=0.5, high=2.0),
+                Bound(
+                    metric="recurrent_gradient_share_at_64",
+                    title="gradient at distance 64 over that at 2, LSTM",
+                    high=0.01,
+                ),
+                Bound(
+                    metric="attention_gradient_share_at_64",
+                    title="gradient at distance 64 over that at 2, self-attention",
+                    low=0.5,
+                    high=2.0,
+                ),
             ),
         ),
         note="Two directions, one layer, equal widths, 600 updates over all distances. The tokens "
@@ -77,13 +86,37 @@ for one in (
         exact=Exact(
             compute=computed_recurrence.time_of_layers,
             bounds=(
-                Bound(metric="lstm_time_ratio", low=2.0),
-                Bound(metric="gru_time_ratio", low=2.0),
-                Bound(metric="recurrent_steps_ratio", low=3.5),
-                Bound(metric="attention_steps_ratio", high=1.0),
+                Bound(
+                    metric="lstm_time_ratio",
+                    title="time of an LSTM over self-attention, up to 256 tokens",
+                    low=2.0,
+                ),
+                Bound(
+                    metric="gru_time_ratio",
+                    title="time of a GRU over self-attention, up to 256 tokens",
+                    low=2.0,
+                ),
+                Bound(
+                    metric="recurrent_steps_ratio",
+                    title="dependent steps at 128 tokens over those at 32, recurrent layer",
+                    low=3.5,
+                ),
+                Bound(
+                    metric="attention_steps_ratio",
+                    title="dependent steps at 128 tokens over those at 32, self-attention",
+                    high=1.0,
+                ),
                 # true of every ratio: they are shown, and bound nothing
-                Bound(metric="lstm_time_ratio_beyond_the_width", low=0.0),
-                Bound(metric="gru_time_ratio_beyond_the_width", low=0.0),
+                Bound(
+                    metric="lstm_time_ratio_beyond_the_width",
+                    title="time of an LSTM over self-attention, 512 tokens and more (shown only)",
+                    low=0.0,
+                ),
+                Bound(
+                    metric="gru_time_ratio_beyond_the_width",
+                    title="time of a GRU over self-attention, 512 tokens and more (shown only)",
+                    low=0.0,
+                ),
             ),
         ),
         note="Time of a recurrent layer over that of multi-head self-attention, forward and "
@@ -102,9 +135,19 @@ for one in (
         exact=Exact(
             compute=computed_masks.order_of_the_source,
             bounds=(
-                Bound(metric="order_change", high=1e-9),
-                Bound(metric="sinusoid_order_change", low=1e-3),
-                Bound(metric="causal_order_change", low=1e-3),
+                Bound(
+                    metric="order_change",
+                    title="change by the order of the source, without positions",
+                    high=1e-9,
+                ),
+                Bound(
+                    metric="sinusoid_order_change", title="the same change with sinusoids", low=1e-3
+                ),
+                Bound(
+                    metric="causal_order_change",
+                    title="the same change under a causal mask, without positions",
+                    low=1e-3,
+                ),
             ),
         ),
         note="Five scores. Under a causal mask the order does change the outputs, even without "
@@ -157,8 +200,16 @@ for one in (
         exact=Exact(
             compute=computed_masks.weight_of_the_future,
             bounds=(
-                Bound(metric="future_change", high=1e-9),
-                Bound(metric="causal_variants_count", low=10.0),
+                Bound(
+                    metric="future_change",
+                    title="largest change of earlier outputs under another future, by variant",
+                    high=1e-9,
+                ),
+                Bound(
+                    metric="causal_variants_count",
+                    title="causal variants that were tried",
+                    low=10.0,
+                ),
             ),
         ),
         note="Every listed variant that a causal slot takes, with parameters as drawn; the "

@@ -208,10 +208,26 @@ for one in (
         exact=Exact(
             compute=computed_kernels.band_and_error,
             bounds=(
-                Bound(metric="band_change_keys", high=0.0),
-                Bound(metric="train_error_share_left", high=0.1),
-                Bound(metric="test_error_ratio_narrowest_to_best", low=1.1),
-                Bound(metric="test_error_ratio_widest_to_best", low=1.1),
+                Bound(
+                    metric="band_change_keys",
+                    title="change of the width of the band from one precision to the next (keys)",
+                    high=0.0,
+                ),
+                Bound(
+                    metric="train_error_share_left",
+                    title="training error at the highest precision over that at the lowest",
+                    high=0.1,
+                ),
+                Bound(
+                    metric="test_error_ratio_narrowest_to_best",
+                    title="test error at the highest precision over the least one",
+                    low=1.1,
+                ),
+                Bound(
+                    metric="test_error_ratio_widest_to_best",
+                    title="test error at the lowest precision over the least one",
+                    low=1.1,
+                ),
             ),
         ),
         note="Twenty draws of fifty noisy points; β is one over the squared bandwidth, and the "

@@ -1,6 +1,7 @@
 """From stored rows to verdicts: rows of claims are written, and what they say is read back."""
 
 import random
+from xml.etree import ElementTree
 
 import pytest
 
@@ -11,6 +12,7 @@ from bench.claims.computed import compute
 from bench.claims.verdicts import outcomes_of
 from bench.cli.registered import load_registry
 from bench.running.request import Request
+from reports.claims_document import claims_document, headline
 from reports.claims_page import write_claims
 from results.frame import rows_of
 from results.row import Record, Row
@@ -150,3 +152,102 @@ def test_the_page_shows_quote_numbers_figure_and_command(store, tmp_path):
     assert "+0.393" in text
     assert "](figures/claim-x1.svg)" in text
     assert (tmp_path / "page" / "figures" / "claim-x1.svg").read_text().startswith("<svg")
+
+
+def numbers_over_width():
+    places = ((2.0, 0.5), (32.0, 0.9), (512.0, 1.4))
+    return [
+        Scored(metric="a_count", value=0.5),
+        *(Scored(metric="a_ratio", value=value, axis="width", x=x) for x, value in places),
+    ]
+
+
+RATIOS = claim(
+    exact=Exact(
+        compute=numbers_over_width,
+        bounds=(
+            Bound(metric="a_count", title="how many", low=0.1, high=1.0),
+            Bound(metric="a_ratio", high=1.0),
+        ),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("expect", "margin", "words"),
+    [
+        ("lower", 0.3, "lower by 0.3 or more"),
+        ("higher", 0.1, "higher by 0.1 or more"),
+        ("higher", 0.0, "higher"),
+        ("equal", 0.05, "equal within 0.05"),
+    ],
+)
+def test_what_was_expected_is_said_with_its_direction(store, tmp_path, expect, margin, words):
+    contrast = Contrast(title="t", left=(DOT,), right=(PLAIN,), expect=expect, margin=margin)
+    _, markdown = write_claims([outcome(store, claim(contrast))], tmp_path / "page")
+    assert f"| t | {words} | not run | not run |" in markdown.read_text()
+
+
+def test_a_claim_says_whether_it_was_run_in_part_or_not_at_all_or_has_no_test(store):
+    other = Side(variant="general", task="recall", metric="token_accuracy")
+    second = Contrast(title="u", left=(other,), right=(PLAIN,), expect="higher")
+    both = claim(CONTRAST, second)
+    assert outcome(store, both).standing == "not run"
+    put(store, DOT, [0.9, 0.1, 0.9, 0.1, 0.9, 0.1])
+    put(store, PLAIN, [0.1, 0.9, 0.1, 0.9, 0.1, 0.9])
+    assert outcome(store, both).standing == "in part run"
+    assert outcome(store, claim(CONTRAST)).standing == "undecided"
+    assert outcome(store, claim(CONTRAST, missing="m.")).standing == "cannot be tested here"
+
+
+def test_the_headline_counts_what_was_not_run_apart(store, tmp_path):
+    put(store, DOT, [0.91, 0.92, 0.90, 0.93, 0.91, 0.90])
+    put(store, PLAIN, [0.51, 0.54, 0.50, 0.53, 0.51, 0.52])
+    asked = [claim(missing="m."), EXACT, claim(CONTRAST)]
+    found = [outcome(store, one) for one in asked]
+    assert headline(found) == (
+        "3 claims: 1 supported, 0 contradicted, 1 not run, 1 cannot be tested here."
+    )
+    (table,) = claims_document(found).sections[1].blocks
+    words = [row[2].text for row in table.rows]
+    assert words == ["supported", "not run", "cannot be tested here"]
+
+
+def test_a_contradicted_claim_says_which_part_failed_and_by_how_much(store):
+    put(store, DOT, [0.91, 0.92, 0.90, 0.93, 0.91, 0.90])
+    put(store, PLAIN, [0.51, 0.54, 0.50, 0.53, 0.51, 0.52])
+    lower = Contrast(title="the gap", left=(DOT,), right=(PLAIN,), expect="lower", margin=0.2)
+    found = outcome(store, claim(CONTRAST, lower))
+    assert found.verdict == "contradicted"
+    assert found.reason() == "the gap: +0.393, expected lower by 0.2 or more."
+    assert compute(RATIOS, store)
+    computed = outcome(store, RATIOS)
+    assert computed.verdict == "contradicted"
+    assert computed.reason() == "a ratio: 0.5 to 1.4 (3 values of width), expected at most 1."
+
+
+def test_computed_numbers_have_a_figure_that_needs_no_color(store, tmp_path):
+    assert compute(RATIOS, store)
+    write_claims([outcome(store, RATIOS)], tmp_path / "page")
+    (file,) = (tmp_path / "page" / "figures").glob("*.svg")
+    drawn = ElementTree.fromstring(file.read_text())
+    markers = [
+        (one.get("class"), one[0].text)
+        for one in drawn.iter("{http://www.w3.org/2000/svg}path")
+        if "transform" in one.attrib
+    ]
+    # hollow outside, filled inside
+    assert markers == [("s0 p", "0.5"), ("s0 p", "0.5"), ("s0 p", "0.9"), ("s0 o", "1.4")]
+    said = " ".join(drawn.itertext())
+    assert "how many" in said
+    assert "expected at most 1: 1 of 3 outside" in said
+    assert "expected 0.1 to 1: inside" in said
+    for one in drawn.iter("{http://www.w3.org/2000/svg}rect"):
+        if one.get("class"):
+            assert float(one.get("height")) > 0
+            assert float(one.get("width")) > 0
+
+
+def test_the_page_says_what_the_letters_of_sources_stand_for(store, tmp_path):
+    _, markdown = write_claims([outcome(store, EXACT)], tmp_path / "page")
+    assert "- **F9.** a test: 1 claim" in markdown.read_text()

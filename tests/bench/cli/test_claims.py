@@ -1,6 +1,7 @@
 """`bench claims`: names, plug-ins, and verdicts that are never stored."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,26 @@ def test_what_is_wrong_is_one_sentence(call, typed, sentence, monkeypatch, tmp_p
     assert (code, out) == (2, "")
     assert sentence in err
     assert err.count("\n") == 1
+
+
+def test_without_a_run_the_published_verdicts_are_listed(call, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = call("claims", "list")
+    assert code == 0
+    assert re.search(r"^C08 .* F\d +exact .* supported$", out, re.MULTILINE)
+    assert "published/claims.parquet" in out.splitlines()[-1]
+    assert "F0: Attention mechanism" in out
+    listed = {
+        one["claim"]: one["verdict"] for one in json.loads(call("claims", "list", "--json")[1])
+    }
+    assert listed["C08"] == "supported"
+    assert listed["C07"] == "cannot be tested here"
+
+
+def test_a_run_folder_of_claims_is_listed_before_the_published_rows(call, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    call("claims", "run", "own1", "--plugin", PLUGIN)
+    code, out, _ = call("claims", "list", "--plugin", PLUGIN)
+    assert code == 0
+    assert "runs/claims" in out.splitlines()[-1]
+    assert re.search(r"^C08 .* not run$", out, re.MULTILINE)

@@ -236,8 +236,8 @@ def test_the_display_is_readable_in_a_plain_log(monkeypatch):
     display.finish(second, "refused")
     display.close()
     lines = log.getvalue().splitlines()
-    assert lines[0].strip() == "25% done, 2 min 0 s left"
-    assert lines[1] == "[1/2] ok            first @ dot :smile: [red] | 2 min 0 s left"
+    assert lines[0].strip() == "25% done, 2 min left"
+    assert lines[1] == "[1/2] ok            first @ dot :smile: [red] | 2 min left"
     assert lines[2] == "[2/2] refused       second | 0 s left"
     assert "\r" not in log.getvalue()
     assert "\x1b" not in log.getvalue()
@@ -245,7 +245,14 @@ def test_the_display_is_readable_in_a_plain_log(monkeypatch):
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0.4, "0 s"), (59.6, "1 min 0 s"), (61, "1 min 1 s"), (7300, "2 h 1 min")],
+    [
+        (0.4, "0 s"),
+        (59.6, "1 min"),
+        (61, "1 min 1 s"),
+        (2280, "38 min"),
+        (3590, "1 h"),
+        (7300, "2 h 2 min"),
+    ],
 )
 def test_durations_are_spoken(seconds, words):
     from bench.running.durations import spoken

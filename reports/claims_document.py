@@ -1,0 +1,182 @@
+"""The page of claims: sources, a table of all verdicts, then a section for each source document."""
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+
+from reports.blocks import (
+    Block,
+    Bullets,
+    CodeBlock,
+    Column,
+    Document,
+    Figure,
+    Paragraph,
+    Section,
+    TableBlock,
+    TableCell,
+)
+from reports.claim_words import bounds_in_words, expected_in_words, range_in_words, seen_in_words
+from reports.claims import STANDINGS, ClaimOutcome
+from reports.figures.bounds import BoundPanel, bounds_figure
+from reports.figures.contrasts import ContrastLine, contrasts_figure
+
+ALWAYS = ("supported", "contradicted")
+"""Standings that the headline counts even where no claim has them."""
+
+
+def claims_document(outcomes: Sequence[ClaimOutcome]) -> Document:
+    """Say what the rows show of each claim, verdicts first."""
+    by_source = sorted(outcomes, key=lambda one: (one.claim.source, one.claim.key))
+    sections = [
+        _section(source, list(group))
+        for source, group in groupby(by_source, key=lambda one: one.claim.source)
+    ]
+    return Document(
+        title="Attention bench: claims",
+        lead=(
+            "Sentences of the source documents, each with what decides it. Verdicts "
+            "are computed from stored rows whenever this page is written. Trained claims use "
+            "paired seeds from 200 on, which no other run uses, and hold for networks and tasks of "
+            "this size alone."
+        ),
+        headline=headline(outcomes),
+        sections=(
+            Section(key="sources", title="Sources", group="summary", blocks=(_sources(by_source),)),
+            Section(
+                key="verdicts", title="Verdicts", group="summary", blocks=(_summary(outcomes),)
+            ),
+            *sections,
+        ),
+        commands=("python -m bench claims run all",),
+    )
+
+
+def headline(outcomes: Sequence[ClaimOutcome]) -> str:
+    """How many claims stand how; a claim that was not run is not counted as undecided."""
+    counts = {name: sum(one.standing == name for one in outcomes) for name in STANDINGS}
+    said = ", ".join(f"{count} {name}" for name, count in counts.items() if count or name in ALWAYS)
+    return f"{len(outcomes)} claims: {said}."
+
+
+def short_source(source: str) -> tuple[str, str]:
+    """The letter and number of a source document, and its title.
+
+    >>> short_source("F1, a textbook, section 15"), short_source("My notes")
+    (('F1', 'a textbook, section 15'), ('My notes', 'My notes'))
+    """
+    short, _, title = source.partition(", ")
+    return short, title or source
+
+
+def _sources(by_source: Sequence[ClaimOutcome]) -> Bullets:
+    """What F0, F1 and so on stand for, and how many claims are of each."""
+    heads, items = [], []
+    for source, group in groupby(by_source, key=lambda one: one.claim.source):
+        short, title = short_source(source)
+        heads.append(short)
+        count = len(list(group))
+        items.append(f"{title}: {count} claim{'s'[: count != 1]}")
+    return Bullets(items=tuple(items), heads=tuple(heads))
+
+
+def _summary(outcomes: Sequence[ClaimOutcome]) -> TableBlock:
+    """All claims, grouped by how they stand."""
+    heads = ("Claim", "What it says", "Verdict", "Why")
+    return TableBlock(
+        key="claims",
+        title="All claims",
+        columns=tuple(Column(title=name) for name in heads),
+        rows=tuple(
+            (
+                TableCell(text=one.claim.key),
+                TableCell(text=one.claim.title),
+                TableCell(text=one.standing, sort=float(STANDINGS.index(one.standing))),
+                TableCell(text=one.reason()),
+            )
+            for one in sorted(outcomes, key=lambda one: STANDINGS.index(one.standing))
+        ),
+    )
+
+
+def _section(source: str, outcomes: Sequence[ClaimOutcome]) -> Section:
+    short = re.sub(r"[^a-z0-9]+", "-", short_source(source)[0].lower()).strip("-")
+    blocks = [block for one in outcomes for block in _blocks(one)]
+    return Section(key=f"source-{short}", title=source, blocks=tuple(blocks))
+
+
+def _blocks(one: ClaimOutcome) -> list[Block]:
+    claim = one.claim
+    blocks: list[Block] = [
+        Paragraph(f"{claim.key}: {claim.title} Verdict: {one.standing}. {one.reason()}".strip()),
+        Paragraph(f"“{claim.quote}”"),
+    ]
+    if one.parts:
+        blocks.append(_numbers(one))
+    blocks += _figures(one)
+    if claim.note:
+        blocks.append(Paragraph(claim.note, "note"))
+    if claim.contrasts or claim.exact:
+        blocks.append(CodeBlock(one.command))
+    return blocks
+
+
+def _numbers(one: ClaimOutcome) -> TableBlock:
+    """What was expected, and what was seen."""
+    rows: list[tuple[str, str, str, str]] = [
+        (
+            part.contrast.title,
+            expected_in_words(part.contrast),
+            seen_in_words(part.finding),
+            part.finding.verdict if part.ran else "not run",
+        )
+        for part in one.contrasts
+    ]
+    rows += [
+        (
+            part.title,
+            bounds_in_words(part.bound),
+            range_in_words(part.values, part.axis),
+            "inside" if part.holds else "outside" if part.ran else "not run",
+        )
+        for part in one.bounds
+    ]
+    heads = ("What", "Expected", "Seen", "Result")
+    return TableBlock(
+        key=f"{one.claim.key}-numbers",
+        title=f"{one.claim.key}: {one.claim.needed} must hold" if len(rows) > 1 else one.claim.key,
+        columns=tuple(Column(title=head) for head in heads),
+        rows=tuple(tuple(TableCell(text=text) for text in row) for row in rows),
+    )
+
+
+def _figures(one: ClaimOutcome) -> list[Figure]:
+    """What is known: differences with their margins, and computed numbers with their bounds."""
+    key, title = one.claim.key.lower(), one.claim.title
+    lines = [
+        ContrastLine(
+            title=part.contrast.title,
+            estimate=part.finding.difference.estimate,
+            low=part.finding.difference.low,
+            high=part.finding.difference.high,
+            margin=part.contrast.margin,
+            equal=part.contrast.expect == "equal",
+            sign=-1.0 if part.contrast.expect == "lower" else 1.0,
+        )
+        for part in one.contrasts
+        if part.ran
+    ]
+    numbers = [
+        BoundPanel(
+            title=part.title,
+            expected=bounds_in_words(part.bound),
+            axis=part.axis,
+            values=part.values,
+            low=part.bound.low,
+            high=part.bound.high,
+        )
+        for part in one.bounds
+        if part.ran
+    ]
+    found = [contrasts_figure(key, title, lines)] if lines else []
+    return [*found, bounds_figure(key, title, numbers)] if numbers else found
