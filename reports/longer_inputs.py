@@ -1,6 +1,7 @@
 """Scores on inputs longer than any of training, for variants that differ in their positions."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bench.api.headline import made_of
 from reports.blocks import Block, Section
@@ -68,7 +69,7 @@ def _figures(comparison: Comparison, panel: Panel, first: int) -> list[Block]:
         panels(
             f"longer-{first + at}",
             _words(panel, at, groups),
-            [panel],
+            [replace(panel, lines=tuple(one for one in panel.lines if one.name in group))],
             Legend(looks(group), labels),
             columns=1,
         )
@@ -78,10 +79,15 @@ def _figures(comparison: Comparison, panel: Panel, first: int) -> list[Block]:
 
 def _words(panel: Panel, at: int, groups: Sequence[Sequence[str]]) -> dict[str, str]:
     part = f", part {at + 1} of {len(groups)}" if len(groups) > 1 else ""
-    gray = " Gray lines are variants of the other parts." if len(groups) > 1 else ""
+    best = "the best" if at == 0 else "the next"
+    few = (
+        f" This part has {best} {len(groups[at])} of {len(panel.lines)} on the longest inputs."
+        if len(groups) > 1
+        else ""
+    )
     return {
         "title": f"Score against length: {panel.title}{part}",
         "description": "Test score of variants that differ in their positions, at several lengths.",
         "caption": "Score of inputs of one length. The vertical line is the longest input of "
-        f"training; what stands to its right was never seen. {BANDS}{gray}",
+        f"training; what stands to its right was never seen. {BANDS}{few}",
     }

@@ -121,6 +121,7 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         title=f"Attention bench: {clean(folder.name)}",
         lead=_lead(folder),
         headline=_headline(folder),
+        notes=folder.catalog.notes,
         choices=choices_table(folder),
         overview=overview,
         overview_figure=quality_cost_figure(overview) if overview else None,
