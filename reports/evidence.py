@@ -17,7 +17,7 @@ def evidence_text(need: Need) -> str:
     if not need.variant:
         return "no variant has learned the task"
     parts = [_nothing_yet(need) if need.is_open else _compared(need)]
-    parts += [part for part in (_without_network(need), _ties(need)) if part]
+    parts += [part for part in (_non_neural(need), _ties(need)) if part]
     return "; ".join(parts)
 
 
@@ -66,15 +66,15 @@ def _compared(need: Need) -> str:
     return f"{mine}, {seeds}{tied}"
 
 
-def _without_network(need: Need) -> str:
-    """The best method without a network, where the choice is not above it in every seed."""
+def _non_neural(need: Need) -> str:
+    """The best non-neural baseline, where the choice is not above it in every seed."""
     comparison = need.evidence
     if not comparison.without:
         return ""
     if not need.is_open and need.variant in comparison.beats_the_rest:
         return ""
     name, by_seed = next(iter(comparison.without.items()))
-    return f"without a network, “{name}” gives {plain(fmean(by_seed.values()))}"
+    return f"the non-neural baseline “{name}” gives {plain(fmean(by_seed.values()))}"
 
 
 def _ties(need: Need) -> str:

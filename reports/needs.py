@@ -42,7 +42,7 @@ class Need:
     def variant(self) -> str:
         """The variant to choose: better than the baseline on most tasks, tied on most, cheapest.
 
-        Costs that cannot be told from that of the baseline count as the same. Of what is left the
+        Costs that are about that of the baseline count as the same. Of what is left the
         baseline is first, then what is so among most contenders, then what has the smaller p as it
         is printed, then what has fewer parameters. Empty where no contender has learned anything.
         """

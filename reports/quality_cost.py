@@ -21,7 +21,7 @@ MOST_POINTS = 20
 LEAST_TASKS = 3
 """Of a variant in a figure over all tasks."""
 LEAST_VARIANTS = 4
-"""Of a figure over all tasks; with fewer the figure shows the comparison that tells most apart."""
+"""Of a figure over all tasks; with fewer the figure shows the one with most ranks."""
 
 Located = tuple[str, Interval, float]
 """Variant, quality and cost."""
@@ -37,11 +37,11 @@ def quality_cost(folder: RunFolder) -> QualityCost | None:
     often = {name: many for name, many in shared.items() if len(many) >= LEAST_TASKS}
     if len(often) < LEAST_VARIANTS:
         shown = [need.evidence for need in needs(folder)]
-        return _one_comparison(max(shown, key=told_apart), noise)
+        return _one_comparison(max(shown, key=distinct_ranks), noise)
     return _all_tasks(folder.catalog, often, noise)
 
 
-def told_apart(comparison: Comparison) -> int:
+def distinct_ranks(comparison: Comparison) -> int:
     """How many ranks the contenders have that a drawing has room for."""
     ranks = [
         line.rank for name, line in comparison.compared.items() if name in comparison.contenders
@@ -129,7 +129,7 @@ def _one_comparison(comparison: Comparison, noise: CostNoise) -> QualityCost | N
         title=f"Quality against cost: {comparison.title}",
         caption=(
             f"Mean test score with its 95% interval over seeds. {_about_front(noise)} Of the "
-            "comparisons behind the choices this one tells most variants apart; "
+            "comparisons behind the choices this one has most ranks; "
             f"{MOST_POINTS} at most are drawn."
         ),
     )

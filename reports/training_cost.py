@@ -9,10 +9,11 @@ from reports.blocks import NO_VALUE
 from reports.ranked_table.cells import NOTHING
 from reports.ranked_table.comparison import Comparison
 from results.statistics import Interval, exp_interval, t_interval
-from results.statistics.decisions import SPEED_FLOOR
 
 METRIC = "train_step_time_ms"
 ABOUT_THE_SAME = "about the same"
+LEAST = 0.01
+"""Noise that every clock has, as a fraction."""
 ASSUMED = 1.3
 """Factor in the place of that of an A/A control, which those of the preset `quick` have."""
 
@@ -22,7 +23,7 @@ class CostNoise:
     """From where on two costs of a run differ."""
 
     factor: float = ASSUMED
-    """Costs whose ratio lies within it cannot be told apart."""
+    """Costs whose ratio lies within it may differ by noise alone."""
     measured: bool = False
     """Whether A/A controls of the run say so."""
 
@@ -76,11 +77,11 @@ def noise_of(found: Iterable[Comparison]) -> CostNoise:
     if not math.isfinite(bounds.half_width):
         return CostNoise()
     half_width = max(abs(bounds.low - 1), abs(bounds.high - 1))
-    return CostNoise(1 + max(SPEED_FLOOR, 2 * half_width), measured=True)
+    return CostNoise(1 + max(LEAST, 2 * half_width), measured=True)
 
 
 def differs(cost: Interval, noise: CostNoise) -> bool:
-    """Whether a cost is told from 1: its whole interval lies on one side of 1 and of the noise."""
+    """Whether a cost is not 1: its whole interval lies on one side of 1 and of the noise."""
     return cost.high < 1 / noise.factor or cost.low > noise.factor
 
 
@@ -99,7 +100,7 @@ def in_order(cost: Interval, noise: CostNoise) -> float:
 def cost_text(cost: Interval, noise: CostNoise) -> str:
     """A cost with its interval, or that it is about the same; a dash where it is unknown.
 
-    A cost that is neither told from 1 nor near 1 has “unclear” before it.
+    A cost that is neither clearly different from 1 nor near 1 has “unclear” before it.
 
     >>> noise = CostNoise(1.3)
     >>> cost_text(Interval(estimate=2.2, low=1.94, high=2.5, count=3), noise)

@@ -116,7 +116,7 @@ def test_where_nothing_is_above_uniform_attention_none_is_named(tmp_path: Path):
     (_, row) = texts(folder)
     assert row[1] == NONE_YET
     assert row[2].startswith("No variant is significantly above no_attention: ")
-    assert row[2].endswith("without a network, “naive Bayes” gives 0.750")
+    assert row[2].endswith("the non-neural baseline “naive Bayes” gives 0.750")
     assert row[3] == NO_VALUE
     told = headline(folder)
     assert told.startswith("No variant is significantly better than bahdanau.")
@@ -132,13 +132,13 @@ def test_a_test_on_which_something_is_above_uniform_attention_goes_before_others
     assert not need.is_open
 
 
-def test_a_method_without_a_network_is_named_unless_every_seed_is_better(tmp_path: Path):
+def test_a_non_neural_baseline_is_named_unless_every_seed_is_better(tmp_path: Path):
     tasks = {"copying": DECIDED, "sorting": DECIDED}
     level = {"copying": 0.901, "sorting": 0.899}
     folder = written(tmp_path / "run", tasks, without=level)
     found = {row[0]: row[2] for row in texts(folder)}
-    assert "without a network, “naive Bayes” gives 0.901" in found["Use of copying"]
-    assert "without a network" not in found["Use of sorting"]
+    assert "the non-neural baseline “naive Bayes” gives 0.901" in found["Use of copying"]
+    assert "non-neural baseline" not in found["Use of sorting"]
 
 
 def test_the_test_is_described_and_ties_are_counted(tmp_path: Path):

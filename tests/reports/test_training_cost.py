@@ -1,4 +1,4 @@
-"""Costs of training are told apart only beyond what the baseline differs from itself."""
+"""Costs of training differ only beyond what the baseline differs from itself."""
 
 import math
 from pathlib import Path
