@@ -11,6 +11,9 @@ from typing import Any, Literal
 NO_VALUE = "\N{EM DASH}"
 """An empty field; not a hyphen, which looks like a minus."""
 
+KNOWN_LIMITS = "Known limits of this run"
+"""Head of `Document.notes`."""
+
 Tone = Literal["plain", "note", "warning"]
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
@@ -214,6 +217,8 @@ class Document:
     lead: str
     headline: str = ""
     """One sentence of result."""
+    notes: tuple[str, ...] = ()
+    """Known limits of the run, before anything else that could be misread without them."""
     choices: TableBlock | None = None
     """At most eight rows: a need, the variant to choose, the evidence, what it costs."""
     overview: QualityCost | None = None

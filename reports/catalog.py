@@ -79,6 +79,8 @@ class Catalog:
         """Data directory as typed; empty where none was named on the command line."""
         self.data_variable = held.data_variable
         """Environment variable that named the directory, if one did."""
+        self.notes = tuple(clean(note) for note in held.notes if note)
+        """Known limits of the run."""
         self._labels = _unique_labels({name: one.short for name, one in self.variants.items()})
         self._task_labels = _unique_labels({name: one.short for name, one in self.tasks.items()})
 

@@ -11,7 +11,15 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from reports.blocks import Block, Document, Figure, Section, StepsBlock, TableBlock
+from reports.blocks import (
+    KNOWN_LIMITS,
+    Block,
+    Document,
+    Figure,
+    Section,
+    StepsBlock,
+    TableBlock,
+)
 from reports.catalog import uncapitalized
 from reports.figures import quality_cost_figure
 from reports.figures.inline import InlineDrawings
@@ -81,6 +89,7 @@ def page(document: Document, *, more: tuple[str, str] = ("", "")) -> str:
     scripts = [_file(name) for name in (("report.js", "steps.js") if views else ("report.js",))]
     body = environment.get_template("body.html.j2").render(
         document=document,
+        known_limits=KNOWN_LIMITS,
         overview=_overview(document, inline),
         groups=_groups(document),
         more=more,

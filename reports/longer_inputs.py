@@ -1,15 +1,15 @@
 """Scores on inputs longer than any of training, for variants that differ in their positions."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from bench.api.errors import InvalidSelector
 from bench.api.headline import made_of
-from bench.api.selector import parse
 from reports.blocks import Block, Section
 from reports.curves import BANDS, curve_panel
 from reports.figures import Legend, Panel, panels
 from reports.figures.style import MOST_LINES, looks
 from reports.folder import RunFolder
+from reports.positions import has_positions
 from reports.ranked_table.comparison import Comparison
 
 AXIS = "length"
@@ -29,27 +29,10 @@ def longer_inputs_section(folder: RunFolder) -> Section | None:
     return Section(key="longer", title="Positions beyond the length of training", blocks=(*blocks,))
 
 
-def has_positions(comparison: Comparison, variant: str) -> bool:
-    """Whether a variant has positions of its own: by name, recipe or option."""
-    known = comparison.catalog.variant(variant)
-    axes = known.made_of.split(", ")
-    return (
-        known.family == "position"
-        or any(one.startswith("position=") for one in axes)
-        or _asks_for_positions(variant)
-    )
-
-
-def _asks_for_positions(variant: str) -> bool:
-    try:
-        return "position" in parse(variant).options
-    except InvalidSelector:
-        return False
-
-
 def _panel(comparison: Comparison) -> Panel | None:
-    trained_to = comparison.catalog.task(comparison.task).trained_to
-    chance = comparison.catalog.level(comparison.task, "chance")
+    known = comparison.catalog
+    trained_to = known.task(comparison.task).trained_to
+    chance = known.level(comparison.task, "chance")
     metric = made_of(comparison.metric)
     metrics = comparison.stored.divided().get(AXIS, [])
     if trained_to is None or metric not in metrics:
@@ -59,10 +42,10 @@ def _panel(comparison: Comparison) -> Panel | None:
         line
         for line in panel.lines
         if line.name not in comparison.red
-        and (line.name == comparison.catalog.baseline or has_positions(comparison, line.name))
+        and (line.name == known.baseline or has_positions(known, line.name))
         and max(line.x) > trained_to
     )
-    if sum(line.name != comparison.catalog.baseline for line in shown) < LEAST_VARIANTS:
+    if sum(line.name != known.baseline for line in shown) < LEAST_VARIANTS:
         return None
     return Panel(
         title=panel.title,
@@ -86,7 +69,7 @@ def _figures(comparison: Comparison, panel: Panel, first: int) -> list[Block]:
         panels(
             f"longer-{first + at}",
             _words(panel, at, groups),
-            [panel],
+            [replace(panel, lines=tuple(one for one in panel.lines if one.name in group))],
             Legend(looks(group), labels),
             columns=1,
         )
@@ -96,10 +79,15 @@ def _figures(comparison: Comparison, panel: Panel, first: int) -> list[Block]:
 
 def _words(panel: Panel, at: int, groups: Sequence[Sequence[str]]) -> dict[str, str]:
     part = f", part {at + 1} of {len(groups)}" if len(groups) > 1 else ""
-    gray = " Gray lines are variants of the other parts." if len(groups) > 1 else ""
+    best = "the best" if at == 0 else "the next"
+    few = (
+        f" This part has {best} {len(groups[at])} of {len(panel.lines)} on the longest inputs."
+        if len(groups) > 1
+        else ""
+    )
     return {
         "title": f"Score against length: {panel.title}{part}",
         "description": "Test score of variants that differ in their positions, at several lengths.",
         "caption": "Score of inputs of one length. The vertical line is the longest input of "
-        f"training; what stands to its right was never seen. {BANDS}{gray}",
+        f"training; what stands to its right was never seen. {BANDS}{few}",
     }

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from reports.blocks import (
+    KNOWN_LIMITS,
     Block,
     Bullets,
     CodeBlock,
@@ -42,6 +43,7 @@ def twin(document: Document) -> str:
     parts = [
         f"# {escape(document.title)}",
         f"**{escape(document.headline)}**" if document.headline else "",
+        _notes(document),
         _table(document.choices) if document.choices else "",
         _figure(document.overview_figure) if document.overview_figure else "",
         escape(document.lead),
@@ -59,6 +61,7 @@ def details(document: Document) -> str:
     parts = [
         f"# {escape(document.title)}: details",
         f"The result, the choices and the summary are in [{SHORT}]({SHORT}).",
+        _notes(document),
         _code("\n".join(document.commands)) if len(document.commands) > MOST_COMMANDS else "",
         *(_section(section) for section in document.of_group("use of attention", "details")),
     ]
@@ -75,6 +78,14 @@ def whole(document: Document) -> str:
         *(_section(section) for section in document.sections),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _notes(document: Document) -> str:
+    """Known limits of the run, as a box that GitHub draws."""
+    if not document.notes:
+        return ""
+    items = "\n".join(f"> - {escape(note)}" for note in document.notes)
+    return f"> [!WARNING]\n> **{KNOWN_LIMITS}**\n>\n{items}"
 
 
 def _contents(document: Document) -> str:

@@ -2,14 +2,15 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import fmean
 
 from reports.folder import RunFolder
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.headline import separating
+from reports.training_cost import CostNoise, in_order, noise_of, relative_cost
+from results.statistics import Interval
 
 LEVEL = 0.05
 """A p below it is called significant."""
@@ -21,12 +22,18 @@ class Need:
 
     title: str
     comparisons: tuple[Comparison, ...]
+    noise: CostNoise
+    """From where on costs of the run differ."""
 
     @cached_property
     def candidates(self) -> dict[str, list[Comparison]]:
-        """Each variant that is tied with the best, with the comparisons where it is."""
+        """Each variant that is tied with the best, with the comparisons where it is.
+
+        Comparisons in which nothing is above uniform attention count only if there is no other.
+        """
+        telling = [one for one in self.comparisons if above_uniform(one)]
         found: dict[str, list[Comparison]] = {}
-        for comparison in self.comparisons:
+        for comparison in telling or self.comparisons:
             for name in tied_with_best(comparison):
                 found.setdefault(name, []).append(comparison)
         return found
@@ -35,15 +42,20 @@ class Need:
     def variant(self) -> str:
         """The variant to choose: better than the baseline on most tasks, tied on most, cheapest.
 
-        Empty where no contender has learned anything.
+        Costs that are about that of the baseline count as the same. Of what is left the
+        baseline is first, then what is so among most contenders, then what has the smaller p as it
+        is printed, then what has fewer parameters. Empty where no contender has learned anything.
         """
 
-        def order(name: str) -> tuple[int, int, float, bool, str]:
+        def order(name: str) -> tuple[int, int, float, bool, int, float, float, str]:
             here = self.candidates[name]
             better = sum(beats(comparison, name, comparison.baseline) for comparison in here)
-            cost = relative_cost(here, name)
-            known = cost if math.isfinite(cost) else math.inf
-            return -better, -len(here), known, name != here[0].baseline, name
+            cost = in_order(relative_cost(here, name), self.noise)
+            other = name != here[0].baseline
+            p = round(min(_evidence_order(one, name)[0] for one in here), 3)
+            most = max(len(one.contenders) for one in here)
+            size = _parameters(here[0], name)
+            return -better, -len(here), cost, other, -most, p, size, name
 
         return min(self.candidates, key=order, default="")
 
@@ -52,13 +64,7 @@ class Need:
         """The comparison that says most for the choice."""
 
         def order(comparison: Comparison) -> tuple[float, float]:
-            return tuple(  # type: ignore[return-value]  # a pair, because the references are two
-                p if math.isfinite(p) else 2.0
-                for p in (
-                    _p_better(comparison, self.variant, other)
-                    for other in (comparison.baseline, comparison.uniform_baseline)
-                )
-            )
+            return _evidence_order(comparison, self.variant)
 
         return min(self.candidates.get(self.variant) or self.comparisons, key=order)
 
@@ -71,6 +77,12 @@ class Need:
     def beats_uniform(self) -> bool:
         """Whether the choice is significantly better than uniform attention."""
         return beats(self.evidence, self.variant, self.evidence.uniform_baseline)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is above uniform attention, so that there is nothing to choose yet."""
+        known = self.evidence.uniform_baseline is not None
+        return not self.variant or (known and not self.beats_uniform)
 
     @property
     def p_baseline(self) -> float:
@@ -91,7 +103,22 @@ def needs(folder: RunFolder) -> list[Need]:
             known = comparison.catalog
             title = known.family(comparison.task) or known.task_label(comparison.task)
             groups.setdefault(title, []).append(separating(comparison))
-    return [Need(title=title, comparisons=tuple(groups[title])) for title in sorted(groups)]
+    noise = noise_of(folder.comparisons)
+    return [
+        Need(title=title, comparisons=tuple(groups[title]), noise=noise) for title in sorted(groups)
+    ]
+
+
+def divided(found: Sequence[Need]) -> tuple[list[Need], list[Need], list[Need]]:
+    """Where a variant is better than the baseline, where something was learned, and the rest."""
+
+    def strength(need: Need) -> tuple[float, str]:
+        return need.p_baseline, need.title
+
+    settled = [need for need in found if not need.is_open]
+    decided = sorted((need for need in settled if need.beats_baseline), key=strength)
+    clear = [need for need in settled if not need.beats_baseline]
+    return decided, clear, [need for need in found if need.is_open]
 
 
 def decides(comparison: Comparison) -> bool:
@@ -106,13 +133,28 @@ def decides(comparison: Comparison) -> bool:
 def tied_with_best(comparison: Comparison) -> list[str]:
     """Contenders of the first rank; where some are better than uniform attention, these alone."""
     first = [line.variant for line in comparison.leading if line.variant in comparison.contenders]
-    known = [name for name in first if beats(comparison, name, comparison.uniform_baseline)]
-    return known or first
+    return above_uniform(comparison) or first
+
+
+def above_uniform(comparison: Comparison) -> list[str]:
+    """Contenders of the first rank that are significantly better than uniform attention."""
+    first = [line.variant for line in comparison.leading if line.variant in comparison.contenders]
+    return [name for name in first if beats(comparison, name, comparison.uniform_baseline)]
 
 
 def beats(comparison: Comparison, variant: str, other: str | None) -> bool:
     """Whether a variant is significantly better than another on the test."""
     return _p_better(comparison, variant, other) < LEVEL
+
+
+def _evidence_order(comparison: Comparison, variant: str) -> tuple[float, float]:
+    """How small p is of being better than the baseline and than uniform attention."""
+    against = (
+        _p_better(comparison, variant, other)
+        for other in (comparison.baseline, comparison.uniform_baseline)
+    )
+    baseline, uniform = (p if math.isfinite(p) else 2.0 for p in against)
+    return baseline, uniform
 
 
 def _p_better(comparison: Comparison, variant: str, other: str | None) -> float:
@@ -124,17 +166,9 @@ def _p_better(comparison: Comparison, variant: str, other: str | None) -> float:
     return comparison.p_better(variant, other)
 
 
-def relative_cost(found: Iterable[Comparison], variant: str) -> float:
-    """Training step of a variant over that of the baseline, as a geometric mean; NaN if unknown."""
-    logs = []
-    for comparison in found:
-        mine, base = (
-            comparison.cells.trained(name, "train_step_time_ms").estimate
-            for name in (variant, comparison.catalog.baseline)
-        )
-        if mine > 0 and base > 0:
-            logs.append(math.log(mine / base))
-    return math.exp(fmean(logs)) if logs else math.nan
+def _parameters(comparison: Comparison, variant: str) -> float:
+    count = comparison.cells.trained(variant, "parameters_count").estimate
+    return count if math.isfinite(count) else math.inf
 
 
 def often_tied(found: Sequence[Need]) -> list[tuple[str, int]]:
@@ -147,12 +181,11 @@ def often_tied(found: Sequence[Need]) -> list[tuple[str, int]]:
 
     def order(item: tuple[str, int]) -> tuple[int, float, str]:
         name, count = item
-        cost = overall_cost(found, name)
-        return -count, cost if math.isfinite(cost) else math.inf, name
+        return -count, in_order(overall_cost(found, name), found[0].noise), name
 
     return sorted(often, key=order)
 
 
-def overall_cost(found: Sequence[Need], variant: str) -> float:
+def overall_cost(found: Sequence[Need], variant: str) -> Interval:
     """Relative training step of a variant over all comparisons of some needs."""
     return relative_cost((one for need in found for one in need.comparisons), variant)

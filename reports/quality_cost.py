@@ -10,9 +10,10 @@ import numpy as np
 from reports.blocks import PointKind, QualityCost, QualityPoint
 from reports.catalog import Catalog
 from reports.folder import RunFolder
-from reports.needs import decides, relative_cost
+from reports.needs import decides, needs
+from reports.numbers import plain
 from reports.ranked_table.comparison import Comparison
-from reports.ranked_table.headline import separating
+from reports.training_cost import METRIC, CostNoise, noise_of, relative_cost
 from results.statistics import Interval, PairOfScores, pareto_front, probability_of_improvement
 
 MOST_POINTS = 20
@@ -20,22 +21,32 @@ MOST_POINTS = 20
 LEAST_TASKS = 3
 """Of a variant in a figure over all tasks."""
 LEAST_VARIANTS = 4
-"""Of a figure over all tasks; with fewer the figure shows the largest comparison."""
+"""Of a figure over all tasks; with fewer the figure shows the one with most ranks."""
 
 Located = tuple[str, Interval, float]
 """Variant, quality and cost."""
 
 
 def quality_cost(folder: RunFolder) -> QualityCost | None:
-    """Points of all tasks where enough variants share some, else of the largest comparison."""
+    """Points of all tasks where enough variants share some, else of a comparison of the choices."""
     found = [one for one in folder.comparisons if decides(one)]
     if not found or not folder.catalog.ranks:
         return None
+    noise = noise_of(folder.comparisons)
     shared = shared_with(found, folder.catalog.baseline)
     often = {name: many for name, many in shared.items() if len(many) >= LEAST_TASKS}
     if len(often) < LEAST_VARIANTS:
-        return _one_comparison(separating(max(found, key=lambda one: len(one.compared))))
-    return _all_tasks(folder.catalog, often)
+        shown = [need.evidence for need in needs(folder)]
+        return _one_comparison(max(shown, key=distinct_ranks), noise)
+    return _all_tasks(folder.catalog, often, noise)
+
+
+def distinct_ranks(comparison: Comparison) -> int:
+    """How many ranks the contenders have that a drawing has room for."""
+    ranks = [
+        line.rank for name, line in comparison.compared.items() if name in comparison.contenders
+    ]
+    return len({*ranks[:MOST_POINTS]})
 
 
 def shared_with(found: Sequence[Comparison], other: str) -> dict[str, list[Comparison]]:
@@ -67,17 +78,19 @@ def use_of(comparison: Comparison) -> str:
     return comparison.catalog.family(comparison.task) or comparison.task
 
 
-def _all_tasks(catalog: Catalog, often: dict[str, list[Comparison]]) -> QualityCost:
+def _all_tasks(
+    catalog: Catalog, often: dict[str, list[Comparison]], noise: CostNoise
+) -> QualityCost:
     base = catalog.baseline
     level = Interval(estimate=0.5, low=0.5, high=0.5, count=0)
     located: list[Located] = [(base, level, 1.0)]
     located += [
-        (name, improvement(many, name, base), relative_cost(many, name))
+        (name, improvement(many, name, base), relative_cost(many, name).estimate)
         for name, many in often.items()
     ]
     label = catalog.label(base)
     return QualityCost(
-        points=points_of(catalog, located, "higher"),
+        points=points_of(catalog, located, "higher", factor=noise.factor),
         quality_title=f"Probability of being better than {label}",
         cost_title=f"Training step relative to {label}",
         limits=(0.0, 1.0),
@@ -85,41 +98,48 @@ def _all_tasks(catalog: Catalog, often: dict[str, list[Comparison]]) -> QualityC
         caption=(
             f"Probability that a run is better than a run of {label}, averaged over the uses "
             f"that both took part in (at least {LEAST_TASKS} tasks), with its 95% bootstrap "
-            "interval. Variants took part in different tasks. No variant on the line is beaten in "
-            "both quality and cost."
+            f"interval. Variants took part in different tasks. {_about_front(noise)}"
         ),
     )
 
 
-def _one_comparison(comparison: Comparison) -> QualityCost | None:
+def _one_comparison(comparison: Comparison, noise: CostNoise) -> QualityCost | None:
     if comparison.better == "none":
         return None
     known, metric = comparison.catalog, comparison.ranked_by
-    relative = math.isfinite(relative_cost([comparison], known.baseline))
+    relative = math.isfinite(relative_cost([comparison], known.baseline).estimate)
     located = [
         (
             name,
             comparison.means[name],
-            relative_cost([comparison], name)
+            relative_cost([comparison], name).estimate
             if relative
-            else comparison.cells.trained(name, "train_step_time_ms").estimate,
+            else comparison.cells.trained(name, METRIC).estimate,
         )
         for name in comparison.compared
     ]
     step = "Training step"
     title = f"{step} relative to {known.label(known.baseline)}" if relative else f"{step} (ms)"
     return QualityCost(
-        points=points_of(known, located, comparison.better, metric.limits),
+        points=points_of(known, located, comparison.better, metric.limits, factor=noise.factor),
         quality_title=metric.axis,
         cost_title=title,
         better=comparison.better,
         limits=metric.limits,
         title=f"Quality against cost: {comparison.title}",
         caption=(
-            "Mean test score with its 95% interval over seeds. No variant on the line is beaten "
-            f"in both quality and cost. This comparison has the most variants; {MOST_POINTS} at "
-            "most are drawn."
+            f"Mean test score with its 95% interval over seeds. {_about_front(noise)} Of the "
+            "comparisons behind the choices this one has most ranks; "
+            f"{MOST_POINTS} at most are drawn."
         ),
+    )
+
+
+def _about_front(noise: CostNoise) -> str:
+    """What the line means, and from where on two costs differ."""
+    return (
+        "No contender on the line is beaten by another in both quality and cost, where costs "
+        f"within a factor of {plain(noise.factor)} ({noise.source}) are the same."
     )
 
 
@@ -129,16 +149,30 @@ def points_of(
     better: str,
     limits: tuple[float, float] = (0.0, 1.0),
     most: int = MOST_POINTS,
+    factor: float = 1.0,
 ) -> tuple[QualityPoint, ...]:
-    """Points to draw, best first: the front and the references always, then the best."""
+    """Points to draw, best first: the front and the references always, then the best.
+
+    Args:
+        catalog: Names and marks of the variants.
+        located: Variants with their qualities and costs.
+        better: Better side of the quality.
+        limits: Least and greatest value of the quality.
+        most: How many points.
+        factor: Costs within it count as the same for the front, on which no control can be.
+    """
     side: Literal["higher", "lower"] = "lower" if better == "lower" else "higher"
     sign = -1.0 if side == "lower" else 1.0
     known = [one for one in located if math.isfinite(one[1].estimate) and math.isfinite(one[2])]
-    pairs = [(quality.estimate, cost) for _, quality, cost in known]
-    front = pareto_front(pairs, (side, "lower"))
+    kinds = [kind_of(catalog, name) for name, _, _ in known]
+    pairs = [
+        (quality.estimate, cost if kind in ("variant", "baseline") else math.nan)
+        for kind, (_, quality, cost) in zip(kinds, known, strict=True)
+    ]
+    front = pareto_front(pairs, (side, "lower"), (1.0, factor))
     found = [
-        (kind_of(catalog, name), name, quality, cost, on)
-        for (name, quality, cost), on in zip(known, front, strict=True)
+        (kind, name, quality, cost, on)
+        for kind, (name, quality, cost), on in zip(kinds, known, front, strict=True)
     ]
     found.sort(key=lambda one: (one[0] == "variant" and not one[4], -sign * one[2].estimate))
     return tuple(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reports.blocks import Document, Figure, Section, clean
-from reports.choices import choices_table, headline
+from reports.choices import choices_table
 from reports.curves import learning_section, legend_of, length_section
 from reports.figures import Legend, quality_cost_figure
 from reports.folder import RunFolder, read_folder
@@ -15,6 +15,7 @@ from reports.markdown import DETAILS, FIGURES, SHORT, details, twin
 from reports.numbers import counted
 from reports.profiles import profiles_section
 from reports.quality_cost import quality_cost
+from reports.result_sentence import headline
 from reports.sections.agreement import agreement_section
 from reports.sections.all_tasks import all_tasks_section
 from reports.sections.certificates import certificates_section
@@ -122,6 +123,7 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         title=f"Attention bench: {clean(folder.name)}",
         lead=_lead(folder),
         headline=_headline(folder),
+        notes=folder.catalog.notes,
         choices=choices_table(folder),
         overview=overview,
         overview_figure=quality_cost_figure(overview) if overview else None,

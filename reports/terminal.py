@@ -5,9 +5,10 @@ from itertools import zip_longest
 from textwrap import wrap
 
 from reports.blocks import TableBlock, TableCell, clean
-from reports.choices import choices_table, headline
+from reports.choices import choices_table
 from reports.folder import RunFolder
 from reports.ranked_table.terminal import as_text
+from reports.result_sentence import headline
 
 LEAST_WIDTH = 60
 """A narrower terminal gets lines instead of columns."""

@@ -162,6 +162,8 @@ class RunCatalog:
     """Data directory as typed; empty where the command line named none."""
     data_variable: str = ""
     """Environment variable that named the directory, if one did."""
+    notes: tuple[str, ...] = ()
+    """Known limits of the run, a sentence or two each, which a report prints at its top."""
 
     def merged(self, new: "RunCatalog") -> "RunCatalog":
         """Add what a later run into the same folder says; every command stays, once."""
@@ -178,6 +180,7 @@ class RunCatalog:
             looks=new.looks or self.looks,
             data_dir=new.data_dir or self.data_dir,
             data_variable=new.data_variable or self.data_variable,
+            notes=tuple(dict.fromkeys((*self.notes, *new.notes))),
         )
 
     def to_json(self) -> dict[str, object]:
@@ -207,6 +210,7 @@ class RunCatalog:
             commands=tuple(as_text(one) for one in as_list(data.get("commands"))),
             plugins=tuple(as_text(one) for one in as_list(data.get("plugins"))),
             looks=_looks(as_object(data.get("looks"))),
+            notes=tuple(as_text(one) for one in as_list(data.get("notes"))),
         )
 
 

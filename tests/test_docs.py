@@ -96,6 +96,22 @@ def test_a_marked_part_is_replaced_and_the_rest_is_left():
         readme.with_part(text, "b", "new")
 
 
+def test_a_number_of_the_readme_may_be_of_another_metric_than_that_which_ranks():
+    folder = read_folder(ROOT / readme.PUBLISHED / readme.RUN)
+    texts = ["{oov_copy/copynet}, {oov_copy/copynet|oov_accuracy}"]
+    (text,) = readme._filled(texts, folder)
+    ranked, unknown = text.split(", ")
+    assert ranked != unknown
+    (comparison, *_) = sorted(
+        (one for one in folder.comparisons if "copynet" in one.means),
+        key=lambda one: -len(one.means),
+    )
+    values = comparison.stored.final("oov_accuracy")["copynet"].values()
+    assert float(unknown.partition(" ")[0]) == pytest.approx(sum(values) / len(values), abs=0.01)
+    with pytest.raises(LookupError, match="has no score of copynet on oov_copy nothing"):
+        readme._filled(["{oov_copy/copynet|nothing}"], folder)
+
+
 @pytest.mark.slow
 def test_the_parts_of_the_readme_are_those_of_the_published_runs():
     assert not readme.update_readme(ROOT, write=False), "run `make readme`"

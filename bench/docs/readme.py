@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from reports.blocks import Figure, TableCell
@@ -20,7 +21,8 @@ MODERN_FIGURES = (
     (longer_inputs_section, "induction", "docs/images/positions.svg"),
 )
 """Section of the report that draws, task whose drawing is taken, and where it is kept."""
-_PLACE = re.compile(r"\{([^{}]+)\/([^{}\/]+)\}")
+_PLACE = re.compile(r"\{([^{}]+)\/([^{}\/|]+)\|?([^{}]*)\}")
+"""Task, variant and metric, by default that which ranks."""
 
 
 def update_readme(root: Path, *, write: bool = True) -> list[str]:
@@ -59,30 +61,33 @@ def with_part(text: str, name: str, content: str) -> str:
 
 
 FINDINGS = (
-    "- **Copying words that are outside the vocabulary needs a copy output.** On `oov_copy`, with "
-    "strings longer than in training, `copynet` writes {oov_copy/copynet} of the words before its "
-    "first error, the baseline `scaled_dot` {oov_copy/scaled_dot}, the uniform baseline "
-    "{oov_copy/uniform}.",
+    "- **Copying words that are outside the vocabulary needs a copy output.** On `oov_copy`, "
+    "`copynet` gets {oov_copy/copynet|oov_accuracy} of the unknown words right, the baseline "
+    "`scaled_dot` {oov_copy/scaled_dot|oov_accuracy}, the uniform baseline "
+    "{oov_copy/uniform|oov_accuracy}.",
     "- **Attention by content alone does not count places.** On `offset`, `scaled_dot` without "
     "positions names {offset/scaled_dot} of the symbols right, no more than the uniform baseline "
     "({offset/uniform}); with sinusoids or rotary positions it is {offset/rope}.",
-    "- **What walks forward copies beyond the lengths of training.** On `transduction[rule=copy]`, "
+    "- **Mechanisms that move along the source step by step (location-based or monotonic) copy "
+    "beyond the lengths of training.** On `transduction[rule=copy]`, the location-based "
     "`ntm_addressing` writes {transduction[rule=copy]/ntm_addressing} of a string before its first "
-    "error, `location_aware` {transduction[rule=copy]/location_aware}, `ssnt` "
-    "{transduction[rule=copy]/ssnt}, `mma_h` {transduction[rule=copy]/mma_h}; `scaled_dot` writes "
-    "{transduction[rule=copy]/scaled_dot}.",
-    "- **A state of fixed size, or a window, loses what softmax attention finds.** On `recall`, "
-    "with up to four times the pairs of training, `scaled_dot` finds {recall/scaled_dot} of the "
-    "values, "
-    "`linear_attention` {recall/linear_attention}, `gated_deltanet` {recall/gated_deltanet}, "
-    "`sliding_window` {recall/sliding_window}.",
+    "error and `location_aware` {transduction[rule=copy]/location_aware}, the monotonic `ssnt` "
+    "{transduction[rule=copy]/ssnt} and `mma_h` {transduction[rule=copy]/mma_h}; `scaled_dot` "
+    "writes {transduction[rule=copy]/scaled_dot}.",
+    "- **Beyond the lengths of training, a state of fixed size or a window loses what softmax "
+    "attention finds.** On `recall`, trained on up to 8 pairs and tested on 20 and 32, "
+    "`scaled_dot` finds {recall/scaled_dot} of the values, `linear_attention` "
+    "{recall/linear_attention}, `gated_deltanet` {recall/gated_deltanet}, `sliding_window` "
+    "{recall/sliding_window}. With 8 pairs it is {recall/scaled_dot|token_accuracy}, "
+    "{recall/linear_attention|token_accuracy}, {recall/gated_deltanet|token_accuracy} and "
+    "{recall/sliding_window|token_accuracy}.",
 )
 MODERN_FINDINGS = (
-    "- **A delta rule follows a state beyond the lengths of training if it may also reverse a "
-    "direction.** On `composition[group=s5]`, `deltanet[reach=2.0]` names "
-    "{composition[group=s5]/deltanet[reach=2.0]} of the states right and `gated_deltaproduct` "
-    "{composition[group=s5]/gated_deltaproduct}. `deltanet`, which can erase a direction but "
-    "not reverse it, names {composition[group=s5]/deltanet}, the softmax of `scaled_dot` "
+    "- **A delta rule follows a state beyond the lengths of training if its state matrix may have "
+    "negative eigenvalues (option `reach=2.0`).** On `composition[group=s5]`, "
+    "`deltanet[reach=2.0]` names {composition[group=s5]/deltanet[reach=2.0]} of the states right "
+    "and `gated_deltaproduct` {composition[group=s5]/gated_deltaproduct}. `deltanet` without this "
+    "option names {composition[group=s5]/deltanet}, the softmax of `scaled_dot` "
     "{composition[group=s5]/scaled_dot}.",
     "- **Rotary positions hinder copying beyond the lengths of training.** On `causal_copy`, "
     "`rope` copies {causal_copy/rope} of the tokens. Without positions it is {causal_copy/nope}, "
@@ -110,15 +115,17 @@ def _filled(texts: Sequence[str], folder: RunFolder) -> list[str]:
     return [_PLACE.sub(lambda match: _number(folder, *match.groups()), one) for one in texts]
 
 
-def _number(folder: RunFolder, task: str, name: str) -> str:
-    """The score of a variant on a task."""
+def _number(folder: RunFolder, task: str, name: str, metric: str) -> str:
+    """The score of a variant on a task by a metric; by that which ranks if none is named."""
     known = folder.catalog
     # the network in which most variants stand, where there are several
     for comparison in sorted(folder.comparisons, key=lambda one: -len(one.means)):
         here = [one for one in comparison.means if known.label(one) == name]
         if here and known.task_label(comparison.task) == task:
-            return escape(comparison.short_score(here[0]))
-    raise LookupError(f"README.md: {folder.name} has no score of {name} on {task}")
+            told = replace(comparison, metric=metric) if metric else comparison
+            if here[0] in told.means:
+                return escape(told.short_score(here[0]))
+    raise LookupError(f"README.md: {folder.name} has no score of {name} on {task} {metric}".strip())
 
 
 def choice(root: Path) -> str:
@@ -130,13 +137,19 @@ def choice(root: Path) -> str:
         rows = [[_cell(cell) for cell in row] for row in report.choices.rows]
         lines = [f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *rows)]
         parts.append("\n".join(lines))
+        parts.append(" ".join(map(escape, report.choices.notes)))
     figure = report.overview_figure
     if figure is not None:
         path = root / FIGURE
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(figure.svg, encoding="utf-8")
-        parts.append(f"![{escape(figure.description)}]({FIGURE})")
+        parts.append(f"![{escape(figure.description)}]({FIGURE}){_caption(figure)}")
     return "\n\n".join(parts)
+
+
+def _caption(figure: Figure) -> str:
+    """Title and caption, below a drawing."""
+    return f"<br>**{escape(figure.title.rstrip('.'))}.** {escape(figure.caption)}"
 
 
 def _cell(cell: TableCell) -> str:
@@ -156,8 +169,8 @@ def modern(root: Path) -> str:
         found = [one for one in blocks if isinstance(one, Figure) and task in one.title]
         for figure in found[:1]:
             (root / name).write_text(figure.svg, encoding="utf-8")
-            drawings.append(f"![{escape(figure.title)}]({name})")
-    return "\n".join([*_filled(MODERN_FINDINGS, folder), "", " ".join(drawings)])
+            drawings.append(f"![{escape(figure.description)}]({name}){_caption(figure)}")
+    return "\n".join([*_filled(MODERN_FINDINGS, folder), "", "\n\n".join(drawings)])
 
 
 PARTS: dict[str, Callable[[Path], str]] = {

@@ -7,14 +7,16 @@ from synthetic import BASE, VARIANTS, catalog, quality_cell, record
 from synthetic_run import write_run
 
 from reports.blocks import NO_VALUE, TableCell
-from reports.choices import MOST_ROWS, _cost, choices_table, every_need, headline
+from reports.choices import MOST_ROWS, NONE_YET, _cost, choices_table, every_need
 from reports.folder import RunFolder, read_folder
 from reports.markdown import MOST_LINES
 from reports.needs import needs
 from reports.quality_cost import quality_cost
 from reports.render import render
+from reports.result_sentence import headline
 from reports.sections.all_tasks import all_tasks_section
 from reports.terminal import choices_text, result_text
+from reports.training_cost import CostNoise
 from results.row import Row
 
 UNIFORM = "no_attention"
@@ -35,14 +37,25 @@ def written(
     *,
     steps: Mapping[str, float] | None = None,
     by_length: Mapping[str, Mapping[int, float]] | None = None,
+    without: Mapping[str, float] | None = None,
+    positions: tuple[str, ...] = (),
+    family: str = "",
     **changes: object,
 ) -> RunFolder:
     """A run with a level for each task and variant; seeds differ by a little, each its own way."""
     known = {**catalog(), **changes}
+    for name, facts in known["variants"].items():  # type: ignore[attr-defined]  # a plain dictionary
+        facts["family"] = "position" if name in positions else "score"
     known["variants"][UNIFORM]["control"] = "uniform_baseline"  # type: ignore[index]  # a plain dictionary
     one = next(iter(known["tasks"].values()))  # type: ignore[union-attr]  # a plain dictionary
     known["tasks"] = {
-        name: {**one, "short": name, "primary": METRIC, "family": f"use of {name}"}
+        name: {
+            **one,
+            "short": name,
+            "primary": METRIC,
+            "family": family or f"use of {name}",
+            "generated": True,
+        }
         for name in tasks
     }
     records = []
@@ -61,6 +74,11 @@ def written(
                         axis="length", x=float(length))
                     for length, far in (by_length or {}).get(variant, {}).items()
                 ]  # fmt: skip
+                if task in (without or {}):
+                    rows.append(
+                        Row(metric=METRIC, value=without[task], split="test",
+                            baseline="naive Bayes")
+                    )  # fmt: skip
                 records.append(record(quality_cell(task, variant, seed), "ok", rows))
     return read_folder(write_run(path, records=records, catalog_data=known, tasks=[*tasks]))
 
@@ -72,13 +90,13 @@ def texts(folder: RunFolder) -> list[list[str]]:
 
 
 def test_a_significantly_better_variant_is_chosen_with_its_evidence_and_cost(tmp_path: Path):
-    folder = written(tmp_path / "run", {"copying": DECIDED}, steps={NEW: 12.0})
+    folder = written(tmp_path / "run", {"copying": DECIDED}, steps={NEW: 22.0})
     (row,) = texts(folder)
     assert row[:2] == ["Use of copying", "shaw_rpr"]
     assert "0.901" in row[2]
     assert "against 0.501" in row[2]
     assert "of bahdanau, 3 seeds, p" in row[2]
-    assert row[3] == "1.2× training step"
+    assert row[3] == "2.2× (2.2–2.2) training step"
     assert headline(folder) == "Significantly better than bahdanau: shaw_rpr for use of copying."
 
 
@@ -92,12 +110,64 @@ def test_of_tied_variants_the_cheaper_one_is_chosen_and_the_sentence_says_why(tm
     )
 
 
-def test_where_nothing_beats_uniform_attention_the_evidence_says_so(tmp_path: Path):
-    folder = written(tmp_path / "run", {"copying": NOTHING})
-    (row,) = texts(folder)
-    assert "n.s. against" in row[2]
-    assert "of no_attention" in row[2]
-    assert headline(folder).startswith("No variant is significantly better than bahdanau.")
+def test_where_nothing_is_above_uniform_attention_none_is_named(tmp_path: Path):
+    tasks = {"copying": NOTHING, "sorting": TIED}
+    folder = written(tmp_path / "run", tasks, without={"copying": 0.75})
+    (_, row) = texts(folder)
+    assert row[1] == NONE_YET
+    assert row[2].startswith("No variant is significantly above no_attention: ")
+    assert row[2].endswith("the non-neural baseline “naive Bayes” gives 0.750")
+    assert row[3] == NO_VALUE
+    told = headline(folder)
+    assert told.startswith("No variant is significantly better than bahdanau.")
+    assert "For use of sorting at this size" in told
+    assert told.endswith("No variant is significantly above uniform attention for use of copying.")
+
+
+def test_a_test_on_which_something_is_above_uniform_attention_goes_before_others(tmp_path: Path):
+    tasks = {"copying": NOTHING, "sorting": TIED, "recall": NOTHING}
+    folder = written(tmp_path / "run", tasks, family="the one use")
+    (need,) = needs(folder)
+    assert need.evidence.task == "sorting"
+    assert not need.is_open
+
+
+def test_a_non_neural_baseline_is_named_unless_every_seed_is_better(tmp_path: Path):
+    tasks = {"copying": DECIDED, "sorting": DECIDED}
+    level = {"copying": 0.901, "sorting": 0.899}
+    folder = written(tmp_path / "run", tasks, without=level)
+    found = {row[0]: row[2] for row in texts(folder)}
+    assert "the non-neural baseline “naive Bayes” gives 0.901" in found["Use of copying"]
+    assert "non-neural baseline" not in found["Use of sorting"]
+
+
+def test_the_test_is_described_and_ties_are_counted(tmp_path: Path):
+    tasks = {"copying": TIED, "sorting": TIED}
+    folder = written(tmp_path / "run", tasks, family="the one use")
+    table = choices_table(folder)
+    assert table is not None
+    ((need, _, evidence, _),) = table.rows
+    assert need.marks[0].startswith("generated test copying, “")
+    assert need.marks[-1] == "one of 2 tests"
+    assert "tied with scaled_dot (0.9018 ± 0.0038)" in evidence.text
+    assert table.notes[0].startswith("The rule: ")
+
+
+def test_a_better_mean_that_costs_more_is_named_with_that_reason(tmp_path: Path):
+    folder = written(tmp_path / "run", {"copying": TIED}, steps={OTHER: 30.0})
+    ((_, name, evidence, _),) = texts(folder)
+    assert name == "bahdanau"
+    assert "tied with scaled_dot (0.9018 ± 0.0038, which costs more)" in evidence
+
+
+def test_it_is_said_where_the_baseline_has_no_positions(tmp_path: Path):
+    folder = written(tmp_path / "run", {"copying": DECIDED}, positions=(NEW,))
+    ((_, _, evidence, _),) = texts(folder)
+    assert "of bahdanau, which has no positions, 3 seeds" in evidence
+    assert "(where bahdanau has no positions)" in headline(folder)
+    both = written(tmp_path / "both", {"copying": DECIDED}, positions=(NEW, BASE))
+    ((_, _, evidence, _),) = texts(both)
+    assert "positions" not in evidence
 
 
 def test_one_seed_chooses_nothing(tmp_path: Path):
@@ -151,7 +221,7 @@ def test_points_stay_in_the_range_of_the_metric_and_the_front_is_marked(tmp_path
     assert all(0 <= point.low <= point.quality <= point.high or point.quality > 1
                for point in data.points)  # fmt: skip
     front = {point.name for point in data.points if point.on_front}
-    assert front == {"scaled_dot", "no_attention"}
+    assert front == {"scaled_dot"}  # a control is never on it
     kinds = {point.name: point.kind for point in data.points}
     assert (kinds["bahdanau"], kinds["no_attention"]) == ("baseline", "uniform")
 
@@ -192,8 +262,10 @@ def test_the_choice_table_stays_within_the_width_of_the_terminal(tmp_path: Path)
 def test_a_cost_that_one_task_lacks_is_that_of_the_other_tasks_of_the_use(tmp_path: Path):
     folder = written(tmp_path / "run", {"copying": DECIDED, "sorting": TIED}, steps={NEW: 12.0})
     timed, untimed = folder.comparisons
-    assert _cost([timed], NEW) == TableCell(text="1.2× training step")
-    assert _cost([untimed], NEW).text == NO_VALUE
-    assert _cost([untimed], NEW, [untimed, timed]) == TableCell(
-        text="1.2× training step", marks=("on other tasks",)
+    noise = CostNoise(1.1)
+    cost = "1.20× (1.20–1.20) training step"
+    assert _cost([timed], NEW, noise) == TableCell(text=cost)
+    assert _cost([untimed], NEW, noise).text == NO_VALUE
+    assert _cost([untimed], NEW, noise, [untimed, timed]) == TableCell(
+        text=cost, marks=("on other tasks",)
     )

@@ -9,7 +9,8 @@ from synthetic_run import write_run
 
 from reports.blocks import Figure
 from reports.folder import RunFolder, read_folder
-from reports.longer_inputs import has_positions, longer_inputs_section
+from reports.longer_inputs import longer_inputs_section
+from reports.positions import has_positions
 from reports.render import render
 from results.row import Row
 
@@ -66,7 +67,7 @@ def figures(run: RunFolder) -> list[Figure]:
 def test_positions_are_known_by_name_recipe_and_option(tmp_path: Path) -> None:
     names = (BASE, *RECIPES, "shaw_rpr[clip=16]", "additive[position=rope]", *OTHERS)
     (comparison,) = folder(tmp_path, names).comparisons
-    found = {name for name in comparison.variants if has_positions(comparison, name)}
+    found = {name for name in comparison.variants if has_positions(comparison.catalog, name)}
     assert found == {*RECIPES, "shaw_rpr[clip=16]", "additive[position=rope]"}
 
 

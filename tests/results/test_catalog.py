@@ -50,6 +50,7 @@ WHOLE = RunCatalog(
     looks=Looks(first=4, first_seed=2),
     plugins=("mine.py",),
     data_dir="there",
+    notes=("Two starts were too large.",),
 )
 
 
@@ -97,3 +98,9 @@ def test_a_later_run_adds_names_and_its_command_and_keeps_what_was_there():
     assert both.commands == ("run a", "run b")
     assert (both.baseline, both.data_dir, both.plugins) == ("mha", "there", ("mine.py",))
     assert both.study == WHOLE.study
+
+
+def test_notes_on_a_run_stay_when_a_later_one_goes_on_in_its_folder():
+    both = WHOLE.merged(RunCatalog(notes=("New.", *WHOLE.notes)))
+    assert both.notes == ("Two starts were too large.", "New.")
+    assert WHOLE.merged(RunCatalog()).notes == WHOLE.notes

@@ -1,0 +1,88 @@
+"""The first sentence of a report: what is better than the baseline, and what is not decided."""
+
+import math
+from collections.abc import Sequence
+
+from reports.catalog import uncapitalized
+from reports.evidence import lacks_positions
+from reports.folder import RunFolder
+from reports.needs import Need, divided, needs, often_tied, overall_cost
+from reports.numbers import counted
+from reports.prose import join
+from reports.training_cost import in_order
+
+MOST_NAMED = 3
+"""Needs that the sentence names."""
+
+
+def headline(folder: RunFolder) -> str:
+    """One sentence that says what the run shows, made by rule."""
+    if not folder.catalog.ranks:
+        return (
+            f"The preset “{folder.catalog.preset}” shows that everything works. Its budget is too "
+            "small to choose a variant."
+        )
+    if not any(comparison.ranking for comparison in folder.comparisons):
+        return "There is no score that could choose a variant."
+    if all(comparison.most_seeds < 2 for comparison in folder.comparisons):
+        return "One seed each cannot show a significant difference; run more seeds to choose."
+    found = needs(folder)
+    if not found:
+        return "No task has two variants with several seeds, so there is nothing to choose between."
+    return _result(folder, found)
+
+
+def _result(folder: RunFolder, found: Sequence[Need]) -> str:
+    base = folder.catalog.label(folder.catalog.baseline) if folder.catalog.baseline else ""
+    decided, clear, open_ = divided(found)
+    parts = [_named(need) for need in decided[:MOST_NAMED]]
+    more = len(decided) - len(parts)
+    if more:
+        parts.append(f"other variants for {counted(more, 'more use')}")
+    told = [
+        f"Significantly better than {base}: {join(parts)}."
+        if decided
+        else f"No variant is significantly better than {base or 'the others'}.",
+        _tied(clear, other=bool(decided)),
+        _nothing_yet(open_),
+    ]
+    return " ".join(part for part in told if part)
+
+
+def _named(need: Need) -> str:
+    catalog = need.evidence.catalog
+    told = f"{catalog.label(need.variant)} for {uncapitalized(need.title)}"
+    if not lacks_positions(need):
+        return told
+    return f"{told} (where {catalog.label(catalog.baseline)} has no positions)"
+
+
+def _nothing_yet(found: Sequence[Need]) -> str:
+    """The uses in which no variant is above uniform attention."""
+    if not found:
+        return ""
+    names = join([uncapitalized(need.title) for need in found], MOST_NAMED)
+    return f"No variant is significantly above uniform attention for {names}."
+
+
+def _tied(found: Sequence[Need], *, other: bool = False) -> str:
+    """What is tied with the best where nothing is better than the baseline."""
+    if not found:
+        return ""
+    label = found[0].comparisons[0].catalog.label
+    use = "use" if len(found) == 1 else "uses"
+    where = f"In the {'other ' if other else ''}{len(found)} {use} at this size"
+    if len(found) == 1:
+        where = f"For {uncapitalized(found[0].title)} at this size"
+    often = often_tied(found)[:2]
+    if not often:
+        return f"{where} no variant is tied with the best in half of them."
+    names = join([label(name) for name, _ in often])
+    are = "is" if len(often) == 1 else "are"
+    every = all(count == len(found) for _, count in often)
+    told = f"{where} {names} {are} {'' if every else 'most often '}tied with the best"
+    costs = {name: in_order(overall_cost(found, name), found[0].noise) for name, _ in often}
+    known = {name: cost for name, cost in costs.items() if math.isfinite(cost)}
+    if len({f"{cost:.2g}" for cost in known.values()}) < 2:
+        return f"{told}."
+    return f"{told}, and {label(min(known, key=lambda name: known[name]))} is the cheaper."
