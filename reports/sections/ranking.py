@@ -14,7 +14,7 @@ from reports.ranked_table.marks import legend_of_marks
 from reports.sections.data_sources import caveats, mixed_data
 from reports.sections.input_ablation import ablated_tables
 from reports.sections.metric_tables import NOT_RANKED, measures, other_metrics, parts
-from reports.sections.mixed_environments import mixed_environments
+from reports.sections.mixed_environments import mixed_environments, places_of
 from reports.sections.ranking_columns import RANKED_COLUMNS, RankedLine, head_of
 from reports.sections.reference_scores import beside_the_ranking
 from reports.sections.uses_of_attention import families, family_key, family_title, members
@@ -34,20 +34,25 @@ HOW_TO_READ = {
         "uniform attention. The test is a t test on common seeds whose variance borrows from the "
         "other variants of the table, after Holm's correction over these hypotheses. Better and "
         "worse are significant at 5%. Equivalent means that the difference is shown to lie within "
-        "the margin of the metric. Undecided is neither, and is followed by the number of seeds "
-        "that would probably decide."
+        "the margin of the metric. Equivalent at the ceiling, or at the floor, means that both "
+        "have all but the best score, or chance, so that the task tells nothing of the two. "
+        "Undecided is neither, and is followed by the number of seeds that would probably decide. "
+        "Controls are not tested, except for uniform attention, and have a dash."
     ),
     "Ranks": (
         "Lines are in the order of their means. Of equal means the baseline is first, then the "
         "variant with fewer parameters. Lines of one rank are tied and marked =: no two of them "
         "differ significantly by the same test, after Holm's correction over all pairs. The first "
-        "rank is in bold, except for variants of which no seed has learned. A line on a later rank "
+        "rank is in bold, except for variants of which no seed has learned, or that are worse "
+        "than a baseline of this rank by the planned test. A line on a later rank "
         "may still be tied with the best, and is then marked so. A tie does not show that two "
-        "variants are equal."
+        "variants are equal. The correction over all pairs is the stricter one, so a line may be "
+        "tied with the baseline here and be better or worse by the planned test; it is marked then."
     ),
     "Differences": (
         "To the baseline on the same seeds, with 95% intervals. They use the spread of the other "
-        "variants too, so they may be narrower than those of the scores."
+        "variants too, so they may be narrower or wider than those of the scores. Where some "
+        "variants learn in some seeds only, all intervals of differences in the table are wider."
     ),
     "Missing values": LEGEND,
     "No interval": NO_SPREAD,
@@ -139,7 +144,10 @@ def _table(folder: RunFolder, comparison: Comparison, lines: list[dict[Any, Any]
     single = comparison.most_seeds == 1
     return TableBlock(
         key=f"ranked-{comparison.key.removeprefix('comparison-')}",
-        title=f"{comparison.title}: {uncapitalized(metric.title)}{', one seed' if single else ''}",
+        title=(
+            f"{comparison.title}{places_of(folder, comparison)}: {uncapitalized(metric.title)}"
+            f"{', one seed' if single else ''}"
+        ),
         columns=tuple(head_of(column, comparison, where) for column in kept),
         rows=rows,
         notes=(
