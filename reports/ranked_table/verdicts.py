@@ -91,6 +91,7 @@ def decision_counts(comparison: Comparison, reference: str | None = None) -> dic
     """How many primary hypotheses ended in each way.
 
     Args:
+        comparison: What was tested.
         reference: What the variants were tested against; None for every reference.
     """
     found = Counter[str](

@@ -22,10 +22,10 @@ from reports.sections.mixed_environments import places_of
 
 HOW_TO_READ = (
     "A primary hypothesis is fixed before the run: a contender against the baseline, a contender "
-    "against uniform attention, or the baseline against uniform attention. It is decided if the difference is significant, or shown to be smaller "
-    "than the margin. At most 5% of comparisons without any true difference have a significant "
-    "one, and at most 5% of those whose differences all reach the margin have one that is called "
-    "equivalent."
+    "against uniform attention, or the baseline against uniform attention. It is decided if the "
+    "difference is significant, or shown to be smaller than the margin. At most 5% of comparisons "
+    "without any true difference have a significant one, and at most 5% of those whose differences "
+    "all reach the margin have one that is called equivalent."
 )
 LOOKS = (
     "Seeds were added where a hypothesis was undecided, so variants differ in their numbers of "
