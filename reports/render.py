@@ -23,6 +23,7 @@ from reports.sections.decisions import decisions_section, tested_comparisons, to
 from reports.sections.examples import attention_section, samples_section
 from reports.sections.findings import findings_section
 from reports.sections.needs import needs_section
+from reports.sections.not_shown import not_shown_section
 from reports.sections.parity import parity_section
 from reports.sections.probes import probes_section
 from reports.sections.provenance import (
@@ -113,6 +114,7 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         warnings_section(folder),
         needs_section(folder),
         decisions_section(folder),
+        not_shown_section(folder),
         all_tasks_section(folder),
         *(_folded(section) for section in _details(folder, legend, publish=publish)),
     )

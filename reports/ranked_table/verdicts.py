@@ -29,6 +29,7 @@ def planned(comparison: Comparison, variant: str, reference: str | None) -> Deci
     """The test of a pair that was fixed before the run, seen from the variant; None without one.
 
     Args:
+        comparison: What was tested.
         variant: One that is compared.
         reference: The baseline or the uniform baseline; None where it is not compared.
     """
