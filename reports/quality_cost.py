@@ -2,7 +2,8 @@
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -11,9 +12,16 @@ from reports.blocks import PointKind, QualityCost, QualityPoint
 from reports.catalog import Catalog
 from reports.folder import RunFolder
 from reports.needs import decides, relative_cost
+from reports.numbers import Seen, leaves_range
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.headline import separating
-from results.statistics import Interval, PairOfScores, pareto_front, probability_of_improvement
+from results.statistics import (
+    Interval,
+    PairOfScores,
+    pareto_front,
+    probability_of_improvement,
+    t_interval,
+)
 
 MOST_POINTS = 20
 """More cannot be identified in one drawing."""
@@ -99,7 +107,7 @@ def _one_comparison(comparison: Comparison) -> QualityCost | None:
     located = [
         (
             name,
-            comparison.means[name],
+            seen_within(comparison.scores[name].values(), metric.limits),
             relative_cost([comparison], name)
             if relative
             else comparison.cells.trained(name, "train_step_time_ms").estimate,
@@ -116,9 +124,10 @@ def _one_comparison(comparison: Comparison) -> QualityCost | None:
         limits=metric.limits,
         title=f"Quality against cost: {comparison.title}",
         caption=(
-            "Mean test score with its 95% interval over seeds. No variant on the line is beaten "
-            f"in both quality and cost. This comparison has the most variants; {MOST_POINTS} at "
-            "most are drawn."
+            "Mean test score with its 95% interval over seeds, or from the least to the greatest "
+            "seed where the interval would leave the range of the metric. No variant on the line "
+            f"is beaten in both quality and cost. This comparison has the most variants; "
+            f"{MOST_POINTS} at most are drawn."
         ),
     )
 
@@ -162,6 +171,20 @@ def kind_of(catalog: Catalog, variant: str) -> PointKind:
     if catalog.flag(variant, "uniform_baseline"):
         return "uniform"
     return "control" if catalog.flag(variant, "control") else "variant"
+
+
+def seen_within(values: Iterable[float], limits: tuple[float, float]) -> Interval:
+    """Mean with its t interval, or with the extremes of the seeds where a table prints these.
+
+    Args:
+        values: One a seed.
+        limits: Least and greatest value that the metric allows.
+    """
+    known = [*values]
+    mean, seen = t_interval(known), Seen.of(known)
+    if leaves_range(mean.low, mean.high, limits, seen):
+        return replace(mean, low=seen.low, high=seen.high)
+    return mean
 
 
 def _within(bound: float, estimate: float, limits: tuple[float, float]) -> float:

@@ -20,6 +20,10 @@ MARKS = {
         "not above {uniform_baseline} in 2 of 3 seeds: these seeds have failed to learn, for their "
         "validation score is no better than its mean (their test scores count in the mean)"
     ),
+    "did not train": (
+        "did not train: no seed is above {uniform_baseline} on validation, so its score is no "
+        "evidence about the mechanism"
+    ),
     "planned test": (
         "worse (or better) than {baseline} by the planned test: the test against the baseline was "
         "fixed before the run and is significant, but not after correction for all pairs, which "
@@ -28,7 +32,7 @@ MARKS = {
     "n.s. against the best": "on a later rank, but not significantly different from the first line",
 }
 """What each mark beside a name means; where its text has numbers, an example stands for all."""
-COUNTED = ("fewer seeds", "not above", "planned test")
+COUNTED = ("fewer seeds", "not above", "did not train", "planned test")
 """Marks whose text differs from line to line, so that their meaning has an example of it."""
 
 
@@ -84,7 +88,10 @@ def _marks(
     lost, seeds = comparison.lost_seeds(variant)
     if lost > 0 and not catalog.flag(variant, "control"):
         uniform_baseline = catalog.label(comparison.uniform_baseline or "")
-        found.append((f"not above {uniform_baseline} in {lost} of {seeds} seeds", "not above"))
+        never = lost == seeds
+        text = f"not above {uniform_baseline} in {lost} of {seeds} seeds"
+        kind = "did not train" if never else "not above"
+        found.append((f"did not train: {text}" if never else text, kind))
     told = against_ranks(comparison, variant)
     if told:
         base_label = catalog.label(comparison.baseline or "")

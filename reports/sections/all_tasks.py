@@ -30,15 +30,15 @@ TOO_FEW = (
 )
 MOST_ROWS = 40
 HOW_TO_READ = (
-    "Wins, ties and losses count the comparisons in which a variant is significantly better, n.s. or "
-    "significantly worse. Tasks of one use of attention are dependent, so the other columns count "
-    "each use once. The sign test asks whether means are better in more uses than chance would "
-    "give; it is left out where means differ in fewer than six uses. Its p is not corrected for the number of lines. P(better) is the probability that a run "
-    "is better than a run of the baseline, averaged over uses, with a 95% bootstrap interval. The "
-    "interquartile mean is that of the middle half of all runs, where 0 is uniform attention and 1 "
-    "the best possible score; tasks without a best possible score are left out. Bootstrap "
-    "intervals of few seeds are too narrow. Variants took part in different tasks, so the order of "
-    "lines is not a ranking."
+    "Wins, ties and losses count the comparisons in which a variant is significantly better, n.s. "
+    "or significantly worse. Tasks of one use of attention are dependent, so the other columns "
+    "count each use once. The sign test asks whether means are better in more uses than chance "
+    "would give; it is left out where means differ in fewer than six uses. Its p is not corrected "
+    "for the number of lines. P(better) is the probability that a run is better than a run of the "
+    "baseline, averaged over uses, with a 95% bootstrap interval. The interquartile mean is that "
+    "of the middle half of all runs, where 0 is uniform attention and 1 the best possible score; "
+    "tasks without a best possible score are left out. Bootstrap intervals of few seeds are too "
+    "narrow. Variants took part in different tasks, so the order of lines is not a ranking."
 )
 
 

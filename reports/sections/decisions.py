@@ -99,6 +99,24 @@ def tested_comparisons(folder: RunFolder) -> list[Comparison]:
     ]
 
 
+def scope(folder: RunFolder) -> str:
+    """How many tasks and comparisons a run has, and how many of them are no evidence.
+
+    A task counts once, whatever its options; `with options` counts each choice of them.
+    """
+    selectors = {outcome.cell.task for outcome in folder.of_kind("quality")}
+    names = {text.partition("[")[0] for text in selectors}
+    more = f" ({len(selectors)} with options)" if len(selectors) > len(names) else ""
+    tasks = f"{counted(len(names), 'task')}{more}"
+    if not folder.comparisons:
+        return tasks
+    known = folder.catalog
+    checks = sum(bool(known.pipeline_check(one.task)) for one in folder.comparisons)
+    are = "is a pipeline check" if checks == 1 else "are pipeline checks"
+    of_which = f", of which {checks} {are}" if checks else ""
+    return f"{tasks}, {counted(len(folder.comparisons), 'comparison')}{of_which}"
+
+
 def left_out(folder: RunFolder) -> list[str]:
     """Pipeline checks, each with the reason why it is no evidence."""
     known = folder.catalog

@@ -3,7 +3,7 @@
 from typing import Any
 
 from reports.blocks import Block, Bullets, Paragraph, Section, TableBlock
-from reports.catalog import uncapitalized
+from reports.catalog import SHORT_UNITS, uncapitalized
 from reports.choices import synopsis
 from reports.folder import RunFolder
 from reports.missing_values import LEGEND, NO_SPREAD
@@ -72,11 +72,19 @@ def how_to_read_section(folder: RunFolder) -> Section:
     told = HOW_TO_READ | {"Marks": legend_of_marks(folder.comparisons, folder.certificates)}
     if not folder.catalog.ranks:
         del told["Ranks"], told["Verdicts"]
+    told["Units"] = _long_units(folder)
     told = {head: text for head, text in told.items() if text}
     blocks.append(Bullets(tuple(told.values()), tuple(told)))
     if any(other_metrics(comparison) or parts(comparison) for comparison in folder.comparisons):
         blocks.append(Paragraph(NOT_RANKED))
     return Section(key="how-to-read", title="How to read the tables", blocks=tuple(blocks))
+
+
+def _long_units(folder: RunFolder) -> str:
+    """What the short units of this run stand for; empty where it has none."""
+    units = {metric.unit for metric in folder.catalog.metrics.values()}
+    said = [f"{short}: {long}" for long, short in SHORT_UNITS.items() if long in units]
+    return f"{'; '.join(said)}." if said else ""
 
 
 def use_sections(folder: RunFolder) -> list[Section]:
