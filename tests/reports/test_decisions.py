@@ -22,6 +22,7 @@ from reports.ranked_table.verdicts import (
 from reports.render import render
 from reports.sections.decisions import _detectable, decisions_section
 from reports.sections.findings import _task
+from reports.sections.uses_of_attention import verdict
 from results.row import Row
 
 
@@ -151,3 +152,17 @@ def test_a_tie_of_ranks_that_the_planned_test_denies_is_marked_everywhere(tmp_pa
 def test_a_difference_that_exceeds_the_range_is_not_printed_as_detectable() -> None:
     assert _detectable(1.02, (0.0, 1.0)).text == "more than the whole range"
     assert _detectable(0.5, (0.0, 1.0)).text == "0.500"
+
+
+def test_who_is_better_by_the_planned_test_is_nowhere_called_not_significant(
+    tmp_path: Path,
+) -> None:
+    seeds = {
+        NEW: (0.70, 0.71, 0.72), BASE: (0.60, 0.66, 0.64), UNIFORM: (0.30, 0.33, 0.31),
+        OTHER: (0.61, 0.64, 0.62), "luong_general": (0.63, 0.60, 0.65),
+    }  # fmt: skip
+    (comparison,) = of_seeds(tmp_path / "run", seeds).comparisons
+    assert comparison.compared[NEW].better_than_baseline
+    assert not comparison.compared[BASE].differs_from_best
+    assert verdict(comparison) == "better than no_attention and bahdanau"
+    assert "better than bahdanau by the planned test" in marks(comparison, NEW, {})
