@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from bench.api.headline import NAMES, Kind, made_of
 from reports.blocks import Block, Bullets, Paragraph, Section, TableBlock
 from reports.catalog import SHORT_UNITS, uncapitalized
 from reports.choices import synopsis
@@ -27,7 +28,8 @@ HOW_TO_READ = {
     "Scores": (
         "Means over seeds with 95% t intervals. Where an interval would leave the range of the "
         "metric, the least and the greatest seed are printed instead, as 0.95–1.00 (3 seeds). A "
-        "variant with fewer seeds is marked. One seed has no interval and no rank."
+        "number without bounds is the mean of equal scores, or one seed. A variant with fewer "
+        "seeds is marked. One seed has no interval and no rank."
     ),
     "Verdicts": (
         "What is tested is fixed before a run: each contender against the baseline and against "
@@ -61,6 +63,14 @@ HOW_TO_READ = {
         "many they are. Fewer than three have no interval."
     ),
 }
+MADE: dict[Kind, str] = {
+    "area_under_curve": (
+        "Along training: mean of the validation score over the steps of training (area under the "
+        "learning curve). What learns sooner scores better."
+    ),
+    "beyond_training": "Beyond training: score of inputs that are longer than any of training.",
+}
+"""What is said of a metric that is made of another one."""
 ONE_SEED = "One seed each: no interval is known, and nothing is ranked."
 
 
@@ -72,12 +82,24 @@ def how_to_read_section(folder: RunFolder) -> Section:
     told = HOW_TO_READ | {"Marks": legend_of_marks(folder.comparisons, folder.certificates)}
     if not folder.catalog.ranks:
         del told["Ranks"], told["Verdicts"]
+    told["Metrics"] = _made_metrics(folder)
     told["Units"] = _long_units(folder)
     told = {head: text for head, text in told.items() if text}
     blocks.append(Bullets(tuple(told.values()), tuple(told)))
     if any(other_metrics(comparison) or parts(comparison) for comparison in folder.comparisons):
         blocks.append(Paragraph(NOT_RANKED))
     return Section(key="how-to-read", title="How to read the tables", blocks=tuple(blocks))
+
+
+def _made_metrics(folder: RunFolder) -> str:
+    """What metrics are that are made of others; empty where none ranks."""
+    kinds = {kind for one in folder.comparisons for kind in MADE if _is_made(one.metric, kind)}
+    return " ".join(text for kind, text in MADE.items() if kind in kinds)
+
+
+def _is_made(metric: str, kind: Kind) -> bool:
+    of = made_of(metric)
+    return of != metric and NAMES[kind].format(name=of) == metric
 
 
 def _long_units(folder: RunFolder) -> str:
