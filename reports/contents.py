@@ -20,7 +20,7 @@ def contents(title: str, sections: Sequence[Section], escape: Callable[[str], st
     """
     seen, lines = Counter[str](), list[str]()
     for level, text, listed in [(1, title, False), *_headings(sections)]:
-        slug = anchor(text)
+        slug = heading_name(text)
         count = seen[slug]
         seen[slug] += 1
         if listed:
@@ -29,10 +29,10 @@ def contents(title: str, sections: Sequence[Section], escape: Callable[[str], st
     return "\n".join(lines)
 
 
-def anchor(heading: str) -> str:
+def heading_name(heading: str) -> str:
     """The name that GitHub gives to a heading.
 
-    >>> anchor("recall (snail): token accuracy"), anchor("oov_copy[decode=true]")
+    >>> heading_name("recall (snail): token accuracy"), heading_name("oov_copy[decode=true]")
     ('recall-snail-token-accuracy', 'oov_copydecodetrue')
     """
     return re.sub(r"[^\w\- ]", "", " ".join(heading.lower().split())).replace(" ", "-")

@@ -20,7 +20,7 @@ def saturation_level(comparison: Comparison) -> float:
 
 
 def edge(comparison: Comparison, variant: str, other: str) -> str:
-    """`ceiling` or `floor` where two means are all but the best score, or chance; else nothing.
+    """`at the ceiling` or `at chance` where two means are all but the best score, or chance; else nothing.
 
     That two are equivalent there shows that the task is too easy or too hard for both.
     """
@@ -32,7 +32,10 @@ def edge(comparison: Comparison, variant: str, other: str) -> str:
     chance = comparison.catalog.level(comparison.task, "chance")
     width = (1 - SOLVED) * (high - low)
     means = [comparison.means[name].estimate for name in (variant, other)]
-    for place, level in (("ceiling", best), ("floor", worst if chance is None else chance)):
+    for place, level in (
+        ("at the ceiling", best),
+        ("at chance", worst if chance is None else chance),
+    ):
         if all(abs(mean - level) <= width for mean in means):
             return place
     return ""

@@ -49,7 +49,7 @@ def planned_text(comparison: Comparison, variant: str, reference: str | None) ->
     if decision is None or decision.outcome != "equivalent" or reference is None:
         return text
     where = edge(comparison, variant, reference)
-    return f"{text} at the {where}" if where else text
+    return f"{text} {where}" if where else text
 
 
 def against_ranks(comparison: Comparison, variant: str) -> str:

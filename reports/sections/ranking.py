@@ -36,7 +36,7 @@ HOW_TO_READ = {
         "uniform attention. The test is a t test on common seeds whose variance borrows from the "
         "other variants of the table, after Holm's correction over these hypotheses. Better and "
         "worse are significant at 5%. Equivalent means that the difference is shown to lie within "
-        "the margin of the metric. Equivalent at the ceiling, or at the floor, means that both "
+        "the margin of the metric. Equivalent at the ceiling, or at chance, means that both "
         "have all but the best score, or chance, so that the task tells nothing of the two. "
         "Undecided is neither, and is followed by the number of seeds that would probably decide. "
         "Controls are not tested, except for uniform attention, and have a dash."

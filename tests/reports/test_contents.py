@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 from test_choices import DECIDED, TIED, written
 
-from reports.contents import anchor
+from reports.contents import heading_name
 from reports.render import RenderedReport, render
 
 
-def anchors(text: str) -> list[str]:
+def names(text: str) -> list[str]:
     """What GitHub calls the headings of a file, read from its text."""
     found: list[str] = []
     for line in re.sub(r"(?ms)^```.*?^```", "", text).splitlines():
         if heading := re.match(r"#{1,6} (.*)", line):
             shown = re.sub(r"\\(.)", r"\1", heading[1]).replace("&lt;", "<").replace("&gt;", ">")
-            slug = anchor(shown.replace("&amp;", "&"))
+            slug = heading_name(shown.replace("&amp;", "&"))
             repeated = sum(one == slug or re.fullmatch(rf"{slug}-\d+", one) is not None
                            for one in found)  # fmt: skip
             found.append(f"{slug}-{repeated}" if repeated else slug)
@@ -30,7 +30,7 @@ def test_every_link_leads_to_a_heading(run: str, request: pytest.FixtureRequest)
     links = re.findall(r"(?m)^ *- \[.*\]\(#(.*)\)$", text)
     assert links
     assert len(links) == len({*links})
-    assert {*links} <= {*anchors(text)}
+    assert {*links} <= {*names(text)}
 
 
 def test_every_comparison_has_a_line_at_the_top(tmp_path: Path) -> None:

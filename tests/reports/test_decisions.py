@@ -117,7 +117,7 @@ def test_what_is_equivalent_because_both_have_the_best_score_is_told(tmp_path: P
     low.catalog.metrics = bounded
     low.catalog.tasks = {"sorting": replace(low.catalog.task("sorting"), chance=0.1)}
     (comparison,) = low.comparisons
-    assert planned_text(comparison, OTHER, comparison.baseline) == "equivalent at the floor"
+    assert planned_text(comparison, OTHER, comparison.baseline) == "equivalent at chance"
 
 
 def test_a_control_that_nothing_was_planned_about_has_no_verdict(tmp_path: Path) -> None:
