@@ -31,6 +31,12 @@ _UNITS = (
 )
 
 
+SHORT_UNITS = {
+    "fraction of tokens that greedy decoding writes before its first error": "share of the string"
+}
+"""Units that are too long for the head of a table; the page says once what they stand for."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class MetricInfo:
     """How a metric is printed and which side is better."""
@@ -170,7 +176,9 @@ class Catalog:
         return MetricInfo(
             name=name,
             title=clean((known and known.title) or name.replace("_", " ")),
-            unit=clean((known and known.unit) or guess),
+            unit=SHORT_UNITS.get(
+                known.unit if known else "", clean((known and known.unit) or guess)
+            ),
             better=known.better if known else "none",
             limits=limits(known.low, known.high) if known else UNBOUNDED,
             margin=known.margin if known else None,

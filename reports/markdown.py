@@ -19,6 +19,8 @@ from reports.blocks import (
     clean,
     safe_url,
 )
+from reports.contents import contents
+from reports.numbers import counted
 
 _SPECIAL = re.compile(r"([\\`*\[\]|~$#])")
 _EDGE_UNDERSCORE = re.compile(r"(?<![A-Za-z0-9_])_|_(?![A-Za-z0-9_])")
@@ -58,14 +60,26 @@ def twin(document: Document) -> str:
 
 def details(document: Document) -> str:
     """Write all that `twin` leaves out; figures are links to `figures/<key>.svg`."""
+    title = f"{document.title}: details"
+    shown = [
+        *document.of_group("use of attention", "details"),
+        *(section for section in document.of_group("summary") if _is_cut(section)),
+    ]
     parts = [
-        f"# {escape(document.title)}: details",
+        f"# {escape(title)}",
         f"The result, the choices and the summary are in [{SHORT}]({SHORT}).",
         _notes(document),
+        contents(title, shown, escape),
         _code("\n".join(document.commands)) if len(document.commands) > MOST_COMMANDS else "",
-        *(_section(section) for section in document.of_group("use of attention", "details")),
+        *(_section(section) for section in shown),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _is_cut(section: Section) -> bool:
+    """Whether the short file leaves rows of a table out, which are then among the details."""
+    tables = (block for block in section.blocks if isinstance(block, TableBlock))
+    return any(len(table.rows) > SUMMARY_ROWS for table in tables)
 
 
 def whole(document: Document) -> str:
@@ -178,7 +192,11 @@ def _table(table: TableBlock, most_rows: int | None = None) -> str:
     notes = "\n\n".join(map(escape, table.notes))
     inside += f"\n\n{notes}" if notes else ""
     if len(shown) < len(table.rows):
-        inside += f"\n\n{len(table.rows) - len(shown)} more rows are in report.html."
+        left = counted(len(table.rows) - len(shown), "more row")
+        where = (
+            f"in [{DETAILS}]({DETAILS})" if most_rows is not None else "on the page `report.html`"
+        )
+        inside += f"\n\n{left}: {where}."
     if table.folded:
         summary = f"{escape(table.title)} ({len(table.rows)} row{'s'[: len(table.rows) != 1]})"
         return f"<details><summary>{summary}</summary>\n\n{inside}\n\n</details>"

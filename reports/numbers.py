@@ -111,7 +111,7 @@ def with_interval(
     up, down = high - value, value - low
     if not (math.isfinite(up) and math.isfinite(down)) or max(up, down) <= 1e-9 * abs(value):
         return sign + plain(value)
-    if seen is not None and _impossible(low, high, limits, seen, signed=signed):
+    if seen is not None and leaves_range(low, high, limits, seen, signed=signed):
         return _of_seeds(seen, signed=signed)
     digits = digits_for(max(up, down))
     if math.isclose(up, down, rel_tol=0.02):
@@ -119,8 +119,8 @@ def with_interval(
     return f"{sign}{between(value, low, high)}"
 
 
-def _impossible(
-    low: float, high: float, limits: tuple[float, float], seen: Seen, *, signed: bool
+def leaves_range(
+    low: float, high: float, limits: tuple[float, float], seen: Seen, *, signed: bool = False
 ) -> bool:
     """Whether bounds leave a range that the seeds themselves keep to.
 

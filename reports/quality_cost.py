@@ -2,7 +2,8 @@
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -11,10 +12,16 @@ from reports.blocks import PointKind, QualityCost, QualityPoint
 from reports.catalog import Catalog
 from reports.folder import RunFolder
 from reports.needs import decides, needs
-from reports.numbers import plain
+from reports.numbers import Seen, leaves_range, plain
 from reports.ranked_table.comparison import Comparison
 from reports.training_cost import METRIC, CostNoise, noise_of, relative_cost
-from results.statistics import Interval, PairOfScores, pareto_front, probability_of_improvement
+from results.statistics import (
+    Interval,
+    PairOfScores,
+    pareto_front,
+    probability_of_improvement,
+    t_interval,
+)
 
 MOST_POINTS = 20
 """More cannot be identified in one drawing."""
@@ -111,7 +118,7 @@ def _one_comparison(comparison: Comparison, noise: CostNoise) -> QualityCost | N
     located = [
         (
             name,
-            comparison.means[name],
+            seen_within(comparison.scores[name].values(), metric.limits),
             relative_cost([comparison], name).estimate
             if relative
             else comparison.cells.trained(name, METRIC).estimate,
@@ -128,8 +135,9 @@ def _one_comparison(comparison: Comparison, noise: CostNoise) -> QualityCost | N
         limits=metric.limits,
         title=f"Quality against cost: {comparison.title}",
         caption=(
-            f"Mean test score with its 95% interval over seeds. {_about_front(noise)} Of the "
-            "comparisons behind the choices this one has most ranks; "
+            "Mean test score with its 95% interval over seeds, or from the least to the greatest "
+            "seed where the interval would leave the range of the metric. "
+            f"{_about_front(noise)} Of the comparisons behind the choices this one has most ranks; "
             f"{MOST_POINTS} at most are drawn."
         ),
     )
@@ -196,6 +204,20 @@ def kind_of(catalog: Catalog, variant: str) -> PointKind:
     if catalog.flag(variant, "uniform_baseline"):
         return "uniform"
     return "control" if catalog.flag(variant, "control") else "variant"
+
+
+def seen_within(values: Iterable[float], limits: tuple[float, float]) -> Interval:
+    """Mean with its t interval, or with the extremes of the seeds where a table prints these.
+
+    Args:
+        values: One a seed.
+        limits: Least and greatest value that the metric allows.
+    """
+    known = [*values]
+    mean, seen = t_interval(known), Seen.of(known)
+    if leaves_range(mean.low, mean.high, limits, seen):
+        return replace(mean, low=seen.low, high=seen.high)
+    return mean
 
 
 def _within(bound: float, estimate: float, limits: tuple[float, float]) -> float:

@@ -20,10 +20,11 @@ from reports.sections.agreement import agreement_section
 from reports.sections.all_tasks import all_tasks_section
 from reports.sections.certificates import certificates_section
 from reports.sections.data_sources import data_section
-from reports.sections.decisions import decisions_section, tested_comparisons, told
+from reports.sections.decisions import decisions_section, scope, tested_comparisons, told
 from reports.sections.examples import attention_section, samples_section
 from reports.sections.findings import findings_section
 from reports.sections.needs import needs_section
+from reports.sections.not_shown import not_shown_section
 from reports.sections.parity import parity_section
 from reports.sections.probes import probes_section
 from reports.sections.provenance import (
@@ -116,6 +117,7 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         needs_section(folder),
         decisions_section(folder),
         *_quotable(folder, "summary"),
+        not_shown_section(folder),
         all_tasks_section(folder),
         *(_folded(section) for section in _details(folder, legend, publish=publish)),
     )
@@ -182,7 +184,6 @@ def _folded(section: Section | None) -> Section | None:
 
 def _lead(folder: RunFolder) -> str:
     variants = {outcome.cell.variant for outcome in folder.outcomes}
-    tasks = {outcome.cell.task for outcome in folder.outcomes if outcome.cell.kind == "quality"}
     if folder.tasks:
         names = ", ".join(folder.tasks)
         many = counted(len(variants), "variant")
@@ -192,7 +193,7 @@ def _lead(folder: RunFolder) -> str:
     below = "The command below computes everything again."
     if len(folder.commands) > 1:
         below = "The commands below compute everything again, in this order."
-    told = f"{counted(len(variants), 'variant')} on {counted(len(tasks), 'task')}, with {what}."
+    told = f"{counted(len(variants), 'variant')} on {scope(folder)}, with {what}."
     return f"{told} {below}" if folder.commands else told
 
 

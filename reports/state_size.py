@@ -6,9 +6,8 @@ from bench.api.headline import learned_in_the_end
 from reports.blocks import Block, QualityCost, Section
 from reports.figures import quality_cost_figure
 from reports.folder import RunFolder
-from reports.quality_cost import points_of
+from reports.quality_cost import points_of, seen_within
 from reports.ranked_table.comparison import Comparison
-from results.statistics import t_interval
 
 METRIC = "state_bytes"
 LEAST_VARIANTS, LEAST_SIZES = 4, 3
@@ -16,11 +15,13 @@ LEAST_VARIANTS, LEAST_SIZES = 4, 3
 MOST_NAMED = 40
 """Variants in one drawing; those without room for a name have it on hovering."""
 CAPTION = (
-    "Mean of the whole test at the length of training, with its 95% t interval over seeds, against "
-    "the bytes that one sequence leaves behind: caches of keys and values, states of recurrences, "
-    "and what projections remember, of all layers after the longest sequence of training. "
-    "Variants that keep every key need more with every token; recurrences do not. No variant on "
-    "the line is beaten with a smaller state. Variants with a red certificate are left out."
+    "{metric}, mean over seeds with its 95% t interval, or from the least to the greatest seed "
+    "where the interval would leave the range of the metric. It stands against the bytes that one "
+    "sequence leaves behind: caches of keys and values, states of recurrences, and what "
+    "projections remember, of all layers after the longest sequence of training. Variants that "
+    "keep every key need more with every token; recurrences do not. No variant on the line is "
+    "beaten with a smaller state. Variants with a red certificate are left out, and those of which "
+    "no seed has learned."
 )
 
 
@@ -43,9 +44,11 @@ def quality_by_state(comparison: Comparison) -> QualityCost | None:
     metric = known.metric(name)
     sizes = {one: comparison.cells.trained(one, METRIC).estimate for one in comparison.variants}
     located = [
-        (variant, t_interval([*by_seed.values()]), sizes[variant])
+        (variant, seen_within(by_seed.values(), metric.limits), sizes[variant])
         for variant, by_seed in comparison.stored.final(name).items()
-        if variant not in comparison.red and math.isfinite(sizes.get(variant, math.nan))
+        if variant not in comparison.red
+        and not comparison.lost_every_seed(variant)
+        and math.isfinite(sizes.get(variant, math.nan))
     ]
     several = len({size for _, _, size in located}) >= LEAST_SIZES
     if len(located) < LEAST_VARIANTS or not several or metric.better == "none":
@@ -57,5 +60,5 @@ def quality_by_state(comparison: Comparison) -> QualityCost | None:
         better=metric.better,
         limits=metric.limits,
         title=f"Quality against the size of the state: {comparison.title}",
-        caption=CAPTION,
+        caption=CAPTION.format(metric=metric.title),
     )

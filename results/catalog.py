@@ -113,6 +113,9 @@ class CatalogTask:
     """The best score possible."""
     trained_to: float | None = None
     """Longest input of training, by which a test is divided; None where nothing is known."""
+    tuned: Mapping[str, int] | None = None
+    """Learning rates that calibration tried, by competitor (`bench.api.calibration.competitor`);
+    None where the run stored nothing of it."""
 
     @classmethod
     def from_json(cls, data: JsonObject) -> Self:
@@ -131,6 +134,7 @@ class CatalogTask:
             chance=as_number(data.get("chance")),
             ceiling=as_number(data.get("ceiling")),
             trained_to=as_number(data.get("trained_to")),
+            tuned=_counts(data.get("tuned")),
         )
 
 
@@ -212,6 +216,14 @@ class RunCatalog:
             looks=_looks(as_object(data.get("looks"))),
             notes=tuple(as_text(one) for one in as_list(data.get("notes"))),
         )
+
+
+def _counts(data: Json) -> dict[str, int] | None:
+    """Whole numbers by name; None where nothing is said."""
+    if not isinstance(data, Mapping):
+        return None
+    known = {name: as_number(value) for name, value in as_object(data).items()}
+    return {name: int(value) for name, value in known.items() if value is not None}
 
 
 def _metric(name: str, data: JsonObject) -> Metric:

@@ -1,18 +1,21 @@
 """What a report must know about names, written beside the rows so that it outlives the code."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from bench.api import registry
+from bench.api.calibration import choice_of
 from bench.api.config import build_config
 from bench.api.metric import Metric
 from bench.api.options import canonical, complete
 from bench.api.probe import PROBES
 from bench.api.registry import Recipe, Registration
 from bench.api.resolve import VariantSpec
-from bench.api.selector import Selector
+from bench.api.selector import Selector, parse
 from bench.api.task import TASKS, Task
 from bench.running.common_metrics import COMMON_METRICS, on_devices
+from bench.running.presets import find_preset
 from bench.running.request import AskedTask, AskedVariant
 from results.catalog import CatalogTask, CatalogVariant, RunCatalog
 
@@ -116,7 +119,29 @@ def describe_task(asked: str, task: Selector, preset: str = "") -> CatalogTask:
         chance=target.chance_of(config),
         ceiling=target.ceiling,
         trained_to=target.trained_to_of(config),
+        tuned=_tuned(parse(asked), chosen, preset),
     )
+
+
+def _tuned(asked: Selector, task: Selector, preset: str) -> dict[str, int] | None:
+    """How many learning rates calibration tried of each competitor, at the size that was chosen.
+
+    Args:
+        asked: The task without the options of a preset.
+        task: The same with every option.
+        preset: Whose size it has; nothing is known without one.
+    """
+    if not preset:
+        return None
+    ablated = registry.find(TASKS, asked.name).target.ablated_inputs
+    kept = {key: value for key, value in asked.options.items() if key not in ablated}
+    plain = canonical("task", Selector(asked.name, kept))
+    choice = choice_of(plain, find_preset(preset).sizes or preset)
+    sizes = choice.options.options if choice and choice.options else {}
+    if choice is None or any(task.options.get(key) != value for key, value in sizes.items()):
+        return {}
+    tried = {(trial["competitor"], trial["lr"]) for trial in choice.trials}
+    return dict(Counter(name for name, _ in tried if name in choice.rates))
 
 
 def _whole(task: Selector, ablated_inputs: Sequence[str]) -> str:

@@ -189,11 +189,14 @@ class Comparison:
     def leading(self) -> list[Ranked]:
         """Lines of rank 1 of which a seed has learned; no two of them differ significantly.
 
-        What a report calls the best, wherever it does; empty where each has one seed.
+        What a report calls the best, wherever it does; empty where each has one seed. What is worse
+        than a baseline of this rank by the test that was planned is not among the best.
         """
         if self.most_seeds < 2:
             return []
         first = [line for line in self.ranking if line.rank == 1]
+        if self.baseline in {line.variant for line in first}:
+            first = [line for line in first if not line.worse_than_baseline]
         return [line for line in first if not self.lost_every_seed(line.variant)]
 
     @property

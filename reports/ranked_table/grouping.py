@@ -68,7 +68,10 @@ def _apart(group: pd.DataFrame, siblings: list[pd.DataFrame], columns: list[str]
         others = {other for one in siblings if (other := _single(one, column))}
         if value and others - {value}:
             told = True
-            yield value if "[" not in value else _differing(value, others - {value})
+            alike = [one for one in siblings if _single(one, "slot") == _single(group, "slot")]
+            beside = {_single(one, column) for one in alike} - {value, ""}
+            shown = value if "[" not in value else _differing(value, others - {value})
+            yield shown or ", ".join(_usual_options(value, beside))
 
 
 def _single(group: pd.DataFrame, column: str) -> str:
@@ -93,8 +96,15 @@ def _differing(value: str, others: set[str]) -> str:
             rivals = [one for other in theirs for one in _selectors(other.options.get(key))]
             shown.append(f"{key}={'+'.join(_told(one, rivals) for one in chosen)}")
         else:
-            shown.append(f"{key}={chosen}")
+            shown.append(f"{key}={str(chosen).lower() if isinstance(chosen, bool) else chosen}")
     return ", ".join(shown)
+
+
+def _usual_options(value: str, others: set[str]) -> list[str]:
+    """Options that others chose and a selector leaves as they are, where nothing else differs."""
+    mine = parse(value).options
+    theirs = dict.fromkeys(key for one in sorted(others) for key in parse(one).options)
+    return [f"default {key}" for key in theirs if key not in mine]
 
 
 def _selectors(value: object) -> tuple[Selector, ...]:

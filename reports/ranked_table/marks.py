@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from reports.catalog import Certificates, certificate_of
 from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.verdicts import against_ranks
 
 MARKS = {
     "baseline": "the differences are to it",
@@ -19,9 +20,20 @@ MARKS = {
         "not above {uniform_baseline} in 2 of 3 seeds: these seeds have failed to learn, for their "
         "validation score is no better than its mean (their test scores count in the mean)"
     ),
+    "did not train": (
+        "did not train: no seed is above {uniform_baseline} on validation, so its score is no "
+        "evidence about the mechanism"
+    ),
+    "planned test": (
+        "worse (or better) than {baseline} by the planned test: the test against the baseline was "
+        "fixed before the run and is significant, but not after correction for all pairs, which "
+        "makes the ranks"
+    ),
     "n.s. against the best": "on a later rank, but not significantly different from the first line",
 }
 """What each mark beside a name means; where its text has numbers, an example stands for all."""
+COUNTED = ("fewer seeds", "not above", "did not train", "planned test")
+"""Marks whose text differs from line to line, so that their meaning has an example of it."""
 
 
 def marks(comparison: Comparison, variant: str, certificates: Certificates) -> list[str]:
@@ -33,13 +45,17 @@ def legend_of_marks(found: Iterable[Comparison], certificates: Certificates) -> 
     """What the marks of some tables mean, those alone that stand there; empty without any."""
     used: dict[str, str] = {}
     for comparison in found:
-        uniform_baseline = comparison.catalog.label(comparison.uniform_baseline or "")
+        names = {
+            key: comparison.catalog.label(name or "")
+            for key, name in (
+                ("uniform_baseline", comparison.uniform_baseline),
+                ("baseline", comparison.baseline),
+            )
+        }
         for variant in comparison.variants:
             for text, kind in _marks(comparison, variant, certificates):
-                meaning = MARKS[kind].format(uniform_baseline=uniform_baseline)
-                used[kind] = (
-                    meaning if kind in ("fewer seeds", "not above") else f"{text}: {meaning}"
-                )
+                meaning = MARKS[kind].format(**names)
+                used[kind] = meaning if kind in COUNTED else f"{text}: {meaning}"
     return f"{'; '.join(used[kind] for kind in MARKS if kind in used)}." if used else ""
 
 
@@ -72,7 +88,14 @@ def _marks(
     lost, seeds = comparison.lost_seeds(variant)
     if lost > 0 and not catalog.flag(variant, "control"):
         uniform_baseline = catalog.label(comparison.uniform_baseline or "")
-        found.append((f"not above {uniform_baseline} in {lost} of {seeds} seeds", "not above"))
+        never = lost == seeds
+        text = f"not above {uniform_baseline} in {lost} of {seeds} seeds"
+        kind = "did not train" if never else "not above"
+        found.append((f"did not train: {text}" if never else text, kind))
+    told = against_ranks(comparison, variant)
+    if told:
+        base_label = catalog.label(comparison.baseline or "")
+        found.append((f"{told} than {base_label} by the planned test", "planned test"))
     line = comparison.compared.get(variant) if catalog.ranks and most > 1 else None
     if line is not None and line.rank > 1 and not line.differs_from_best:
         found.append(("n.s. against the best", "n.s. against the best"))

@@ -14,7 +14,7 @@ from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.costs import Costs, costs_at_one_length, timed
 from reports.ranked_table.grouping import comparisons
 from reports.ranked_table.marks import marks
-from reports.ranked_table.verdicts import verdict_text
+from reports.ranked_table.verdicts import planned, planned_text
 from results.frame import speed_summary
 from results.json_values import JsonObject
 from results.statistics import Interval
@@ -74,6 +74,7 @@ def _comparison_lines(
     for variant in comparison.variants:
         line = ranked.get(variant)
         difference = line.difference if line else None
+        against = planned(comparison, variant, comparison.baseline)
         lines.append(
             {
                 "comparison": comparison.key,
@@ -91,9 +92,9 @@ def _comparison_lines(
                 "seeds": (comparison.plain or comparison).means.get(variant, NOTHING).count,
                 **bounds("difference", difference or NOTHING),
                 **seen("difference", comparison.differences(variant, comparison.baseline)),
-                "p_adjusted": line.p_adjusted if line and ranks else math.nan,
-                "verdict": verdict_text(line.against_baseline if line and ranks else None),
-                "verdict_uniform": verdict_text(line.against_uniform if line and ranks else None),
+                "p_adjusted": against.p_adjusted if against else math.nan,
+                "verdict": planned_text(comparison, variant, comparison.baseline),
+                "verdict_uniform": planned_text(comparison, variant, comparison.uniform_baseline),
                 "effect_size": difference.effect_size if difference else math.nan,
                 **_costs(comparison, variant, costs, base),
             }

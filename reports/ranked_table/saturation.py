@@ -19,6 +19,28 @@ def saturation_level(comparison: Comparison) -> float:
     return worst + SOLVED * (best - worst)
 
 
+def edge(comparison: Comparison, variant: str, other: str) -> str:
+    """`at the ceiling` or `at chance` where two means are all but the best score, or chance.
+
+    That two are equivalent there shows that the task is too easy or too hard for both.
+    """
+    ranked_by = comparison.ranked_by
+    low, high = ranked_by.limits
+    if comparison.better == "none" or not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    worst, best = (high, low) if comparison.better == "lower" else (low, high)
+    chance = comparison.catalog.level(comparison.task, "chance")
+    width = (1 - SOLVED) * (high - low)
+    means = [comparison.means[name].estimate for name in (variant, other)]
+    for place, level in (
+        ("at the ceiling", best),
+        ("at chance", worst if chance is None else chance),
+    ):
+        if all(abs(mean - level) <= width for mean in means):
+            return place
+    return ""
+
+
 def is_solved(comparison: Comparison) -> bool:
     """Whether two contenders or more have all but the best score that is possible."""
     return sum(_saturated(comparison)) > 1

@@ -5,7 +5,8 @@ from collections import Counter
 
 from reports.numbers import counted, plain
 from reports.ranked_table.comparison import Comparison
-from results.statistics import Decision
+from reports.ranked_table.saturation import edge
+from results.statistics import Decision, Hypothesis
 
 OUTCOMES = ("better", "worse", "equivalent", "undecided")
 """In the order in which they are counted."""
@@ -22,6 +23,49 @@ def verdict_text(decision: Decision | None) -> str:
     if decision.decided or decision.seeds_to_decide is None:
         return decision.outcome
     return f"undecided (about {counted(decision.seeds_to_decide, 'seed')})"
+
+
+def planned(comparison: Comparison, variant: str, reference: str | None) -> Decision | None:
+    """The test of a pair that was fixed before the run, seen from the variant; None without one.
+
+    Args:
+        comparison: What was tested.
+        variant: One that is compared.
+        reference: The baseline or the uniform baseline; None where it is not compared.
+    """
+    line = comparison.compared.get(variant)
+    if line is None or reference is None:
+        return None
+    asked = {Hypothesis(variant, reference), Hypothesis(reference, variant)}
+    if not asked & comparison.primary.keys():
+        return None
+    return line.against_baseline if reference == comparison.baseline else line.against_uniform
+
+
+def planned_text(comparison: Comparison, variant: str, reference: str | None) -> str:
+    """How the planned test of a pair ended, and whether two that are equivalent show anything."""
+    decision = planned(comparison, variant, reference)
+    text = verdict_text(decision)
+    if decision is None or decision.outcome != "equivalent" or reference is None:
+        return text
+    where = edge(comparison, variant, reference)
+    return f"{text} {where}" if where else text
+
+
+def against_ranks(comparison: Comparison, variant: str) -> str:
+    """`better` or `worse` where the planned test against the baseline says so and ranks do not.
+
+    The ranks come from a correction over all pairs. It is stricter, so that a line may share the
+    rank of the baseline, or be tied with the best, and yet be worse by its planned test.
+    """
+    base, line = comparison.baseline, comparison.compared.get(variant)
+    decision = planned(comparison, variant, base)
+    if decision is None or base is None or line is None:
+        return ""
+    alike = line.rank == comparison.compared[base].rank
+    if decision.outcome == "worse" and (alike or not line.differs_from_best):
+        return "worse"
+    return "better" if decision.outcome == "better" and alike else ""
 
 
 def verdict_help(comparison: Comparison, decision: Decision | None) -> str:
@@ -44,7 +88,24 @@ def verdict_help(comparison: Comparison, decision: Decision | None) -> str:
     return " ".join(parts)
 
 
-def decision_counts(comparison: Comparison) -> dict[str, int]:
-    """How many primary hypotheses ended in each way."""
-    found = Counter[str](one.outcome for one in comparison.primary.values())
+def decision_counts(comparison: Comparison, reference: str | None = None) -> dict[str, int]:
+    """How many primary hypotheses ended in each way.
+
+    Args:
+        comparison: What was tested.
+        reference: What the variants were tested against; None for every reference.
+    """
+    found = Counter[str](
+        decision.outcome
+        for asked, decision in comparison.primary.items()
+        if reference in (None, asked.reference)
+    )
     return {outcome: found[outcome] for outcome in OUTCOMES}
+
+
+def equivalent_at_an_edge(comparison: Comparison) -> int:
+    """How many hypotheses are called equivalent where both scores are the best, or chance."""
+    return sum(
+        decision.outcome == "equivalent" and bool(edge(comparison, *asked))
+        for asked, decision in comparison.primary.items()
+    )

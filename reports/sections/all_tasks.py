@@ -4,47 +4,61 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
 
-from reports.blocks import NO_VALUE, Column, Paragraph, Section, TableBlock, TableCell
+from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell
 from reports.folder import RunFolder
 from reports.needs import beats, decides
 from reports.normalized_scores import normalized, on_a_scale
-from reports.numbers import plain, probability, with_interval
+from reports.numbers import counted, plain, probability, with_interval
 from reports.quality_cost import improvement, shared_with, use_of
 from reports.ranked_table.comparison import Comparison
 from results.statistics import Interval, interquartile_mean, sign_test
 
 LEAST_TASKS = 3
-"""Fewer tasks say nothing together: a sign test of three cannot be significant either."""
+"""Fewer tasks say nothing together."""
+LEAST_CONTENDERS = 3
+"""With fewer in enough tasks there is nothing to summarize."""
+LEAST_DIFFERING = 6
+"""Uses of which means differ; a sign test of fewer can hardly be significant."""
+TOO_FEW = (
+    "There is no summary over all tasks: {told} in at least {least} tasks beside {baseline}. Most "
+    "variants of this run have a task of their own. Read each task by itself."
+)
 MOST_ROWS = 40
 HOW_TO_READ = (
-    "Wins, ties and losses count the tasks on which a variant is significantly better, n.s. or "
-    "significantly worse. Tasks of one use of attention are dependent, so the other columns count "
-    "each use once. The sign test asks whether means are better in more uses than chance would "
-    "give. Its p is not corrected for the number of lines. P(better) is the probability that a run "
-    "is better than a run of the baseline, averaged over uses, with a 95% bootstrap interval. The "
-    "interquartile mean is that of the middle half of all runs, where 0 is uniform attention and 1 "
-    "the best possible score; tasks without a best possible score are left out. Bootstrap "
-    "intervals of few seeds are too narrow. Variants took part in different tasks, so the order of "
-    "lines is not a ranking."
+    "Wins, ties and losses count the comparisons in which a variant is significantly better, n.s. "
+    "or significantly worse. Tasks of one use of attention are dependent, so the other columns "
+    "count each use once. The sign test asks whether means are better in more uses than chance "
+    "would give; it is left out where means differ in fewer than six uses. Its p is not corrected "
+    "for the number of lines. P(better) is the probability that a run is better than a run of the "
+    "baseline, averaged over uses, with a 95% bootstrap interval. The interquartile mean is that "
+    "of the middle half of all runs, where 0 is uniform attention and 1 the best possible score; "
+    "tasks without a best possible score are left out. Bootstrap intervals of few seeds are too "
+    "narrow. Variants took part in different tasks, so the order of lines is not a ranking."
 )
 
 
-IQM_HELP = "In brackets that of the baseline on the same tasks, and how many tasks they are."
+IQM_HELP = "Of the comparisons whose metric has a best possible score."
 
 
 def all_tasks_section(folder: RunFolder) -> Section | None:
     """One line for each variant that shares enough tasks with the baseline; None without any."""
     found = [one for one in folder.comparisons if decides(one)]
     base = folder.catalog.baseline
-    shared = {
-        name: many for name, many in shared_with(found, base).items() if len(many) >= LEAST_TASKS
-    }
-    if not shared:
+    if len({one.task for one in found}) < LEAST_TASKS:
         return None
+    shared = {
+        name: many
+        for name, many in shared_with(found, base).items()
+        if len({one.task for one in many}) >= LEAST_TASKS
+    }
+    contenders = [name for name in shared if not folder.catalog.flag(name, "control")]
+    if len(contenders) < LEAST_CONTENDERS:
+        return _section(Paragraph(_too_few(folder, len(contenders))))
     levels = {name: improvement(many, name, base) for name, many in shared.items()}
     order = sorted(shared, key=lambda name: (-levels[name].estimate, name))[:MOST_ROWS]
     label = folder.catalog.label(base)
@@ -54,11 +68,31 @@ def all_tasks_section(folder: RunFolder) -> Section | None:
         columns=_columns(label),
         rows=tuple(_row(folder, name, shared[name], levels[name]) for name in order),
     )
-    return Section(
-        key="all-tasks",
-        title="Summary over all tasks",
-        blocks=(Paragraph(HOW_TO_READ), table),
-        group="summary",
+    return _section(Paragraph(HOW_TO_READ), _without_empty_columns(table))
+
+
+def _section(*blocks: Block) -> Section:
+    return Section(key="all-tasks", title="Summary over all tasks", blocks=blocks, group="summary")
+
+
+def _too_few(folder: RunFolder, contenders: int) -> str:
+    """Why there is no table."""
+    took = f"only {counted(contenders, 'contender')} took part" if contenders else "none took part"
+    label = folder.catalog.label(folder.catalog.baseline)
+    return TOO_FEW.format(told=took, least=LEAST_TASKS, baseline=label)
+
+
+def _without_empty_columns(table: TableBlock) -> TableBlock:
+    """A table without the columns in which no line has anything."""
+    kept = [
+        at
+        for at in range(len(table.columns))
+        if any(row[at].text != NO_VALUE for row in table.rows)
+    ]
+    return replace(
+        table,
+        columns=tuple(table.columns[at] for at in kept),
+        rows=tuple(tuple(row[at] for at in kept) for row in table.rows),
     )
 
 
@@ -70,7 +104,7 @@ def _columns(baseline: str) -> tuple[Column, ...]:
     place = "Place by the mean score, and of how many variants."
     return (
         Column(title="Variant"),
-        Column(title="Tasks", numeric=True),
+        Column(title="Comparisons", numeric=True),
         Column(
             title="Mean rank",
             numeric=True,
@@ -82,13 +116,9 @@ def _columns(baseline: str) -> tuple[Column, ...]:
         Column(title="Against uniform", unit="wins\N{EN DASH}ties\N{EN DASH}losses"),
         Column(title="Sign test", unit="better of differing, p", help=test),
         Column(title="P(better)", unit=f"than {baseline}", numeric=True, better="higher"),
-        Column(
-            title="Interquartile mean",
-            unit=f"{baseline} there",
-            numeric=True,
-            better="higher",
-            help=IQM_HELP,
-        ),
+        Column(title="Interquartile mean", numeric=True, better="higher", help=IQM_HELP),
+        Column(title="Interquartile mean", unit=f"of {baseline} there", numeric=True),
+        Column(title="Comparisons", unit="of interquartile means", numeric=True),
     )
 
 
@@ -106,7 +136,7 @@ def _row(
         *_against(found, variant, [one.baseline for one in found]),
         *_against(found, variant, [one.uniform_baseline for one in found]),
         TableCell(text=with_interval(level.estimate, level.low, level.high), sort=level.estimate),
-        _middle(found, variant, catalog.baseline),
+        *_middle(found, variant, catalog.baseline),
     )
 
 
@@ -127,25 +157,37 @@ def _against(
     for one, other in pairs:
         leads[use_of(one)] += _ahead(one, variant, other) - _ahead(one, other, variant)
     ahead, behind = (sum(sign * lead > 0 for lead in leads.values()) for sign in (1, -1))
-    p = sign_test(ahead, behind)
-    return (
-        TableCell(text="\N{EN DASH}".join(map(str, (wins, len(pairs) - wins - losses, losses)))),
-        TableCell(text=f"{ahead} of {ahead + behind}, {probability(p)}", sort=p),
+    counts = TableCell(
+        text="\N{EN DASH}".join(map(str, (wins, len(pairs) - wins - losses, losses)))
     )
+    if ahead + behind < LEAST_DIFFERING:
+        return counts, TableCell(text=NO_VALUE, sort="")
+    p = sign_test(ahead, behind)
+    return counts, TableCell(text=f"{ahead} of {ahead + behind}, {probability(p)}", sort=p)
 
 
-def _middle(found: Sequence[Comparison], variant: str, baseline: str) -> TableCell:
-    """Interquartile means of a variant and of the baseline on the tasks that have a scale."""
+def _middle(
+    found: Sequence[Comparison], variant: str, baseline: str
+) -> tuple[TableCell, TableCell, TableCell]:
+    """Interquartile means of a variant and of the baseline where there is a scale, and of how many.
+
+    The places are empty where too few comparisons have one.
+    """
     scaled = [one for one in found if on_a_scale(one)]
     if len(scaled) < LEAST_TASKS:
-        return TableCell(text=NO_VALUE, sort="")
+        empty = TableCell(text=NO_VALUE, sort="")
+        return empty, empty, empty
     seed = zlib.crc32(variant.encode())
     mine, base = (
         interquartile_mean([normalized(one, name) for one in scaled], np.random.default_rng(seed))
         for name in (variant, baseline)
     )
     text = with_interval(mine.estimate, mine.low, mine.high)
-    return TableCell(text=f"{text} ({plain(base.estimate)}, {len(scaled)})", sort=mine.estimate)
+    return (
+        TableCell(text=text, sort=mine.estimate),
+        TableCell(text=plain(base.estimate), sort=base.estimate),
+        TableCell(text=str(len(scaled)), sort=len(scaled)),
+    )
 
 
 def _ahead(comparison: Comparison, variant: str, other: str) -> bool:

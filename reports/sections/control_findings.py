@@ -34,7 +34,7 @@ def controls(comparison: Comparison) -> list[str]:
     for said, lazy in groups.items():
         many = len(lazy) > 1
         subject = f"The control{'s' if many else ''} {join(lazy)} {'are' if many else 'is'}"
-        told.append(f"{subject} {said.format('each' if many else 'it')}.")
+        told.append(f"{subject} {said.format(join(lazy))}.")
     return told
 
 
@@ -73,7 +73,8 @@ def learned(comparison: Comparison) -> str:
     said = []
     if never:
         said.append(
-            f"Failed to learn (no seed above {uniform_baseline} on validation): {join(never)}."
+            f"Did not train (no seed above {uniform_baseline} on validation), which is no evidence "
+            f"about a mechanism: {join(never)}."
         )
     if partly:
         said.append(f"Some seeds are not above {uniform_baseline} on validation: {join(partly)}.")

@@ -1,6 +1,7 @@
 """What was to be decided before the run, and how much of it was, a line a comparison."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from reports.blocks import (
@@ -16,14 +17,15 @@ from reports.blocks import (
 from reports.folder import RunFolder
 from reports.numbers import counted, plain
 from reports.ranked_table.comparison import Comparison
-from reports.ranked_table.verdicts import OUTCOMES, decision_counts
+from reports.ranked_table.verdicts import OUTCOMES, decision_counts, equivalent_at_an_edge
+from reports.sections.mixed_environments import places_of
 
 HOW_TO_READ = (
-    "A primary hypothesis is fixed before the run: a contender against the baseline, or against "
-    "uniform attention. It is decided if the difference is significant, or shown to be smaller "
-    "than the margin. At most 5% of comparisons without any true difference have a significant "
-    "one, and at most 5% of those whose differences all reach the margin have one that is called "
-    "equivalent."
+    "A primary hypothesis is fixed before the run: a contender against the baseline, a contender "
+    "against uniform attention, or the baseline against uniform attention. It is decided if the "
+    "difference is significant, or shown to be smaller than the margin. At most 5% of comparisons "
+    "without any true difference have a significant one, and at most 5% of those whose differences "
+    "all reach the margin have one that is called equivalent."
 )
 LOOKS = (
     "Seeds were added where a hypothesis was undecided, so variants differ in their numbers of "
@@ -32,6 +34,10 @@ LOOKS = (
     "together: to look again costs no errors."
 )
 CHECKS = "Pipeline checks are left out here and in every summary, for they are no evidence:"
+EDGE_HELP = (
+    "Equivalent because both scores are within 1% of the best possible one, or of chance: the task "
+    "is too easy or too hard to tell the two apart."
+)
 SEEDS_HELP = (
     "Seeds that would probably decide half of what is undecided, if means and spreads stay as they "
     "are. An order of magnitude."
@@ -46,6 +52,7 @@ def decisions_section(folder: RunFolder) -> Section | None:
     tested = tested_comparisons(folder)
     if not tested:
         return None
+    references = _references(tested)
     table = TableBlock(
         key="decisions-table",
         title="Primary hypotheses of each comparison",
@@ -55,11 +62,12 @@ def decisions_section(folder: RunFolder) -> Section | None:
             Column(title="Margin", numeric=True, help="Differences below it mean nothing."),
             Column(title="Seeds", numeric=True),
             Column(title="Tested", numeric=True, help="Primary hypotheses."),
-            *(Column(title=outcome.capitalize(), numeric=True) for outcome in OUTCOMES),
+            *(column for name in references for column in _columns(folder.catalog.label(name))),
+            Column(title="At an edge", unit="of equivalent", numeric=True, help=EDGE_HELP),
             Column(title="Detectable", numeric=True, help=DETECTABLE_HELP),
             Column(title="Seeds to decide", numeric=True, help=SEEDS_HELP),
         ),
-        rows=tuple(_row(one) for one in tested),
+        rows=tuple(_row(folder, one, references) for one in tested),
     )
     return Section(
         key="decisions",
@@ -91,6 +99,24 @@ def tested_comparisons(folder: RunFolder) -> list[Comparison]:
     ]
 
 
+def scope(folder: RunFolder) -> str:
+    """How many tasks and comparisons a run has, and how many of them are no evidence.
+
+    A task counts once, whatever its options; `with options` counts each choice of them.
+    """
+    selectors = {outcome.cell.task for outcome in folder.of_kind("quality")}
+    names = {text.partition("[")[0] for text in selectors}
+    more = f" ({len(selectors)} with options)" if len(selectors) > len(names) else ""
+    tasks = f"{counted(len(names), 'task')}{more}"
+    if not folder.comparisons:
+        return tasks
+    known = folder.catalog
+    checks = sum(bool(known.pipeline_check(one.task)) for one in folder.comparisons)
+    are = "is a pipeline check" if checks == 1 else "are pipeline checks"
+    of_which = f", of which {checks} {are}" if checks else ""
+    return f"{tasks}, {counted(len(folder.comparisons), 'comparison')}{of_which}"
+
+
 def left_out(folder: RunFolder) -> list[str]:
     """Pipeline checks, each with the reason why it is no evidence."""
     known = folder.catalog
@@ -106,23 +132,52 @@ def _checks(folder: RunFolder) -> list[Block]:
 
 
 def told(tested: Sequence[Comparison]) -> str:
-    """How much of what was tested is decided, in a sentence."""
-    totals = dict.fromkeys(OUTCOMES, 0)
+    """How much of what was tested is decided: against the baseline, and against uniform.
+
+    The two are not added up. To be better than uniform attention shows that something was learned;
+    only the other count speaks for a variant.
+    """
+    totals = {name: Counter[str]() for name in _references(tested)}
     for comparison in tested:
-        for outcome, count in decision_counts(comparison).items():
-            totals[outcome] += count
-    every = sum(totals.values())
-    decided = every - totals["undecided"]
+        for name, found in totals.items():
+            found.update(decision_counts(comparison, name))
+    every = sum(sum(found.values()) for found in totals.values())
+    decided = every - sum(found["undecided"] for found in totals.values())
     where = counted(len(tested), "comparison")
-    return (
-        f"The run decides {decided} of {every} primary hypotheses ({decided / every:.0%}) in "
-        f"{where}: {totals['better']} better, {totals['worse']} worse, {totals['equivalent']} "
-        "equivalent."
-    )
+    known = tested[0].catalog
+    parts = [f"The run decides {decided} of {every} primary hypotheses ({decided / every:.0%}) in"]
+    parts.append(f"{where}.")
+    for name, found in totals.items():
+        uniform = known.flag(name, "uniform_baseline")
+        told_ = ", ".join(f"{found[outcome]} {outcome}" for outcome in OUTCOMES)
+        parts.append(f"Against {'uniform attention' if uniform else known.label(name)}: {told_}.")
+    return " ".join(parts)
 
 
-def _row(comparison: Comparison) -> tuple[TableCell, ...]:
-    counts, metric = decision_counts(comparison), comparison.ranked_by
+def _references(tested: Sequence[Comparison]) -> list[str]:
+    """What contenders were tested against: the baseline, then uniform attention."""
+    found = dict.fromkeys(asked.reference for one in tested for asked in one.primary)
+    known = tested[0].catalog
+    return sorted(found, key=lambda name: (known.flag(name, "uniform_baseline"), name))
+
+
+def _columns(reference: str) -> list[Column]:
+    """Four counts of what was tested against a reference."""
+    words = {"better": "than", "worse": "than", "equivalent": "to", "undecided": "against"}
+    return [
+        Column(title=outcome.capitalize(), unit=f"{words[outcome]} {reference}", numeric=True)
+        for outcome in OUTCOMES
+    ]
+
+
+def _row(
+    folder: RunFolder, comparison: Comparison, references: Sequence[str]
+) -> tuple[TableCell, ...]:
+    metric = comparison.ranked_by
+    counts = [
+        decision_counts(comparison, name)[outcome] for name in references for outcome in OUTCOMES
+    ]
+    edges = equivalent_at_an_edge(comparison)
     found = [*comparison.primary.values()]
     open_ = [one for one in found if not one.decided]
     seeds = sorted(
@@ -130,13 +185,13 @@ def _row(comparison: Comparison) -> tuple[TableCell, ...]:
     )
     detectable = sorted(one.detectable for one in found)[len(found) // 2]
     return (
-        TableCell(text=comparison.title),
+        TableCell(text=f"{comparison.title}{places_of(folder, comparison)}"),
         TableCell(text=metric.arrow),
         _number(metric.margin if metric.margin is not None else math.nan),
         TableCell(text=_seeds_text(comparison), sort=comparison.most_seeds),
         TableCell(text=str(len(found)), sort=len(found)),
-        *(TableCell(text=str(counts[one]), sort=counts[one]) for one in OUTCOMES),
-        _number(detectable),
+        *(TableCell(text=str(count), sort=count) for count in (*counts, edges)),
+        _detectable(detectable, metric.limits),
         _seeds(seeds),
     )
 
@@ -162,6 +217,13 @@ def _number(value: float) -> TableCell:
     if not math.isfinite(value):
         return TableCell(text=NO_VALUE, sort="")
     return TableCell(text=plain(value), sort=value)
+
+
+def _detectable(value: float, limits: tuple[float, float]) -> TableCell:
+    """A difference as large as the range of the metric cannot be, whatever it is."""
+    if value >= limits[1] - limits[0]:
+        return TableCell(text="more than the whole range", sort=value)
+    return _number(value)
 
 
 def _seeds(ordered: Sequence[float]) -> TableCell:

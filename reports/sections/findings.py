@@ -10,6 +10,7 @@ from reports.folder import RunFolder
 from reports.numbers import percent, plain, with_interval
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.verdicts import against_ranks
 from reports.sections.control_findings import controls, is_control, learned
 from reports.sections.speed_findings import speed_sentences
 from results.statistics import Interval, Ranked
@@ -119,17 +120,20 @@ def _leaders(comparison: Comparison, leaders: Sequence[Ranked]) -> str:
     best = ranking[0].variant
     lead = f"{label(best)} has the best mean, {_scored(comparison, best)}"
     behind = [line for line in ranking if line.differs_from_best]
+    first = {line.variant for line in leaders}
     below = [
-        label(line.variant)
+        f"{label(line.variant)}{_planned(comparison, line.variant)}"
         for line in ranking
-        if line.rank > 1
+        if line.variant not in {best, *first}
         and not line.differs_from_best
         and not is_control(comparison, line)
         and not comparison.lost_every_seed(line.variant)
     ]
     late = f"Lower, but also n.s. against {label(best)}: {join(below)}." if below else ""
     if len(leaders) > 1:
-        together = join([label(line.variant) for line in leaders])
+        together = join(
+            [f"{label(line.variant)}{_planned(comparison, line.variant)}" for line in leaders]
+        )
         return f"{together} are tied. {lead}. {late}".strip()
     hopeless = [line for line in ranking if comparison.lost_every_seed(line.variant)]
     alone = [line.variant for line in leaders] == [best]
@@ -145,6 +149,13 @@ def _leaders(comparison: Comparison, leaders: Sequence[Ranked]) -> str:
     if alone:
         ahead = f" It is significantly better than {len(behind)} of {len(ranking) - 1} others."
     return f"{lead}.{ahead} {late}".strip()
+
+
+def _planned(comparison: Comparison, variant: str) -> str:
+    """What the planned test says of a line that a stricter correction calls tied."""
+    told = against_ranks(comparison, variant)
+    base = comparison.catalog.label(comparison.baseline or "")
+    return f" ({told} than {base} by the planned test)" if told else ""
 
 
 def _cheapest(comparison: Comparison, variants: list[str]) -> str:

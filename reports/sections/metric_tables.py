@@ -34,8 +34,9 @@ MOST_PARTS = 24
 """Parts beyond which a table says less than the figure."""
 NOT_RANKED = (
     "Folded tables below a ranking hold the other metrics of its test, and the parts into which "
-    "the test is divided. They are not ranked, because the ranking metric was chosen before the "
-    "run. So they have no p values, and their lines are in the order of the ranking."
+    "the test is divided. They are not ranked, because the task declares which metric ranks, and "
+    "nobody chooses it for a run. So they have no p values, and their lines are in the order of "
+    "the ranking."
 )
 
 

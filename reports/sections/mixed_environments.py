@@ -32,19 +32,45 @@ FACTS: Mapping[str, Callable[[JsonObject, str], str]] = {
 """What two cells should share before they are compared."""
 
 
+SAME_CODE = "Each variant has the same code in all its seeds."
+"""By the hash of all code that its cells can reach; a commit may change anything else."""
+
+
 def mixed_environments(folder: RunFolder, comparison: Comparison) -> list[str]:
     """A sentence for each fact that is not the same in all cells of a comparison."""
+    told = []
+    for title in FACTS:
+        found = _values(folder, comparison, title)
+        if len(found) > 1:
+            same = f" {SAME_CODE}" if title == "commit" and _one_code(comparison) else ""
+            told.append(f"{_sentence(comparison, title, found)}{same}")
+    return told
+
+
+def places_of(folder: RunFolder, comparison: Comparison) -> str:
+    """What stands beside the title of a comparison whose cells ran on several processors."""
+    count = len(_values(folder, comparison, "processor"))
+    return f" ({'two' if count == 2 else count} processors)" if count > 1 else ""
+
+
+def _values(
+    folder: RunFolder, comparison: Comparison, title: str
+) -> dict[str, set[tuple[str, int]]]:
+    """Each value of a fact, with the variants and seeds of the cells that have it."""
     cells = comparison.frame.drop_duplicates("cell")
     columns = (cells[name] for name in ("variant", "seed", "device", "environment"))
-    told, places = [], list(zip(*columns, strict=True))
-    for title, fact in FACTS.items():
-        found: dict[str, set[tuple[str, int]]] = {}
-        for variant, seed, device, name in places:
-            value = fact(folder.environments.get(str(name), {}), str(device))
-            found.setdefault(value or f"an unknown {title}", set()).add((str(variant), int(seed)))
-        if len(found) > 1:
-            told.append(_sentence(comparison, title, found))
-    return told
+    found: dict[str, set[tuple[str, int]]] = {}
+    for variant, seed, device, name in zip(*columns, strict=True):
+        value = FACTS[title](folder.environments.get(str(name), {}), str(device))
+        found.setdefault(value or f"an unknown {title}", set()).add((str(variant), int(seed)))
+    return found
+
+
+def _one_code(comparison: Comparison) -> bool:
+    """Whether the stored hash of the code is known and is one for all seeds of each variant."""
+    cells = comparison.frame.drop_duplicates("cell")
+    known = bool((cells["code"] != "").all())
+    return known and bool((cells.groupby("variant")["code"].nunique() == 1).all())
 
 
 def _sentence(comparison: Comparison, title: str, found: Mapping[str, set[tuple[str, int]]]) -> str:

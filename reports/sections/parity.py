@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
+from bench.api.calibration import competitor
 from bench.api.errors import InvalidSelector
 from bench.api.selector import parse
 from reports.blocks import Block, Column, Paragraph, Section, TableBlock, TableCell
@@ -19,7 +20,9 @@ HOW_TO_READ = (
     "A better score of a larger network, or of one that was tuned longer, says little about its "
     "attention. Sizes are shares of the baseline's. Parameters are those of the whole network. "
     "FLOPs are counted matrix products of one forward call of the attention alone, at the length "
-    "of the ranked table. Trials are the settings that a study tried; their seeds are not shown. "
+    "of the ranked table. Trials are the learning rates that calibration tried of a variant before "
+    "the run, on validation and on seeds that no run uses, and the settings that a study tried. A "
+    "variant without trials has the rate that was chosen for the baseline, or that of the task. "
     "`bench run --match params` (or flops) makes networks of equal size."
 )
 
@@ -46,12 +49,41 @@ def _told(folder: RunFolder, held: list[Comparison]) -> str:
         for one in held
     ]
     equal = sum(all(_near(share) for share in shares if math.isfinite(share)) for shares in sizes)
-    uneven = [one.title for one in held if len({*_trials(folder, one).values()}) > 1]
     whole = counted(len(held), "comparison")
     text = f"In {equal} of {whole} all networks have the parameters of the baseline's within 2%."
+    return f"{text} {_tuning(folder, held)}"
+
+
+def _tuning(folder: RunFolder, held: list[Comparison]) -> str:
+    """What tuning there was, and whether all had the same; that is not always stored."""
+    told = []
+    unknown = sum(folder.catalog.task(one.task).tuned is None for one in held)
+    if unknown:
+        where = "" if unknown == len(held) else f" of {counted(unknown, 'comparison')}"
+        told.append(
+            f"How many learning rates calibration tried{where} is not stored in this run; where a "
+            "task was calibrated, they are in `calibration/` beside its code."
+        )
+    known = [one for one in held if folder.catalog.task(one.task).tuned is not None]
+    tuned = [one for one in known if any(_rates(one).values())]
+    if tuned:
+        counts = sorted({count for one in tuned for count in _rates(one).values() if count})
+        without = sum(not count for one in tuned for count in _rates(one).values())
+        rates = counted(counts[-1], "learning rate")
+        least = "" if len(counts) == 1 else f"{counts[0]} to "
+        told.append(
+            f"In {counted(len(tuned), 'comparison')} calibration tried {least}{rates} of each "
+            f"variant but {without}, which have that of the baseline."
+            if without
+            else f"In {counted(len(tuned), 'comparison')} calibration tried {least}{rates} of each "
+            "variant."
+        )
+    uneven = sum(len({*_trials(folder, one).values()}) > 1 for one in held)
     if uneven:
-        return f"{text} Numbers of trials differ in {counted(len(uneven), 'comparison')}."
-    return f"{text} In no comparison was a variant tuned with more trials than another."
+        told.append(f"Numbers of trials differ in {counted(uneven, 'comparison')}.")
+    elif not unknown:
+        told.append("In no comparison was a variant tuned with more trials than another.")
+    return " ".join(told)
 
 
 def _table(folder: RunFolder, comparison: Comparison, key: str) -> TableBlock:
@@ -92,8 +124,15 @@ def _row(
             f"{label}: it was not timed beside the baseline at that length.",
         ),
         TableCell(text="the same" if same else comparison.cells.setting(name, "protocol")),
-        TableCell(text=str(trials[name]), sort=trials[name]),
+        _tried(folder, comparison, trials[name]),
     )
+
+
+def _tried(folder: RunFolder, comparison: Comparison, count: int) -> TableCell:
+    """Number of trials; what calibration did is not in every run."""
+    if folder.catalog.task(comparison.task).tuned is not None:
+        return TableCell(text=str(count), sort=count)
+    return TableCell(text=f"{count} and not stored" if count else "not stored", sort=count)
 
 
 def _percent(share: float, why: str) -> TableCell:
@@ -117,14 +156,25 @@ def _flops_share(folder: RunFolder, comparison: Comparison, name: str) -> float:
 
 
 def _trials(folder: RunFolder, comparison: Comparison) -> dict[str, int]:
-    """Settings that a study tried of each variant on the task, whatever their options."""
+    """Settings tried of each variant on the task, whatever their options: by a study, and rates."""
     tried = {
         (outcome.cell.variant, outcome.cell.backbone, outcome.cell.protocol): None
         for outcome in folder.of_kind("trial")
         if outcome.cell.task == comparison.task
     }
     count = Counter(_name(variant) for variant, _, _ in tried)
-    return {name: count[_name(name)] for name in comparison.variants}
+    rates = _rates(comparison)
+    return {name: count[_name(name)] + rates[name] for name in comparison.variants}
+
+
+def _rates(comparison: Comparison) -> dict[str, int]:
+    """Learning rates that calibration tried of each variant in its place."""
+    tuned = comparison.catalog.task(comparison.task).tuned or {}
+    backbones = {name: comparison.cells.setting(name, "backbone") for name in comparison.variants}
+    return {
+        name: tuned.get(competitor(name, backbone, comparison.place[0]), 0)
+        for name, backbone in backbones.items()
+    }
 
 
 def _name(variant: str) -> str:

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from bench.api.headline import NAMES, Kind, made_of
 from reports.blocks import Block, Bullets, Paragraph, Section, TableBlock
-from reports.catalog import uncapitalized
+from reports.catalog import SHORT_UNITS, uncapitalized
 from reports.choices import synopsis
 from reports.folder import RunFolder
 from reports.missing_values import LEGEND, NO_SPREAD
@@ -14,7 +15,7 @@ from reports.ranked_table.marks import legend_of_marks
 from reports.sections.data_sources import caveats, mixed_data
 from reports.sections.input_ablation import ablated_tables
 from reports.sections.metric_tables import NOT_RANKED, measures, other_metrics, parts
-from reports.sections.mixed_environments import mixed_environments
+from reports.sections.mixed_environments import mixed_environments, places_of
 from reports.sections.ranking_columns import RANKED_COLUMNS, RankedLine, head_of
 from reports.sections.reference_scores import beside_the_ranking
 from reports.sections.uses_of_attention import families, family_key, family_title, members
@@ -27,27 +28,33 @@ HOW_TO_READ = {
     "Scores": (
         "Means over seeds with 95% t intervals. Where an interval would leave the range of the "
         "metric, the least and the greatest seed are printed instead, as 0.95–1.00 (3 seeds). A "
-        "variant with fewer seeds is marked. One seed has no interval and no rank."
+        "number without bounds is the mean of equal scores, or one seed. A variant with fewer "
+        "seeds is marked. One seed has no interval and no rank."
     ),
     "Verdicts": (
         "What is tested is fixed before a run: each contender against the baseline and against "
         "uniform attention. The test is a t test on common seeds whose variance borrows from the "
         "other variants of the table, after Holm's correction over these hypotheses. Better and "
         "worse are significant at 5%. Equivalent means that the difference is shown to lie within "
-        "the margin of the metric. Undecided is neither, and is followed by the number of seeds "
-        "that would probably decide."
+        "the margin of the metric. Equivalent at the ceiling, or at chance, means that both "
+        "have all but the best score, or chance, so that the task tells nothing of the two. "
+        "Undecided is neither, and is followed by the number of seeds that would probably decide. "
+        "Controls are not tested, except for uniform attention, and have a dash."
     ),
     "Ranks": (
         "Lines are in the order of their means. Of equal means the baseline is first, then the "
         "variant with fewer parameters. Lines of one rank are tied and marked =: no two of them "
         "differ significantly by the same test, after Holm's correction over all pairs. The first "
-        "rank is in bold, except for variants of which no seed has learned. A line on a later rank "
+        "rank is in bold, except for variants of which no seed has learned, or that are worse "
+        "than a baseline of this rank by the planned test. A line on a later rank "
         "may still be tied with the best, and is then marked so. A tie does not show that two "
-        "variants are equal."
+        "variants are equal. The correction over all pairs is the stricter one, so a line may be "
+        "tied with the baseline here and be better or worse by the planned test; it is marked then."
     ),
     "Differences": (
         "To the baseline on the same seeds, with 95% intervals. They use the spread of the other "
-        "variants too, so they may be narrower than those of the scores."
+        "variants too, so they may be narrower or wider than those of the scores. Where some "
+        "variants learn in some seeds only, all intervals of differences in the table are wider."
     ),
     "Missing values": LEGEND,
     "No interval": NO_SPREAD,
@@ -56,6 +63,14 @@ HOW_TO_READ = {
         "many they are. Fewer than three have no interval."
     ),
 }
+MADE: dict[Kind, str] = {
+    "area_under_curve": (
+        "Along training: mean of the validation score over the steps of training (area under the "
+        "learning curve). What learns sooner scores better."
+    ),
+    "beyond_training": "Beyond training: score of inputs that are longer than any of training.",
+}
+"""What is said of a metric that is made of another one."""
 ONE_SEED = "One seed each: no interval is known, and nothing is ranked."
 
 
@@ -67,11 +82,31 @@ def how_to_read_section(folder: RunFolder) -> Section:
     told = HOW_TO_READ | {"Marks": legend_of_marks(folder.comparisons, folder.certificates)}
     if not folder.catalog.ranks:
         del told["Ranks"], told["Verdicts"]
+    told["Metrics"] = _made_metrics(folder)
+    told["Units"] = _long_units(folder)
     told = {head: text for head, text in told.items() if text}
     blocks.append(Bullets(tuple(told.values()), tuple(told)))
     if any(other_metrics(comparison) or parts(comparison) for comparison in folder.comparisons):
         blocks.append(Paragraph(NOT_RANKED))
     return Section(key="how-to-read", title="How to read the tables", blocks=tuple(blocks))
+
+
+def _made_metrics(folder: RunFolder) -> str:
+    """What metrics are that are made of others; empty where none ranks."""
+    kinds = {kind for one in folder.comparisons for kind in MADE if _is_made(one.metric, kind)}
+    return " ".join(text for kind, text in MADE.items() if kind in kinds)
+
+
+def _is_made(metric: str, kind: Kind) -> bool:
+    of = made_of(metric)
+    return of != metric and NAMES[kind].format(name=of) == metric
+
+
+def _long_units(folder: RunFolder) -> str:
+    """What the short units of this run stand for; empty where it has none."""
+    units = {metric.unit for metric in folder.catalog.metrics.values()}
+    said = [f"{short}: {long}" for long, short in SHORT_UNITS.items() if long in units]
+    return f"{'; '.join(said)}." if said else ""
 
 
 def use_sections(folder: RunFolder) -> list[Section]:
@@ -139,7 +174,10 @@ def _table(folder: RunFolder, comparison: Comparison, lines: list[dict[Any, Any]
     single = comparison.most_seeds == 1
     return TableBlock(
         key=f"ranked-{comparison.key.removeprefix('comparison-')}",
-        title=f"{comparison.title}: {uncapitalized(metric.title)}{', one seed' if single else ''}",
+        title=(
+            f"{comparison.title}{places_of(folder, comparison)}: {uncapitalized(metric.title)}"
+            f"{', one seed' if single else ''}"
+        ),
         columns=tuple(head_of(column, comparison, where) for column in kept),
         rows=rows,
         notes=(

@@ -130,6 +130,13 @@ def _p_value(line: RankedLine) -> TableCell:
     return TableCell(text=probability(line.values["p_adjusted"]), sort=line.sort("p_adjusted"))
 
 
+def _effect_size(line: RankedLine) -> TableCell:
+    if math.isnan(line.values["p_adjusted"]) or not math.isfinite(line.values["effect_size"]):
+        return TableCell(text=NO_VALUE, sort="")
+    value = line.values["effect_size"]
+    return TableCell(text=f"{value:+.2g}", sort=value)
+
+
 def _against(reference: str) -> Callable[[RankedLine], TableCell]:
     """How the test against a reference ended.
 
@@ -211,6 +218,15 @@ RANKED_COLUMNS = (
         cell=_p_value,
     ),
     RankedColumn(
+        head=Column(
+            title="Effect size",
+            unit="SD of one seed",
+            numeric=True,
+            help="Difference to the baseline in standard deviations of one seed.",
+        ),
+        cell=_effect_size,
+    ),
+    RankedColumn(
         head=Column(title="Against baseline", help=VERDICT_HELP),
         cell=_against("baseline"),
     ),
@@ -234,12 +250,14 @@ RANKED_COLUMNS = (
         cell=_cost("train_step_time_ms"),
     ),
     RankedColumn(
-        head=Column(title="Decode step ↓", unit="ms", numeric=True, help=ROUNDS_HELP),
+        head=Column(
+            title="Attention alone: decode step ↓", unit="ms", numeric=True, help=ROUNDS_HELP
+        ),
         cell=_cost("decode_step_time_ms"),
         from_speed_cells=True,
     ),
     RankedColumn(
-        head=Column(title="Peak ↓", unit="MB", numeric=True, help=EXACT_HELP),
+        head=Column(title="Attention alone: peak ↓", unit="MB", numeric=True, help=EXACT_HELP),
         cell=_cost("peak_memory_bytes", 1e6),
         from_speed_cells=True,
     ),
@@ -253,7 +271,7 @@ RANKED_COLUMNS = (
         cell=_parameters,
     ),
     RankedColumn(
-        head=Column(title="FLOPs", unit="forward", numeric=True, help=EXACT_HELP),
+        head=Column(title="Attention alone: FLOPs", unit="forward", numeric=True, help=EXACT_HELP),
         cell=_flops,
         from_speed_cells=True,
     ),

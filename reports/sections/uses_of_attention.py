@@ -4,6 +4,7 @@ import re
 
 from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell
 from reports.folder import RunFolder
+from reports.needs import beats
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.steps_to_threshold import not_reached
@@ -181,7 +182,8 @@ def best_contender(comparison: Comparison) -> str:
 def verdict(comparison: Comparison) -> str:
     """Whether the best variant of a task is better than uniform attention and the baseline.
 
-    The statistics are those of the marks of its table and of the sentences of the summary.
+    Both are tests that were planned before the run. The ranks, which come from all pairs, say
+    nothing here: their correction is stricter, so that they may hide what a planned test shows.
     """
     if not comparison.catalog.ranks:
         return "nothing is ranked"
@@ -197,8 +199,8 @@ def verdict(comparison: Comparison) -> str:
         for name in (comparison.uniform_baseline, base)
         if name and name != best and name in known
     ]
-    behind = [comparison.catalog.label(name) for name in others if known[name].differs_from_best]
-    level = [_level(comparison, best, name) for name in others if not known[name].differs_from_best]
+    behind = [comparison.catalog.label(name) for name in others if beats(comparison, best, name)]
+    level = [_level(comparison, best, name) for name in others if not beats(comparison, best, name)]
     slower = [
         comparison.catalog.label(name)
         for name in (comparison.uniform_baseline,)

@@ -227,13 +227,30 @@ def test_points_stay_in_the_range_of_the_metric_and_the_front_is_marked(tmp_path
 
 
 def test_the_summary_counts_significant_wins_and_tests_the_signs_of_means(tmp_path: Path):
-    tasks = {f"d{at}": DECIDED for at in range(4)}
+    tasks = {f"d{at}": {**DECIDED, OTHER: 0.7, "luong_general": 0.6} for at in range(6)}
     section = all_tasks_section(written(tmp_path / "run", tasks))
     assert section is not None
     (table,) = section.blocks[1:]
     rows = {row[0].text: [cell.text for cell in row] for row in table.rows}  # type: ignore[union-attr]  # the table
-    assert rows["shaw_rpr"][1:5] == ["4", "1.0 of 3.0", "4–0–0", "4 of 4, 0.12"]
-    assert rows["no_attention"][3] == "0–0–4"
+    assert rows["shaw_rpr"][1:5] == ["6", "1.0 of 5.0", "6–0–0", "6 of 6, 0.031"]
+    assert rows["no_attention"][3] == "0–0–6"
+
+
+def test_a_sign_test_of_few_uses_is_left_out(tmp_path: Path):
+    tasks = {f"d{at}": {**DECIDED, OTHER: 0.7, "luong_general": 0.6} for at in range(5)}
+    section = all_tasks_section(written(tmp_path / "run", tasks))
+    assert section is not None
+    (table,) = section.blocks[1:]
+    assert "Sign test" not in [column.title for column in table.columns]  # type: ignore[union-attr]  # the table
+
+
+def test_there_is_no_summary_of_one_contender(tmp_path: Path):
+    section = all_tasks_section(written(tmp_path / "run", {f"d{at}": DECIDED for at in range(4)}))
+    assert section is not None
+    (told,) = section.blocks
+    assert "only 1 contender took part in at least 3 tasks" in told.text  # type: ignore[union-attr]  # a paragraph
+    one_task = all_tasks_section(written(tmp_path / "other", {"d": DECIDED}))
+    assert one_task is None
 
 
 def test_the_short_markdown_of_a_large_run_has_at_most_200_lines(tmp_path: Path):

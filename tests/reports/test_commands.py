@@ -73,5 +73,5 @@ def test_a_directory_of_the_environment_is_told_once_above_the_commands(tmp_path
 def test_one_thing_is_one(tmp_path: Path) -> None:
     cells = [record(quality_cell(DRAWN, BASE, 0), "ok", quality_rows(DRAWN, VARIANTS[BASE], 0))]
     folder = read_folder(write_run(tmp_path / "run", records=cells, tasks=[DRAWN]))
-    assert document(folder).lead.startswith("1 variant on 1 task, with ")
+    assert document(folder).lead.startswith("1 variant on 1 task, 1 comparison, with ")
     assert replace(folder, published=True).commands == folder.commands

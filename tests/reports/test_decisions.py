@@ -1,16 +1,47 @@
 """What was decided: counts of primary hypotheses, and what is no evidence."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from test_choices import BASE, DECIDED, NEW, TIED, UNIFORM, written
+from synthetic import catalog, quality_cell, record
+from synthetic_run import write_run
+from test_choices import BASE, DECIDED, METRIC, NEW, OTHER, TIED, UNIFORM, written
 
 from reports.blocks import Bullets, TableBlock
-from reports.folder import RunFolder
+from reports.folder import RunFolder, read_folder
 from reports.needs import needs
-from reports.ranked_table.verdicts import decision_counts, verdict_text
+from reports.ranked_table.marks import legend_of_marks, marks
+from reports.ranked_table.verdicts import (
+    decision_counts,
+    equivalent_at_an_edge,
+    planned,
+    planned_text,
+    verdict_text,
+)
 from reports.render import render
-from reports.sections.decisions import decisions_section
+from reports.sections.decisions import _detectable, decisions_section
+from reports.sections.findings import _task
+from reports.sections.uses_of_attention import verdict
+from results.row import Row
+
+
+def of_seeds(path: Path, levels: Mapping[str, tuple[float, ...]]) -> RunFolder:
+    """A run of one task with the score of each seed."""
+    known = catalog()
+    known["variants"][UNIFORM]["control"] = "uniform_baseline"  # type: ignore[index]  # a plain dictionary
+    one = next(iter(known["tasks"].values()))  # type: ignore[union-attr]  # a plain dictionary
+    known["tasks"] = {"copying": {**one, "short": "copying", "primary": METRIC}}
+    records = [
+        record(
+            quality_cell("copying", name, seed),
+            "ok",
+            [Row(metric=METRIC, value=value, split=split) for split in ("validation", "test")],
+        )
+        for name, values in levels.items()
+        for seed, value in enumerate(values)
+    ]
+    return read_folder(write_run(path, records=records, catalog_data=known, tasks=["copying"]))
 
 
 def checked(folder: RunFolder, task: str, why: str) -> RunFolder:
@@ -25,22 +56,23 @@ def test_the_table_counts_how_primary_hypotheses_ended(tmp_path: Path) -> None:
     section = decisions_section(folder)
     assert section is not None
     table = next(block for block in section.blocks if isinstance(block, TableBlock))
-    heads = [column.title for column in table.columns]
+    heads = [f"{column.title} {column.unit}".strip() for column in table.columns]
     rows = {row[0].text: dict(zip(heads, row, strict=True)) for row in table.rows}
     # shaw against the baseline and against uniform, the baseline against uniform
-    assert [rows["copying"][head].text for head in ("Tested", "Better", "Undecided")] == [
-        "3",
-        "3",
-        "0",
-    ]
+    shown = (
+        "Tested",
+        "Better than bahdanau",
+        "Undecided against bahdanau",
+        "Better than no_attention",
+        "Undecided against no_attention",
+    )
+    assert [rows["copying"][head].text for head in shown] == ["3", "1", "0", "2", "0"]
     # without a margin in its catalog, a run can show no equivalence
-    assert [rows["sorting"][head].text for head in ("Tested", "Better", "Undecided")] == [
-        "3",
-        "2",
-        "1",
-    ]
+    assert [rows["sorting"][head].text for head in shown] == ["3", "0", "1", "2", "0"]
     text = render(folder.path).markdown.read_text(encoding="utf-8")
-    assert "The run decides 5 of 6 primary hypotheses (83%) in 2 comparisons" in text
+    assert "The run decides 5 of 6 primary hypotheses (83%) in 2 comparisons." in text
+    assert "Against bahdanau: 1 better, 0 worse, 0 equivalent, 1 undecided." in text
+    assert "Against uniform attention: 4 better, 0 worse, 0 equivalent, 0 undecided." in text
 
 
 def test_a_margin_in_the_catalog_lets_a_run_show_that_two_are_equivalent(tmp_path: Path) -> None:
@@ -71,3 +103,66 @@ def test_a_pipeline_check_is_in_no_summary_and_is_named_with_its_reason(tmp_path
     assert [row[0].text for row in table.rows] == ["copying"]
     (named,) = [block for block in section.blocks if isinstance(block, Bullets)]
     assert named.items == ("sorting: Counts win in every seed.",)
+
+
+def test_what_is_equivalent_because_both_have_the_best_score_is_told(tmp_path: Path) -> None:
+    folder = written(tmp_path / "run", {"sorting": {BASE: 0.996, OTHER: 0.9955, UNIFORM: 0.30}})
+    metrics = folder.catalog.metrics
+    bounded = {name: replace(one, margin=0.05, low=0.0, high=1.0) for name, one in metrics.items()}
+    folder.catalog.metrics = bounded
+    (comparison,) = folder.comparisons
+    assert planned_text(comparison, OTHER, comparison.baseline) == "equivalent at the ceiling"
+    assert equivalent_at_an_edge(comparison) == 1
+    low = written(tmp_path / "low", {"sorting": {BASE: 0.102, OTHER: 0.101, UNIFORM: 0.1}})
+    low.catalog.metrics = bounded
+    low.catalog.tasks = {"sorting": replace(low.catalog.task("sorting"), chance=0.1)}
+    (comparison,) = low.comparisons
+    assert planned_text(comparison, OTHER, comparison.baseline) == "equivalent at chance"
+
+
+def test_a_control_that_nothing_was_planned_about_has_no_verdict(tmp_path: Path) -> None:
+    levels = {BASE: 0.5, NEW: 0.9, OTHER: 0.501, UNIFORM: 0.30}
+    folder = written(tmp_path / "run", {"copying": levels})
+    known = folder.catalog
+    known.variants = {**known.variants, OTHER: replace(known.variant(OTHER), control="aa")}
+    (comparison,) = folder.comparisons
+    assert planned(comparison, OTHER, BASE) is None
+    assert planned_text(comparison, OTHER, BASE) == ""
+    assert planned_text(comparison, UNIFORM, BASE) == "worse"
+    assert planned_text(comparison, BASE, UNIFORM) == "better"
+
+
+def test_a_tie_of_ranks_that_the_planned_test_denies_is_marked_everywhere(tmp_path: Path) -> None:
+    # many pairs make the correction of ranks strict; the planned tests are a third of them
+    seeds = {
+        BASE: (0.70, 0.71, 0.72), NEW: (0.60, 0.66, 0.64), UNIFORM: (0.30, 0.33, 0.31),
+        OTHER: (0.69, 0.74, 0.70), "luong_general": (0.71, 0.68, 0.73),
+    }  # fmt: skip
+    (comparison,) = of_seeds(tmp_path / "run", seeds).comparisons
+    line = comparison.compared[NEW]
+    assert line.worse_than_baseline
+    assert line.rank == comparison.compared[BASE].rank == 1
+    assert "worse than bahdanau by the planned test" in marks(comparison, NEW, {})
+    assert NEW not in {leader.variant for leader in comparison.leading}
+    told = _task(comparison)
+    assert "n.s. against bahdanau: shaw_rpr (worse than bahdanau by the planned test)" in told
+    assert "by the planned test: the test against the baseline" in legend_of_marks([comparison], {})
+
+
+def test_a_difference_that_exceeds_the_range_is_not_printed_as_detectable() -> None:
+    assert _detectable(1.02, (0.0, 1.0)).text == "more than the whole range"
+    assert _detectable(0.5, (0.0, 1.0)).text == "0.500"
+
+
+def test_who_is_better_by_the_planned_test_is_nowhere_called_not_significant(
+    tmp_path: Path,
+) -> None:
+    seeds = {
+        NEW: (0.70, 0.71, 0.72), BASE: (0.60, 0.66, 0.64), UNIFORM: (0.30, 0.33, 0.31),
+        OTHER: (0.61, 0.64, 0.62), "luong_general": (0.63, 0.60, 0.65),
+    }  # fmt: skip
+    (comparison,) = of_seeds(tmp_path / "run", seeds).comparisons
+    assert comparison.compared[NEW].better_than_baseline
+    assert not comparison.compared[BASE].differs_from_best
+    assert verdict(comparison) == "better than no_attention and bahdanau"
+    assert "better than bahdanau by the planned test" in marks(comparison, NEW, {})

@@ -47,5 +47,6 @@ def test_lost_seeds_are_counted_and_marked(tmp_path):
 
 def test_the_summary_says_who_failed_and_who_failed_sometimes(tmp_path):
     text = markdown_of(render(written(tmp_path / "run")))
-    assert "Failed to learn (no seed above no_attention on validation): luong_general." in text
+    assert "no seed above no_attention on validation), which is no evidence about a" in text
+    assert "about a mechanism: luong_general." in text
     assert "Some seeds are not above no_attention on validation: scaled_dot (1 of 3)." in text

@@ -9,7 +9,7 @@ from synthetic_run import quality_records, write_run
 
 from reports.folder import read_folder
 from reports.render import render
-from reports.sections.mixed_environments import mixed_environments
+from reports.sections.mixed_environments import mixed_environments, places_of
 
 TASK = next(iter(TASKS))
 
@@ -64,6 +64,27 @@ def test_seeds_are_named_where_every_variant_has_both(tmp_path, records):
     read = read_folder(folder)
     (sentence,) = mixed_environments(read, read.comparisons[0])
     assert "(seeds 0 and 1), Abacus (seed 2)." in sentence
+
+
+def test_two_processors_stand_beside_the_title_of_a_comparison(tmp_path, records):
+    folder = read_folder(folder_of(tmp_path, records, cpu="Abacus"))
+    (comparison,) = folder.comparisons
+    assert places_of(folder, comparison) == " (two processors)"
+    text = render(folder.path).markdown.read_text(encoding="utf-8")
+    assert (
+        f"| {comparison.title.replace('[', chr(92) + '[').replace(']', chr(92) + ']')} (two" in text
+    )
+
+
+def test_another_commit_with_the_same_code_says_so(tmp_path, records):
+    of_one_code = [replace(one, code=f"c0de{one.cell['variant']}") for one in records]
+    folder = read_folder(folder_of(tmp_path / "one", of_one_code, git_revision="0000000000"))
+    (sentence,) = mixed_environments(folder, folder.comparisons[0])
+    assert sentence.endswith("Each variant has the same code in all its seeds.")
+    of_two = [replace(one, code=f"c0de{one.cell['seed']}") for one in records]
+    folder = read_folder(folder_of(tmp_path / "two", of_two, git_revision="0000000000"))
+    (sentence,) = mixed_environments(folder, folder.comparisons[0])
+    assert "the same code" not in sentence
 
 
 def test_facts_that_decide_nothing_are_not_told(tmp_path, records):

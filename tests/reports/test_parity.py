@@ -6,6 +6,7 @@ from pathlib import Path
 from synthetic import BASE, LENGTHS, catalog, quality_cell, record, speed_cell
 from synthetic_run import write_run
 
+from bench.api.calibration import competitor
 from reports.blocks import Paragraph, TableBlock
 from reports.folder import read_folder
 from reports.sections.parity import parity_section
@@ -13,6 +14,8 @@ from results.row import Record, Row
 
 TASK = "recall[pairs=8]"
 SIZES = {BASE: 1000, "scaled_dot": 1015, "luong_general": 1500}
+NOTHING: dict[str, int] = {}
+"""Of a task that nobody has calibrated."""
 FLOPS = {BASE: 200, "scaled_dot": 100}
 
 
@@ -38,10 +41,14 @@ def tried(name: str, lr: str) -> Record:
     return record(cell, "ok", [Row(metric="loss_nats", value=0.5, split="validation")])
 
 
-def section(folder: Path, *more: Record) -> tuple[str, TableBlock]:
+def section(
+    folder: Path, *more: Record, tuned: dict[str, int] | None = NOTHING
+) -> tuple[str, TableBlock]:
     records = [trained(name, count, seed) for name, count in SIZES.items() for seed in (0, 1)]
     records += [timed(name, count) for name, count in FLOPS.items()]
-    run = write_run(folder, records=[*records, *more], catalog_data=catalog())
+    known = catalog()
+    known["tasks"][TASK]["tuned"] = tuned  # type: ignore[index]  # a plain dictionary
+    run = write_run(folder, records=[*records, *more], catalog_data=known)
     found = parity_section(read_folder(run))
     assert found is not None
     _, told, table = found.blocks
@@ -68,3 +75,23 @@ def test_trials_of_a_study_are_counted_whatever_their_seeds(tmp_path: Path) -> N
     told, table = section(tmp_path / "run", *more)
     assert [row[-1].text for row in table.rows] == ["0", "0", "2"]
     assert told.endswith("Numbers of trials differ in 1 comparison.")
+
+
+def place_of(name: str) -> str:
+    cell = quality_cell(TASK, name, 0)
+    return competitor(name, cell.backbone, cell.slot)
+
+
+def test_learning_rates_of_calibration_are_trials_too(tmp_path: Path) -> None:
+    tuned = {place_of(BASE): 3, place_of("scaled_dot"): 3}
+    told, table = section(tmp_path / "run", tuned=tuned)
+    assert [row[-1].text for row in table.rows] == ["3", "0", "3"]
+    assert "calibration tried 3 learning rates of each variant but 1, which have that of" in told
+    assert told.endswith("Numbers of trials differ in 1 comparison.")
+
+
+def test_a_run_that_stored_nothing_of_calibration_claims_no_equal_tuning(tmp_path: Path) -> None:
+    told, table = section(tmp_path / "run", tuned=None)
+    assert {row[-1].text for row in table.rows} == {"not stored"}
+    assert "is not stored in this run" in told
+    assert "In no comparison" not in told

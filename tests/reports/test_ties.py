@@ -80,7 +80,7 @@ def test_a_lost_and_noisy_line_is_neither_first_nor_set_off_nor_called_equal(tmp
         "Choose shaw_rpr. Its mean is 0.9010 ± 0.0025 fraction, significantly better than all 2 "
         "others that learned."
     )
-    assert "Failed to learn (no seed above no_attention on validation): luong_gen" in told
+    assert "Did not train (no seed above no_attention on validation), which is no" in told
 
 
 def test_a_leading_line_that_never_learned_is_not_set_off(tmp_path: Path):
@@ -107,8 +107,8 @@ def test_a_control_that_each_seed_beats_is_not_called_as_good(tmp_path: Path):
     told = _task(comparison)
     assert (
         "The control no_attention is among the best. Every seed of every variant is better than "
-        "every seed of it on the test. With 3 seeds this is not significant after correction"
-        in told
+        "every seed of no_attention on the test. With 3 seeds this is not significant after "
+        "correction" in told
     )
     assert "do not show what attention is for" not in told
     assert verdict(comparison) == (
@@ -209,7 +209,7 @@ def test_equal_means_have_the_baseline_first_then_the_smaller_model(tmp_path: Pa
 def test_marks_are_explained_once_and_only_those_that_stand_there(tmp_path: Path):
     folder = written(tmp_path / "run", NOISY, lost=("luong_general",))
     legend = legend_of_marks(folder.comparisons, {})
-    for said in ("baseline: ", "control: ", "not above no_attention in 2 of 3", "best: "):
+    for said in ("baseline: ", "control: ", "did not train: no seed", "best: "):
         assert legend.count(said) == 1
     assert "decoder differs" not in legend
     assert "red certificate" not in legend

@@ -33,6 +33,7 @@ WHOLE = RunCatalog(
             generated=True,
             chance=0.25,
             pipeline_check="Counts win.",
+            tuned={"additive @ rnn / cross": 3},
             published_results=(NUMBER,),
         )
     },

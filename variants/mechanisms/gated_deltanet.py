@@ -67,6 +67,12 @@ class GatedDeltaNetConfig(Config):
     ),
     cost=1.5,
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Yang et al. report gains over Mamba-2 and DeltaNet in language modeling, recall and "
+        "long contexts, which keep a state of fixed size, too. Softmax attention keeps every "
+        "pair of this task. The comparison that the paper makes is with `mamba2_ssd` and "
+        "`deltanet`."
+    ),
 )
 class GatedDeltaNet(Turned, StateRecurrence):
     """S_t = a (I - b k k') S_(t-1) + b k v', o_t = q S_t; |k| = |q| = 1.

@@ -61,6 +61,11 @@ class GsaConfig(Config):
         text="Zhang et al., 2024", url="https://arxiv.org/abs/2409.07146", where="section 3"
     ),
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Zhang et al. report better recall than other recurrences with a small state, and "
+        "that pretrained transformers can be turned into it. Softmax attention keeps every "
+        "pair of this task, where a few slots have to share them."
+    ),
 )
 class Gsa(Turned, StateRecurrence):
     """o_t = softmax(q K_t' / sqrt(E)) V_t, K_t = diag(a) K_(t-1) + (1 - a) k', V_t likewise.

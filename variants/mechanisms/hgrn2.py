@@ -45,6 +45,12 @@ class Hgrn2Config(Config):
         text="Qin et al., 2024", url="https://arxiv.org/abs/2404.07904", where="section 3"
     ),
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Qin et al. report gains over HGRN, whose state is smaller, in language models of up "
+        "to three billion parameters, in classification of images and in Long Range Arena. "
+        "Softmax attention keeps every pair of this task, and a state of fixed size has to "
+        "forget some."
+    ),
 )
 class Hgrn2(StateRecurrence):
     """S_t = diag(f) S_(t-1) + (1 - f) v', o_t = q S_t, f = g + (1 - g) sigmoid(k) with floor g.

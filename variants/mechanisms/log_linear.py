@@ -63,6 +63,11 @@ class LogLinearConfig(Config):
         text="Guo et al., 2025", url="https://arxiv.org/abs/2506.04761", where="section 3"
     ),
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Guo et al. report that it does well beside the same recurrence with one matrix, "
+        "Mamba-2. Softmax attention, which keeps every pair of this task, is not what it is "
+        "to beat. The comparison that the paper makes is with `mamba2_ssd`."
+    ),
 )
 class LogLinear(Turned, StateRecurrence):
     """o_t = sum over levels of l_t q S_t, where each S_t is that of `mamba2_ssd` over some tokens.

@@ -46,6 +46,12 @@ class RetNetConfig(Config):
         where="section 2.1",
     ),
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Sun et al. report perplexity near that of a transformer for language models of "
+        "billions of parameters, and decoding at a constant cost, not better recall than "
+        "softmax attention. Each head forgets at a fixed rate, whatever it reads, so it "
+        "cannot keep just the pairs of this task. Costs are in the tables of speed."
+    ),
 )
 class RetNet(StateRecurrence):
     """S_t = g S_(t-1) + k_t v_t, o_t = q_t S_t / sqrt(E), g = 1 - 2^(-5-h) in head h = 0, 1, ...

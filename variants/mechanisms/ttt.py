@@ -59,6 +59,12 @@ class TttConfig(Config):
         text="Sun et al., 2024", url="https://arxiv.org/abs/2407.04620", where="section 2"
     ),
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Sun et al. train models of 125 million to 1.3 billion parameters. They report that "
+        "perplexity goes on falling over long texts, as with a transformer, where that of "
+        "Mamba stops after 16,000 tokens. The inputs of this task are far shorter, and "
+        "softmax attention keeps every pair of them."
+    ),
 )
 class Ttt(Turned, StateRecurrence):
     """f(x; W) = x + norm(x W); W goes down the gradient of |f(k; W) - v|^2 / 2, o_t = f(q; W_t).

@@ -71,6 +71,12 @@ class Pointed(NamedTuple):
     ),
     cost=1.5,
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Merity et al. report lower perplexity of texts, most of all for rare words that have "
+        "stood in the text before. Every value of this task is a frequent word of a small "
+        "vocabulary, and attention alone recalls nearly all of them, so a pointer has nothing "
+        "to add."
+    ),
 )
 class PointerSentinelOutput(Output):
     """p(w) = g p_vocab(w) + sum of a_i over x_i = w, a = softmax([q.h_i; q.s]), g = a_sentinel.

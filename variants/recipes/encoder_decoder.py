@@ -120,6 +120,12 @@ register_recipe(
     ),
     cost=3.4,
     default_task=DefaultTask(task="transduction[rule=reverse]"),
+    does_not_show=(
+        "Chan et al. report speech recognition: halving shortens recordings of hundreds of "
+        "frames, which are much alike, until attention can be learned. Sources here are short "
+        "strings of words. Halving gains nothing there and puts two words into one state, "
+        "which makes each harder to find."
+    ),
 )
 
 register_recipe(

@@ -1,0 +1,41 @@
+"""The table of contents of details.md: every link leads to a heading of the file."""
+
+import re
+from pathlib import Path
+
+import pytest
+from test_choices import DECIDED, TIED, written
+
+from reports.contents import heading_name
+from reports.render import RenderedReport, render
+
+
+def names(text: str) -> list[str]:
+    """What GitHub calls the headings of a file, read from its text."""
+    found: list[str] = []
+    for line in re.sub(r"(?ms)^```.*?^```", "", text).splitlines():
+        if heading := re.match(r"#{1,6} (.*)", line):
+            shown = re.sub(r"\\(.)", r"\1", heading[1]).replace("&lt;", "<").replace("&gt;", ">")
+            slug = heading_name(shown.replace("&amp;", "&"))
+            repeated = sum(one == slug or re.fullmatch(rf"{slug}-\d+", one) is not None
+                           for one in found)  # fmt: skip
+            found.append(f"{slug}-{repeated}" if repeated else slug)
+    return found
+
+
+@pytest.mark.parametrize("run", ["rendered", "families_report"])
+def test_every_link_leads_to_a_heading(run: str, request: pytest.FixtureRequest) -> None:
+    report: RenderedReport = request.getfixturevalue(run)
+    text = report.details.read_text(encoding="utf-8")
+    links = re.findall(r"(?m)^ *- \[.*\]\(#(.*)\)$", text)
+    assert links
+    assert len(links) == len({*links})
+    assert {*links} <= {*names(text)}
+
+
+def test_every_comparison_has_a_line_at_the_top(tmp_path: Path) -> None:
+    folder = written(tmp_path / "run", {"copying": DECIDED, "sorting": TIED})
+    text = render(folder.path).details.read_text(encoding="utf-8")
+    top = text[: text.index("\n## ")]
+    assert "  - [copying: token accuracy](#copying-token-accuracy)" in top
+    assert "  - [sorting: token accuracy](#sorting-token-accuracy)" in top
