@@ -19,9 +19,13 @@ from bench.api.registry import Registration
 
 Expected = Literal["higher", "lower", "equal"]
 """Where the left side of a contrast lies."""
+Compared = Literal["mean", "spread"]
+"""What of the scores of all seeds is compared: how high they are, or how far apart."""
 FIRST_SEED, SEEDS = 200, 6
 """First seed of claims, which nothing else uses, so that no choice was made by looking at them; and
 how many. Where no seed differs from another the sign test decides, which needs six."""
+SPREAD_SEEDS = 12
+"""Fewest seeds that say anything about a spread (ADR 20)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +45,9 @@ class Side:
     """Options that replace the task's training protocol."""
     probe: str = ""
     """Probe that measures the metric on the trained network; empty where training does."""
+    examples: int = 0
+    """Test examples that the probe is shown, in whole batches; 0 for as many as `bench analyze`
+    shows. A task whose test has a batch for each length needs more to show them all."""
     preset: str = "quick"
     split: str = "test"
     """`test`, `validation`, or empty for a number of no data, such as `train_steps_count`."""
@@ -54,13 +61,19 @@ class Side:
                 f"a side of a claim reads {self.metric} at a place of an axis, and both are "
                 f"needed; got axis {self.axis!r} and x {self.x}."
             )
+        if self.examples < 0 or (self.examples and not self.probe):
+            raise InvalidConfig(
+                f"examples are those that a probe is shown, at least 1; got {self.examples} and "
+                f"probe {self.probe!r}."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contrast:
     """What is compared: the sum of some sides with the sum of others, seed by seed.
 
-    Two sides a sum are an interaction: `(A + D) - (B + C)`.
+    Two sides a sum are an interaction: `(A + D) - (B + C)`. Where spreads are compared, each seed
+    counts by its distance from the median of all seeds, and not by its score.
     """
 
     title: str
@@ -70,6 +83,8 @@ class Contrast:
     against: float = 0.0
     """Number that is subtracted, too: a threshold where there is no right side."""
     expect: Expected
+    of: Compared = "mean"
+    """What is compared: means over seeds, or spreads, which are mean distances from the median."""
     margin: float = 0.0
     """In the unit of the metric: the least difference that counts where one is expected, and the
     largest one that still counts as none where equality is."""
@@ -85,6 +100,11 @@ class Contrast:
             raise InvalidConfig(
                 f"contrast {self.title!r} expects equality, which no run can show without a "
                 "margin; give one above 0."
+            )
+        if self.of == "spread" and (self.against or not self.right):
+            raise InvalidConfig(
+                f"contrast {self.title!r} compares spreads, which needs a right side and no number "
+                "to compare with."
             )
 
     @property
@@ -148,6 +168,8 @@ class Claim:
     """What would decide it and is not here, one sentence; then the claim is undecided."""
     note: str = ""
     """What the test leaves out, or what surprised."""
+    seeds: int = SEEDS
+    """How many seeds every side has, unless the command says otherwise."""
     priority: int = 5
     """1 runs first."""
 
@@ -162,6 +184,12 @@ class Claim:
             raise InvalidConfig(
                 f"claim {self.key} says nothing that could decide it; give contrasts, a computed "
                 "part, or what is missing."
+            )
+        spread = any(one.of == "spread" for one in self.contrasts)
+        least = SPREAD_SEEDS if spread else SEEDS
+        if self.seeds < least:
+            raise InvalidConfig(
+                f"claim {self.key}: its contrasts need at least {least} seeds, got {self.seeds}."
             )
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from bench.api import registry
 from bench.api.cell import Cell
-from bench.api.claim import CLAIMS, FIRST_SEED, SEEDS, Claim, Side
+from bench.api.claim import CLAIMS, FIRST_SEED, Claim, Side
 from bench.api.errors import InvalidConfig
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
@@ -65,18 +65,18 @@ def cells_of(side: Side, request: Request, seed: int) -> SideCells:
     mine = replace(request, preset=side.preset, training=side.training, calibrated=False)
     trained = quality_cell(mine, resolve(parse(side.variant)), place, seed)
     probe = parse(side.probe) if side.probe else None
-    probed = analysis_cell(trained.cell, probe, EXAMPLES) if probe else None
+    probed = analysis_cell(trained.cell, probe, side.examples or EXAMPLES) if probe else None
     return SideCells(trained=trained, probed=probed)
 
 
-def expected_minutes(claim: Claim, request: Request, seeds: int = SEEDS) -> float:
+def expected_minutes(claim: Claim, request: Request) -> float:
     """What the trained part of a claim takes on one core (min)."""
     found = {}
     for side in claim.sides:
         cells = cells_of(side, request, FIRST_SEED)
         found[cells.read.id] = PROBE_S if cells.probed else 0.0
         found[cells.trained.cell.id] = cells.trained.seconds
-    return seeds * sum(found.values()) / 60
+    return claim.seeds * sum(found.values()) / 60
 
 
 def plan_of(claims: Iterable[Claim], request: Request) -> Plan:
@@ -87,8 +87,9 @@ def plan_of(claims: Iterable[Claim], request: Request) -> Plan:
     made = Plan(request)
     made.add([request.asked_baseline])
     room, seen = 60 * request.minutes * request.jobs or float("inf"), set[str]()
-    seeds = range(request.first_seed, request.first_seed + (request.seeds or SEEDS))
     for claim in sorted(claims, key=lambda one: (one.priority, one.key)):
+        count, first = request.seeds or claim.seeds, request.first_seed
+        seeds = range(first, first + count)
         cells = [cells_of(side, request, seed) for side in claim.sides for seed in seeds]
         new = [one for one in cells if one.read.id not in seen]
         cost = sum(one.seconds for one in new)

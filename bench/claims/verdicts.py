@@ -81,6 +81,7 @@ def _observed(
         left={seed: sum(one[seed] for one in left) for seed in common},
         right={seed: sum(one[seed] for one in right) + contrast.against for seed in common},
         expect=contrast.expect,
+        of=contrast.of,
         margin=contrast.margin,
     )
 

@@ -50,7 +50,7 @@ def list_claims(folder: Path | None, plugin: tuple[str, ...], as_json: bool) -> 
 @click.argument("keys", nargs=-1)
 @options.out
 @click.option("--minutes", default=0.0, help="Wall time to fill (minutes). 0: no limit.")
-@click.option("--seeds", default=0, help="Number of seeds of every side. 0: six.")
+@click.option("--seeds", default=0, help="Number of seeds. 0: as many as each claim asks for.")
 @options.device
 @options.jobs
 @options.plugins

@@ -5,10 +5,11 @@ This is the only place that decides a claim, so that the test can be exchanged h
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import NormalDist
+from dataclasses import dataclass, replace
+from statistics import NormalDist, median
 from typing import Literal, NamedTuple
 
+from bench.api.claim import SPREAD_SEEDS, Compared, Expected
 from results.statistics.decisions import holm
 from results.statistics.moderated import ModeratedDifference, ModeratedTable
 from results.statistics.primary import MOST_SEEDS, POWER
@@ -27,8 +28,10 @@ class Observed:
     """Seed -> sum of the left sides."""
     right: Mapping[int, float]
     """Seed -> sum of the right sides and of the threshold."""
-    expect: Literal["higher", "lower", "equal"]
+    expect: Expected
     margin: float
+    of: Compared = "mean"
+    """Whether scores are compared, or their distances from the median of the common seeds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +40,7 @@ class Finding:
 
     verdict: ClaimVerdict
     difference: ModeratedDifference
-    """Left minus right."""
+    """Left minus right: of means, or of mean distances from the median."""
     p: float
     """Of "no difference"."""
     p_outside: float
@@ -64,7 +67,7 @@ def findings_of(observed: Sequence[Observed], needed: Needed = "all") -> list[Fi
     gaps = [_difference(one) for one in observed]
     plain = [gap.p for gap in gaps]
     outside = [
-        gap.p_outside(one.margin) if one.margin else 1.0
+        gap.p_outside(one.margin) if one.margin and _enough(one, gap) else 1.0
         for gap, one in zip(gaps, observed, strict=True)
     ]
     held, refuted = [plain, outside], [holm(plain), holm(outside)]
@@ -119,7 +122,8 @@ class _Ps(NamedTuple):
 def _difference(one: Observed) -> ModeratedDifference:
     """The plain paired t test, which a table of two is: sums of sides have no table of their own.
 
-    Without a common seed nothing is known.
+    Of distances from the median it is a test of spread (Brown & Forsythe, 1974) for pairs of seeds.
+    Without a common seed nothing is known, and too few seeds say nothing about a spread.
     """
     if not one.left.keys() & one.right.keys():
         return ModeratedDifference(
@@ -131,8 +135,24 @@ def _difference(one: Observed) -> ModeratedDifference:
             error=0.0,
             freedom=0.0,
         )
-    table = ModeratedTable({"left": one.left, "right": one.right})
-    return table.difference("left", "right", 1 - LEVEL)
+    left, right = one.left, one.right
+    if one.of == "spread":
+        common = sorted(left.keys() & right.keys())
+        left, right = (_distances({at: side[at] for at in common}) for side in (left, right))
+    table = ModeratedTable({"left": left, "right": right})
+    gap = table.difference("left", "right", 1 - LEVEL)
+    return gap if _enough(one, gap) else replace(gap, p=1.0)
+
+
+def _distances(scores: Mapping[int, float]) -> dict[int, float]:
+    """How far the score of each seed lies from the median of all."""
+    middle = median(scores.values())
+    return {seed: abs(score - middle) for seed, score in scores.items()}
+
+
+def _enough(one: Observed, gap: ModeratedDifference) -> bool:
+    """Whether there are as many seeds as the test needs to hold its level."""
+    return one.of == "mean" or gap.count >= SPREAD_SEEDS
 
 
 def _decided(one: Observed, estimate: float, held: _Ps, refuted: _Ps) -> ClaimVerdict:
@@ -166,5 +186,6 @@ def _seeds(one: Observed, gap: ModeratedDifference) -> int | None:
     normal = NormalDist()
     reach = normal.inv_cdf(1 - LEVEL / 2) + normal.inv_cdf(POWER)
     spread = gap.error * math.sqrt(gap.count)
-    seeds = max(2, math.ceil((reach * spread / distance) ** 2) + 1)
+    least = 2 if one.of == "mean" else SPREAD_SEEDS
+    seeds = max(least, math.ceil((reach * spread / distance) ** 2) + 1)
     return seeds if seeds <= MOST_SEEDS else None

@@ -15,6 +15,8 @@ def numbers():
 
 
 BOUND = Bound(metric="a_count", low=1.0)
+MEANS = Contrast(title="t", left=(SIDE,), right=(SIDE,), expect="higher")
+SPREADS = Contrast(title="t", left=(SIDE,), right=(SIDE,), expect="higher", of="spread")
 REFUSED = {
     "a place without its axis": (
         partial(Side, variant="dot", task="recall", metric="m", x=3.0),
@@ -36,6 +38,33 @@ REFUSED = {
     "equality without a margin": (
         partial(Contrast, title="t", left=(SIDE,), expect="equal"),
         "no run can show",
+    ),
+    "spreads without a right side": (
+        partial(Contrast, title="t", left=(SIDE,), expect="higher", of="spread"),
+        "compares spreads",
+    ),
+    "a spread minus a number": (
+        partial(
+            Contrast, title="t", left=(SIDE,), right=(SIDE,), against=0.1, expect="higher",
+            of="spread",
+        ),
+        "compares spreads",
+    ),
+    "examples that nobody is shown": (
+        partial(Side, variant="dot", task="recall", metric="m", examples=9),
+        "a probe is shown",
+    ),
+    "fewer examples than none": (
+        partial(Side, variant="dot", task="recall", metric="m", probe="blur", examples=-1),
+        "a probe is shown",
+    ),
+    "five seeds": (
+        partial(Claim, key="C1", title="t", source="F0", quote="q", contrasts=(MEANS,), seeds=5),
+        "at least 6 seeds",
+    ),
+    "spreads of few seeds": (
+        partial(Claim, key="C1", title="t", source="F0", quote="q", contrasts=(SPREADS,)),
+        "at least 12 seeds",
     ),
     "a bound without ends": (partial(Bound, metric="m"), "finite end"),
     "a bound upside down": (partial(Bound, metric="m", low=2.0, high=1.0), "low <= high"),

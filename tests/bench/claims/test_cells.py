@@ -36,7 +36,8 @@ def test_no_side_is_refused_and_each_metric_is_given():
         if reason:
             wrong.append(f"{key}: {reason}")
         if side.probe:
-            given = {one.name for one in registry.find(PROBES, side.probe).target.metrics}
+            probe = registry.find(PROBES, parse(side.probe).name).target
+            given = {one.name for one in probe.metrics}
         else:
             given = set(known_metrics([task])) - {
                 one.name
@@ -55,10 +56,42 @@ def test_a_place_is_one_that_the_task_scores():
     for key, side in SIDES:
         if side.axis == "length":
             trained = cells_of(side, Request(), FIRST_SEED).trained
-            options = registry.find(TASKS, parse(trained.cell.task).name)
-            assert options.name in ("transduction", "offset"), key
-            known = (2, 4, 6, 8, 12, 16) if options.name == "transduction" else (12, 24, 60, 96)
-            assert side.x in known, key
+            task = registry.make(TASKS, parse(trained.cell.task), 0)
+            ends = parse(trained.cell.task).name == "transduction"
+            lengths = [one.inputs.shape[1] for one in task.evaluation("test")]
+            if ends:  # a source ends in EOS, which does not count
+                lengths = [one.sources[0].tokens.shape[1] - 1 for one in task.evaluation("test")]
+            assert side.x in lengths, key
+
+
+def test_a_probe_is_shown_the_examples_of_the_length_that_is_read():
+    """Tests of strings have a batch for each length, the shortest first."""
+    for key, side in SIDES:
+        if side.probe and side.axis == "length":
+            task = registry.make(TASKS, parse(cells_of(side, Request(), FIRST_SEED).read.task), 0)
+            rows = [(len(b.targets), b.sources[0].tokens.shape[1] - 1) for b in task.evaluation("test")]
+            before = sum(count for count, length in rows if length < side.x)
+            assert side.examples > before, key
+
+
+def test_a_claim_has_as_many_seeds_as_it_asks_for():
+    spread, short = asked_claims(["C07", "C03"])
+    request = Request(first_seed=FIRST_SEED)
+    seeds = {cell.seed for cell in plan_of([spread], request).cells}
+    assert seeds == set(range(FIRST_SEED, FIRST_SEED + spread.seeds))
+    both = plan_of([spread, short], request)
+    assert len(both.quality) == 4 * spread.seeds + 2 * SEEDS
+    fewer = plan_of([spread], Request(first_seed=FIRST_SEED, seeds=2))
+    assert {cell.seed for cell in fewer.cells} == {FIRST_SEED, FIRST_SEED + 1}
+    each = expected_minutes(spread, request) / spread.seeds
+    assert 0 < each < 1
+
+
+def test_a_probe_is_shown_as_many_examples_as_its_side_says():
+    side = next(side for key, side in SIDES if key == "C21")
+    assert "examples=1536" in cells_of(side, Request(), FIRST_SEED).read.protocol
+    usual = next(side for key, side in SIDES if key == "C12")
+    assert "examples" not in cells_of(usual, Request(), FIRST_SEED).read.protocol
 
 
 def test_a_distance_is_one_of_the_task_and_a_layer_one_of_the_network():

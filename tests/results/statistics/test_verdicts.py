@@ -51,6 +51,62 @@ def test_the_test_is_that_of_pairs():
     assert found.p_outside == pytest.approx(upper)
 
 
+def scattered(left, right, margin=0.01, expect="higher", seeds=24):
+    """Two series with these spreads, at levels that differ."""
+    draw = np.random.default_rng(5)
+    values = draw.normal(size=(2, seeds))
+    return Observed(
+        left=dict(enumerate(0.4 + left * values[0])),
+        right=dict(enumerate(0.9 + right * values[1])),
+        expect=expect,
+        margin=margin,
+        of="spread",
+    )
+
+
+SPREADS = {
+    "wider": (scattered(0.09, 0.03), "supported"),
+    "narrower": (scattered(0.03, 0.09), "contradicted"),
+    "narrower as expected": (scattered(0.03, 0.09, expect="lower"), "supported"),
+    "as wide": (scattered(0.03, 0.03, margin=0.05), "contradicted"),
+    "as wide as expected": (scattered(0.03, 0.03, margin=0.05, expect="equal"), "equivalent"),
+    "perhaps wider": (scattered(0.04, 0.03), "undecided"),
+    "wider by less than the margin": (scattered(0.09, 0.03, margin=0.1), "contradicted"),
+    "both without any": (scattered(0.0, 0.0), "contradicted"),
+    "eleven seeds": (scattered(0.9, 0.001, seeds=11), "undecided"),
+}
+
+
+@pytest.mark.parametrize("case", SPREADS)
+def test_a_spread_is_decided_whatever_the_level(case):
+    observed, verdict = SPREADS[case]
+    (found,) = findings_of([observed])
+    assert found.verdict == verdict
+
+
+def test_the_test_of_spreads_is_that_of_distances_from_the_median():
+    one = scattered(0.06, 0.03)
+    (found,) = findings_of([one])
+    left, right = (np.array([*side.values()]) for side in (one.left, one.right))
+    gaps = abs(left - np.median(left)) - abs(right - np.median(right))
+    assert found.difference.estimate == pytest.approx(gaps.mean())
+    assert found.p == pytest.approx(stats.ttest_1samp(gaps, 0.0).pvalue)
+    lower = stats.ttest_1samp(gaps, 0.01, alternative="less").pvalue
+    assert found.p_outside == pytest.approx(lower)
+
+
+def test_a_median_is_that_of_the_seeds_of_both_sides():
+    one = scattered(0.06, 0.03)
+    more = {**one.left, 99: 50.0, 100: 60.0, 101: 70.0}
+    longer = Observed(left=more, right=one.right, expect="higher", margin=0.01, of="spread")
+    assert findings_of([longer]) == findings_of([one])
+
+
+def test_no_fewer_seeds_decide_a_spread_than_its_test_needs():
+    (found,) = findings_of([scattered(0.09, 0.03, seeds=11)])
+    assert found.seeds_to_decide == 12
+
+
 def test_without_common_seeds_nothing_is_known():
     (found,) = findings_of([Observed(left={200: 1.0}, right={201: 0.0}, expect="higher", margin=0)])
     assert (found.verdict, found.difference.count, found.seeds_to_decide) == ("undecided", 0, None)
