@@ -20,7 +20,7 @@ def saturation_level(comparison: Comparison) -> float:
 
 
 def edge(comparison: Comparison, variant: str, other: str) -> str:
-    """`at the ceiling` or `at chance` where two means are all but the best score, or chance; else nothing.
+    """`at the ceiling` or `at chance` where two means are all but that; else nothing.
 
     That two are equivalent there shows that the task is too easy or too hard for both.
     """
