@@ -194,7 +194,9 @@ def _table(table: TableBlock, most_rows: int | None = None) -> str:
     if len(shown) < len(table.rows):
         left = counted(len(table.rows) - len(shown), "more row")
         where = (
-            f"in [{DETAILS}]({DETAILS})" if most_rows is not None else "on the page `report.html`"
+            f"in [{DETAILS}]({DETAILS})"
+            if most_rows is not None
+            else "on the pages that `bench report` writes"
         )
         inside += f"\n\n{left}: {where}."
     if table.folded:

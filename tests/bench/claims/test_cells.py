@@ -69,7 +69,9 @@ def test_a_probe_is_shown_the_examples_of_the_length_that_is_read():
     for key, side in SIDES:
         if side.probe and side.axis == "length":
             task = registry.make(TASKS, parse(cells_of(side, Request(), FIRST_SEED).read.task), 0)
-            rows = [(len(b.targets), b.sources[0].tokens.shape[1] - 1) for b in task.evaluation("test")]
+            rows = [
+                (len(b.targets), b.sources[0].tokens.shape[1] - 1) for b in task.evaluation("test")
+            ]
             before = sum(count for count, length in rows if length < side.x)
             assert side.examples > before, key
 
