@@ -90,21 +90,24 @@ def contrasts(rows: pd.DataFrame, claim) -> list[str]:
     holds, fails = (same, outside), (holm(same), holm(outside))
     if claim.needed == "any":
         holds, fails = fails, holds
-    found = []
-    for at, one in enumerate(claim.contrasts):
-        signed = -means[at] if one.expect == "lower" else means[at]
-        if np.isnan(signed):
-            found.append("undecided")
-        elif one.expect == "equal":
-            differs = fails[0][at] < 0.05 and abs(signed) >= one.margin
-            equal = holds[1][at] < 0.05
-            found.append("equivalent" if equal else "contradicted" if differs else "undecided")
-        elif holds[0][at] < 0.05 and signed > 0 and signed >= one.margin:
-            found.append("supported")
-        else:
-            against = (fails[0][at] < 0.05 and signed < 0) or fails[1][at] < 0.05
-            found.append("contradicted" if against else "undecided")
-    return found
+    return [
+        outcome(one, means[at], (holds[0][at], holds[1][at]), (fails[0][at], fails[1][at]))
+        for at, one in enumerate(claim.contrasts)
+    ]
+
+
+def outcome(one, mean: float, holds: tuple[float, float], fails: tuple[float, float]) -> str:
+    """What a contrast shows, by its p values of no difference and of one beyond the margin."""
+    signed = -mean if one.expect == "lower" else mean
+    if np.isnan(signed):
+        return "undecided"
+    if one.expect == "equal":
+        differs = fails[0] < 0.05 and abs(signed) >= one.margin
+        return "equivalent" if holds[1] < 0.05 else "contradicted" if differs else "undecided"
+    if holds[0] < 0.05 and signed > 0 and signed >= one.margin:
+        return "supported"
+    against = (fails[0] < 0.05 and signed < 0) or fails[1] < 0.05
+    return "contradicted" if against else "undecided"
 
 
 def expected(rows: pd.DataFrame, claim) -> str:

@@ -23,7 +23,7 @@ def test_counts_equal_a_loop_over_sentences_of_each_length(subject):
     for batch in seen.batches:
         said = seen.backbone.generate(batch, seen.task.sizes.max_length, Mode()).tokens
         for row, words in enumerate(said):
-            length = int(batch.sources[0].mask[row].sum())
+            length = int(batch.state_mask()[row].sum()) - 1  # without EOS
             pairs = zip(batch.targets[row].tolist(), batch.mask[row].tolist(), strict=True)
             wanted = [word for word, real in pairs if real and word != seen.task.sizes.eos]
             missing, again = dropped(words, wanted), repeated(words, wanted)

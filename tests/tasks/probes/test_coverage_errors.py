@@ -12,6 +12,8 @@ from tasks.probes.observations import observations, probabilities
 
 FERT = "transduction[rule=fert,min_length=2,max_length=4,vocab=6,evaluate=24]"
 
+COPY = "transduction[rule=copy,min_length=4,max_length=4,vocab=6,evaluate=48]"
+
 
 def measured(seen, selector="coverage_errors"):
     return {(s.metric, s.x): s.value for s in make("probe", parse(selector)).measure(seen)}
@@ -39,7 +41,7 @@ def test_sentences_equal_a_loop_over_words(subject, fertility):
             coverage = max(sum(float(each.weights[row, t, s]) for t in targets) for s in words)
             asked = sorted({t for s in words for t in links[s]})
             wrong = [t for t in asked if int(best[row, t]) != int(each.batch.targets[row, t])]
-            source = int(each.batch.sources[0].mask[row].sum())
+            source = int(each.batch.state_mask()[row].sum()) - 1  # without EOS
             wanted.append((source, len(targets), coverage, len(wrong) / len(asked)))
     assert len(wanted) > 10
     for mine, theirs in zip(found, wanted, strict=True):
@@ -68,7 +70,7 @@ def test_sentences_that_are_all_right_have_no_correlation():
 
 
 def test_a_network_that_errs_where_it_looks_twice_is_caught(subject, monkeypatch):
-    seen = subject("additive", task=FERT, batches=2)
+    seen = subject("additive", task=COPY)
 
     def erring(subject, each):
         covered = (each.weights * each.batch.mask[..., None]).sum(1).amax(-1)

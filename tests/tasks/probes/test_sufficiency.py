@@ -13,7 +13,7 @@ from tasks.probes import sufficiency
 from tasks.probes.observations import observations, probabilities
 from tasks.probes.sufficiency import _largest, cut
 
-KEYWORD = "keyword_cls[length=8,noise=10,evaluate=32]"
+KEYWORD = "keyword_cls[length=12,noise=10,evaluate=32]"
 
 
 def measured(seen, selector="sufficiency"):
