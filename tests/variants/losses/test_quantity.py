@@ -1,0 +1,58 @@
+import pytest
+import torch
+
+from bench.api.errors import InvalidConfig
+from bench.api.resolve import resolve
+from variants.losses.quantity import QuantityConfig, QuantityLoss
+
+
+def term(inputs, **options):
+    found, carry = QuantityLoss(QuantityConfig(**options))(inputs, {})
+    assert carry == {}
+    return found
+
+
+def test_what_each_sentence_misses_is_summed_and_divided_by_scored_targets(seen, drawn_weights):
+    weights = drawn_weights() * torch.tensor([0.9, 0.5, 0.2])[:, None, None, None]
+    steps = [5, 3, 2]
+    mask = [[t < count for t in range(5)] for count in steps]
+    missing = 5 * (1 - 0.9) + 3 * (1 - 0.5) + 2 * (1 - 0.2)
+    assert term(seen(weights, mask=mask)).item() == pytest.approx(missing / 10)
+    assert term(seen(weights, mask=mask), weight=3.0).item() == pytest.approx(3 * missing / 10)
+
+
+def test_sentences_are_not_set_off_against_each_other(seen, drawn_weights):
+    # one has a whole word too much, the other a whole word too little
+    weights = drawn_weights(rows=2, steps=4) * torch.tensor([1.25, 0.75])[:, None, None, None]
+    assert term(seen(weights)).item() == pytest.approx(2 / 8)
+
+
+def test_heads_are_averaged(seen, drawn_weights):
+    weights = drawn_weights(heads=2) * torch.tensor([1.0, 0.5])[None, :, None, None]
+    assert term(seen(weights)).item() == pytest.approx(0.25)
+
+
+def test_whole_weights_cost_nothing_and_the_gradient_asks_for_more(seen, drawn_weights):
+    assert term(seen(drawn_weights())).item() == pytest.approx(0, abs=1e-12)
+    weights = (drawn_weights() / 2).requires_grad_()
+    term(seen(weights)).backward()
+    assert (weights.grad < 0).all()
+
+
+def test_padded_steps_have_no_gradient(seen, drawn_weights):
+    weights = (drawn_weights(rows=1, steps=3) / 2).requires_grad_()
+    term(seen(weights, mask=[[True, True, False]])).backward()
+    assert weights.grad[0, 0, :2].all()
+    assert not weights.grad[0, 0, 2].any()
+
+
+def test_the_weight_must_not_be_negative():
+    with pytest.raises(InvalidConfig, match="got -1"):
+        QuantityConfig(weight=-1.0)
+
+
+@pytest.mark.parametrize("regime", ["causal", "self", "pool"])
+def test_places_without_a_target_over_a_source_are_refused(regime):
+    reason = resolve("additive[loss=quantity]").refusal(frozenset({regime, "padding"}))
+    assert reason is not None
+    assert "quantity: it sums weights over" in reason

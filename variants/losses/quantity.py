@@ -1,0 +1,76 @@
+"""Quantity loss: the stops of a monotonic walk should have as much weight as there are words.
+
+Inaguma & Kawahara, 2021, "StableEmit: selection probability discount for reducing emission latency
+of streaming monotonic attention ASR", https://arxiv.org/abs/2107.00635, which takes it from Inaguma
+et al., 2020, "Minimum latency training strategies for streaming sequence-to-sequence ASR",
+https://arxiv.org/abs/2004.05009. The term of a sentence is added to its likelihood, which is summed
+over words, so the sum over sentences is divided by the number of target tokens, as the likelihood
+is here.
+
+Deviations: several heads are averaged. Where a walk that runs off the end reads the last key
+(`end=last`), no weight is ever missing and the term is zero.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.capabilities import Capability
+from bench.api.config import Config, FloatRange
+from bench.api.errors import InvalidConfig
+from bench.api.loss import Loss, LossInputs
+from bench.api.registry import Citation, register
+from variants.losses.coverage import NO_TARGET, per_token, scored_weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantityConfig(Config):
+    """Options of the quantity loss."""
+
+    weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
+    """lambda (nats per unit of missing weight)."""
+
+    def __post_init__(self) -> None:
+        """Check the weight."""
+        if self.weight < 0:
+            raise InvalidConfig(f"quantity: weight must be at least 0, got {self.weight}.")
+
+
+@register(
+    "loss",
+    "quantity",
+    config=QuantityConfig,
+    citation=Citation(
+        text="Inaguma & Kawahara, 2021", url="https://arxiv.org/abs/2107.00635", where="section 3"
+    ),
+)
+class QuantityLoss(Loss):
+    """lambda |T - sum_ts w_ts| of each sentence of T target tokens."""
+
+    needs = frozenset({"weights"})
+    unsupported: ClassVar[Mapping[Capability, str]] = NO_TARGET
+
+    def __init__(self, config: QuantityConfig) -> None:
+        super().__init__(config)
+        self.config = config
+
+    def forward(
+        self, inputs: LossInputs, carry: dict[str, Tensor]
+    ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
+        """Sum over sentences; steps that are not scored neither have weight nor want any."""
+        given = scored_weights(inputs).sum((1, 2))
+        missing = (inputs.batch.mask.sum(1) - given).abs()
+        return self.config.weight * per_token(missing.sum(), inputs), carry
+
+    def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
+        """Word by word and key by key."""
+        missing = inputs.trace.weights.new_zeros(())
+        for weights in inputs.trace.weights[0]:
+            missing = missing + 1
+            for weight in weights:
+                missing = missing - weight
+        return self.config.weight * (missing if float(missing.detach()) > 0 else -missing)
