@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 

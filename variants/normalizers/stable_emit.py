@@ -3,8 +3,8 @@
 Inaguma & Kawahara, 2021, "StableEmit: selection probability discount for reducing emission latency
 of streaming monotonic attention ASR", https://arxiv.org/abs/2107.00635, section 3. Where many keys
 in a row say the same, as frames of one word do, a walk stops for certain in training though no
-single stop is likelier than not, and so a hard walk never stops. With the discount each stop must be
-likelier to keep the total weight, which the loss `quantity` asks for.
+single stop is likelier than not, and so a hard walk never stops. With the discount each stop must
+be likelier to keep the total weight, which the loss `quantity` asks for.
 
 Deviations: those of the walk. The discount is there from the first step; the authors' code can
 switch it on later.
