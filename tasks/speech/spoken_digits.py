@@ -9,8 +9,8 @@ Deviations: strings are composed of single recordings, with 30 to 120 ms of sile
 test strings consist of test recordings only, so that none of them is in training. At the quick size
 the monotonic variants have not learned where to stop: in training they may stop a little at every
 frame of a digit, and a walk that stops where p > 0.5 then runs past it. The preset `flagship`
-trains longer, with more noise and with the loss `quantity`. `none_state` and `location_aware` have a
-bidirectional encoder, so they are not comparable with the monotonic variants.
+trains longer, with more noise and with the loss `quantity`. `none_state` and `location_aware` have
+a bidirectional encoder, so they are not comparable with the monotonic variants.
 """
 
 from dataclasses import dataclass
