@@ -8,15 +8,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+import torch
+
 from bench.api.cell import Cell
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.plain_text import message_of
 from bench.api.resolve import VariantSpec, resolve
+from bench.api.variant import impl_of
+from bench.timing.affordable_slot import too_large_slot
 from bench.timing.block import Measured, Outcome, measure_block
 from bench.timing.fitted_heads import dims_of_slot, fitted
 from bench.timing.reason import Reason, attempt
 from bench.timing.rounds import Progress
-from bench.timing.shape import AttendShape, parse_shape
+from bench.timing.shape import AttendShape, parse_rounds, parse_shape
 from bench.timing.timer import Clock
 from results.row import Row
 
@@ -30,6 +34,9 @@ def measure_slots(
 ) -> dict[str, Outcome]:
     """Time slots of one shape beside the baseline, all with the heads of the shape.
 
+    What would not fit the limits of the protocol is refused on a CPU before anything is built at
+    full length, the baseline, too. Rows then have no baseline beside them.
+
     Args:
         cells: May contain the reference.
         reference: The baseline's cell.
@@ -42,15 +49,13 @@ def measure_slots(
 
     Raises:
         InvalidConfig: The cells do not belong together.
-        Refused: The device is not there, or the baseline cannot have this shape.
+        Refused: The device is not there.
         BenchError: Torch may use several threads on a CPU.
     """
-    shape = parse_shape(reference.task)
-    base = _fitted_spec(reference.variant, shape)
-    able: dict[str, VariantSpec] = {}
     found: dict[str, Outcome] = {}
+    able: dict[str, VariantSpec] = {}
     for cell in cells:
-        spec = attempt(partial(_fitted_spec, cell.variant, shape))
+        spec = _able(cell)
         if isinstance(spec, Reason):
             found[cell.id] = spec
         else:
@@ -58,16 +63,36 @@ def measure_slots(
     asked = {cell.id: _with(cell, able[cell.id]) for cell in cells if cell.id in able}
     if not asked:
         return found
-    measured = measure_block(
-        list(asked.values()), _with(reference, base), clock=clock, progress=progress
-    )
+    base = _able(reference)
+    compared = not isinstance(base, Reason)
+    # without a baseline somebody has to stand in its place, whose times are then left out
+    beside = next(iter(asked.values())) if isinstance(base, Reason) else _with(reference, base)
+    measured = measure_block(list(asked.values()), beside, clock=clock, progress=progress)
+    shape = parse_shape(reference.task)
     for name, cell in asked.items():
-        found[name] = _with_sizes(measured[cell.id], able[name], shape)
+        found[name] = _with_sizes(measured[cell.id], able[name], shape, compared=compared)
     return found
 
 
+def _able(cell: Cell) -> VariantSpec | Reason:
+    """The variant with the heads of the shape, or why it is not timed."""
+    shape = parse_shape(cell.task)
+    spec = attempt(partial(_fitted_spec, cell.variant, shape))
+    if isinstance(spec, Reason) or cell.device != "cpu":
+        return spec
+    dtype = getattr(torch, cell.dtype, None)
+    protocol = parse_rounds(cell.protocol)
+    if not isinstance(dtype, torch.dtype):
+        return spec  # the block says what is wrong with it
+    said = attempt(partial(too_large_slot, spec, shape, protocol, impl_of(cell.impl), dtype))
+    # whatever a short call raises, the block will say
+    return Reason("refused", said) if isinstance(said, str) else spec
+
+
 def _with(cell: Cell, spec: VariantSpec) -> Cell:
-    return replace(cell, variant=spec.canonical.show())
+    """The cell for `measure_block`, whose own limits are for attention beneath its heads."""
+    free = replace(parse_rounds(cell.protocol), most_mb=0.0, most_s=0.0).show()
+    return replace(cell, variant=spec.canonical.show(), protocol=free)
 
 
 def _fitted_spec(variant: str, shape: AttendShape) -> VariantSpec:
@@ -85,7 +110,9 @@ def _fitted_spec(variant: str, shape: AttendShape) -> VariantSpec:
     return found
 
 
-def _with_sizes(outcome: Outcome, spec: VariantSpec, shape: AttendShape) -> Outcome:
+def _with_sizes(
+    outcome: Outcome, spec: VariantSpec, shape: AttendShape, *, compared: bool
+) -> Outcome:
     """The rows of a slot, and those of the heads that were used."""
     if isinstance(outcome, Reason):
         return outcome
@@ -98,4 +125,5 @@ def _with_sizes(outcome: Outcome, spec: VariantSpec, shape: AttendShape) -> Outc
     }
     x = float(shape.length)
     rows = [Row(metric=name, value=float(n), axis="length", x=x) for name, n in sizes.items()]
-    return Measured((*outcome.rows, *rows), outcome.unmeasured)
+    own = [row for row in outcome.rows if compared or not row.baseline]
+    return Measured((*own, *rows), outcome.unmeasured)
