@@ -36,6 +36,7 @@ from reports.sections.provenance import (
 from reports.sections.quotable import quotable_section
 from reports.sections.ranking import how_to_read_section, use_sections
 from reports.sections.score_grid import score_grid_section
+from reports.sections.slots import slots_section
 from reports.sections.speed import speed_section
 from reports.sections.studies import ablation_section, study_section
 from reports.sections.uses_of_attention import uses_section
@@ -156,6 +157,7 @@ def _details(folder: RunFolder, legend: Legend, *, publish: bool) -> list[Sectio
         *_quotable(folder, "details"),
         delay_section(folder, legend),
         learning_section(folder, legend),
+        slots_section(folder),
         speed_section(folder, legend),
         steps_section(folder),
         attention_section(folder, legend, publish=publish),

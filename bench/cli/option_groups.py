@@ -119,8 +119,8 @@ shapes = click.option(
     multiple=True,
     metavar="SHAPE",
     help="Shape to time, several times if wanted: rows, heads, lengths and width of a head as "
-    "B=4,H=16,L=1024+4096,E=64, or small, model, long or serving; slot,B=1,... times the heads, "
-    "too. Default: the lengths of the preset.",
+    "B=4,H=16,L=1024+4096,E=64, or small, model, long, serving or serving_long; slot,B=1,... times "
+    "the heads, too. Default: the lengths of the preset.",
 )
 
 

@@ -24,6 +24,11 @@ class Kit:
     """One of them, for what is compiled."""
     prefill_shape: str
     """Long sequences, for prefill and decode."""
+    slot_shapes: tuple[str, ...]
+    """Layers with their heads, as `--shape` takes them."""
+    slot_codes: tuple[tuple[str, str], ...]
+    """Formats and codes of layers, the most useful ones first. The code `auto` is PyTorch's fused
+    attention wherever a mechanism has it."""
     largest_shape: str
     """Where the search for the longest sequence begins."""
     largest_limit: int
@@ -52,6 +57,15 @@ GPU = Kit(
     shape="model",
     compiled_shape="B=4,H=16,L=2048,E=64",
     prefill_shape="B=1,H=16,L=8192+32768,E=64",
+    slot_shapes=("slot,B=1+8+64,H=8,L=1024+8192,E=64", "slot,B=1,H=8,L=32768+131072,E=64"),
+    slot_codes=(
+        ("bfloat16", "auto"),
+        ("bfloat16", "compiled"),
+        ("float32", "auto"),
+        ("bfloat16", "eager"),
+        ("float32", "compiled"),
+        ("float32", "eager"),
+    ),
     largest_shape="B=1,H=16,L=4096,E=64",
     largest_limit=2**20,
     ceilings=CeilingSizes(),
@@ -70,6 +84,8 @@ REHEARSAL = Kit(
     shape="B=1,H=2,L=16+32,E=8",
     compiled_shape="B=1,H=2,L=16,E=8",
     prefill_shape="B=1,H=2,L=48,E=8",
+    slot_shapes=("slot,B=1,H=2,L=16+32,E=8",),
+    slot_codes=(("bfloat16", "auto"), ("float32", "eager")),
     largest_shape="B=1,H=2,L=16,E=8",
     largest_limit=64,
     ceilings=CeilingSizes(matrix=64, elements=2**12, samples=3),

@@ -53,13 +53,17 @@ class Workshop:
             *self._speed("speed", self._model_cells(), self.variants),
             *self._compiled(),
             *self._speed("prefill and decode", self._long_cells(), self.variants),
+            *self._slots(),
             *self._largest(),
             *self._training(),
         ]
 
     def planned(self) -> list[PlannedCell]:
         """Every cell of every piece, for the catalog and the plan of the run folder."""
-        return [*self._model_cells(), *self._long_cells(), *self._trained()]
+        slots = [
+            one for dtype, impl in self.kit.slot_codes for one in self._slot_cells(dtype, impl)
+        ]
+        return [*self._model_cells(), *self._long_cells(), *slots, *self._trained()]
 
     def _model_cells(self) -> list[PlannedCell]:
         return self._timed(self.kit.shape, self.kit.rounds)
@@ -67,6 +71,21 @@ class Workshop:
     def _long_cells(self) -> list[PlannedCell]:
         found = self._timed(self.kit.prefill_shape, self.kit.prefill_rounds)
         return [one for one in found if one.cell.slot == "causal"]
+
+    def _slot_cells(self, dtype: str, impl: str) -> list[PlannedCell]:
+        """Every variant with its heads, in a format and with a code."""
+        return [
+            replace(one, cell=replace(one.cell, dtype=dtype, impl=impl))
+            for shape in self.kit.slot_shapes
+            for one in self._timed(shape, self.kit.prefill_rounds)
+            if one.cell.slot == "causal"
+        ]
+
+    def _slots(self) -> Iterator[Piece]:
+        """Reading a prompt and decoding with a layer and its heads."""
+        for dtype, impl in self.kit.slot_codes:
+            cells = self._slot_cells(dtype, impl)
+            yield from self._speed(f"layer, {impl} in {dtype}", cells, self.variants)
 
     def _piece(
         self, kind: str, what: str, seconds: float, work: Callable[[float], Found], *key: object

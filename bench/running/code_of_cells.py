@@ -15,7 +15,9 @@ from bench.api.selector import Selector, parse
 from bench.conformance import certify, certify_on
 from bench.running.source_code import Root, loaded_source
 from bench.timing.block import measure_block
-from bench.timing.shape import Place, parse_shape
+from bench.timing.fitted_heads import fitted
+from bench.timing.shape import AttendShape, Place, parse_shape
+from bench.timing.slot_block import measure_slots
 from bench.training.analysis import analysis_probe, analyze_cell
 from bench.training.quality import train_cell
 
@@ -25,7 +27,7 @@ ENTRIES: Mapping[str, tuple[Root, ...]] = {
     "analysis": (train_cell, analyze_cell),
     "speed": (measure_block,),
 }
-"""What computes the cells of each kind."""
+"""What computes the cells of each kind; slots are timed by more, see `_entries`."""
 Part = tuple[str, str]
 """Axis and name of something that is registered."""
 
@@ -58,7 +60,7 @@ class CodeOfCells:
             parts |= {(axis, name) for axis, _, name in (one.partition(":") for one in made)}
             key = (cell.kind, *settings, *sorted(parts))
             if key not in self._known:
-                roots = [*ENTRIES[cell.kind], *_targets(parts)]
+                roots = [*_entries(cell), *_targets(parts)]
                 self._known[key] = self.source.digest(roots, settings)
             return self._known[key]
         except BenchError:
@@ -70,11 +72,16 @@ def timed_parts(variant: str) -> set[Part]:
     return _parts(_timed(resolve(variant)))
 
 
+def _entries(cell: Cell) -> tuple[Root, ...]:
+    slot = cell.kind == "speed" and parse_shape(cell.task).place == "slot"
+    return (measure_slots,) if slot else ENTRIES[cell.kind]
+
+
 def _named(cell: Cell) -> tuple[tuple[str, ...], set[Part]]:
     """Everything a cell names, written out, and the registered parts among it."""
     spec = resolve(cell.variant)
     if cell.kind == "speed":
-        timed = _timed(spec, parse_shape(cell.task).place)
+        timed = _timed_at(spec, parse_shape(cell.task))
         return tuple(f"{axis}={one}" for axis, one in timed), _parts(timed)
     task = ("task", complete("task", parse(cell.task)))
     backbone = ("backbone", complete(BACKBONES, parse(cell.backbone)))
@@ -82,6 +89,11 @@ def _named(cell: Cell) -> tuple[tuple[str, ...], set[Part]]:
     probe = [("probe", analysis_probe(cell))] if cell.kind == "analysis" else []
     chosen = [task, backbone, *_axes(spec), *fixed, *probe]
     return tuple(f"{axis}={one}" for axis, one in chosen), _parts(chosen)
+
+
+def _timed_at(spec: VariantSpec, shape: AttendShape) -> list[tuple[str, Selector]]:
+    # a slot has the heads of its shape, with the widths that follow them
+    return _timed(fitted(spec, shape) if shape.place == "slot" else spec, shape.place)
 
 
 def _timed(spec: VariantSpec, place: Place = "attention") -> list[tuple[str, Selector]]:

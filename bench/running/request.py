@@ -13,7 +13,7 @@ from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse, parse_list
 from bench.api.variant import IMPLS
 from bench.running.presets import Preset, find_preset
-from bench.timing.asked_shapes import asked_shapes
+from bench.timing.asked_shapes import MOST_MB, MOST_S, NAMED, SERVED, asked_shapes
 from bench.timing.shape import AttendShape, Rounds, parse_rounds
 
 DTYPES = ("float32", "float64", "bfloat16")
@@ -157,6 +157,19 @@ class Request:
         """The preset's timing protocol; shapes that were asked for are timed without limits."""
         usual = parse_rounds(self.size.rounds)
         return replace(usual, most_mb=0.0, most_s=0.0) if self.shape else usual
+
+    def rounds_of(self, shape: AttendShape) -> Rounds:
+        """How a shape is timed; a slot has a protocol of its own, whatever the preset.
+
+        Slots of a name such as `serving` have limits; those that were typed have none.
+        """
+        if shape.place != "slot":
+            return self.rounds
+        typed = asked_shapes([text for text in self.shape if text not in NAMED])
+        usual = parse_rounds(SERVED)
+        if shape in [replace(one, regime=shape.regime) for one in typed]:
+            return usual
+        return replace(usual, most_mb=MOST_MB, most_s=MOST_S)
 
     @cached_property
     def specs(self) -> tuple[AskedVariant, ...]:

@@ -27,6 +27,8 @@ from bench.running.source_code import PROJECT, plugins_digest
 from bench.timing.block import measure_block
 from bench.timing.memory import release_memory
 from bench.timing.reason import Reason, ran_out_of_memory
+from bench.timing.shape import parse_shape
+from bench.timing.slot_block import measure_slots
 from bench.timing.workloads import plain_code
 from bench.training.analysis import analyze_cell, model_path
 from bench.training.checkpoint import Checkpoint
@@ -218,7 +220,8 @@ def _analyze(job: Job, data_dir: Path | None, start: float) -> JobResult:
 
 def _measure(job: Job, share_done: ShareDone, start: float) -> JobResult:
     assert job.reference is not None, "a speed block has a baseline"
-    found = measure_block(
+    slots = parse_shape(job.reference.task).place == "slot"
+    found = (measure_slots if slots else measure_block)(
         job.cells,
         job.reference,
         progress=lambda done, planned: share_done(done / max(1, planned)),

@@ -43,11 +43,20 @@ def speed_cells(request: Request, trained: Iterable[PlannedCell]) -> Iterator[Pl
     timed[baseline.canonical.show()] = baseline, [one for one in able if one in everywhere]
     far = {name for name, (spec, _) in timed.items() if _declared_time(spec) < QUADRATIC}
     far |= {baseline.canonical.show()} if far else set()
-    protocol = request.rounds.show()
+    base = baseline.canonical.show()
+    slots = {name: _slot_regimes(regimes) for name, (_, regimes) in timed.items() if name != base}
+    beside = {one for regimes in slots.values() for one in regimes}
+    slots[base] = [one for one in timed[base][1] if one in beside] or _slot_regimes(timed[base][1])
     for name, (spec, regimes) in timed.items():
         shapes = (*request.shapes, *(request.long_shapes if name in far else ()))
         for regime, shape in product(regimes, shapes):
-            yield _speed_cell(request, spec, replace(shape, regime=regime), protocol)
+            if shape.place != "slot" or regime in slots[name]:
+                yield _speed_cell(request, spec, replace(shape, regime=regime))
+
+
+def _slot_regimes(regimes: list[Regime]) -> list[Regime]:
+    """Prompts are read and continued under causal self-attention, by whoever can stand there."""
+    return ["causal"] if "causal" in regimes else regimes
 
 
 def _declared_time(spec: VariantSpec) -> float:
@@ -57,16 +66,14 @@ def _declared_time(spec: VariantSpec) -> float:
     return registry.find(MECHANISMS, spec.mechanism.name).target.time_exponent
 
 
-def _speed_cell(
-    request: Request, spec: VariantSpec, shape: AttendShape, protocol: str
-) -> PlannedCell:
+def _speed_cell(request: Request, spec: VariantSpec, shape: AttendShape) -> PlannedCell:
     cell = Cell(
         kind="speed",
         task=shape.show(),
         backbone="none",
         variant=spec.canonical.show(),
         slot=shape.regime,
-        protocol=protocol,
+        protocol=request.rounds_of(shape).show(),
         impl=request.impl,
         dtype=request.dtype,
         device=request.device,

@@ -18,10 +18,16 @@ NAMED = {
     "small": "B=2,H=2,L=64+128+256,E=32",
     "model": "B=4,H=16,L=1024+4096,E=64",
     "long": "B=1,H=16,L=8192+16384+32768,E=64",
-    "serving": "slot,B=1+8,H=8,L=256+1024+4096+8192,E=64",
+    "serving": "slot,B=1+8+64,H=8,L=256+1024+4096+8192,E=64",
+    "serving_long": "slot,B=1,H=8,L=32768+131072,E=64",
 }
 """Shapes with a name: of a small network, of a layer of a language model, of long texts, and of a
-layer with its heads as a model that answers users has it."""
+layer with its heads as a model that answers users has it, also for long prompts."""
+
+SERVED = "rounds[count=6,visit_ms=10,samples=1,budget_ms=400,least=3,workloads=forward+decode_step]"
+"""How slots are timed: a prompt is read, and a token is decoded."""
+MOST_MB, MOST_S = 8000.0, 5.0
+"""What one call may hold (MB) and take (s) in slots that nobody asked for one by one."""
 
 
 def asked_shapes(texts: Iterable[str]) -> list[AttendShape]:

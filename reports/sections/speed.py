@@ -14,6 +14,7 @@ from reports.figures import Legend
 from reports.folder import PLACE, RunFolder, StoredOutcome
 from reports.missing_values import dash
 from reports.numbers import between, plain, scaled, with_interval
+from reports.sections.slots import SHOWN, is_slot
 from results.row import Unmeasured
 from results.speed import shape_of
 
@@ -22,7 +23,8 @@ HOW_TO_READ = (
     "Ratios are to the baseline of the same round, with 95% t intervals. FAST and SLOW mean that "
     "the whole interval lies outside both 1% and twice the A/A noise. SAME means that it lies "
     "within 2%. Everything else is AMBIGUOUS. The exponent k is that of cost = c · lengthᵏ, fitted "
-    "to the medians. Only attention is timed. So variants that differ elsewhere (decoder, output, "
+    "to the medians. Attention is timed beneath its heads, and with them where a shape says "
+    "place=slot. So variants that differ elsewhere (decoder, output, "
     "loss) run the same code and share their times."
 )
 
@@ -39,6 +41,7 @@ def speed_section(folder: RunFolder, legend: Legend) -> Section:
     blocks += speed_figures(folder, legend)
     order = {metric: at for at, metric in enumerate(DRAWN)}
     table = table.assign(order=table["metric"].map(lambda metric: order.get(metric, len(order))))
+    table = table[~(table["metric"].isin(SHOWN) & table["shape"].map(is_slot))]
     places = ["shape", "slot", "dtype", "device", "order", "metric"]
     for at, (place, group) in enumerate(table.groupby(places, sort=True), start=1):
         shape, slot, dtype, device, _, metric = (str(part) for part in place)

@@ -443,6 +443,8 @@ def test_a_rehearsal_does_every_piece_and_goes_on_where_it_stopped(tmp_path):
     rows = Store(tmp_path / "run").records()
     assert {row.status for row in rows} == {"ok"}
     assert {row.cell["kind"] for row in rows} == {"speed", "quality"}
+    layers = {(c["dtype"], c["impl"]) for c in (r.cell for r in rows) if "place=slot" in c["task"]}
+    assert layers == {("bfloat16", "auto"), ("float32", "eager")}
     (entry,) = json.loads((tmp_path / "run" / "certificates.json").read_text()).values()
     assert "timed_shape_on_cpu_bfloat16" in entry["passed"]
 

@@ -1,9 +1,11 @@
 """A result belongs to its code: which edit of the tree changes the hash of which cell."""
 
 from copy import copy
+from fractions import Fraction
 
 import pytest
 
+from bench.api import head_sizes
 from bench.api.cell import Cell
 from bench.api.selector import Selector
 from bench.running.code_of_cells import CodeOfCells, timed_parts
@@ -33,6 +35,14 @@ CELLS = {
         backbone="none",
         variant="additive",
         slot="cross",
+        protocol="rounds",
+    ),
+    "slot": Cell(
+        kind="speed",
+        task="attend[heads=8,length=32,place=slot,width=64]",
+        backbone="none",
+        variant="mla",
+        slot="causal",
         protocol="rounds",
     ),
     "looked_at": analysis_cell(quality("dot"), Selector("erasure"), 8),
@@ -73,7 +83,7 @@ def usual(source):
 
 
 EVERY = set(CELLS)
-TRAINED = EVERY - {"timed"}
+TRAINED = EVERY - {"timed", "slot"}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +97,10 @@ TRAINED = EVERY - {"timed"}
         ("tasks.backbones.rnn_seq2seq", "return  -> return 2 * ", TRAINED),
         ("variants.outputs.softmax", "return  -> return 2 * ", TRAINED),
         ("bench.training.quality", "return  -> return 2 * ", TRAINED),
-        ("bench.timing.rounds", "return  -> return 2 * ", {"timed"}),
+        ("bench.timing.rounds", "return  -> return 2 * ", {"timed", "slot"}),
+        ("bench.timing.fitted_heads", "return  -> return 2 * ", {"slot"}),
+        ("bench.timing.slot_block", "return  -> return 2 * ", {"slot"}),
+        ("variants.heads.mla", "return  -> return 2 * ", {"slot"}),
         ("tasks.probes.erasure", "return  -> return 2 * ", {"looked_at"}),
         ("variants.mechanisms.linear_attention", "return  -> return 2 * ", set()),
         ("variants.losses.coverage_loss", 'where= -> where="in " ', set()),
@@ -127,3 +140,9 @@ def test_a_certificate_is_about_the_variant_and_the_checks(source, module, chang
 def test_the_baseline_counts_beside_a_timed_variant():
     assert ("score", "scaled_dot") in timed_parts("scaled_dot")
     assert ("output", "softmax") not in timed_parts("scaled_dot")
+
+
+def test_widths_that_follow_the_heads_of_a_slot_are_part_of_its_hash(usual, monkeypatch):
+    monkeypatch.setitem(head_sizes._MULTIPLES, "mla", {"latent": Fraction(2)})
+    found = digests(CodeOfCells().source)
+    assert {name for name in CELLS if found[name] != usual[name]} == {"slot"}

@@ -5,7 +5,7 @@ from bench.running.plan import plan
 from bench.running.presets import PRESETS
 from bench.running.request import Request
 from bench.timing.asked_shapes import NAMED, asked_shapes
-from bench.timing.shape import AttendShape, parse_shape
+from bench.timing.shape import AttendShape, parse_rounds, parse_shape
 
 
 def test_lists_of_sizes_are_combined_and_no_shape_comes_twice():
@@ -85,3 +85,31 @@ def test_the_command_of_what_was_left_out_asks_for_the_same_shapes():
     made = plan(asked)
     assert made.left_out
     assert all("--shape L=8 --shape L=16" in one.command for one in made.left_out)
+
+
+def slots(variants, *shapes):
+    made = plan(Request(variants=variants, preset="quick", quality=False, shape=shapes))
+    return [(one.cell, parse_rounds(one.cell.protocol)) for one in made.speed]
+
+
+def test_slots_of_a_name_have_limits_and_those_that_were_typed_have_none():
+    typed = "slot,B=1,H=8,L=256,E=64"
+    found = {parse_shape(one.task): rounds.most_s for one, rounds in slots("gqa", "serving", typed)}
+    free = [shape for shape, seconds in found.items() if not seconds]
+    assert free == asked_shapes([typed])
+    assert len(found) == 3 * 4
+    assert all(rounds.asked == ("forward", "decode_step") for _, rounds in slots("gqa", typed))
+
+
+def test_slots_are_timed_where_text_is_continued_and_elsewhere_if_nothing_else_is_possible():
+    places = {(one.variant, one.slot) for one, _ in slots("gqa", "slot,L=8")}
+    assert places == {("gqa", "causal"), ("scaled_dot", "causal")}
+    places = {(one.variant, one.slot) for one, _ in slots("gqa,milk", "slot,L=8")}
+    assert ("milk", "cross") in places
+    assert {slot for name, slot in places if name == "scaled_dot"} == {"causal", "cross"}
+    assert {slot for name, slot in places if name == "gqa"} == {"causal"}
+
+
+def test_attention_beneath_its_heads_keeps_the_protocol_of_the_preset():
+    ((_, rounds), *_) = slots("gqa", "L=8")
+    assert len(rounds.asked) == 4

@@ -9,6 +9,7 @@ from bench.api.resolve import resolve
 from bench.timing.asked_shapes import asked_shapes
 from bench.timing.block import measure_block
 from bench.timing.shape import WORKLOADS, AttendShape, parse_shape
+from bench.timing.slot_block import measure_slots
 from bench.timing.workloads import MAKERS, answer, build, draw_inputs
 
 SHAPE = AttendShape(batch=2, heads=2, length=6, width=4, place="slot")
@@ -28,7 +29,8 @@ def cell(variant, shape=SHAPE):
 
 def measured(*variants, shape=SHAPE):
     cells = [cell(name, shape) for name in variants]
-    found = measure_block(cells, cell("scaled_dot", shape))
+    measure = measure_slots if shape.place == "slot" else measure_block
+    found = measure(cells, cell("scaled_dot", shape))
     return {one.variant: found[one.id] for one in cells}
 
 

@@ -1,0 +1,211 @@
+"""Slots with their heads: how fast a prompt is read and continued, and what decoding keeps."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from bench.api.selector import parse
+from reports.blocks import Block, Column, Paragraph, Section, TableBlock, TableCell
+from reports.catalog import red_reasons
+from reports.folder import RunFolder, StoredOutcome
+from reports.missing_values import dash
+from reports.numbers import counted, plain, with_interval
+from results.speed import shape_of
+
+HOW_TO_READ = (
+    "One attention layer with its projections, without the feed-forward network around it. Prefill "
+    "reads a prompt of this many tokens at once. Decode answers one more token with everything "
+    "before it in the cache. Tokens are counted over all rows of the batch. “To baseline” is the "
+    "value over that of the baseline in the same round, with a 95% t interval. Of tokens per "
+    "second, more than 1 is faster. State is what one row keeps for the next token, measured from "
+    "live tensors. “A token adds” is the growth of the state between this length and a "
+    "neighboring one: a cache of all keys grows with every token, a recurrence or a full window "
+    "does not. Peak is the memory of tensors while the prompt is read. Heads are those that were "
+    "timed: query heads; key heads × width of a key + width of a value."
+)
+PREFILL, DECODE, STATE = "prefill_tokens_per_s", "decode_tokens_per_s", "state_bytes"
+PEAK = "forward_peak_memory_bytes"
+HEADS = ("heads_count", "key_heads_count", "key_width_count", "value_width_count")
+SHOWN = frozenset((PREFILL, DECODE, STATE, *HEADS))
+"""Metrics of slots that stand here and in no other table."""
+PLACE = ["dtype", "device", "impl", "slot", "shape", "length"]
+"""Columns that agree in one table."""
+
+COLUMNS = (
+    Column(title="Variant"),
+    Column(title="Prefill", unit="tokens/s", numeric=True, better="higher"),
+    Column(title="To baseline", unit="ratio", numeric=True, better="higher"),
+    Column(title="Decode", unit="tokens/s", numeric=True, better="higher"),
+    Column(title="To baseline", unit="ratio", numeric=True, better="higher"),
+    Column(title="A token adds", unit="bytes", numeric=True, better="lower"),
+    Column(title="State of a layer", unit="kB", numeric=True, better="lower"),
+    Column(title="To baseline", unit="ratio", numeric=True, better="lower"),
+    Column(title="Peak, prefill", unit="MB", numeric=True, better="lower"),
+    Column(title="Heads", help="Query heads; key heads x width of a key + width of a value."),
+)
+
+Line = Mapping[str, Any]
+"""A line of `speed_summary`."""
+
+
+class Slots(NamedTuple):
+    """Lines of slots by place, variant and metric."""
+
+    lines: Mapping[tuple[Any, ...], Mapping[str, Mapping[str, Line]]]
+
+    def state(self, place: tuple[Any, ...], variant: str) -> float:
+        """Bytes that one row keeps; NaN where that is not known."""
+        line = self.lines.get(place, {}).get(variant, {}).get(STATE)
+        return math.nan if line is None else float(line["median"])
+
+    def grows(self, place: tuple[Any, ...], variant: str) -> float:
+        """Bytes that a further token adds, from the next shorter or else the next longer length."""
+        *where, length = place
+        lengths = sorted(
+            one[-1]
+            for one in self.lines
+            if list(one[:-1]) == where and math.isfinite(self.state(one, variant))
+        )
+        others = [one for one in lengths if one < length][-1:] or [
+            one for one in lengths if one > length
+        ][:1]
+        if not others:
+            return math.nan
+        other = (*where, others[0])
+        return (self.state(place, variant) - self.state(other, variant)) / (length - others[0])
+
+
+def slots_section(folder: RunFolder) -> Section | None:
+    """One table for each format, shape and length; None where no slot was timed."""
+    speed = folder.speed.dropna(subset="length")
+    of_slots = speed[speed["shape"].map(is_slot)] if len(speed) else speed
+    red = of_slots["variant"].map(lambda name: bool(red_reasons(folder.certificates, name)))
+    of_slots = of_slots[~red.astype(bool)]
+    if of_slots.empty:
+        return None
+    found: dict[tuple[Any, ...], dict[str, dict[str, Line]]] = {}
+    for line in of_slots.to_dict("records"):
+        place = tuple(line[name] for name in PLACE)
+        mine = found.setdefault(place, {}).setdefault(str(line["variant"]), {})
+        mine[str(line["metric"])] = {str(key): value for key, value in line.items()}
+    slots = Slots(found)
+    order = sorted(found, key=lambda place: (*place[:4], _batch(place[4]), *place[4:]))
+    tables = [_table(folder, f"slots-table-{n}", one, slots) for n, one in enumerate(order, 1)]
+    blocks: tuple[Block, ...] = (Paragraph(HOW_TO_READ), *tables)
+    return Section(key="slots", title="Prompts and decoding with a layer", blocks=blocks)
+
+
+def is_slot(shape: str) -> bool:
+    """Whether a shape has its heads with it.
+
+    >>> is_slot("attend[batch=1,place=slot]"), is_slot("attend[batch=1]")
+    (True, False)
+    """
+    chosen = parse(shape).options.get("place", ())
+    return isinstance(chosen, tuple) and [one.name for one in chosen] == ["slot"]
+
+
+def _batch(shape: str) -> int:
+    return int(str(parse(shape).options.get("batch", 2)))
+
+
+def _table(folder: RunFolder, key: str, place: tuple[Any, ...], slots: Slots) -> TableBlock:
+    dtype, device, impl, slot, shape, length = place
+    options = parse(shape).options
+    heads, width = options.get("heads", 2), options.get("width", 32)
+    code = "" if impl == "auto" else f", impl={impl}"
+    rows = counted(_batch(shape), "row")
+    where = "" if slot == "causal" else f", {slot} slot"
+    base = folder.catalog.baseline
+    variants = slots.lines[place]
+    names = sorted(variants, key=lambda one: (one != base, -_median(variants[one].get(PREFILL))))
+    refused = _refused(folder, place, variants)
+    return TableBlock(
+        key=key,
+        title=f"{rows} of {length:,.0f} tokens, {heads} heads of width {width}, {dtype} on "
+        f"{device}{code}{where}",
+        columns=COLUMNS,
+        rows=tuple(_row(folder, one, place, slots) for one in names),
+        notes=tuple(refused),
+    )
+
+
+def _median(line: Line | None) -> float:
+    return math.nan if line is None else float(line["median"])
+
+
+def _row(
+    folder: RunFolder, variant: str, place: tuple[Any, ...], slots: Slots
+) -> tuple[TableCell, ...]:
+    name, lines = folder.catalog.label(variant), slots.lines[place][variant]
+    base = variant == folder.catalog.baseline
+    why = {one.metric: one.detail for one in _lost(folder, variant, place)}
+    grown = slots.grows(place, variant)
+    added = (
+        TableCell(text=plain(grown, 0), sort=grown)
+        if math.isfinite(grown)
+        else dash(f"{name}: timed at one length only, so no growth of its state is known.")
+    )
+    return (
+        TableCell(text=name, marks=("baseline",) if base else ()),
+        _value(name, lines.get(PREFILL), why.get("forward_time_ms", "")),
+        _ratio(name, lines.get(PREFILL)),
+        _value(name, lines.get(DECODE), why.get("decode_step_time_ms", "")),
+        _ratio(name, lines.get(DECODE)),
+        added,
+        _value(name, lines.get(STATE), why.get(STATE, ""), 1e3),
+        _ratio(name, lines.get(STATE)),
+        _value(name, lines.get(PEAK), why.get(PEAK, ""), 1e6),
+        _heads(name, lines),
+    )
+
+
+def _value(name: str, line: Line | None, why: str, unit: float = 1.0) -> TableCell:
+    if line is None:
+        return dash(f"{name}: {why or 'it has no such value.'}")
+    return TableCell(text=plain(float(line["median"]) / unit), sort=float(line["median"]))
+
+
+def _ratio(name: str, line: Line | None) -> TableCell:
+    if line is None or math.isnan(line["ratio"]):
+        return dash(f"{name}: the baseline has no such value beside it.")
+    text = with_interval(line["ratio"], line["ratio_low"], line["ratio_high"])
+    return TableCell(text=text, sort=float(line["ratio"]))
+
+
+def _heads(name: str, lines: Mapping[str, Line]) -> TableCell:
+    if any(one not in lines for one in HEADS):
+        return dash(f"{name}: the heads were not stored.")
+    heads, shared, key, value = (int(lines[one]["median"]) for one in HEADS)
+    return TableCell(text=f"{heads}; {shared} × {key} + {value}", sort=float(heads))
+
+
+def _here(outcome: StoredOutcome, place: tuple[Any, ...]) -> bool:
+    cell = outcome.cell
+    length = parse(cell.task).options.get("length", 256)
+    mine = (cell.dtype, cell.device, cell.impl, cell.slot, shape_of(cell.task), length)
+    return cell.kind == "speed" and mine == place
+
+
+def _lost(folder: RunFolder, variant: str, place: tuple[Any, ...]) -> Sequence[Any]:
+    return [
+        lost
+        for one in folder.of_kind("speed")
+        if one.cell.variant == variant and _here(one, place)
+        for lost in one.lost
+    ]
+
+
+def _refused(
+    folder: RunFolder, place: tuple[Any, ...], variants: Mapping[str, object]
+) -> list[str]:
+    """A sentence for each variant that has no line here."""
+    said = {
+        folder.catalog.label(one.cell.variant): one.record
+        for one in folder.of_kind("speed")
+        if one.cell.variant not in variants and _here(one, place) and one.record.status != "ok"
+    }
+    return [
+        f"{name}: {record.status.replace('_', ' ')}, {record.detail}"
+        for name, record in said.items()
+    ]

@@ -1,0 +1,58 @@
+"""A run of slots from the command line to its table and its pack."""
+
+import signal
+import sys
+
+import pytest
+
+from bench.cli import main as command_line
+from reports.folder import read_folder
+from reports.render import document
+
+COMMON = ("--preset", "smoke", "--no-quality", "--no-verify")
+HEADS = {"scaled_dot": "8; 8 × 8 + 8", "gqa": "8; 4 × 8 + 8", "mla": "8; 1 × 36 + 32"}
+
+
+@pytest.fixture
+def bench(monkeypatch, capsys):
+    """A command in this process, which must end well."""
+    handler = signal.getsignal(signal.SIGTERM)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["bench", *map(str, arguments)])
+        code: object = 0
+        try:
+            command_line.main()
+        except SystemExit as left:
+            code = left.code
+        assert not code, capsys.readouterr().err
+
+    yield run
+    signal.signal(signal.SIGTERM, handler)
+
+
+def tables(path):
+    sections = document(read_folder(path)).sections
+    (section,) = [one for one in sections if one.key == "slots"]
+    return section.blocks[1:]
+
+
+def test_a_run_of_slots_has_a_table_a_length_and_a_pack(bench, tmp_path):
+    out, pack = tmp_path / "serving", tmp_path / "serving.parquet"
+    names = "scaled_dot,gqa,mla,retnet"
+    bench("run", "--variants", names, "--shape", "slot,B=1,H=8,L=32+64,E=8", *COMMON, "--out", out)
+    found = tables(out)
+    assert [one.title.partition(",")[0] for one in found] == [
+        "1 row of 32 tokens",
+        "1 row of 64 tokens",
+    ]
+    for table in found:
+        lines = {line[0].text: [cell.text for cell in line] for line in table.rows}
+        assert {name: lines[name][-1] for name in HEADS} == HEADS
+        added = {name: line[5] for name, line in lines.items()}
+        # float32: 2 n_h d_h, 2 n_g d_h, 9/2 d_h numbers a token, and none
+        assert added == {"scaled_dot": "512", "gqa": "256", "mla": "144", "retnet": "0"}
+        assert all("\N{EM DASH}" not in line for line in lines.values())
+    bench("report", out, "--publish", "--out", tmp_path / "published", "--pack", pack)
+    assert [one.rows for one in tables(pack)] == [one.rows for one in found]
+    assert "A token adds" in (tmp_path / "published" / "details.md").read_text(encoding="utf-8")

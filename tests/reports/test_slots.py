@@ -1,0 +1,117 @@
+"""The table of slots: growth of the state, what is missing, and who is left out."""
+
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from reports.catalog import Catalog
+from reports.sections.slots import PEAK, slots_section
+
+NO_VALUE = "\N{EM DASH}"
+
+
+def line(variant, length, metric, median, ratio=1.0, **more):
+    place = {"dtype": "float32", "device": "cpu", "impl": "auto", "slot": "causal"}
+    return {
+        **place,
+        "shape": "attend[batch=1,heads=8,place=slot,width=64]",
+        "variant": variant,
+        "length": float(length),
+        "metric": metric,
+        "median": float(median),
+        "ratio": ratio,
+        "ratio_low": ratio,
+        "ratio_high": ratio,
+        **more,
+    }
+
+
+def lines(variant, states):
+    found = []
+    for length, state in states.items():
+        found += [
+            line(variant, length, "prefill_tokens_per_s", 1000),
+            line(variant, length, "decode_tokens_per_s", 50, 2.0),
+            line(variant, length, "state_bytes", state),
+            line(variant, length, PEAK, 3e6),
+            *(line(variant, length, f"{name}_count", 8) for name in ("heads", "key_heads")),
+            *(line(variant, length, f"{name}_width_count", 64) for name in ("key", "value")),
+        ]
+    return found
+
+
+def folder(found, outcomes=(), certificates=None):
+    return SimpleNamespace(
+        speed=pd.DataFrame(found),
+        certificates=certificates or {},
+        catalog=Catalog.of({"baseline": "cache", "variants": {}, "tasks": {}, "metrics": {}}),
+        of_kind=lambda kind: list(outcomes),
+    )
+
+
+def texts(table):
+    return {row[0].text: [cell.text for cell in row] for row in table.rows}
+
+
+FOUND = lines("cache", {256: 256e3, 1024: 1024e3}) + lines("window", {256: 200e3, 1024: 300e3})
+
+
+def test_what_a_token_adds_is_the_growth_to_the_shorter_length_or_else_the_longer_one():
+    section = slots_section(folder([*FOUND, *lines("window", {4096: 300e3})]))
+    short, middle, long = (texts(one) for one in section.blocks[1:])
+    assert [one["window"][5] for one in (short, middle, long)] == ["130", "130", "0"]
+    assert (short["cache"][5], middle["cache"][5]) == ("1,000", "1,000")
+    assert short["cache"][-1] == "8; 8 × 64 + 64"
+
+
+def test_one_length_tells_no_growth():
+    (table,) = slots_section(folder(lines("cache", {256: 1.0}))).blocks[1:]
+    assert texts(table)["cache"][5] == NO_VALUE
+    assert "one length only" in table.rows[0][5].help
+
+
+def test_the_baseline_comes_first_and_others_by_prefill():
+    found = [*lines("window", {8: 1.0}), *lines("cache", {8: 1.0})]
+    found.append(line("quick", 8, "prefill_tokens_per_s", 9000))
+    (table,) = slots_section(folder(found)).blocks[1:]
+    assert list(texts(table)) == ["cache", "quick", "window"]
+    assert texts(table)["quick"][3:] == [NO_VALUE] * 7
+
+
+def test_a_refused_cell_stands_below_the_table_of_its_place_alone():
+    def outcome(length):
+        cell = SimpleNamespace(
+            kind="speed",
+            variant="slow",
+            task=f"attend[batch=1,heads=8,length={length},place=slot,width=64]",
+            dtype="float32",
+            device="cpu",
+            impl="auto",
+            slot="causal",
+        )
+        record = SimpleNamespace(status="refused", detail="reading would take about 9 s.")
+        return SimpleNamespace(cell=cell, record=record, lost=())
+
+    first, second = slots_section(folder(FOUND, [outcome(1024)])).blocks[1:]
+    assert first.notes == ()
+    assert second.notes == ("slow: refused, reading would take about 9 s.",)
+
+
+def test_attention_beneath_its_heads_and_red_certificates_have_no_line():
+    beneath = [line("cache", 8, "forward_time_ms", 1, shape="attend[heads=8]")]
+    assert slots_section(folder(beneath)) is None
+    nothing = folder(beneath)
+    nothing.speed = nothing.speed[:0]
+    assert slots_section(nothing) is None
+    red = {"failed": {"causality": "leaks"}, "passed": [], "skipped": {}, "expected": []}
+    found = slots_section(folder(FOUND, certificates={"window": red}))
+    assert [list(texts(one)) for one in found.blocks[1:]] == [["cache"], ["cache"]]
+
+
+@pytest.mark.parametrize("batch", ["", "batch=1,"])
+def test_the_title_says_what_was_timed(batch):
+    shape = f"attend[{batch}heads=8,place=slot,width=64]"
+    (table,) = slots_section(folder([line("cache", 4096, PEAK, 1, shape=shape)])).blocks[1:]
+    rows = "1 row" if batch else "2 rows"
+    assert table.title == f"{rows} of 4,096 tokens, 8 heads of width 64, float32 on cpu"
