@@ -7,6 +7,7 @@ from types import FrameType
 
 import click
 
+from bench.api.cell import Cell
 from bench.api.errors import BenchError, InvalidConfig, UnknownName
 from bench.api.foreign_prints import prints_to_standard_error
 from bench.cli.plan import lacking_lines
@@ -28,7 +29,7 @@ from bench.running.missing_data import lacking_data
 from bench.running.plan import Plan
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
-from bench.timing.shape import parse_shape
+from bench.timing.shape import parse_rounds, parse_shape
 from bench.training.analysis import analysis_cells, asked_probes
 from results.catalog import ChangedAxis
 from results.merge import merge
@@ -36,6 +37,9 @@ from results.row import STATUSES
 from results.store import Store
 from results.stored_plan import StoredPlan, plan_with
 from tasks.data.cache import unwritable_cache
+
+CERTIFIED = 8192
+"""Tokens of all rows up to which a certificate calls a slot that may be refused for its size."""
 
 
 def execute(
@@ -108,10 +112,17 @@ def _write_plan(options: RunOptions, made: Plan, store: Store) -> None:
 
 def _compared(options: RunOptions, made: Plan) -> RunsOn | None:
     """Where the certificates compare with float64: what is timed where it is timed."""
-    shapes = {parse_shape(one.cell.task): None for one in made.speed}
+    shapes = {parse_shape(one.cell.task): None for one in made.speed if not _too_long(one.cell)}
     somewhere = compared_on(options.device, options.dtype, (), options.impl)
     asked = bool(options.shape) or somewhere is not None
     return compared_on(options.device, options.dtype, shapes if asked else (), options.impl)
+
+
+def _too_long(cell: Cell) -> bool:
+    """Whether a slot may be refused for its size, so that a certificate must not call it."""
+    shape, limits = parse_shape(cell.task), parse_rounds(cell.protocol)
+    limited = limits.most_mb > 0 or limits.most_s > 0
+    return shape.place == "slot" and limited and shape.batch * shape.length > CERTIFIED
 
 
 def open_store(options: RunOptions) -> Store:

@@ -18,6 +18,11 @@ from bench.timing.shape import AttendShape
 QUADRATIC = 2.0
 USUAL_S = 1.5
 """Expected time of a cell (s) where the preset times nothing by itself."""
+CALLS, FLOPS_A_SECOND = 12, 4e10
+"""Calls of a slot that is too slow for more, and operations of a core of the reference machine. Too
+short a time would end a long block before it is done."""
+COMPILED_S = 30.0
+"""Expected time of compiling the calls of a cell (s)."""
 
 
 def speed_cells(request: Request, trained: Iterable[PlannedCell]) -> Iterator[PlannedCell]:
@@ -82,7 +87,22 @@ def _speed_cell(request: Request, spec: VariantSpec, shape: AttendShape) -> Plan
     )
     size = request.size
     seconds = size.speed_s / len(size.lengths) if size.lengths else USUAL_S
+    if shape.place == "slot":
+        seconds = _slot_seconds(spec, shape, request.rounds_of(shape).most_s)
+    if request.impl == "compiled":
+        seconds += COMPILED_S
     return PlannedCell(cell, seconds, spec)
+
+
+def _slot_seconds(spec: VariantSpec, shape: AttendShape, most_s: float) -> float:
+    """Expected time of a slot (s): projections of every state, and attention between all pairs."""
+    width, length = shape.heads * shape.width, shape.length
+    flops = 8 * width**2 * length
+    if _declared_time(spec) >= QUADRATIC:
+        flops += 4 * width * length**2
+    call = shape.batch * flops / FLOPS_A_SECOND
+    refused = most_s and call > most_s
+    return USUAL_S + (0.0 if refused else CALLS * call)
 
 
 def speed_regimes(spec: VariantSpec) -> list[Regime]:

@@ -6,6 +6,9 @@ import sys
 import pytest
 
 from bench.cli import main as command_line
+from bench.cli.execution import _compared
+from bench.cli.run_options import RunOptions
+from bench.running.plan import plan
 from reports.folder import read_folder
 from reports.render import document
 
@@ -56,3 +59,18 @@ def test_a_run_of_slots_has_a_table_a_length_and_a_pack(bench, tmp_path):
     bench("report", out, "--publish", "--out", tmp_path / "published", "--pack", pack)
     assert [one.rows for one in tables(pack)] == [one.rows for one in found]
     assert "A token adds" in (tmp_path / "published" / "details.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("shape", "compared"),
+    [
+        ("slot,B=64,H=8,L=131072,E=64", {(64, 131072)}),
+        ("serving", {(1, 256), (1, 1024), (1, 4096), (1, 8192), (8, 256), (8, 1024)}),
+        ("serving_long", set()),
+    ],
+)
+def test_a_certificate_calls_no_slot_that_may_be_refused_for_its_size(shape, compared):
+    asked = RunOptions(variants="gqa", preset="smoke", quality=False, shape=(shape,), minutes=999)
+    found = _compared(asked, plan(asked))
+    sizes = set() if found is None else {(one.batch, one.length) for one in found.shapes}
+    assert sizes == compared

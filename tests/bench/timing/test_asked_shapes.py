@@ -113,3 +113,14 @@ def test_slots_are_timed_where_text_is_continued_and_elsewhere_if_nothing_else_i
 def test_attention_beneath_its_heads_keeps_the_protocol_of_the_preset():
     ((_, rounds), *_) = slots("gqa", "L=8")
     assert len(rounds.asked) == 4
+
+
+def test_a_long_slot_is_expected_to_take_long_and_compiled_code_longer():
+    def seconds(variant, length, impl="auto"):
+        shape = (f"slot,B=1,H=8,L={length},E=64",)
+        asked = Request(variants=variant, preset="smoke", quality=False, shape=shape, impl=impl)
+        return {one.cell.variant: one.seconds for one in plan(asked).speed}[variant]
+
+    assert seconds("mha", 8192) > 20 * seconds("mha", 256)
+    assert seconds("retnet", 8192) < seconds("mha", 8192) / 3
+    assert seconds("mha", 256, "compiled") > 10 * seconds("mha", 256)
