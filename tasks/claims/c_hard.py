@@ -108,9 +108,9 @@ for one in (
             ),
         ),
         note="Interpretability is measured as faithfulness: the token of the largest weight is all "
-        "that the network needs, and it needs that token. Both networks read all words by a "
-        "recurrent network; one selects words before (Lei et al.), and selects anew from what is left. One word of each text decides "
-        "its label. What people make of a text with marked words is not measured.",
+        "that the network needs, and it needs that token. Both networks read words by a recurrent "
+        "network; one selects words before that (Lei et al.), and selects anew from what is left. "
+        "One word of each text decides its label. Whether people understand more is not measured.",
         priority=4,
     ),
     Claim(

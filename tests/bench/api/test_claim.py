@@ -45,7 +45,12 @@ REFUSED = {
     ),
     "a spread minus a number": (
         partial(
-            Contrast, title="t", left=(SIDE,), right=(SIDE,), against=0.1, expect="higher",
+            Contrast,
+            title="t",
+            left=(SIDE,),
+            right=(SIDE,),
+            against=0.1,
+            expect="higher",
             of="spread",
         ),
         "compares spreads",

@@ -103,7 +103,7 @@ def test_a_median_is_that_of_the_seeds_of_both_sides():
 
 
 def test_no_fewer_seeds_decide_a_spread_than_its_test_needs():
-    (found,) = findings_of([scattered(0.09, 0.03, seeds=11)])
+    (found,) = findings_of([scattered(0.9, 0.03, seeds=11)])
     assert found.seeds_to_decide == 12
 
 
