@@ -27,8 +27,8 @@ backwards = partial(
 keyword = partial(Side, task="keyword_cls[length=16,noise=50]", training="adam[steps=800]")
 selecting = partial(
     keyword,
-    variant="rationale[sparsity=0.005]",
-    backbone="pooling[embedding=32,encoder=rationale[encoder=birnn]]",
+    variant="rationale[sparsity=0.005,encoder=rationale[encoder=birnn]]",
+    backbone="pooling[embedding=32]",
 )
 weighing = partial(keyword, variant="scaled_dot", backbone="pooling[embedding=32,encoder=birnn]")
 alone = {"metric": "kept_accuracy", "probe": "sufficiency", "examples": 512}

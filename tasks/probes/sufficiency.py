@@ -80,7 +80,7 @@ class Sufficiency(Probe):
 
     def _of_batch(
         self, subject: Subject, seen: Observation, generator: torch.Generator
-    ) -> dict[str, Float[Tensor, " B"]]:
+    ) -> dict[str, Shaped[Tensor, " B"]]:
         batch = _readable(seen)
         weights, real = seen.weights[:, 0], seen.real[:, 0]
         draws = torch.rand(weights.shape, generator=generator).to(weights)
