@@ -27,8 +27,8 @@ backwards = partial(
 keyword = partial(Side, task="keyword_cls[length=16,noise=50]", training="adam[steps=800]")
 selecting = partial(
     keyword,
-    variant="rationale[sparsity=0.005]",
-    backbone="pooling[embedding=32,encoder=rationale[encoder=birnn]]",
+    variant="rationale[sparsity=0.005,encoder=rationale[encoder=birnn]]",
+    backbone="pooling[embedding=32]",
 )
 weighing = partial(keyword, variant="scaled_dot", backbone="pooling[embedding=32,encoder=birnn]")
 alone = {"metric": "kept_accuracy", "probe": "sufficiency", "examples": 512}
@@ -126,10 +126,9 @@ for one in (
             ),
         ),
         note="Interpretability is measured as faithfulness: the token of the largest weight is all "
-        "that the network needs, and it needs that token. Both networks read all words by a "
-        "recurrent network; one selects words before (Lei et al.), and selects anew from what is "
-        "left. One word of each text decides its label. What people make of a text with marked "
-        "words is not measured.",
+        "that the network needs, and it needs that token. Both networks read words by a recurrent "
+        "network; one selects words before that (Lei et al.), and selects anew from what is left. "
+        "One word of each text decides its label. Whether people understand more is not measured.",
         priority=4,
     ),
     Claim(

@@ -70,6 +70,16 @@ def p_values(gaps: pd.Series, scale: float, margin: float) -> tuple[float, float
     return stats.ttest_1samp(gaps, 0.0).pvalue, outside
 
 
+def compared(plus: pd.Series, minus: pd.Series, contrast) -> tuple[float, float, float]:
+    """The difference, and its p values; of a spread it is that of distances from the median."""
+    few = contrast.of == "spread" and len(plus) < 12
+    if contrast.of == "spread":
+        plus, minus = ((side - side.median()).abs() for side in (plus, minus))
+    scale = max(plus.abs().max(), minus.abs().max()) if len(plus) else 0.0
+    p, out = p_values(plus - minus, scale, contrast.margin)
+    return (plus - minus).mean(), 1.0 if few else p, 1.0 if few else out
+
+
 def contrasts(rows: pd.DataFrame, claim) -> list[str]:
     means, same, outside = [], [], []
     for one in claim.contrasts:
@@ -77,14 +87,8 @@ def contrasts(rows: pd.DataFrame, claim) -> list[str]:
         right = [series(rows, side) for side in one.right]
         both = pd.concat([*left, *right], axis=1, join="inner")
         plus, minus = both.iloc[:, : len(left)].sum(axis=1), both.iloc[:, len(left) :].sum(axis=1)
-        minus = minus + one.against
-        if one.of == "spread":
-            plus, minus = ((side - side.median()).abs() for side in (plus, minus))
-        scale = max(plus.abs().max(), minus.abs().max()) if len(both) else 0.0
-        p, out = p_values(plus - minus, scale, one.margin)
-        if one.of == "spread" and len(both) < 12:
-            p = out = 1.0
-        means.append((plus - minus).mean())
+        mean, p, out = compared(plus, minus + one.against, one)
+        means.append(mean)
         same.append(p)
         outside.append(out)
     holds, fails = (same, outside), (holm(same), holm(outside))

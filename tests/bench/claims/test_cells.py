@@ -3,6 +3,7 @@
 import pytest
 
 from bench.api import registry
+from bench.api.answer import Answer
 from bench.api.backbone import BACKBONES
 from bench.api.claim import CLAIMS, FIRST_SEED, SEEDS
 from bench.api.config import build_config
@@ -16,6 +17,7 @@ from bench.cli.registered import load_registry
 from bench.running.catalog import known_metrics
 from bench.running.request import Request
 from bench.training.refusals import cell_refusal
+from tasks.metrics.source_lengths import source_lengths
 
 load_registry(())
 KEYS = list(registry.registrations(CLAIMS))
@@ -51,29 +53,26 @@ def test_no_side_is_refused_and_each_metric_is_given():
     assert wrong == []
 
 
+def lengths_of(side):
+    """Lengths that the test of a side scores, and how many examples have each, in their order."""
+    task = registry.make(TASKS, parse(cells_of(side, Request(), FIRST_SEED).read.task), 0)
+    return [(source_lengths(Answer(one))[0], len(one.targets)) for one in task.evaluation("test")]
+
+
 def test_a_place_is_one_that_the_task_scores():
     """Lengths are those of the task's own test; another place would never be found."""
     for key, side in SIDES:
         if side.axis == "length":
-            trained = cells_of(side, Request(), FIRST_SEED).trained
-            task = registry.make(TASKS, parse(trained.cell.task), 0)
-            ends = parse(trained.cell.task).name == "transduction"
-            lengths = [one.inputs.shape[1] for one in task.evaluation("test")]
-            if ends:  # a source ends in EOS, which does not count
-                lengths = [one.sources[0].tokens.shape[1] - 1 for one in task.evaluation("test")]
-            assert side.x in lengths, key
+            assert side.x in dict(lengths_of(side)), key
 
 
 def test_a_probe_is_shown_the_examples_of_the_length_that_is_read():
     """Tests of strings have a batch for each length, the shortest first."""
-    for key, side in SIDES:
-        if side.probe and side.axis == "length":
-            task = registry.make(TASKS, parse(cells_of(side, Request(), FIRST_SEED).read.task), 0)
-            rows = [
-                (len(b.targets), b.sources[0].tokens.shape[1] - 1) for b in task.evaluation("test")
-            ]
-            before = sum(count for count, length in rows if length < side.x)
-            assert side.examples > before, key
+    probed = [(key, side) for key, side in SIDES if side.probe and side.axis == "length"]
+    assert {key for key, _ in probed} == {"C21", "C30"}
+    for key, side in probed:
+        before = sum(count for length, count in lengths_of(side) if length < side.x)
+        assert side.examples > before, key
 
 
 def test_a_claim_has_as_many_seeds_as_it_asks_for():

@@ -88,6 +88,19 @@ def test_the_row_of_its_own_place_is_read(store):
     assert outcome(store, claim(somewhere)).verdict == "undecided"
 
 
+def test_spreads_are_compared_on_the_rows_of_all_seeds(store):
+    wide = [0.5 + 0.1 * gap for gap in (-3, 2, -1, 4, 0, 1, -2, 3, -4, 2, -1, 3)]
+    put(store, DOT, wide)
+    put(store, PLAIN, [0.9 + 0.01 * gap for gap in (1, -2, 0, 3, -1, 2, 0, -3, 1, -2, 2, 1)])
+    spread = Contrast(title="t", left=(DOT,), right=(PLAIN,), expect="higher", of="spread")
+    found = outcome(store, claim(spread, seeds=12))
+    assert found.verdict == "supported"
+    middle = sorted(wide)[5] / 2 + sorted(wide)[6] / 2
+    distance = sum(abs(one - middle) for one in wide) / 12
+    assert found.contrasts[0].finding.difference.estimate == pytest.approx(distance - 0.015)
+    assert outcome(store, claim(CONTRAST)).verdict == "contradicted"
+
+
 def test_results_of_other_code_decide_nothing(store):
     put(store, DOT, [0.9] * 6, status="other_code")
     put(store, PLAIN, [0.1] * 6)

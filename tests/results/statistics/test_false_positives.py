@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from results.statistics import (
     decide,
@@ -15,6 +16,7 @@ from results.statistics import (
     speed_verdict,
     t_interval,
 )
+from results.statistics.verdicts import Observed, findings_of
 
 SLOW = pytest.mark.slow
 
@@ -148,6 +150,66 @@ def test_differences_at_the_margin_are_called_equivalent_in_five_percent(seeds):
         found = decide(tabled(values), "higher", baseline="v0", margin=1.0)
         claims += any(one.outcome == "equivalent" for one in found.values())
     assert claims / experiments <= at_most(0.05, experiments)
+
+
+def scores_of_two(draw: np.random.Generator, kind: str, seeds: int) -> np.ndarray:
+    """Two variants of one distribution."""
+    noise = draw.normal(size=(2, seeds))
+    if kind == "skewed":
+        return 1 - draw.exponential(size=(2, seeds))
+    if kind == "heavy":
+        return draw.standard_t(3, size=(2, seeds))
+    if kind == "flaky":
+        # one run in ten does not learn, whatever the variant
+        return noise - 20.0 * (draw.random((2, seeds)) < 0.1)
+    if kind == "ceiling":
+        return 1 - draw.poisson(0.5, size=(2, seeds)) / 256
+    return 0.6 * noise + 0.8 * draw.normal(size=seeds) if kind == "paired" else noise
+
+
+def spread_verdict(values: np.ndarray, margin: float = 0.0) -> str:
+    """What a contrast of spreads says of two lines of scores."""
+    left, right = (dict(enumerate(line.tolist())) for line in values)
+    one = Observed(left=left, right=right, expect="higher", margin=margin, of="spread")
+    return findings_of([one])[0].verdict
+
+
+KINDS = ("equal", "skewed", "heavy", "flaky", "ceiling", "paired")
+
+
+@pytest.mark.parametrize("seeds", [12, 24])
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_spreads_are_called_different_in_five_percent(kind, seeds):
+    draw, experiments = np.random.default_rng(seeds), 1000
+    claims = sum(
+        spread_verdict(scores_of_two(draw, kind, seeds)) != "undecided" for _ in range(experiments)
+    )
+    assert claims / experiments <= at_most(0.05, experiments)
+
+
+@pytest.mark.parametrize("skewed", [False, True])
+def test_a_spread_that_is_larger_by_the_margin_is_refuted_in_five_percent(skewed):
+    draw, experiments = np.random.default_rng(13), 1000
+    # mean distances from the median of 0.6 and 0.5
+    unit = math.log(2) if skewed else math.sqrt(2 / math.pi)
+    widths = np.array([[0.6], [0.5]]) / unit
+    refuted = 0
+    for _ in range(experiments):
+        values = scores_of_two(draw, "skewed" if skewed else "equal", 24)
+        refuted += spread_verdict(widths * values, 0.1) == "contradicted"
+    assert refuted / experiments <= at_most(0.05, experiments)
+
+
+def test_spreads_that_differ_by_a_factor_of_three_are_found_and_the_f_test_is_too_bold():
+    draw, experiments = np.random.default_rng(14), 300
+    wide = np.array([[3.0], [1.0]])
+    found = bold = 0
+    for _ in range(experiments):
+        found += spread_verdict(wide * scores_of_two(draw, "equal", 24)) == "supported"
+        one, other = scores_of_two(draw, "skewed", 24).var(axis=1, ddof=1)
+        bold += 2 * stats.f.sf(max(one, other) / min(one, other), 23, 23) < 0.05
+    assert found / experiments > 0.9
+    assert bold / experiments > 0.15
 
 
 def test_moderation_finds_more_than_plain_paired_tests_on_the_same_tables():

@@ -103,26 +103,8 @@ def test_a_median_is_that_of_the_seeds_of_both_sides():
 
 
 def test_no_fewer_seeds_decide_a_spread_than_its_test_needs():
-    (found,) = findings_of([scattered(0.9, 0.001, seeds=11)])
+    (found,) = findings_of([scattered(0.9, 0.03, seeds=11)])
     assert found.seeds_to_decide == 12
-
-
-@pytest.mark.parametrize("seeds", [12, 24])
-@pytest.mark.parametrize("shape", ["normal", "skewed", "flaky"])
-def test_equal_spreads_are_called_different_in_a_twentieth_of_claims(shape, seeds):
-    draw = np.random.default_rng(3)
-    wrong, many = 0, 500
-    for _ in range(many):
-        noise = draw.normal(size=(2, seeds))
-        if shape == "skewed":
-            noise = draw.exponential(size=(2, seeds))
-        if shape == "flaky":
-            noise = noise - 8 * (draw.random((2, seeds)) < 0.1)
-        left, right = (dict(enumerate(side)) for side in noise)
-        one = Observed(left=left, right=right, expect="higher", margin=0.0, of="spread")
-        wrong += findings_of([one])[0].p < 0.05
-    # 0.05, and two standard errors of 500 draws
-    assert wrong / many <= 0.07
 
 
 def test_without_common_seeds_nothing_is_known():

@@ -1,87 +1,98 @@
-"""Coverage and errors, sentence by sentence."""
-
+import numpy as np
 import pytest
-import torch
+from scipy import stats
 
-from bench.api.errors import InvalidConfig
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import make
 from bench.api.selector import parse
-from tasks.probes import coverage_errors
 from tasks.probes.coverage_errors import Sentence, _scored
 from tasks.probes.observations import observations, probabilities
 
-FERT = "transduction[rule=fert,min_length=2,max_length=4,vocab=6,evaluate=24]"
-
-COPY = "transduction[rule=copy,min_length=4,max_length=4,vocab=6,evaluate=48]"
+COPIED = "transduction[rule=copy,min_length=1,max_length=5,vocab=6,evaluate=48]"
+VISITED = "transduction[rule=fert,min_length=2,max_length=5,beyond=7,vocab=8,evaluate=48]"
 
 
 def measured(seen, selector="coverage_errors"):
-    return {(s.metric, s.x): s.value for s in make("probe", parse(selector)).measure(seen)}
+    found = make("probe", parse(selector)).measure(seen)
+    return {one.x: one.value for one in found}
 
 
-@pytest.mark.parametrize("fertility", [1, 2])
-def test_sentences_equal_a_loop_over_words(subject, fertility):
-    seen = subject("additive", task=FERT, batches=2)
-    probe = make("probe", parse(f"coverage_errors[fertility={fertility}]"))
-    found = [
-        one for each in observations(seen) for one in probe._sentences(seen, each)
-    ]  # the sentences that are correlated
-    wanted = []
-    for each in observations(seen):
-        best = probabilities(seen, each).argmax(-1)
-        for row, mask in enumerate(each.batch.mask.tolist()):
-            targets = [at for at, real in enumerate(mask) if real]
-            links = {
-                s: [t for t in targets if float(each.gold[row, t, s]) > 0]
-                for s in range(each.weights.shape[2])
-            }
-            words = [s for s, those in links.items() if len(those) >= fertility]
-            if not words:
+def by_loops(seen, fertility):
+    """Length, targets, largest coverage and errors of every sentence with such a word."""
+    found = []
+    for one in observations(seen):
+        said = probabilities(seen, one).argmax(-1)
+        for row, line in enumerate(one.batch.mask.tolist()):
+            targets = [t for t, scored in enumerate(line) if scored]
+            linked = {t: [s for s, g in enumerate(one.gold[row, t].tolist()) if g] for t in targets}
+            places = range(one.weights.shape[2])
+            counted = [s for s in places if sum(s in linked[t] for t in targets) >= fertility]
+            if not counted:
                 continue
-            coverage = max(sum(float(each.weights[row, t, s]) for t in targets) for s in words)
-            asked = sorted({t for s in words for t in links[s]})
-            wrong = [t for t in asked if int(best[row, t]) != int(each.batch.targets[row, t])]
-            source = int(each.batch.state_mask()[row].sum()) - 1  # without EOS
-            wanted.append((source, len(targets), coverage, len(wrong) / len(asked)))
-    assert len(wanted) > 10
-    for mine, theirs in zip(found, wanted, strict=True):
-        assert tuple(mine) == pytest.approx(theirs)
+            coverage = max(sum(float(one.weights[row, t, s]) for t in targets) for s in counted)
+            asked = [t for t in targets if set(linked[t]) & set(counted)]
+            wrong = sum(int(said[row, t]) != int(one.batch.targets[row, t]) for t in asked)
+            words = len(one.batch.sources[0].tokens[row]) - 1
+            found.append((words, len(targets), coverage, wrong / len(asked)))
+    return found
 
 
-def sentences(coverage, errors, source=4, targets=5):
-    return [Sentence(source, targets, c, e) for c, e in zip(coverage, errors, strict=True)]
+def test_on_copying_it_is_the_rank_correlation_at_each_length(subject):
+    seen = subject("additive", task=COPIED, batches=9)
+    found, rows = measured(seen), by_loops(seen, 1)
+    lengths = {length for length, *_ in rows}
+    for length in lengths:
+        _, _, coverage, errors = zip(*[row for row in rows if row[0] == length], strict=True)
+        r = stats.spearmanr(coverage, errors).statistic
+        assert found[float(length)] == pytest.approx(r, abs=1e-9)
+    assert len(lengths) > 3
 
 
-@pytest.mark.parametrize(("errors", "r"), [((0.0, 0.1, 0.5), 1.0), ((0.5, 0.2, 0.1), -1.0)])
-def test_ranks_that_agree_or_disagree_have_the_ends_of_the_range(errors, r):
-    (found,) = _scored(sentences((1.0, 1.5, 9.0), errors))
-    assert found.metric == coverage_errors.CORRELATION
-    assert found.value == pytest.approx(r)
+def test_words_with_fewer_links_do_not_count(subject):
+    seen = subject("additive", task=VISITED, batches=9, seed=1)
+    rows = by_loops(seen, 2)
+    found = measured(seen, "coverage_errors[fertility=2]")
+    known = [length for length in found if length is not None]
+    assert len(known) > 2
+    for length in known:
+        mine = [row for row in rows if row[0] == length]
+        columns = zip(*(row[2:] for row in mine), strict=True)
+        ranks = np.array([stats.rankdata(np.round(column, 9)) for column in columns])
+        # sentences of as many targets are compared with one another
+        for group in {row[1] for row in mine}:
+            members = [row[1] == group for row in mine]
+            ranks[:, members] -= ranks[:, members].mean(1, keepdims=True)
+        r = (ranks[0] * ranks[1]).sum() / np.sqrt((ranks**2).sum(1).prod())
+        assert found[length] == pytest.approx(r, abs=1e-9)
+    assert found != measured(seen)
 
 
-def test_lengths_explain_nothing():
-    short = sentences((1.0, 1.1), (0.0, 0.0), source=2, targets=3)
-    long = sentences((3.0, 3.1), (1.0, 1.0), source=8, targets=9)
-    assert _scored([*short, *long]) == [], "coverage and errors differ by length alone"
+def test_length_alone_makes_no_correlation():
+    """Longer sentences have more coverage and more errors here, and nothing else differs."""
+    draw = np.random.default_rng(0)
+    sentences = [
+        Sentence(4, targets, targets + 0.1 * draw.normal(), 0.1 * targets + 0.01 * draw.normal())
+        for targets in range(4, 12)
+        for _ in range(100)
+    ]
+    coverage, errors = [one.coverage for one in sentences], [one.error for one in sentences]
+    assert stats.spearmanr(coverage, errors).statistic > 0.9
+    (found,) = _scored(sentences)
+    assert abs(found.value) < 0.1
 
 
-def test_sentences_that_are_all_right_have_no_correlation():
-    assert _scored(sentences((1.0, 2.0, 3.0), (0.0, 0.0, 0.0))) == []
+def test_a_word_that_is_visited_at_every_error_is_seen():
+    sentences = [Sentence(4, 5, 1 + 0.2 * wrong, wrong / 5) for wrong in (0, 1, 2, 0, 3, 1)]
+    assert [one.value for one in _scored(sentences, 4)] == pytest.approx([1.0])
 
 
-def test_a_network_that_errs_where_it_looks_twice_is_caught(subject, monkeypatch):
-    seen = subject("additive", task=COPY)
-
-    def erring(subject, each):
-        covered = (each.weights * each.batch.mask[..., None]).sum(1).amax(-1)
-        wrong = covered > covered.median()
-        right = torch.nn.functional.one_hot(each.batch.targets, 20).double()
-        return torch.where(wrong[:, None, None], right.roll(1, -1), right)
-
-    monkeypatch.setattr(coverage_errors, "probabilities", erring)
-    assert measured(seen)[coverage_errors.CORRELATION, None] > 0.3
+def test_a_network_without_errors_has_no_correlation():
+    assert _scored([Sentence(4, 5, float(at), 0.0) for at in range(9)]) == []
+    assert _scored([]) == []
 
 
-def test_a_fertility_of_nothing_is_refused():
-    with pytest.raises(InvalidConfig, match="fertility must be at least 1"):
+def test_what_cannot_be_measured_is_refused(subject):
+    with pytest.raises(InvalidConfig, match="at least 1"):
         make("probe", parse("coverage_errors[fertility=0]"))
+    with pytest.raises(Refused):
+        measured(subject("none_state"))
