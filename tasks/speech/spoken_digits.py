@@ -80,7 +80,7 @@ class SpokenDigits(SpeechTask):
             options="spoken_digits",
             backbone=ONLINE,
             protocol=(
-                "adam[lr=0.004,steps=4000,batch=32,evaluate_every=100,patience=4,halvings=2]"
+                "adam[lr=0.004,steps=12000,batch=32,evaluate_every=100,patience=4,halvings=2]"
             ),
             seconds=90.0,
             comparison=entries("scaled_dot", *STOPPING),

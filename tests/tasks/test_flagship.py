@@ -23,7 +23,7 @@ def first_seeds():
 
 
 def test_each_flagship_has_its_mechanisms_and_controls(first_seeds):
-    assert set(COMPARED) == {"translation", "inflection", "transduction"}
+    assert set(COMPARED) == {"translation", "inflection", "transduction", "spoken_digits"}
     compared = {}
     for planned in first_seeds:
         network = parse(planned.cell.backbone).name
@@ -39,6 +39,7 @@ def test_each_flagship_has_its_mechanisms_and_controls(first_seeds):
     )
     assert {"additive", "raffel_monotonic", "hard_exact"} <= compared["inflection", "rnn_seq2seq"]
     assert {"location_aware", "ntm_addressing"} <= compared["transduction", "rnn_seq2seq"]
+    assert {"raffel_monotonic", "mocha", "milk"} <= compared["spoken_digits", "rnn_seq2seq"]
 
 
 def test_nothing_of_a_flagship_is_refused(first_seeds):

@@ -66,7 +66,6 @@ def test_without_a_run_the_published_verdicts_are_listed(call, monkeypatch, tmp_
         one["claim"]: one["verdict"] for one in json.loads(call("claims", "list", "--json")[1])
     }
     assert listed["C08"] == "supported"
-    assert listed["C07"] == "cannot be tested here"
 
 
 def test_a_run_folder_of_claims_is_listed_before_the_published_rows(call, monkeypatch, tmp_path):

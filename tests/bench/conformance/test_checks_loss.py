@@ -86,6 +86,7 @@ CHOICES = {
     "ponder": "act[loss=ponder]",
     "mi_coverage_norm": "mi_coverage",
     "indexer_kl": "dsa[loss=indexer_kl[weight=0.5]]",
+    "quantity": "raffel_monotonic[loss=quantity[weight=0.5]]",
     "latency": "mma_h[loss=latency[heads=leading,variance=0.3,weight=0.2]]",
     "rationale": "rationale[coherence=0.1,sparsity=0.3]",
     "rationale[baseline=none]": "rationale[baseline=none]",
