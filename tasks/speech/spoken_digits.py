@@ -8,9 +8,10 @@ models for speech recognition", https://arxiv.org/abs/1506.07503.
 Deviations: strings are composed of single recordings, with 30 to 120 ms of silence between them:
 test strings consist of test recordings only, so that none of them is in training. At the quick size
 hard monotonic walks run past the digits: in training many small stop probabilities, one at every
-frame of a digit, add up to a sure stop, and a walk that stops where one of them exceeds 0.5 does not
-stop there. The preset `flagship` trains longer, and with the loss `quantity`. `none_state` and `location_aware` have
-a bidirectional encoder, so they are not comparable with the monotonic variants.
+frame of a digit, add up to a sure stop, and a walk that stops where one of them exceeds 0.5 does
+not stop there. The preset `flagship` trains longer, and with the loss `quantity`. `none_state` and
+`location_aware` have a bidirectional encoder, so they are not comparable with the monotonic
+variants.
 """
 
 from dataclasses import dataclass
