@@ -68,6 +68,10 @@ class Again:
         error = 1 / math.sqrt(self.freedom.mean() * len(self.scores))
         return max(0.0, math.tanh(math.atanh(min(mean, 1 - 1e-12)) - 2 * error))
 
+    def ahead(self, one: str, other: str) -> float:
+        """The mean difference."""
+        return float((self.scores.loc[one] - self.scores.loc[other]).mean())
+
     def p_values(self, one: str, other: str, margin: float | None) -> tuple[float, float]:
         """Of no difference, and of a difference of the margin or more."""
         gaps = (self.scores.loc[one] - self.scores.loc[other]).dropna()
@@ -96,6 +100,47 @@ class Again:
         return float(2 * stats.t.sf(abs(mean) / error, freedom)), equal
 
 
+class AgainAtLooks:
+    """The same where seeds were added look by look (ADR 24): the least of p over its share."""
+
+    def __init__(self, scores: pd.DataFrame, comparison: Comparison) -> None:
+        looks = comparison.catalog.looks
+        assert looks is not None
+        rows = comparison.frame
+        self.ended = rows.groupby("variant")["seed"].agg(set)
+        self.scores, self.looks = scores, []
+        count, left = looks.first, 1.0
+        while count <= len(scores.columns) + 8:
+            seeds = range(looks.first_seed, looks.first_seed + count)
+            seen = scores[[seed for seed in seeds if seed in scores]].dropna(how="all")
+            self.looks.append((set(seeds), Again(seen) if len(seen) else None, left / 4))
+            count, left = math.ceil(8 * count / 5), left * 3 / 4
+
+    def looks_at(self, one: str, other: str) -> list[tuple[Again, float]]:
+        """Tables and shares of the looks of which both have run every seed."""
+        found = []
+        for seeds, table, share in self.looks:
+            if table is None or not seeds <= self.ended[one] & self.ended[other]:
+                break
+            if {one, other} <= set(table.scores.index):
+                found.append((table, share))
+        return found
+
+    def p_values(self, one: str, other: str, margin: float | None) -> tuple[float, float]:
+        each = [
+            [p / share for p in table.p_values(one, other, margin)]
+            for table, share in self.looks_at(one, other)
+        ]
+        different, equal = np.array(each).T if each else ([1.0], [1.0])
+        return min(1.0, *different), min(1.0, *equal)
+
+    def ahead(self, one: str, other: str) -> float:
+        """The difference at the last look."""
+        looked = self.looks_at(one, other)
+        scores = looked[-1][0].scores if looked else self.scores
+        return float((scores.loc[one] - scores.loc[other]).mean())
+
+
 @pytest.mark.parametrize("pack", PACKS)
 @pytest.mark.parametrize("margin", [None, "5 % of the range"])
 def test_every_printed_decision_is_that_of_other_code(pack: str, margin: str | None) -> None:
@@ -108,7 +153,8 @@ def test_every_printed_decision_is_that_of_other_code(pack: str, margin: str | N
         width = comparison.ranked_by.margin
         scores = scores_of(comparison)
         kept = scores.count(axis=1) >= min(2, scores.count(axis=1).max())
-        again = Again(scores[kept])
+        looks = comparison.catalog.looks
+        again = AgainAtLooks(scores[kept], comparison) if looks else Again(scores[kept])
         pairs = [*comparison.primary]
         found = pd.DataFrame(
             [again.p_values(one, other, width) for one, other in pairs],
@@ -118,7 +164,7 @@ def test_every_printed_decision_is_that_of_other_code(pack: str, margin: str | N
         equal = holm(found["equal"]) if width else pd.Series(math.nan, index=found.index)
         sign = -1 if comparison.better == "lower" else 1
         for at, pair in enumerate(pairs):
-            ahead = sign * (scores.loc[pair.variant] - scores.loc[pair.reference]).mean() > 0
+            ahead = sign * again.ahead(pair.variant, pair.reference) > 0
             expected = "equivalent" if equal[at] < 0.05 else "undecided"
             if different[at] < 0.05:
                 expected = "better" if ahead else "worse"
