@@ -99,9 +99,9 @@ MODERN_FINDINGS = (
     "positions has {wikitext2_mini/scaled_dot}, `uniform` {wikitext2_mini/uniform}.",
 )
 LIMITS = (
-    "These are means of 3 to 5 paired seeds with 95% intervals (min–max where a t interval would leave "
-    "the range), of networks trained for seconds on a CPU. They say nothing about large models or "
-    "GPUs."
+    "These are means of 3 to 5 paired seeds with 95% intervals (min–max where a t interval would "
+    "leave the range), of networks trained for seconds on a CPU. They say nothing about large "
+    "models or GPUs."
 )
 
 
