@@ -32,7 +32,7 @@ def read(seen, batch, row, places):
     return seen.backbone.output.log_probs(trace, seen.backbone.emit, one).exp()[0, 0]
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("count", [1, 3, 9])
 @pytest.mark.parametrize(
     ("variant", "backbone"), [("scaled_dot", RECURRENT), (SELECTS, "pooling[embedding=8]")]
 )
