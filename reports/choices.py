@@ -23,13 +23,13 @@ COST_HELP = (
 )
 NEED_HELP = "A use of attention, the test with the evidence, and of how many of the use it is one."
 RULE = (
-    "The rule: of the variants that are tied with the best on some test of a use, the one that is "
-    "significantly better than the baseline on most tests is named, then the one that is tied with "
-    "the best on most tests, then the cheapest, the baseline, the one of the test with most "
-    "variants, the one with the smallest p, the one with fewest parameters. Of its tests the one "
-    "with the smallest p is shown. A generated test is a small stand-in for its use. Where no "
-    "variant is significantly above uniform attention, "
-    "none is named."
+    "The rule: candidates are the variants that are tied with the best on some test of a use. The "
+    "table names the one that is significantly better than the baseline on most tests. Between "
+    "several such variants the number of tests on which they are tied with the best decides, then "
+    "the cost. If that does not decide either, it is the baseline, then the variant of the test "
+    "with most variants, with the smallest p, with the fewest parameters. The row shows the test "
+    "with the smallest p. A generated test is a small model of its use. Where no variant is "
+    "significantly above uniform attention, none is named."
 )
 MOST_NAMED = 3
 """Needs that one cell names."""

@@ -89,5 +89,5 @@ def _words(panel: Panel, at: int, groups: Sequence[Sequence[str]]) -> dict[str, 
         "title": f"Score against length: {panel.title}{part}",
         "description": "Test score of variants that differ in their positions, at several lengths.",
         "caption": "Score of inputs of one length. The vertical line is the longest input of "
-        f"training; what stands to its right was never seen. {BANDS}{few}",
+        f"training; inputs to its right are longer than any of training. {BANDS}{few}",
     }

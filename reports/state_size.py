@@ -16,8 +16,8 @@ MOST_NAMED = 40
 """Variants in one drawing; those without room for a name have it on hovering."""
 CAPTION = (
     "{metric}, mean over seeds with its 95% t interval, or from the least to the greatest seed "
-    "where the interval would leave the range of the metric. It stands against the bytes that one "
-    "sequence leaves behind: caches of keys and values, states of recurrences, and what "
+    "where the interval would leave the range of the metric. It is drawn against the bytes that "
+    "one sequence leaves behind: caches of keys and values, states of recurrences, and what "
     "projections remember, of all layers after the longest sequence of training. Variants that "
     "keep every key need more with every token; recurrences do not. No variant on the line is "
     "beaten with a smaller state. Variants with a red certificate are left out, and those of which "

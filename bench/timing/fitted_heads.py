@@ -39,7 +39,7 @@ def fitted(spec: VariantSpec, shape: AttendShape) -> VariantSpec:
 
 
 def dims_of_slot(spec: VariantSpec, shape: AttendShape) -> Dims:
-    """Numbers and widths of what stands beneath the heads of a timed slot.
+    """Numbers and widths of what the heads of a timed slot hand to the mechanism.
 
     Args:
         spec: A fitted variant.

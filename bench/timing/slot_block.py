@@ -1,7 +1,7 @@
 """A block of slots: every variant with the heads of the shape, and rows that say which these are.
 
 Stored cells of attention beneath its heads are held by a hash of the code that they reach (ADR 17).
-What only slots need therefore stands in front of `measure_block`, and not inside it.
+So what only slots need is done before `measure_block` is called, and not inside it.
 """
 
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ def measure_slots(
         return found
     base = _able(reference)
     compared = not isinstance(base, Reason)
-    # without a baseline somebody has to stand in its place, whose times are then left out
+    # without the baseline the first variant is the reference, and ratios to it are left out
     beside = next(iter(asked.values())) if isinstance(base, Reason) else _with(reference, base)
     measured = measure_block(list(asked.values()), beside, clock=clock, progress=progress)
     shape = parse_shape(reference.task)

@@ -78,7 +78,8 @@ class Matcher:
         """
         mine, target = self._size(cell, like), self._size(like, like)
         if self.by == BY_TIME[0] and mine is not None and like.id not in self._steady:
-            refuse_noise(self._step(like), WITHIN)
+            with torch.random.fork_rng(devices=()):
+                refuse_noise(self._step(like), WITHIN)
             self._steady.add(like.id)
         if mine is None or target is None or _near(mine, target):
             return cell

@@ -48,9 +48,15 @@ def mixed_environments(folder: RunFolder, comparison: Comparison) -> list[str]:
 
 
 def places_of(folder: RunFolder, comparison: Comparison) -> str:
-    """What stands beside the title of a comparison whose cells ran on several processors."""
+    """The mark beside the title of a comparison whose cells ran on several processors."""
     count = len(_values(folder, comparison, "processor"))
     return f" ({'two' if count == 2 else count} processors)" if count > 1 else ""
+
+
+def shared_facts(folder: RunFolder, comparison: Comparison) -> list[str]:
+    """Commit, torch and processor, each where all cells of a comparison share it."""
+    found = {title: _values(folder, comparison, title) for title in FACTS}
+    return [f"{title} {next(iter(one))}" for title, one in found.items() if len(one) == 1]
 
 
 def _values(

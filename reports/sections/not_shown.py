@@ -15,13 +15,13 @@ from reports.sections.decisions import tested_comparisons
 from results.statistics import Decision
 
 MOST_ROWS = 30
-"""Of the table; it stands in the short file."""
+"""Of the table, which is in the short file."""
 HOW_TO_READ = (
     "Each variant has a task that is said to show what it is for. On that task these contenders "
     "are significantly worse than {baseline} by the planned test, or below it and undecided. Where "
     "somebody has written down why the advantage that the paper reports cannot appear at this "
-    "size, the reason stands beside it. A reason is not a test: the variant may also be wrong, or "
-    "badly tuned."
+    "size, the last column has the reason. A reason is not a test: the variant may also be wrong, "
+    "or badly tuned."
 )
 NO_REASON = "no reason is known"
 

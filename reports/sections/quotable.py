@@ -1,16 +1,15 @@
 """A figure and a paragraph for each comparison that is small and has enough seeds to be quoted."""
 
-from collections.abc import Sequence
 from statistics import fmean
 
 from reports.blocks import Block, Paragraph, Section
 from reports.figures.scores import ScoreLine, scores_figure
 from reports.folder import RunFolder
-from reports.numbers import plain
+from reports.numbers import p_text, plain
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from reports.sections.decisions import tested_comparisons
-from results.json_values import as_object
+from reports.sections.mixed_environments import shared_facts
 from results.statistics import Decision
 
 LEAST_SEEDS, MOST_VARIANTS = 5, 20
@@ -62,36 +61,32 @@ def _figure(at: int, comparison: Comparison) -> Block:
     lines = []
     for name in _ordered(comparison):
         mean = comparison.means[name]
-        kind = "baseline" if name == known.baseline else "variant"
-        kind = "control" if known.flag(name, "control") and kind == "variant" else kind
-        low, high = mean.low, mean.high
-        lines.append(
-            ScoreLine(name=known.label(name), kind=kind, mean=mean.estimate, low=low, high=high)
-        )
+        control = "control" if known.flag(name, "control") else "variant"
+        kind = "baseline" if name == known.baseline else control
+        label, (low, high) = known.label(name), (mean.low, mean.high)
+        lines.append(ScoreLine(name=label, kind=kind, mean=mean.estimate, low=low, high=high))
     said = (f"{metric.title}: {comparison.title}", CAPTION, metric.axis)
     return scores_figure(f"quotable-{at}", said, lines, metric.limits)
 
 
 def _paragraph(folder: RunFolder, comparison: Comparison) -> str:
     known, metric = comparison.catalog, comparison.ranked_by
-    names = [known.label(name) for name in _ordered(comparison)]
-    scores = [
-        f"{label} {comparison.score_text(name)}"
-        for label, name in zip(names, _ordered(comparison), strict=True)
-    ]
+    scores = [f"{known.label(name)} {comparison.score_text(name)}" for name in _ordered(comparison)]
     seeds = sorted({len(found) for found in comparison.scores.values() if found})
     many = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     parts = [
         f"{comparison.title}. {metric.title} ({metric.unit}, {comparison.better} is better), mean "
-        f"and 95% t interval over {many} paired seeds: {join(scores, len(scores))}."
+        f"and 95% t interval over {many} paired seeds, or the lowest and highest seed where an "
+        f"interval would leave the range: {join(scores, len(scores))}."
     ]
     for reference in (comparison.baseline, comparison.uniform_baseline):
         if reference is not None:
             parts += _against(comparison, reference)
+    shared = shared_facts(folder, comparison)
+    where = f" ({', '.join(shared)})" if shared else ""
     parts.append(
         "Moderated t tests on common seeds, with Holm's correction over "
-        f"{len(comparison.primary)} hypotheses that were fixed before the "
-        f"run{_where(folder, comparison)}."
+        f"{len(comparison.primary)} hypotheses that were fixed before the run{where}."
     )
     return " ".join(parts)
 
@@ -123,22 +118,4 @@ def _told(comparison: Comparison, name: str, decision: Decision) -> str:
     if decision.outcome not in ("better", "worse"):
         return label
     gap = decision.difference.estimate
-    return f"{label} ({'+' if gap > 0 else ''}{plain(gap)}, p {_p(decision.p_adjusted)})"
-
-
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"= {value:.2g}"
-
-
-def _where(folder: RunFolder, comparison: Comparison) -> str:
-    """Commit, torch and processor, where all cells share them."""
-    names = {str(name) for name in comparison.frame["environment"].unique()}
-    facts = [folder.environments.get(name, {}) for name in names]
-    told: Sequence[tuple[str, set[str]]] = (
-        ("commit", {str(one.get("git_revision") or "")[:10] for one in facts}),
-        ("torch", {str(as_object(one.get("packages")).get("torch") or "") for one in facts}),
-        ("", {str(one.get("cpu") or "") for one in facts}),
-    )
-    shared = [f"{name} {values.pop()}".strip() for name, values in told if len(values) == 1]
-    shared = [one for one in shared if one not in ("", "commit", "torch")]
-    return f" ({', '.join(shared)})" if shared else ""
+    return f"{label} ({'+' if gap > 0 else ''}{plain(gap)}, {p_text(decision.p_adjusted)})"

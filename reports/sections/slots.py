@@ -27,7 +27,7 @@ PREFILL, DECODE, STATE = "prefill_tokens_per_s", "decode_tokens_per_s", "state_b
 PEAK = "forward_peak_memory_bytes"
 HEADS = ("heads_count", "key_heads_count", "key_width_count", "value_width_count")
 SHOWN = frozenset((PREFILL, DECODE, STATE, *HEADS))
-"""Metrics of slots that stand here and in no other table."""
+"""Metrics of slots that no other table shows."""
 PLACE = ["dtype", "device", "impl", "slot", "shape", "length"]
 """Columns that agree in one table."""
 

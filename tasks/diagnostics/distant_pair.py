@@ -1,4 +1,4 @@
-"""Distant pair: a token asks for the symbol that stands at a chosen distance, on either side.
+"""Distant pair: a token asks for the symbol at a chosen distance, before or behind it.
 
 A dependency of one length, for the argument of Vaswani et al., 2017, "Attention is all you need",
 https://arxiv.org/abs/1706.03762, section 4: a signal crosses a layer of self-attention in one step,

@@ -1,4 +1,4 @@
-"""Notes on a run stand at the top of its report, before any result that they are about."""
+"""Notes on a run come first in its report, before the results that they are about."""
 
 from pathlib import Path
 

@@ -50,7 +50,7 @@ def test_a_paragraph_names_scores_decisions_and_what_was_tested(tmp_path: Path):
     assert isinstance(text, Paragraph)
     assert isinstance(figure, Figure)
     for told in (
-        "mean and 95% t interval over 5 paired seeds: shaw_rpr 0.90",
+        "mean and 95% t interval over 5 paired seeds, or",
         "Against bahdanau, significantly better: shaw_rpr (+0.400, p < 0.001)",
         "equivalent (within 0.0500): scaled_dot",
         "Against no_attention, significantly better: shaw_rpr (+0.600, p < 0.001)",

@@ -1,7 +1,7 @@
 """Attention of a fresh network on its own task starts on several keys, or a part says why not.
 
 The certificate asks this of states of variance one. Here the states are those of the encoder and
-decoder that a variant stands in by default, at the sizes of `quick`, before the first step.
+decoder of a variant's default task, at the sizes of `quick`, before the first step.
 """
 
 import pytest
