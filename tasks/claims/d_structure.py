@@ -9,7 +9,11 @@ from tasks.claims.sources import EXPLAINED, NOTES, TEXTBOOK
 copy_cover = partial(Side, task="transduction[rule=copy]", probe="coverage")
 fertile = partial(Side, task="transduction[rule=fert]", metric="sequence_accuracy")
 repeats = partial(
-    Side, task="transduction[rule=fert]", metric="repeated_bigram_share", probe="coverage"
+    Side,
+    task="transduction[rule=fert,decode=true]",
+    metric="repeated_bigram_share",
+    probe="coverage",
+    examples=1536,
 )
 few = partial(Side, task="transduction[rule=swap,pairs=500]", metric="sequence_accuracy")
 agreed = partial(Side, task="transduction[rule=swap,pairs=500]", metric="alignment_match")

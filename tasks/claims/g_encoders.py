@@ -20,6 +20,8 @@ explained = partial(Side, variant="scaled_dot", task="keyword_cls")
 tau = partial(explained, metric="tau_gradient_share", probe="permutation")
 erased = partial(explained, probe="erasure", backbone="pooling[embedding=32,encoder=birnn]")
 deep = partial(in_six_layers, metric="token_accuracy")
+# embeddings as wide as the states that ask, which scaled_dot needs
+PLACED = "rnn_seq2seq[embedding=64,encoder=embed[positions=learned]]"
 
 for one in (
     Claim(
@@ -46,15 +48,15 @@ for one in (
         contrasts=(
             Contrast(
                 title="dictionary rule, embeddings with places minus recurrent, exact match",
-                left=(right(task=DICT, backbone="rnn_seq2seq[encoder=embed[positions=learned]]"),),
-                right=(right(task=DICT, backbone="rnn_seq2seq"),),
+                left=(right(task=DICT, backbone=PLACED),),
+                right=(right(task=DICT, backbone="rnn_seq2seq[embedding=64]"),),
                 expect="equal",
                 margin=0.05,
             ),
             Contrast(
                 title="copying, embeddings with places minus without, exact match",
-                left=(right(task=COPY, backbone="rnn_seq2seq[encoder=embed[positions=learned]]"),),
-                right=(right(task=COPY, backbone="rnn_seq2seq[encoder=embed]"),),
+                left=(right(task=COPY, backbone=PLACED),),
+                right=(right(task=COPY, backbone="rnn_seq2seq[embedding=64,encoder=embed]"),),
                 expect="higher",
                 margin=0.1,
             ),

@@ -16,6 +16,7 @@ from bench.claims.cells import asked_claims, cells_of, expected_minutes, plan_of
 from bench.cli.registered import load_registry
 from bench.running.catalog import known_metrics
 from bench.running.request import Request
+from bench.training.assemble import assemble
 from bench.training.refusals import cell_refusal
 from tasks.metrics.source_lengths import source_lengths
 
@@ -106,6 +107,26 @@ def test_a_distance_is_one_of_the_task_and_a_layer_one_of_the_network():
             assert (
                 0 <= side.x <= complete(BACKBONES, parse(trained.cell.backbone)).options["layers"]
             )
+
+
+def test_every_network_of_a_claim_can_be_built():
+    built = set()
+    for key, side in SIDES:
+        cell = cells_of(side, Request(), FIRST_SEED).trained.cell
+        if cell.id not in built:
+            assert assemble(cell, None).system, key
+            built.add(cell.id)
+
+
+def test_words_that_a_probe_counts_are_decoded():
+    """Shares of words are rows of tasks that decode, and of none that scores by teacher forcing."""
+    for key, side in SIDES:
+        if side.probe == "coverage" and side.metric in (
+            "repeated_bigram_share",
+            "dropped_word_share",
+        ):
+            trained = cells_of(side, Request(), FIRST_SEED).trained.cell
+            assert assemble(trained, None).task.decodes, key
 
 
 def test_backbones_hold_the_slot_of_every_side():
