@@ -11,7 +11,7 @@ import torch
 from bench.api import registry
 from bench.api.call import Dims
 from bench.api.component import HEADS
-from bench.api.head_sizes import multiples_of
+from bench.api.head_sizes import key_heads, multiples_of
 from bench.api.options import complete
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, Value
@@ -61,17 +61,9 @@ def _fitted(chosen: Selector, shape: AttendShape) -> Selector:
     options: dict[str, Value] = {"heads": shape.heads}
     shared = chosen.options.get("kv_heads")
     if isinstance(shared, int):
-        options["kv_heads"] = _key_heads(shared, asked, shape.heads)
+        options["kv_heads"] = key_heads(shared, asked, shape.heads)
     for name, times in multiples_of(chosen.name).items():
         if chosen.options[name] == usual[name]:
             # whole numbers, and even ones, because positions turn pairs
             options[name] = max(2, 2 * int(times * shape.width / 2)) if times else 0
     return chosen.with_options(**options)
-
-
-def _key_heads(shared: int, asked: int, heads: int) -> int:
-    """0 means as many as query heads, and one key head for all of them stays one."""
-    if shared < 2:
-        return shared
-    wanted = max(1, heads * shared // asked)
-    return next(n for n in range(wanted, 0, -1) if heads % n == 0)

@@ -13,6 +13,7 @@ from bench.api import registry
 from bench.api.call import Dims
 from bench.api.component import HEADS
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.head_sizes import key_heads
 from bench.api.plain_text import message_of
 from bench.api.resolve import VariantSpec
 from bench.api.selector import Selector, Value
@@ -52,7 +53,5 @@ def _fitted(chosen: Selector, heads: int) -> Selector:
         return chosen
     options: dict[str, Value] = {"heads": heads}
     if isinstance(shared, int):
-        # at least one key head, and no more than divide the query heads
-        wanted = max(1, heads * shared // asked)
-        options["kv_heads"] = next(n for n in range(wanted, 0, -1) if heads % n == 0)
+        options["kv_heads"] = key_heads(shared, asked, heads)
     return chosen.with_options(**options)

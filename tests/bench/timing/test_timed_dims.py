@@ -47,6 +47,7 @@ def test_latent_heads_are_timed_as_code_of_their_own_in_both_forms():
         ("gqa", 2, 1),
         ("gqa", 3, 1),
         ("mqa", 4, 1),
+        ("gated_attention", 4, 4),
         ("gqa[heads=8]", 4, 1),
         ("scaled_dot[head=roles]", 4, 4),
         ("sagan", 2, 2),
