@@ -35,7 +35,7 @@ GROUPS = {
 """Headings of the groups of sections."""
 REPORT, LISTS = "report.html", "details.html"
 """Names of the files."""
-APART = ("certificates", "holes", "data", "names", "environment", "commands")
+APART = ("other-costs", "certificates", "holes", "data", "names", "environment", "commands")
 """Keys of sections that are long lists, which a file of their own has."""
 LONG_NAME = 18
 """Letters from which on a name may break at its underscores."""

@@ -37,7 +37,7 @@ from reports.sections.quotable import quotable_section
 from reports.sections.ranking import how_to_read_section, use_sections
 from reports.sections.score_grid import score_grid_section
 from reports.sections.slots import slots_section
-from reports.sections.speed import speed_section
+from reports.sections.speed import other_costs_section, speed_section
 from reports.sections.studies import ablation_section, study_section
 from reports.sections.uses_of_attention import uses_section
 from reports.sections.variants_and_tasks import names_section
@@ -159,6 +159,7 @@ def _details(folder: RunFolder, legend: Legend, *, publish: bool) -> list[Sectio
         learning_section(folder, legend),
         slots_section(folder),
         speed_section(folder, legend),
+        other_costs_section(folder),
         steps_section(folder),
         attention_section(folder, legend, publish=publish),
         probes_section(folder),

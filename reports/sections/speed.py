@@ -30,24 +30,42 @@ HOW_TO_READ = (
 
 
 def speed_section(folder: RunFolder, legend: Legend) -> Section:
-    """Figures and one table for each shape."""
-    table = folder.speed_lines
-    if table.empty:
+    """Figures, and one table for each shape and each cost that a figure shows."""
+    title = "Speed and memory against length"
+    if folder.speed_lines.empty:
         text = Paragraph("No speed was measured.")
-        return Section(key="speed", title="Speed and memory against length", blocks=(text,))
+        return Section(key="speed", title=title, blocks=(text,))
     blocks: list[Block] = [Paragraph(HOW_TO_READ)]
     if not folder.catalog.ranks:
         blocks.append(Paragraph("This preset ranks nothing, so it prints no verdict.", "warning"))
     blocks += speed_figures(folder, legend)
+    blocks += [table for table in _tables(folder) if not table.folded]
+    return Section(key="speed", title=title, blocks=tuple(blocks))
+
+
+def other_costs_section(folder: RunFolder) -> Section | None:
+    """Tables of what no figure shows: operations, parameters, state, times of other calls."""
+    tables = tuple(table for table in _tables(folder) if table.folded)
+    if not tables:
+        return None
+    return Section(key="other-costs", title="Other costs against length", blocks=tables)
+
+
+def _tables(folder: RunFolder) -> list[TableBlock]:
+    """One for each shape and metric, those of the figures first."""
+    table = folder.speed_lines
+    if table.empty:
+        return []
     order = {metric: at for at, metric in enumerate(DRAWN)}
     table = table.assign(order=table["metric"].map(lambda metric: order.get(metric, len(order))))
     table = table[~(table["metric"].isin(SHOWN) & table["shape"].map(is_slot))]
     places = ["shape", "slot", "dtype", "device", "order", "metric"]
+    found = []
     for at, (place, group) in enumerate(table.groupby(places, sort=True), start=1):
         shape, slot, dtype, device, _, metric = (str(part) for part in place)
         where = f"{slot} slot, {shape}, {dtype} on {device}"
-        blocks.append(_table(folder, f"speed-table-{at}", metric, where, group))
-    return Section(key="speed", title="Speed and memory against length", blocks=tuple(blocks))
+        found.append(_table(folder, f"speed-table-{at}", metric, where, group))
+    return found
 
 
 def _table(folder: RunFolder, key: str, metric: str, where: str, group: pd.DataFrame) -> TableBlock:

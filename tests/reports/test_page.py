@@ -78,6 +78,14 @@ def test_links_between_the_two_files_arrive(page: str, lists: str) -> None:
     assert len(read(lists).ids) == len(ids[LISTS])
 
 
+def test_tables_of_what_no_figure_shows_stand_in_the_lists(page: str, lists: str) -> None:
+    shown = re.findall(r'<table[^>]* id="(speed-table-\d+)"', page)
+    others = re.findall(r'<table[^>]* id="(speed-table-\d+)"', lists)
+    assert shown
+    assert others
+    assert not {*shown} & {*others}
+
+
 def test_every_finished_cell_has_its_command(demo: Path, lists: str) -> None:
     for outcome in read_folder(demo).outcomes:
         assert f'id="cell-{outcome.record.id}"' in lists
