@@ -7,7 +7,6 @@ from reports.catalog import uncapitalized
 from reports.evidence import lacks_positions
 from reports.folder import RunFolder
 from reports.needs import Need, divided, needs, often_tied, overall_cost
-from reports.numbers import counted
 from reports.prose import join
 from reports.training_cost import in_order
 
@@ -35,10 +34,11 @@ def headline(folder: RunFolder) -> str:
 def _result(folder: RunFolder, found: Sequence[Need]) -> str:
     base = folder.catalog.label(folder.catalog.baseline) if folder.catalog.baseline else ""
     decided, clear, open_ = divided(found)
-    parts = [_named(need) for need in decided[:MOST_NAMED]]
-    more = len(decided) - len(parts)
-    if more:
-        parts.append(f"other variants for {counted(more, 'more use')}")
+    # a rest of one is named, too, which takes no more room than to say that it is left out
+    shown = decided if len(decided) <= MOST_NAMED + 1 else decided[:MOST_NAMED]
+    parts = [_named(need) for need in shown]
+    if len(shown) < len(decided):
+        parts.append(f"other variants for {len(decided) - len(shown)} more uses")
     told = [
         f"Significantly better than {base}: {join(parts)}."
         if decided
@@ -74,7 +74,7 @@ def _tied(found: Sequence[Need], *, other: bool = False) -> str:
     where = f"In the {'other ' if other else ''}{len(found)} {use} at this size"
     if len(found) == 1:
         where = f"For {uncapitalized(found[0].title)} at this size"
-    often = often_tied(found)[:2]
+    often = _most_often(found)
     if not often:
         return f"{where} no variant is tied with the best in half of them."
     names = join([label(name) for name, _ in often])
@@ -86,3 +86,10 @@ def _tied(found: Sequence[Need], *, other: bool = False) -> str:
     if len({f"{cost:.2g}" for cost in known.values()}) < 2:
         return f"{told}."
     return f"{told}, and {label(min(known, key=lambda name: known[name]))} is the cheaper."
+
+
+def _most_often(found: Sequence[Need]) -> list[tuple[str, int]]:
+    """Two variants at most; what is tied everywhere stands without what is not."""
+    often = often_tied(found)[:2]
+    everywhere = [one for one in often if one[1] == len(found)]
+    return everywhere or often

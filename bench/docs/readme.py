@@ -1,6 +1,7 @@
 """The parts of README.md that are made from published runs, between markers."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -99,7 +100,7 @@ MODERN_FINDINGS = (
     "positions has {wikitext2_mini/scaled_dot}, `uniform` {wikitext2_mini/uniform}.",
 )
 LIMITS = (
-    "These are means of 3 to 5 paired seeds with 95% intervals (min–max where a t interval would "
+    "These are means of {} to {} paired seeds with 95% intervals (min–max where a t interval would "
     "leave the range), of networks trained for seconds on a CPU. They say nothing about large "
     "models or GPUs."
 )
@@ -107,7 +108,11 @@ LIMITS = (
 
 def findings(root: Path) -> str:
     """Results with their numbers, and how far they reach."""
-    return "\n".join([*_filled(FINDINGS, read_folder(root / PUBLISHED / RUN)), "", LIMITS])
+    folder = read_folder(root / PUBLISHED / RUN)
+    trained = (one.cell for one in folder.of_kind("quality") if one.record.status == "ok")
+    seeds = Counter((cell.task, cell.backbone, cell.slot, cell.variant) for cell in trained)
+    limits = LIMITS.format(min(seeds.values()), max(seeds.values()))
+    return "\n".join([*_filled(FINDINGS, folder), "", limits])
 
 
 def _filled(texts: Sequence[str], folder: RunFolder) -> list[str]:
