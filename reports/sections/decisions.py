@@ -62,7 +62,7 @@ def decisions_section(folder: RunFolder) -> Section | None:
             Column(title="Margin", numeric=True, help="Differences below it mean nothing."),
             Column(title="Seeds", numeric=True),
             Column(title="Tested", numeric=True, help="Primary hypotheses."),
-            *(column for name in references for column in _columns(folder.catalog.label(name))),
+            *(_column(folder.catalog.label(name)) for name in references),
             Column(title="At an edge", unit="of equivalent", numeric=True, help=EDGE_HELP),
             Column(title="Detectable", numeric=True, help=DETECTABLE_HELP),
             Column(title="Seeds to decide", numeric=True, help=SEEDS_HELP),
@@ -161,22 +161,22 @@ def _references(tested: Sequence[Comparison]) -> list[str]:
     return sorted(found, key=lambda name: (known.flag(name, "uniform_baseline"), name))
 
 
-def _columns(reference: str) -> list[Column]:
-    """Four counts of what was tested against a reference."""
-    words = {"better": "than", "worse": "than", "equivalent": "to", "undecided": "against"}
-    return [
-        Column(title=outcome.capitalize(), unit=f"{words[outcome]} {reference}", numeric=True)
-        for outcome in OUTCOMES
-    ]
+def _column(reference: str) -> Column:
+    """What came out of the tests against a reference."""
+    return Column(title=f"Against {reference}", help="Sorted by how many contenders are better.")
+
+
+def _outcomes(comparison: Comparison, reference: str) -> TableCell:
+    """How many contenders are better, worse, equivalent and undecided; zeros are left out."""
+    counts = decision_counts(comparison, reference)
+    told_ = ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
+    return TableCell(text=told_ or NO_VALUE, sort=counts["better"])
 
 
 def _row(
     folder: RunFolder, comparison: Comparison, references: Sequence[str]
 ) -> tuple[TableCell, ...]:
     metric = comparison.ranked_by
-    counts = [
-        decision_counts(comparison, name)[outcome] for name in references for outcome in OUTCOMES
-    ]
     edges = equivalent_at_an_edge(comparison)
     found = [*comparison.primary.values()]
     open_ = [one for one in found if not one.decided]
@@ -190,7 +190,8 @@ def _row(
         _number(metric.margin if metric.margin is not None else math.nan),
         TableCell(text=_seeds_text(comparison), sort=comparison.most_seeds),
         TableCell(text=str(len(found)), sort=len(found)),
-        *(TableCell(text=str(count), sort=count) for count in (*counts, edges)),
+        *(_outcomes(comparison, name) for name in references),
+        TableCell(text=str(edges), sort=edges),
         _detectable(detectable, metric.limits),
         _seeds(seeds),
     )
