@@ -44,6 +44,10 @@ class GqaConfig(Config):
         text="Ainslie et al., 2023", url="https://arxiv.org/abs/2305.13245", where="section 2.2"
     ),
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Ainslie et al. report a quality near that of one key and value a head at nearly the "
+        "speed of one for all, and no gain of quality."
+    ),
 )
 class GqaHeads(GroupedHeads):
     """Linear maps to H query heads and G heads of keys and values, all of width D/H.

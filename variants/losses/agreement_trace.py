@@ -79,5 +79,9 @@ register_recipe(
     citation=Citation(text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085"),
     cost=2.0,
     default_task=DefaultTask(task="transduction[rule=swap]"),
+    does_not_show=(
+        "Cohn et al. report gains for real language pairs with little training data. Every "
+        "batch of this task is new, so that another view of the same pairs adds little."
+    ),
     deviations="those of the joint loss `agreement_trace` and of the additive score.",
 )

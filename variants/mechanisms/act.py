@@ -55,6 +55,11 @@ class ActConfig(Config):
     ),
     cost=2.0,
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Graves reports recurrent networks that take more steps on harder inputs of algorithmic "
+        "tasks. Each query of this task needs one lookup, so there is nothing for further steps "
+        "to do."
+    ),
 )
 class Act(Variant):
     """u_n = H u_{n-1} + o_n, h_n = sigmoid(w . u_n + b), stop at N, the first with sum h >= 1 - e.

@@ -48,6 +48,11 @@ class BasedConfig(Config):
     ),
     cost=4.0,
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Arora et al. put it beside layers of attention in a small window, and report more "
+        "recall than other recurrences with a state of the same size. Here it stands without "
+        "these layers, beside softmax attention, which keeps every pair."
+    ),
 )
 class Based(Turned, FeatureAttention):
     """f(q).f(k) = 1 + s + s^2 / 2 with s = q.k / sqrt(d'), which is never below 1/2.

@@ -58,6 +58,11 @@ class DeltaNetConfig(Config):
         text="Yang et al., 2024", url="https://arxiv.org/abs/2406.06484", where="sections 2.2 and 3"
     ),
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Yang et al. report better recall than Mamba and gated linear attention, and gains over "
+        "a transformer where some layers have softmax attention. Here no layer has, and softmax "
+        "attention keeps every pair of this task."
+    ),
 )
 class DeltaNet(Turned, StateRecurrence):
     """S_t = (I - b k k') S_(t-1) + b k v', o_t = q S_t; |k| = |q| = 1, b a sigmoid of the token.

@@ -63,6 +63,12 @@ class GlaConfig(Config):
     ),
     cost=3.0,
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Yang et al. report language models of 340 million and 1.3 billion parameters that are "
+        "competitive with a transformer, and training that is faster than fused softmax "
+        "attention beyond 4,000 tokens. Softmax attention keeps every pair of this task, and a "
+        "state of fixed size has to forget some."
+    ),
 )
 class Gla(Turned, StateRecurrence):
     """S_t = diag(a_t) S_(t-1) + k v', o_t = q S_t / sqrt(E), a_t = sigmoid(of the token)^(1/tau).

@@ -53,6 +53,11 @@ class HopfieldConfig(Config):
         where="sections 2 and 3",
     ),
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Ramsauer et al. show that one step of it is softmax attention, and report gains where "
+        "few of many thousand instances decide a label. One lookup among few pairs, as in this "
+        "task, needs no further step."
+    ),
 )
 class Hopfield(Turned):
     """x = q; all steps but the last: x = softmax(b x K') K; the last one reads values.

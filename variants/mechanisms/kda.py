@@ -46,6 +46,10 @@ from variants.mechanisms.unit_vectors import oracle_unit, unit
     ),
     cost=4.0,
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "The Kimi team report gains over full attention for a model of 48 billion parameters in "
+        "which one layer of four has full attention. Here no layer has."
+    ),
 )
 class Kda(Turned, StateRecurrence):
     """S_t = (I - b k k') diag(a_t) S_(t-1) + b k v', o_t = q S_t; |k| = |q| = 1.

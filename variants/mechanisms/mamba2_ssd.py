@@ -46,6 +46,12 @@ from variants.mechanisms.turned import Turned
         text="Dao & Gu, 2024", url="https://arxiv.org/abs/2405.21060", where="sections 5 to 7"
     ),
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Dao & Gu report better recall than Mamba, the more so the larger the state is, and "
+        "language models that are competitive with a transformer at up to 2.7 billion "
+        "parameters. Softmax attention keeps every pair of this task, and a state of fixed size "
+        "has to forget some."
+    ),
 )
 class Mamba2Ssd(Turned, StateRecurrence):
     """S_t = exp(-rate D) S_(t-1) + D k v', o_t = q S_t + skip v, with the step D of each token.

@@ -35,6 +35,10 @@ from bench.api.variant import Impl, Variant
     ),
     cost=5.0,
     default_task=DefaultTask(task="after_marker", backbone="pooling[encoder=birnn]"),
+    does_not_show=(
+        "Yang et al. report it behind attention in table 2. Collobert et al. use it where a "
+        "label belongs to a whole sentence, and compare it with no attention."
+    ),
 )
 class MaxPooling(Variant):
     """o_f = max_s v_sf; no parameters; time O(S Ev) once per source.

@@ -52,6 +52,11 @@ class DroppedSumConfig(Config):
         text="Rush, 2018", url="https://aclanthology.org/W18-2509", where="function attention"
     ),
     default_task=DefaultTask(task="transduction[rule=reverse]"),
+    does_not_show=(
+        "Dropped weights are part of the published code of the transformer, for which no gain "
+        "is reported apart. Every batch of this task is new, so that there is nothing to learn "
+        "by heart."
+    ),
 )
 class DroppedSum(Readout):
     """sum_s a_s b_s v_s / (1 - p), b_s = 1 with probability 1 - p, else 0; plain outside training.

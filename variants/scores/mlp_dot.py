@@ -50,6 +50,10 @@ class MlpDotConfig(Config):
     ),
     cost=1.1,
     default_task=DefaultTask(task="transduction[rule=reverse]"),
+    does_not_show=(
+        "Chan et al. use it in a speech recognizer and do not compare it with other scores, so "
+        "the paper claims no advantage."
+    ),
 )
 class MlpDotScore(Score):
     """A tanh(B q + b) . C tanh(D k + d), the key's side once per source; O(L S width) per head."""
