@@ -1,6 +1,6 @@
 """What a study is asked: checked without Optuna, so that a wrong request is refused at once."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.selector import Selector
@@ -51,7 +51,3 @@ class StudyRequest(Tuning):
     def task(self) -> Selector:
         """The one task on which all variants are tuned."""
         return self.request.task_selectors[0]
-
-
-TUNING = tuple(one.name for one in fields(StudyRequest) if one.name != "request")
-"""What `bench study` asks beside what other commands ask."""

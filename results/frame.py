@@ -28,7 +28,7 @@ __all__ = [
 
 COLUMNS = {
     "cell": "id of the cell",
-    "kind": "quality, speed, trial or analysis",
+    "kind": "quality, speed, trial, analysis or exact",
     "task": "canonical task selector; the shape for speed cells",
     "backbone": "canonical backbone selector",
     "variant": "canonical variant selector",

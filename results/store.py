@@ -99,7 +99,7 @@ class Store:
         return list(self.ledger().newest().values())
 
     def finished(self) -> dict[str, Status]:
-        """Status of every finished cell by id, whatever the status; a resumed run skips these."""
+        """Status of every finished cell by id, whatever the status."""
         return {id_: record.status for id_, record in self.ledger().newest().items()}
 
     def reserve(self, cell_id: str) -> bool:

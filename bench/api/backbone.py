@@ -109,7 +109,7 @@ class Backbone(HasCapabilities):
     def aligns(self, batch: Batch) -> bool:
         """Whether weights say where a target looks: over the source, or over itself if it is alone.
 
-        A self-attention slot beside a source has weights over its own sequence, no normalizer.
+        A self-attention slot beside a source has weights over its own sequence: no alignment.
         """
         regimes = {slot.heads.dims.regime for slot in self.variant_slots()}
         return not batch.sources or not regimes & {"causal", "self"}

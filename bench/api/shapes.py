@@ -5,16 +5,14 @@ is legal), D model width, De embedding width, T target length, V vocabulary, X e
 VX both, F features.
 """
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 Query = Float[Tensor, "B Hq L Eq"]
 Key = Float[Tensor, "B Hk S Ek"]
 Value = Float[Tensor, "B Hv S Ev"]
-Tokens = Int[Tensor, "B S"]
 Energy = Float[Tensor, "B Hq L S"]
 Weights = Float[Tensor, "B Hq L S"]
 Mixed = Float[Tensor, "B Hq L Ev"]
 Allowed = Bool[Tensor, "#B #Hq #L S"]
 Features = Float[Tensor, "B #Hq #L S F"]
-Hidden = Float[Tensor, "B L D"]

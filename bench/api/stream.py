@@ -23,7 +23,7 @@ def stream_hard(
     """Advance every head's pointer to the first key whose stop probability exceeds one half.
 
     Each round scores one key a head, so keys beyond the pointer are never touched; the rounds end
-    when all heads have stopped or run off the end. Keys that are not real are passed over. An
+    when all heads have stopped or run off the end. Keys that are not real are passed over. A
     normalizer with a lookback reads keys before the stop again, without looking beyond it.
     """
     source = memory.source

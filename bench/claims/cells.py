@@ -40,10 +40,11 @@ class SideCells:
 
 
 def asked_claims(keys: Sequence[str]) -> list[Claim]:
-    """Claims by their keys, each once; `all` is every registered one, the cheapest questions first.
+    """Claims by their keys, each once; `all` is every registered one in the order of the keys.
 
     Raises:
         UnknownName: Nobody registered one of the keys.
+        InvalidConfig: `all` stands beside keys.
     """
     if not keys or EVERY in keys:
         if len(keys) > 1:

@@ -72,8 +72,8 @@ class Request:
     dtype: str = "float32"
     impl: str = "auto"
     match: str = ""
-    """What of each network must be as large as the baseline's: `params` or `flops`; empty for
-    nothing."""
+    """What of each network must be as large as the baseline's: `params`, `flops` or `time`; empty
+    for nothing."""
     shape: tuple[str, ...] = ()
     """Shapes that are timed, `B=4,H=16,L=1024+4096,E=64` or a name; none for the preset's."""
     jobs: int = 2

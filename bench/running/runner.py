@@ -1,4 +1,4 @@
-"""A job in, outcomes out, whatever happens: the only code that catches broadly."""
+"""A job in, outcomes out, whatever happens."""
 
 import errno
 import time

@@ -44,7 +44,7 @@ LEAST_TIMEOUT_S = 120.0
 
 @dataclass
 class Session:
-    """Runs cells into a folder; finished ones are not run again, but for want of data."""
+    """Runs cells into a folder; finished ones are run again where code or data changed (ADR 17)."""
 
     store: Store
     settings: WorkerSettings

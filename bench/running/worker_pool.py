@@ -107,7 +107,8 @@ def may_share(job: Job) -> bool:
     code, or where times are measured, which must not depend on what the process did before.
     """
     devices = {cell.device for cell in job.cells} | ({job.on.device} if job.on else set())
-    alone = job.kind == "speed" or job.thorough or needs_plugins(job)
+    compiled = job.impl == "compiled"
+    alone = job.kind == "speed" or job.thorough or compiled or needs_plugins(job)
     return not alone and devices <= {"cpu"}
 
 

@@ -52,8 +52,8 @@ def measure_block(
 
     Everything is built and warmed up before anything is timed. A workload that refuses, fails or
     runs out of memory leaves the block with a reason, and the other workloads and variants go on;
-    without the baseline rows have no `reference_` beside them. Variants that differ in their output
-    or loss alone are the same code here, are timed once and get the same values.
+    without the baseline there are no rows of the baseline `reference`. Variants that differ in
+    their output or loss alone are the same code here, are timed once and get the same values.
 
     Args:
         cells: May contain the reference.

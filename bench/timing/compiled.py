@@ -18,7 +18,15 @@ from bench.timing.reason import Reason, attempt
 from bench.timing.rounds import TimedVariant, run_rounds, warm_up
 from bench.timing.shape import AttendShape, parse_rounds
 from bench.timing.timer import timer_for
-from bench.timing.workloads import Inputs, answer, build, draw_inputs, fit_inputs, make_works
+from bench.timing.workloads import (
+    Inputs,
+    answer,
+    build,
+    compile_attend,
+    draw_inputs,
+    fit_inputs,
+    make_works,
+)
 
 Code = Literal["eager", "auto", "compiled"]
 """Plain torch, the best code there is (fused where a score is a dot product), `torch.compile`."""
@@ -59,7 +67,7 @@ def time_codes(
         shape: Sizes and regime; a variant that cannot stand there has a refusal.
         dtype: Format of parameters and inputs.
         device: What is timed.
-        rounds: Timing protocol, `rounds[...]`; without decode steps, whose cache grows each call.
+        rounds: Timing protocol, `rounds[...]`.
         backend: Of `torch.compile`.
     """
     protocol, inputs = parse_rounds(rounds), draw_inputs(shape, device, dtype, 0)
@@ -108,8 +116,7 @@ def _made(
     variant = build(resolve(name), shape, impl, seed=0)
     variant.to(inputs.query.device, inputs.query.dtype)
     if code == "compiled":
-        # bound to the instance, so that the loops of `torch.nn.Module` stay as they are
-        variant.attend = torch.compile(variant.attend, backend=backend)  # type: ignore[method-assign]
+        compile_attend(variant, backend)
     inputs = fit_inputs(inputs, variant.dims)
     begin = time.perf_counter()
     with torch.no_grad():

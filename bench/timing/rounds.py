@@ -1,7 +1,7 @@
 """Randomized rounds: every round visits everyone, so that a drift of the machine hits all alike.
 
-A variant timed after another differs from it in 98% of experiments on a drifting machine even if
-both are the same code; tests/bench/timing/test_rounds.py repeats that experiment.
+A variant timed after another differs from it in most experiments on a drifting machine even if both
+are the same code; tests/bench/timing/test_rounds.py repeats that experiment.
 """
 
 import random
@@ -94,10 +94,10 @@ def run_rounds(
     seed: int,
     progress: Progress = lambda done, planned: None,
 ) -> None:
-    """Fill the visits of warmed-up timed_variants; a workload that fails leaves with its reason.
+    """Fill the visits of warmed-up variants; a workload that fails leaves with its reason.
 
-    Within a round the workloads follow each other and the timed_variants of a workload stand side
-    by side, both in random order.
+    Within a round the workloads follow each other and the variants of a workload stand side by
+    side, both in random order.
     """
     shuffler = random.Random(seed)
     plan = {

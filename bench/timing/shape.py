@@ -70,7 +70,7 @@ class AttendShape(Config):
         return self.batch, self.heads, self.width
 
     def show(self) -> str:
-        """Print the canonical selector, defaults written out."""
+        """Print the canonical selector, defaults left out."""
         return Selector("attend", changed_options(self)).show()
 
 
@@ -129,7 +129,7 @@ class Rounds(Config):
         return tuple(workload for workload in WORKLOADS if workload in names)
 
     def show(self) -> str:
-        """Print the canonical selector, defaults written out."""
+        """Print the canonical selector, defaults left out."""
         return Selector("rounds", changed_options(self)).show()
 
 

@@ -34,7 +34,7 @@ DRAWS = Noise(0)
 
 @dataclass(frozen=True)
 class Inputs:
-    """Tensors shared by all timed_variants of a block."""
+    """Tensors shared by all timed variants of a block."""
 
     query: Tensor
     """B H L E."""
@@ -115,14 +115,19 @@ def plain_code(impl: Impl) -> Impl:
     return "eager" if impl == "compiled" else impl
 
 
-def compile_attend(variant: Variant) -> None:
+def compile_attend(variant: Variant, backend: str = "inductor") -> None:
     """Put `torch.compile` before `attend`; nothing is compiled before the first call.
 
-    A copy of the variant would still call this one, so copy first. Parts that cannot be traced
-    whole raise at the first call.
+    The whole call is one graph, so that nothing falls back to plain code unseen (ADR 28). A copy
+    of the variant would still call this one, so copy first. Parts that cannot be traced whole raise
+    at the first call.
     """
     compiled = torch.compile(  # type: ignore[call-overload]  # torch's hints lack the last two
-        variant.attend, fullgraph=True, recompile_limit=RECOMPILED, isolate_recompiles=True
+        variant.attend,
+        backend=backend,
+        fullgraph=True,
+        recompile_limit=RECOMPILED,
+        isolate_recompiles=True,
     )
     # bound to the instance, so that the loops of `torch.nn.Module` stay as they are
     variant.attend = compiled  # type: ignore[method-assign]

@@ -40,18 +40,6 @@ def artifacts_of_one_seed(folder: RunFolder, key: str = "") -> dict[str, Found]:
     return {task: max(seeds.values(), key=len) for task, seeds in sorted(stored.items())}
 
 
-def first_map(folder: RunFolder, variant: str, task: str) -> Map | None:
-    """The first map that a variant left on a task, as a person types it; None without one."""
-    for outcome in sorted(folder.of_kind("quality"), key=lambda outcome: outcome.cell.seed):
-        selector = outcome.cell.task
-        if outcome.cell.variant != variant or folder.catalog.task_label(selector) != task:
-            continue
-        for entry in folder.artifact(outcome).get("attention") or ():
-            if entry.get("weights"):
-                return _map("", entry, hidden=not folder.catalog.is_open(selector))
-    return None
-
-
 def attention_section(folder: RunFolder, legend: Legend, *, publish: bool) -> Section:
     """Maps of the variants on the same example, beside the gold alignment."""
     blocks: list[Block] = []

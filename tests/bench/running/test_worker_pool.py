@@ -142,6 +142,7 @@ def test_code_of_others_has_a_process_of_its_own(trouble_plugin, new_workers):
         ({"kind": "speed"}, False),
         ({"kind": "certificate", "cells": (), "variant": "dot"}, True),
         ({"kind": "certificate", "cells": (), "variant": "dot", "thorough": True}, False),
+        ({"kind": "certificate", "cells": (), "variant": "dot", "impl": "compiled"}, False),
         (
             {"kind": "certificate", "cells": (), "variant": "dot", "on": RunsOn("cuda", "float32")},
             False,

@@ -14,7 +14,7 @@ def timed(*variants, rounds=ROUNDS):
 def test_every_code_of_a_variant_is_timed_and_compared_with_plain_torch(monkeypatch):
     compiled = []
 
-    def note(function, backend):
+    def note(function, backend, **_):
         compiled.append(backend)
         return function
 
@@ -31,7 +31,7 @@ def test_every_code_of_a_variant_is_timed_and_compared_with_plain_torch(monkeypa
 
 
 def test_a_code_that_fails_leaves_a_reason_and_the_others_their_times(monkeypatch):
-    def no_compiler(function, backend):
+    def no_compiler(function, backend, **_):
         raise RuntimeError("no C++ compiler")
 
     monkeypatch.setattr(torch, "compile", no_compiler)
