@@ -154,6 +154,12 @@ class ClaimOutcome:
         if not all(part.ran for part in self.parts):
             return "Some of its cells were not run or have no value; the command runs them."
         open_ = [one for one in self.contrasts if one.finding.verdict == "undecided"]
+        still = [one.contrast.title for one in open_ if one.finding.still]
+        if still:
+            return (
+                f"No seed has any difference in “{still[0]}”: both sides are at a limit of the "
+                "metric, so more seeds would not decide."
+            )
         needed = [one.finding.seeds_to_decide for one in open_]
         known = [one for one in needed if one is not None]
         if len(known) < len(needed) or not known:

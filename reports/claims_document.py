@@ -23,6 +23,20 @@ from reports.figures.contrasts import ContrastLine, contrasts_figure
 
 ALWAYS = ("supported", "contradicted")
 """Standings that the headline counts even where no claim has them."""
+HOW_DECIDED = (
+    "A claim is cut into parts: contrasts of trained networks, and bounds of computed numbers. "
+    "Each contrast has an expected direction and a margin, the least difference that counts. It is "
+    "supported if the difference is significant (p below 0.05 against zero, over paired seeds) in "
+    "the expected direction and its mean is at least the margin. It is contradicted if it is "
+    "significant in the other direction, or shown to be smaller than the margin. So an effect "
+    "that exists, but is smaller than what was claimed, is contradicted, too.",
+    "Where equality is expected, a contrast holds if the difference is shown to be smaller than "
+    "the margin. It is contradicted if the difference is significant and its mean is at least the "
+    "margin. Everything else is undecided, and so is a contrast without any difference in any "
+    "seed where one was expected. Printed p values are before Holm's correction over the parts.",
+    "Margins of trained contrasts were fixed before the run. The bounds of the computed claims "
+    "C10, C13, C15, C27, C37, C42, C43 and C52 were written after a first look at their numbers.",
+)
 
 
 def claims_document(outcomes: Sequence[ClaimOutcome]) -> Document:
@@ -37,14 +51,17 @@ def claims_document(outcomes: Sequence[ClaimOutcome]) -> Document:
         lead=(
             "Sentences of the source documents, each with what decides it. Verdicts "
             "are computed from stored rows whenever this page is written. Trained claims use "
-            "paired seeds from 200 on, which no other run uses, and hold for networks and tasks of "
-            "this size alone."
+            "paired seeds from 200 on, which no published run uses, and hold for networks and "
+            "tasks of this size alone."
         ),
         headline=headline(outcomes),
         sections=(
             Section(key="sources", title="Sources", group="summary", blocks=(_sources(by_source),)),
             Section(
-                key="verdicts", title="Verdicts", group="summary", blocks=(_summary(outcomes),)
+                key="verdicts",
+                title="Verdicts",
+                group="summary",
+                blocks=(*map(Paragraph, HOW_DECIDED), _summary(outcomes)),
             ),
             *sections,
         ),

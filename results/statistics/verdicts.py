@@ -48,6 +48,8 @@ class Finding:
     seeds_to_decide: int | None
     """Seeds with which 80% of runs would decide, if the difference is the one seen; None where
     that is unknown or more than `MOST_SEEDS`."""
+    still: bool = False
+    """Whether a difference was expected, and no seed has any."""
 
 
 def findings_of(observed: Sequence[Observed], needed: Needed = "all") -> list[Finding]:
@@ -56,6 +58,9 @@ def findings_of(observed: Sequence[Observed], needed: Needed = "all") -> list[Fi
     A difference is found where it is significant and at least the margin. It is refuted where it is
     significant the other way, or shown to lie inside the margin. Equality is shown inside the
     margin and refuted by a significant difference of at least the margin. All else is undecided.
+
+    Where a difference was expected and no seed has any, nothing is shown: both sides are at a limit
+    of the metric, such as 0 or the whole budget of steps, or they computed the same.
 
     Where all contrasts must hold, a claim is wrongly supported only if each is, so that Holm's
     correction is for what refutes; where one is enough, it is for what supports.
@@ -67,7 +72,7 @@ def findings_of(observed: Sequence[Observed], needed: Needed = "all") -> list[Fi
     gaps = [_difference(one) for one in observed]
     plain = [gap.p for gap in gaps]
     outside = [
-        gap.p_outside(one.margin) if one.margin and _enough(one, gap) else 1.0
+        gap.p_outside(one.margin) if one.margin and _enough(one, gap) and not _still(one) else 1.0
         for gap, one in zip(gaps, observed, strict=True)
     ]
     held, refuted = [plain, outside], [holm(plain), holm(outside)]
@@ -85,6 +90,7 @@ def findings_of(observed: Sequence[Observed], needed: Needed = "all") -> list[Fi
             p=plain[at],
             p_outside=outside[at],
             seeds_to_decide=_seeds(one, gap),
+            still=_still(one),
         )
         for at, (one, gap) in enumerate(zip(observed, gaps, strict=True))
     ]
@@ -153,6 +159,13 @@ def _distances(scores: Mapping[int, float]) -> dict[int, float]:
 def _enough(one: Observed, gap: ModeratedDifference) -> bool:
     """Whether there are as many seeds as the test needs to hold its level."""
     return one.of == "mean" or gap.count >= SPREAD_SEEDS
+
+
+def _still(one: Observed) -> bool:
+    """Whether a difference was expected, and every seed has the same score on both sides."""
+    common = one.left.keys() & one.right.keys()
+    same = all(one.left[seed] == one.right[seed] for seed in common)
+    return one.expect != "equal" and bool(common) and same
 
 
 def _decided(one: Observed, estimate: float, held: _Ps, refuted: _Ps) -> ClaimVerdict:

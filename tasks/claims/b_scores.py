@@ -134,7 +134,7 @@ for one in (
     ),
     Claim(
         key="C10",
-        title="Without scaling the gradient of softmax vanishes as the width grows.",
+        title="Without scaling the gradient of softmax shrinks as the width grows.",
         source=SUMMARY,
         quote="The dot products grow large in magnitude, pushing the softmax function into regions "
         "where it has extremely small gradients",

@@ -9,7 +9,7 @@ from tasks.claims.sources import NOTES
 ONLINE = "rnn_seq2seq[encoder=uni_rnn]"
 copied = partial(Side, task="transduction[rule=copy]")
 exact_match = partial(copied, metric="sequence_accuracy", axis="length", x=8.0)
-steps = partial(copied, metric="train_steps_count", split="")
+halfway = partial(copied, metric="sequence_accuracy", split="validation", axis="step", x=300.0)
 few = partial(
     Side, task="transduction[rule=dict,pairs=300]", metric="sequence_accuracy", backbone=ONLINE
 )
@@ -79,11 +79,11 @@ for one in (
         quote="Harder to train - requires reinforcement learning methods",
         contrasts=(
             Contrast(
-                title="steps to 99%, REINFORCE minus soft",
-                left=(steps(variant="hard_reinforce"),),
-                right=(steps(variant="scaled_dot"),),
-                expect="higher",
-                margin=100.0,
+                title="exact match on validation after half of the steps, REINFORCE minus soft",
+                left=(halfway(variant="hard_reinforce"),),
+                right=(halfway(variant="scaled_dot"),),
+                expect="lower",
+                margin=0.1,
             ),
             Contrast(
                 title="hard without reinforcement learning (exact marginals) minus soft, exact "
@@ -94,7 +94,9 @@ for one in (
                 margin=0.1,
             ),
         ),
-        note="The second contrast is what must hold if reinforcement learning is required.",
+        note="The second contrast is what must hold if reinforcement learning is required. The "
+        "first one was about steps to 99%, which no run reached. The present one took its place "
+        "without a look at its rows.",
         priority=3,
     ),
     Claim(
@@ -165,7 +167,7 @@ for one in (
     ),
     Claim(
         key="C19",
-        title="Hard decisions about reading trade accuracy for delay.",
+        title="Hard decisions about reading can be made with less delay.",
         source=NOTES,
         quote="Hard decisions about whether to read more",
         contrasts=(
@@ -177,7 +179,8 @@ for one in (
                 margin=0.2,
             ),
         ),
-        note="One weight of the latency loss; the whole curve needs several.",
+        note="One weight of the latency loss. What it costs in accuracy is not tested, for the "
+        "whole curve needs several weights.",
     ),
     Claim(
         key="C20",

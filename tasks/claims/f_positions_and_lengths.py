@@ -120,7 +120,8 @@ for one in (
     ),
     Claim(
         key="C42",
-        title="Attention is not for very long sequences.",
+        title="Attention is not for very long sequences: the cost of a token grows with the "
+        "length.",
         source=NOTES,
         quote="Don't use attention with very long sequences - especially those you want to "
         "summarize and process efficiently",

@@ -42,7 +42,8 @@ for one in (
     ),
     Claim(
         key="C45",
-        title="Embeddings alone are an encoder for attention, where words need no context.",
+        title="Embeddings alone are as good an encoder as a recurrent one, where words need no "
+        "context.",
         source=NOTES,
         quote="simplest possible model … no published results",
         contrasts=(
@@ -61,10 +62,13 @@ for one in (
                 margin=0.1,
             ),
         ),
+        note="Equal was expected. Embeddings that are better than a recurrent encoder contradict "
+        "it, too.",
     ),
     Claim(
         key="C46",
-        title="Attention between steps (Bahdanau) or after the step (Luong) serve alike.",
+        title="Attention between steps (Bahdanau) or after the step (Luong) serve alike, and input "
+        "feeding helps.",
         source=EXPLAINED,
         quote="attention applied: between decoder steps … attention applied: between decoder RNN "
         "state t and prediction for this step",

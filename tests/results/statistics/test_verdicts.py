@@ -32,6 +32,14 @@ CASES = {
     "perhaps equal": (seen(0.0, "equal", spread=20 * SPREAD), "undecided"),
     "perhaps different": (seen(0.3, spread=30 * SPREAD), "undecided"),
     "one seed": (seen(0.9, spread=SPREAD[:1]), "undecided"),
+    "no difference in any seed where one was expected": (
+        seen(0.0, spread=np.zeros(6)),
+        "undecided",
+    ),
+    "no difference in any seed where equality was": (
+        seen(0.0, "equal", spread=np.zeros(6)),
+        "equivalent",
+    ),
     "six equal differences": (seen(1.0, spread=np.zeros(6)), "supported"),
     "five equal differences": (seen(1.0, spread=np.zeros(5)), "undecided"),
 }
