@@ -51,19 +51,33 @@ def _nothing_yet(need: Need) -> str:
 def _compared(need: Need) -> str:
     comparison, variant = need.evidence, need.variant
     mine = _measured(comparison, variant)
-    seeds = counted(comparison.asked_seeds(variant), "seed")
     base, uniform = comparison.baseline, comparison.uniform_baseline
     if need.beats_baseline and base:
         without = ", which has no positions" if lacks_positions(need) else ""
         p = p_text(need.p_baseline)
+        seeds = _seeds(comparison, variant, base)
         return f"{mine} against {_reference(comparison, base)}{without}, {seeds}, {p}"
     tied = "" if variant == base or not base else f", n.s. against {_reference(comparison, base)}"
+    seeds = counted(comparison.asked_seeds(variant), "seed")
     if need.beats_uniform and uniform:
         if uniform not in comparison.compared:
             return f"{mine}, not reached by {comparison.catalog.label(uniform)}, {seeds}{tied}"
         p = p_text(comparison.p_better(variant, uniform))
+        seeds = _seeds(comparison, variant, uniform)
         return f"{mine} against {_reference(comparison, uniform)}, {seeds}, {p}{tied}"
     return f"{mine}, {seeds}{tied}"
+
+
+def _seeds(comparison: Comparison, variant: str, other: str) -> str:
+    """The seeds that both have; where one has more, what the test of pairs saw of them."""
+    counts = [len(comparison.scores.get(name, ())) for name in (variant, other)]
+    gaps = comparison.differences(variant, other)
+    if len({*counts, len(gaps)}) == 1 or not gaps:
+        return counted(comparison.asked_seeds(variant), "seed")
+    return (
+        f"{counts[0]} and {counts[1]} seeds; difference {plain(fmean(gaps))} on the "
+        f"{len(gaps)} that both have"
+    )
 
 
 def _non_neural(need: Need) -> str:

@@ -42,20 +42,22 @@ class Need:
     def variant(self) -> str:
         """The variant to choose: better than the baseline on most tasks, tied on most, cheapest.
 
+        What is not above a non-neural baseline in every seed comes after what is.
         Costs that are about that of the baseline count as the same. Of what is left the
         baseline is first, then what is so among most contenders, then what has the smaller p as it
         is printed, then what has fewer parameters. Empty where no contender has learned anything.
         """
 
-        def order(name: str) -> tuple[int, int, float, bool, int, float, float, str]:
+        def order(name: str) -> tuple[int, int, int, float, bool, int, float, float, str]:
             here = self.candidates[name]
             better = sum(beats(comparison, name, comparison.baseline) for comparison in here)
+            behind = sum(_below_non_neural(comparison, name) for comparison in here)
             cost = in_order(relative_cost(here, name), self.noise)
             other = name != here[0].baseline
             p = round(min(_evidence_order(one, name)[0] for one in here), 3)
             most = max(len(one.contenders) for one in here)
             size = _parameters(here[0], name)
-            return -better, -len(here), cost, other, -most, p, size, name
+            return -better, behind, -len(here), cost, other, -most, p, size, name
 
         return min(self.candidates, key=order, default="")
 
@@ -164,6 +166,11 @@ def _p_better(comparison: Comparison, variant: str, other: str | None) -> float:
     if other is None or other not in known or variant not in known:
         return math.nan
     return comparison.p_better(variant, other)
+
+
+def _below_non_neural(comparison: Comparison, variant: str) -> bool:
+    """Whether there is a non-neural baseline that some seed of a variant does not beat."""
+    return bool(comparison.without) and variant not in comparison.beats_the_rest
 
 
 def _parameters(comparison: Comparison, variant: str) -> float:

@@ -196,6 +196,11 @@ def _lead(folder: RunFolder) -> str:
     below = "The command below computes everything again."
     if len(folder.commands) > 1:
         below = "The commands below compute everything again, in this order."
+    if any("--reuse" in command for command in folder.commands):
+        below = (
+            "The commands below made it, in this order. `--reuse` took finished cells from an "
+            "earlier version of the pack; without it everything is computed again."
+        )
     told = f"{counted(len(variants), 'variant')} on {scope(folder)}, with {what}."
     return f"{told} {below}" if folder.commands else told
 

@@ -5,11 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 
 from reports.blocks import Figure, TableCell
 from reports.folder import RunFolder, read_folder
 from reports.longer_inputs import longer_inputs_section
 from reports.markdown import escape
+from reports.numbers import plain
 from reports.render import document
 from reports.state_size import state_section
 
@@ -62,26 +64,30 @@ def with_part(text: str, name: str, content: str) -> str:
 
 
 FINDINGS = (
-    "- **Copying words that are outside the vocabulary needs a copy output.** On `oov_copy`, "
-    "`copynet` gets {oov_copy/copynet|oov_accuracy} of the unknown words right, the baseline "
-    "`scaled_dot` {oov_copy/scaled_dot|oov_accuracy}, the uniform baseline "
-    "{oov_copy/uniform|oov_accuracy}.",
+    "- **Words that are outside the vocabulary need copying, in the output or after decoding.** On "
+    "`oov_copy`, the copy output `copynet` decodes {oov_copy/copynet|sequence_accuracy} of the "
+    "strings without any error. `scaled_dot` decodes "
+    "{oov_copy[decode=true]/unk_replacement|sequence_accuracy} where each unknown word is replaced "
+    "by the most attended one (`unk_replacement`), and "
+    "{oov_copy/scaled_dot|sequence_accuracy} without.",
     "- **Attention by content alone does not count places.** On `offset`, `scaled_dot` without "
     "positions names {offset/scaled_dot} of the symbols right, no more than the uniform baseline "
     "({offset/uniform}); with sinusoids or rotary positions it is {offset/rope}.",
-    "- **Mechanisms that move along the source step by step (location-based or monotonic) copy "
-    "beyond the lengths of training.** On `transduction[rule=copy]`, the location-based "
-    "`ntm_addressing` writes {transduction[rule=copy]/ntm_addressing} of a string before its first "
-    "error and `location_aware` {transduction[rule=copy]/location_aware}, the monotonic `ssnt` "
-    "{transduction[rule=copy]/ssnt} and `mma_h` {transduction[rule=copy]/mma_h}; `scaled_dot` "
-    "writes {transduction[rule=copy]/scaled_dot}.",
-    "- **Beyond the lengths of training, a state of fixed size or a window loses what softmax "
-    "attention finds.** On `recall`, trained on up to 8 pairs and tested on 20 and 32, "
-    "`scaled_dot` finds {recall/scaled_dot} of the values, `linear_attention` "
-    "{recall/linear_attention}, `gated_deltanet` {recall/gated_deltanet}, `sliding_window` "
-    "{recall/sliding_window}. With 8 pairs it is {recall/scaled_dot|token_accuracy}, "
-    "{recall/linear_attention|token_accuracy}, {recall/gated_deltanet|token_accuracy} and "
-    "{recall/sliding_window|token_accuracy}.",
+    "- **Some location-based and monotonic mechanisms copy beyond the lengths of training.** On "
+    "`transduction[rule=copy]`, trained on up to 8 symbols and tested on 10 and 12, the "
+    "location-based `ntm_addressing` writes {transduction[rule=copy]/ntm_addressing} of a string "
+    "before its first error and `location_aware` {transduction[rule=copy]/location_aware}, the "
+    "monotonic `ssnt` {transduction[rule=copy]/ssnt} and `mma_h` {transduction[rule=copy]/mma_h}. "
+    "`scaled_dot` writes {transduction[rule=copy]/scaled_dot}, and the monotonic "
+    "`raffel_monotonic` ({transduction[rule=copy]/raffel_monotonic}) and `mocha` "
+    "({transduction[rule=copy]/mocha}) do no better.",
+    "- **Beyond the lengths of training, a small state of fixed size or a window loses what "
+    "softmax attention finds.** On `recall`, in one layer of width 32, trained on up to 8 pairs "
+    "and tested on 20 and 32, `scaled_dot` finds {recall/scaled_dot} of the values, "
+    "`linear_attention` {recall/linear_attention}, `gated_deltanet` {recall/gated_deltanet}, "
+    "`sliding_window` {recall/sliding_window}. With 8 pairs they find, in the same order, "
+    "{recall/scaled_dot|token_accuracy}, {recall/linear_attention|token_accuracy}, "
+    "{recall/gated_deltanet|token_accuracy} and {recall/sliding_window|token_accuracy}.",
 )
 MODERN_FINDINGS = (
     "- **A delta rule follows a state beyond the lengths of training if its state matrix may have "
@@ -90,19 +96,25 @@ MODERN_FINDINGS = (
     "and `gated_deltaproduct` {composition[group=s5]/gated_deltaproduct}. `deltanet` without this "
     "option names {composition[group=s5]/deltanet}, the softmax of `scaled_dot` "
     "{composition[group=s5]/scaled_dot}.",
-    "- **Rotary positions hinder copying beyond the lengths of training.** On `causal_copy`, "
-    "`rope` copies {causal_copy/rope} of the tokens. Without positions it is {causal_copy/nope}, "
-    "with `alibi` {causal_copy/alibi}, with `fox` {causal_copy/fox}. A recurrence of fixed size "
-    "does not copy so far (`gated_deltanet` {causal_copy/gated_deltanet}).",
-    "- **In short language modeling, what knows the order of words is ahead.** With equally large "
-    "networks on `wikitext2_mini`, `gated_deltanet` has a perplexity of "
-    "{wikitext2_mini/gated_deltanet} and `rope` of {wikitext2_mini/rope}. `scaled_dot` without "
-    "positions has {wikitext2_mini/scaled_dot}, `uniform` {wikitext2_mini/uniform}.",
+    "- **Rotary positions hinder copying beyond the lengths of training.** On `causal_copy`, in "
+    "networks with a causal convolution of width 3, trained on up to 32 tokens and tested on up to "
+    "128, `rope` copies {causal_copy/rope} of the tokens. Without positions of the attention it is "
+    "{causal_copy/nope}, with `alibi` {causal_copy/alibi}, with `fox` {causal_copy/fox}. A "
+    "recurrence of fixed size does not copy so far (`gated_deltanet` "
+    "{causal_copy/gated_deltanet}).",
+    "- **After some hundred steps of language modeling, the best networks are about as good as "
+    "trigrams.** With equally large networks on `wikitext2_mini`, `gated_deltanet` has a "
+    "perplexity of {wikitext2_mini/gated_deltanet} and `rope` of {wikitext2_mini/rope}; "
+    "interpolated trigrams have {wikitext2_mini/trigram, interpolated}. `scaled_dot` without "
+    "positions has "
+    "{wikitext2_mini/scaled_dot}, `uniform` {wikitext2_mini/uniform}.",
 )
 LIMITS = (
-    "These are means of {} to {} paired seeds with 95% intervals (min–max where a t interval would "
-    "leave the range), of networks trained for seconds on a CPU. They say nothing about large "
-    "models or GPUs."
+    "Networks here have widths of 32 to 128 and train for seconds on a CPU; they say nothing about "
+    "large models or GPUs. Some sizes and recipes were chosen by looking at scores of seeds that "
+    "are published, too ([limits](docs/limits.md)). The baseline `scaled_dot` has no positions "
+    "unless they are named. Scores are means of {} to {} paired seeds with 95% intervals (min–max "
+    "where a t interval would leave the range)."
 )
 
 
@@ -112,7 +124,7 @@ def findings(root: Path) -> str:
     trained = (one.cell for one in folder.of_kind("quality") if one.record.status == "ok")
     seeds = Counter((cell.task, cell.backbone, cell.slot, cell.variant) for cell in trained)
     limits = LIMITS.format(min(seeds.values()), max(seeds.values()))
-    return "\n".join([*_filled(FINDINGS, folder), "", limits])
+    return "\n".join([limits, "", *_filled(FINDINGS, folder)])
 
 
 def _filled(texts: Sequence[str], folder: RunFolder) -> list[str]:
@@ -121,7 +133,10 @@ def _filled(texts: Sequence[str], folder: RunFolder) -> list[str]:
 
 
 def _number(folder: RunFolder, task: str, name: str, metric: str) -> str:
-    """The score of a variant on a task by a metric; by that which ranks if none is named."""
+    """The score of a variant, or of a non-neural baseline, on a task.
+
+    By a metric, or by that which ranks if none is named.
+    """
     known = folder.catalog
     # the network in which most variants stand, where there are several
     for comparison in sorted(folder.comparisons, key=lambda one: -len(one.means)):
@@ -130,6 +145,8 @@ def _number(folder: RunFolder, task: str, name: str, metric: str) -> str:
             told = replace(comparison, metric=metric) if metric else comparison
             if here[0] in told.means:
                 return escape(told.short_score(here[0]))
+        if known.task_label(comparison.task) == task and name in comparison.without:
+            return escape(plain(fmean(comparison.without[name].values())))
     raise LookupError(f"README.md: {folder.name} has no score of {name} on {task} {metric}".strip())
 
 

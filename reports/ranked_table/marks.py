@@ -21,8 +21,8 @@ MARKS = {
         "validation score is no better than its mean (their test scores count in the mean)"
     ),
     "did not train": (
-        "did not train: no seed is above {uniform_baseline} on validation, so its score is no "
-        "evidence about the mechanism"
+        "never above {uniform_baseline}: on validation no seed has a better ranking score, so the "
+        "score is no evidence about the mechanism"
     ),
     "planned test": (
         "worse (or better) than {baseline} by the planned test: the test against the baseline was "
@@ -89,9 +89,10 @@ def _marks(
     if lost > 0 and not catalog.flag(variant, "control"):
         uniform_baseline = catalog.label(comparison.uniform_baseline or "")
         never = lost == seeds
-        text = f"not above {uniform_baseline} in {lost} of {seeds} seeds"
+        where = f"in any of {seeds} seeds" if never else f"in {lost} of {seeds} seeds"
+        text = f"not above {uniform_baseline} {where}"
         kind = "did not train" if never else "not above"
-        found.append((f"did not train: {text}" if never else text, kind))
+        found.append((text, kind))
     told = against_ranks(comparison, variant)
     if told:
         base_label = catalog.label(comparison.baseline or "")

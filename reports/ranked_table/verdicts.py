@@ -103,9 +103,15 @@ def decision_counts(comparison: Comparison, reference: str | None = None) -> dic
     return {outcome: found[outcome] for outcome in OUTCOMES}
 
 
-def equivalent_at_an_edge(comparison: Comparison) -> int:
-    """How many hypotheses are called equivalent where both scores are the best, or chance."""
+def equivalent_at_an_edge(comparison: Comparison, reference: str | None = None) -> int:
+    """How many hypotheses are called equivalent where both scores are the best, or chance.
+
+    Args:
+        comparison: What was tested.
+        reference: What the variants were tested against; None for every reference.
+    """
     return sum(
         decision.outcome == "equivalent" and bool(edge(comparison, *asked))
         for asked, decision in comparison.primary.items()
+        if reference in (None, asked.reference)
     )

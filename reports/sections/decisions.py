@@ -31,13 +31,14 @@ LOOKS = (
     "Seeds were added where a hypothesis was undecided, so variants differ in their numbers of "
     "seeds. The run looked at its scores at {counts} seeds and so on. Each look spends a quarter "
     "of the error rate that earlier looks left, and the p values and intervals are of all looks "
-    "together: to look again costs no errors."
+    "together, so the error rate of 5% holds for all looks together."
 )
 CHECKS = "Pipeline checks are left out here and in every summary, for they are no evidence:"
 EDGE_HELP = (
     "Equivalent because both scores are within 1% of the best possible one, or of chance: the task "
     "is too easy or too hard to tell the two apart."
 )
+AT_EDGE = "at the ceiling or at chance"
 SEEDS_HELP = (
     "Seeds that would probably decide half of what is undecided, if means and spreads stay as they "
     "are. An order of magnitude."
@@ -63,8 +64,8 @@ def decisions_section(folder: RunFolder) -> Section | None:
             Column(title="Seeds", numeric=True),
             Column(title="Tested", numeric=True, help="Primary hypotheses."),
             *(_column(folder.catalog.label(name)) for name in references),
-            Column(title="At an edge", unit="of equivalent", numeric=True, help=EDGE_HELP),
-            Column(title="Detectable", numeric=True, help=DETECTABLE_HELP),
+            Column(title="Equivalent", unit=AT_EDGE, numeric=True, help=EDGE_HELP),
+            Column(title="Detectable difference", numeric=True, help=DETECTABLE_HELP),
             Column(title="Seeds to decide", numeric=True, help=SEEDS_HELP),
         ),
         rows=tuple(_row(folder, one, references) for one in tested),
@@ -134,6 +135,8 @@ def _checks(folder: RunFolder) -> list[Block]:
 def told(tested: Sequence[Comparison]) -> str:
     """How much of what was tested is decided: against the baseline, and against uniform.
 
+    What is equivalent at the ceiling or at chance is counted apart, because it shows nothing.
+
     The two are not added up. To be better than uniform attention shows that something was learned;
     only the other count speaks for a variant.
     """
@@ -141,15 +144,22 @@ def told(tested: Sequence[Comparison]) -> str:
     for comparison in tested:
         for name, found in totals.items():
             found.update(decision_counts(comparison, name))
-    every = sum(sum(found.values()) for found in totals.values())
-    decided = every - sum(found["undecided"] for found in totals.values())
+            found[AT_EDGE] += equivalent_at_an_edge(comparison, name)
+    every = sum(found[outcome] for found in totals.values() for outcome in OUTCOMES)
+    edges = sum(found[AT_EDGE] for found in totals.values())
+    decided = every - edges - sum(found["undecided"] for found in totals.values())
     where = counted(len(tested), "comparison")
     known = tested[0].catalog
     parts = [f"The run decides {decided} of {every} primary hypotheses ({decided / every:.0%}) in"]
     parts.append(f"{where}.")
+    if edges:
+        are = "is" if edges == 1 else "are"
+        parts.append(f"Another {edges} {are} equivalent {AT_EDGE}, which shows nothing.")
     for name, found in totals.items():
+        found["equivalent"] -= found[AT_EDGE]
         uniform = known.flag(name, "uniform_baseline")
-        told_ = ", ".join(f"{found[outcome]} {outcome}" for outcome in OUTCOMES)
+        kinds = [*OUTCOMES, AT_EDGE] if found[AT_EDGE] else OUTCOMES
+        told_ = ", ".join(f"{found[outcome]} {outcome}" for outcome in kinds)
         parts.append(f"Against {'uniform attention' if uniform else known.label(name)}: {told_}.")
     return " ".join(parts)
 
@@ -167,8 +177,12 @@ def _column(reference: str) -> Column:
 
 
 def _outcomes(comparison: Comparison, reference: str) -> TableCell:
-    """How many contenders are better, worse, equivalent and undecided; zeros are left out."""
+    """How many contenders are better, worse, equivalent and undecided; zeros are left out.
+
+    What is equivalent at the ceiling or at chance has a column of its own.
+    """
     counts = decision_counts(comparison, reference)
+    counts["equivalent"] -= equivalent_at_an_edge(comparison, reference)
     told_ = ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
     return TableCell(text=told_ or NO_VALUE, sort=counts["better"])
 

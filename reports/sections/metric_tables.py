@@ -162,17 +162,20 @@ def _unlearned(
     worst = metric.limits[0 if metric.better == "higher" else 1]
     chance = comparison.catalog.level(comparison.task, "chance")
     guess = chance if chance is not None and metric.name == comparison.metric else worst
-    empty = []
+    best = metric.limits[1 if metric.better == "higher" else 0]
+    empty, full = [], []
     for x in places:
         means = {name: fmean(values) for (name, at), values in found.items() if at == x}
         level = means.get(comparison.uniform_baseline or "", guess)
         mine = [mean for name, mean in means.items() if name in comparison.contenders]
-        if mine and all(sign * mean <= sign * level + 1e-9 for mean in mine):
+        if mine and all(abs(mean - best) <= 1e-9 for mean in (*mine, level)):
+            full.append(f"{x:g}")
+        elif mine and all(sign * mean <= sign * level + 1e-9 for mean in mine):
             empty.append(f"{x:g}")
-    if not empty:
-        return ()
     than = "uniform attention" if comparison.uniform_baseline else "guessing"
-    return (f"At {join(empty)} nothing was learned: no variant is better than {than}.",)
+    notes = [f"At {join(empty)} no variant is better than {than}."] if empty else []
+    notes += [f"At {join(full)} every variant has the best possible score."] if full else []
+    return tuple(notes)
 
 
 def _told(folder: RunFolder, comparison: Comparison, order: Sequence[str]) -> TableBlock | None:

@@ -18,7 +18,9 @@ MOST_ROWS = 30
 """Of the table, which is in the short file."""
 HOW_TO_READ = (
     "Each variant has a task that is said to show what it is for. On that task these contenders "
-    "are significantly worse than {baseline} by the planned test, or below it and undecided. Where "
+    "are significantly worse than {baseline} by the planned test, or below it and undecided. "
+    "Scores are those of the metric that ranks, which is about inputs longer than those of "
+    "training where its name says so. Where "
     "somebody has written down why the advantage that the paper reports cannot appear at this "
     "size, the last column has the reason. A reason is not a test: the variant may also be wrong, "
     "or badly tuned."
@@ -126,6 +128,13 @@ def _row(found: Behind) -> tuple[TableCell, ...]:
         TableCell(text=comparison.title),
         TableCell(text=comparison.score_text(variant), sort=means[variant].estimate),
         TableCell(text=comparison.score_text(base), sort=means[base].estimate),
-        TableCell(text=decision.outcome),
+        TableCell(text=decision.outcome + _never(found)),
         TableCell(text=found.reason or NO_REASON),
     )
+
+
+def _never(found: Behind) -> str:
+    """A reason is no explanation of a variant that has not learned its task."""
+    if not found.comparison.lost_every_seed(found.variant):
+        return ""
+    return "; in no seed above uniform attention on validation"

@@ -141,6 +141,16 @@ def test_a_non_neural_baseline_is_named_unless_every_seed_is_better(tmp_path: Pa
     assert "non-neural baseline" not in found["Use of sorting"]
 
 
+def test_of_tied_variants_one_above_the_non_neural_baseline_in_every_seed_is_chosen(tmp_path: Path):
+    levels = {BASE: 0.50, NEW: 0.900, OTHER: 0.9005, UNIFORM: 0.30}
+    folder = written(tmp_path / "run", {"copying": levels}, steps={OTHER: 22.0})
+    assert [row[1] for row in texts(folder)] == ["shaw_rpr"]
+    folder = written(
+        tmp_path / "second", {"copying": levels}, steps={OTHER: 22.0}, without={"copying": 0.9002}
+    )
+    assert [row[1] for row in texts(folder)] == ["scaled_dot"]
+
+
 def test_the_test_is_described_and_ties_are_counted(tmp_path: Path):
     tasks = {"copying": TIED, "sorting": TIED}
     folder = written(tmp_path / "run", tasks, family="the one use")

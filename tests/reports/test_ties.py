@@ -209,7 +209,7 @@ def test_equal_means_have_the_baseline_first_then_the_smaller_model(tmp_path: Pa
 def test_marks_are_explained_once_and_only_those_that_stand_there(tmp_path: Path):
     folder = written(tmp_path / "run", NOISY, lost=("luong_general",))
     legend = legend_of_marks(folder.comparisons, {})
-    for said in ("baseline: ", "control: ", "did not train: no seed", "best: "):
+    for said in ("baseline: ", "control: ", "never above no_attention: ", "best: "):
         assert legend.count(said) == 1
     assert "decoder differs" not in legend
     assert "red certificate" not in legend

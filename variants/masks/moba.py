@@ -52,7 +52,7 @@ class MobaConfig(Config):
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Lu et al. report the loss of full attention at a fraction of its time for a million "
-        "tokens. Here blocks are a mask, which takes longer than none."
+        "tokens. Here blocks are a mask, which saves no time."
     ),
 )
 class MobaMask(Mask):

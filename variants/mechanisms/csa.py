@@ -79,7 +79,8 @@ class CsaConfig(IndexerConfig):
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "DeepSeek-AI report a tenth of the cache and a quarter of the operations of their earlier "
-        "network for a million tokens. Here entries are hidden, which takes longer than reading."
+        "network for a million tokens. Here entries that are not chosen are masked, which saves no "
+        "time."
     ),
 )
 class Csa(CompressedEntries):

@@ -42,7 +42,7 @@ class HcaConfig(Config):
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "DeepSeek-AI use it in every other layer of a network for a million tokens, beside sparse "
-        "layers. Here it stands alone, unless a stack says otherwise."
+        "layers. Here every layer uses it."
     ),
 )
 class Hca(CompressedEntries):

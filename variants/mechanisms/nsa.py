@@ -73,7 +73,7 @@ class NsaConfig(Config):
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Yuan et al. report the quality of full attention at a fraction of its time for texts of "
-        "64 thousand tokens. Here blocks are masks, which take longer than none."
+        "64 thousand tokens. Here blocks are masks, which save no time."
     ),
 )
 class Nsa(Turned):
