@@ -84,7 +84,7 @@ def _table(
         key=key,
         title=title,
         columns=(
-            Column(title="Need", help=NEED_HELP),
+            Column(title="Use", help=NEED_HELP),
             Column(title="Variant"),
             Column(title="Evidence", help="Mean test score over seeds; p after Holm's correction."),
             Column(title="Cost", help=COST_HELP),
@@ -162,7 +162,10 @@ def _merged(found: Sequence[Need]) -> tuple[TableCell, ...]:
     often = often_tied(found)
     label = found[0].comparisons[0].catalog.label
     variant, count = often[0] if often else ("", 0)
+    base = found[0].comparisons[0].catalog.baseline
     told = f"tied with the best in {count} of {len(found)} uses" if variant else "no common choice"
+    if base:
+        told = f"nothing is significantly better than {label(base)}; {told}"
     if all(need.beats_uniform for need in found):
         told += "; the best is better than uniform attention"
     everything = [comparison for need in found for comparison in need.comparisons]

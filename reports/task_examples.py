@@ -9,7 +9,7 @@ from reports.blocks import clean
 from reports.catalog import uncapitalized
 from reports.folder import RunFolder, StoredOutcome
 from reports.numbers import plain
-from reports.sections.examples import artifacts_of_one_seed
+from reports.sections.examples import artifacts_of_one_seed, as_matrix
 
 MOST_EXAMPLES = 3
 MOST_VARIANTS = 8
@@ -106,7 +106,7 @@ def _score(folder: RunFolder, outcome: StoredOutcome) -> str:
 
 def read_shown(name: str, entry: Mapping[str, Any], at: int) -> Shown | None:
     """An entry of an artifact, by the name of its variant; None without weights."""
-    weights = _matrix(entry.get("weights") or ())
+    weights = as_matrix(entry.get("weights") or ())
     if not weights or not weights[0]:
         return None
     words = entry.get("said") or ()
@@ -119,16 +119,12 @@ def read_shown(name: str, entry: Mapping[str, Any], at: int) -> Shown | None:
         said=tuple(clean(word) for word in said),
         source=source,
         weights=weights,
-        gold=_matrix(entry["gold"]) if entry.get("gold") else None,
+        gold=as_matrix(entry["gold"]) if entry.get("gold") else None,
         reference=clean(entry.get("reference", "")),
         output=clean(entry.get("output", "")),
         begins=_begins(entry.get("sentences") or ()),
         picture=_picture(entry.get("picture"), len(weights[0])),
     )
-
-
-def _matrix(rows: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(float(value) for value in row) for row in rows)
 
 
 def _begins(sentences: Sequence[int]) -> tuple[int, ...]:
@@ -144,7 +140,7 @@ def _picture(entry: Mapping[str, Any] | None, places: int) -> MapPicture | None:
         columns = places  # an encoder may have joined neighbors in time
     if rows * columns != places:
         return None
-    return MapPicture(gray=_matrix(entry["gray"]), grid=(rows, columns))
+    return MapPicture(gray=as_matrix(entry["gray"]), grid=(rows, columns))
 
 
 def slug(text: str) -> str:

@@ -162,6 +162,9 @@ def write_pack(source: Store | Pack, path: Path) -> Path:
     Args:
         source: The run.
         path: The file, ending in `.parquet`; replaced if it is there.
+
+    Raises:
+        NotARunFolder: The file has another ending.
     """
     if path.suffix != SUFFIX:
         raise NotARunFolder(f"a pack ends in {SUFFIX}, and {path} does not; name it so.")

@@ -100,7 +100,10 @@ class Backbone(HasCapabilities):
 
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
         """Decode all rows at once, by the search that the backbone was built with."""
-        raise Refused(f"{type(self).__name__} does not decode.")
+        raise Refused(
+            f"{type(self).__name__} does not decode; take a metric that does not generate, or "
+            "another backbone."
+        )
 
     def variant_slots(self) -> tuple[Slot, ...]:
         """The slots that hold the variant, for parameter counts."""

@@ -85,7 +85,11 @@ revisions=dot:2'
 
 
 def parse_label(label: str) -> Cell:
-    """Rebuild the cell that printed this label; ids agree."""
+    """Rebuild the cell that printed this label; ids agree.
+
+    Raises:
+        InvalidSelector: The text is no label of a cell.
+    """
     try:
         what, slot, protocol, *further = label.split(" / ")
         kind, _, place = what.partition(" ")
@@ -110,7 +114,11 @@ def _unreadable(label: str) -> InvalidSelector:
 
 
 def cell_from_dict(data: dict[str, object]) -> Cell:
-    """Rebuild a stored cell; unknown fields of a newer schema are an error, not a guess."""
+    """Rebuild a stored cell.
+
+    Raises:
+        InvalidSelector: It has fields that only a newer version knows.
+    """
     known = {entry.name for entry in fields(Cell)}
     extra = set(data) - known
     if extra:

@@ -176,7 +176,7 @@ class Claim:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", self.key):
             raise InvalidConfig(
-                f"a claim's key is a letter, then letters and digits; {self.key!r}."
+                f"claim key {self.key!r}: use a letter, then letters, digits or underscores."
             )
         if not self.quote or not self.source:
             raise InvalidConfig(f"claim {self.key} needs its source and the quoted sentence.")

@@ -84,7 +84,11 @@ def inner_axes(config: type[Config], options: Mapping[str, Value]) -> dict[str, 
 
 
 def options_of(value: Value, owner: str = "option") -> tuple[Selector, ...]:
-    """Read an option that must be names joined by '+'."""
+    """Read an option that must be names joined by '+'.
+
+    Raises:
+        InvalidConfig: The value is no name.
+    """
     if isinstance(value, tuple):
         return value
     raise InvalidConfig(f"{owner} takes a name, got {show_value(value)}.")

@@ -176,7 +176,11 @@ def register_recipe(
 
 
 def add_registration(new: Registration[object]) -> None:
-    """Put an entry into its axis; two different things under one name are an error."""
+    """Put an entry into its axis.
+
+    Raises:
+        InvalidConfig: There is no such axis, or another thing has this name.
+    """
     if new.axis not in _ENTRIES:
         raise InvalidConfig(str(UnknownName.among("axis", new.axis, AXES)))
     old = _ENTRIES[new.axis].get(new.name)
@@ -200,7 +204,11 @@ def find(axis: Axis[T], name: str) -> Registration[T]: ...
 @overload
 def find(axis: str, name: str) -> Registration[object]: ...
 def find(axis: str, name: str) -> Registration[object]:
-    """Look a name up on one axis."""
+    """Look a name up on one axis.
+
+    Raises:
+        UnknownName: The axis has no such name.
+    """
     found = _ENTRIES[axis].get(name)
     if found is None:
         raise UnknownName.among(axis, name, _ENTRIES[axis], see=f"bench list {axis}")
@@ -255,7 +263,12 @@ def make(axis: Axis[type[T]], selector: Selector, *args: object, **kwargs: objec
 @overload
 def make(axis: str, selector: Selector, *args: object, **kwargs: object) -> object: ...
 def make(axis: str, selector: Selector, *args: object, **kwargs: object) -> object:
-    """Build what a selector names: `target(config, *args, **kwargs)`."""
+    """Build what a selector names: `target(config, *args, **kwargs)`.
+
+    Raises:
+        UnknownName: The axis has no such name, or the name no such option.
+        InvalidConfig: An option has a wrong type or value, or nothing can be built of the name.
+    """
     found = find(axis, selector.name)
     if (made := _MADE.get()) is not None:
         made.add((axis, selector.name))

@@ -151,7 +151,12 @@ def resolve(selector: Selector | str, *, beneath: bool = False) -> VariantSpec:
 
 
 def find(name: str) -> Registration[object]:
-    """Find a recipe, a mechanism or the one component of this name."""
+    """Find a recipe, a mechanism or the one component of this name.
+
+    Raises:
+        UnknownName: There is none.
+        InvalidConfig: The name is the word for nothing, or a component of several axes.
+    """
     for axis in ("recipe", "mechanism"):
         if name in registry.registrations(axis):
             return registry.find(axis, name)

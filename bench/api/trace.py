@@ -91,7 +91,10 @@ class Trace(NamedTuple):
         """Weights of the first slot, averaged over heads."""
         found = self.attended[0].weights
         if found is None:
-            raise Refused("this output or loss needs weights, and the variant has none.")
+            raise Refused(
+                "this output or loss needs weights, and the variant has none; choose a variant "
+                "that gives weights."
+            )
         return found[:, 0] if found.shape[1] == 1 else found.mean(1)
 
     @property

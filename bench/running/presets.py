@@ -125,7 +125,11 @@ PRESETS: dict[str, Preset] = {
 
 
 def find_preset(name: str) -> Preset:
-    """Look a preset up by name."""
+    """Look a preset up by name.
+
+    Raises:
+        UnknownName: There is none of this name.
+    """
     if name not in PRESETS:
         raise UnknownName.among("preset", name, PRESETS)
     return PRESETS[name]

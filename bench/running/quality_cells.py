@@ -162,6 +162,10 @@ def quality_cell(
     """One cell of a variant on a task, at the preset's size.
 
     A backbone that cannot hold the variant still makes a cell: its row says why not.
+
+    Raises:
+        UnknownName: The backbone has no such slot, or a name is registered nowhere.
+        InvalidConfig: The task has no sizes for the preset, or an option is wrong.
     """
     task, size, shown = sized_task(
         default_task.selector, request.preset, calibrated=request.calibrated
@@ -237,6 +241,10 @@ def sized_task(
         asked: The task.
         preset: Name of the preset.
         calibrated: Whether what calibration has chosen takes the place of the preset's size.
+
+    Raises:
+        UnknownName: There is no such task or preset.
+        InvalidConfig: The task has no sizes for the preset, or an option is wrong.
     """
     asked = parse(asked) if isinstance(asked, str) else asked
     target = registry.find(TASKS, asked.name).target

@@ -75,7 +75,12 @@ class AdamProtocol(Config):
 
 @lru_cache(maxsize=256)
 def read_protocol(selector: Selector | str) -> AdamProtocol:
-    """Read a training selector, `adam[lr=0.003,steps=600]`."""
+    """Read a training selector, `adam[lr=0.003,steps=600]`.
+
+    Raises:
+        UnknownName: There is no such protocol or option.
+        InvalidConfig: An option has a wrong type or value.
+    """
     asked = parse(selector) if isinstance(selector, str) else selector
     if asked.name != "adam":
         raise UnknownName.among("training protocol", asked.name, ["adam"])

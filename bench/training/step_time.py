@@ -69,5 +69,5 @@ def refuse_noise(step: Callable[[], float], within: float) -> None:
     if abs(off) > within:
         raise Refused(
             f"two timings of the baseline's training step differ by {off:+.1%} on this machine, "
-            f"and equal is within {within:.0%}; stop other work, or match flops."
+            f"and equal is within {within:.0%}; stop other work, or use --match flops."
         )

@@ -111,8 +111,8 @@ def _map(name: str, entry: Mapping[str, Any], *, hidden: bool) -> Map:
         title=name,
         query=_tokens(entry.get("query") or (), hidden=hidden),
         source=_tokens(entry.get("source") or (), hidden=hidden),
-        weights=_matrix(entry["weights"]),
-        gold=None if gold is None else _matrix(gold),
+        weights=as_matrix(entry["weights"]),
+        gold=None if gold is None else as_matrix(gold),
     )
 
 
@@ -122,7 +122,8 @@ def _tokens(tokens: Iterable[object], *, hidden: bool) -> tuple[str, ...]:
     return tuple(clean(token) for token in tokens)
 
 
-def _matrix(rows: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
+def as_matrix(rows: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
+    """Stored weights as tuples of numbers."""
     return tuple(tuple(float(value) for value in row) for row in rows)
 
 

@@ -12,7 +12,7 @@ from reports.sections.decisions import tested_comparisons
 from reports.sections.mixed_environments import shared_facts
 from results.statistics import Decision
 
-LEAST_SEEDS, MOST_VARIANTS = 5, 20
+LEAST_SEEDS, MOST_VARIANTS = 5, 24
 """Of a comparison that a paper could quote in one paragraph."""
 SMALL_RUN = 8
 """Comparisons up to which a run has its paragraphs beside the choices, and not among details."""
@@ -29,7 +29,7 @@ CAPTION = (
 
 
 def quotable_section(folder: RunFolder) -> Section | None:
-    """The comparisons with five seeds or more and at most twenty variants; None without any."""
+    """The comparisons with five seeds or more and not too many variants; None without any."""
     tested = tested_comparisons(folder)
     found = [one for one in tested if _is_quotable(one)]
     blocks: list[Block] = []
