@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from bench.api.headline import is_made
 from reports.catalog import uncapitalized
 from reports.evidence import lacks_positions
 from reports.folder import RunFolder
@@ -62,7 +63,9 @@ def _nothing_yet(found: Sequence[Need]) -> str:
     if not found:
         return ""
     names = join([uncapitalized(need.title) for need in found], MOST_NAMED)
-    return f"No variant is significantly above uniform attention for {names}."
+    longer = all(is_made(need.evidence.metric, "beyond_training") for need in found)
+    where = ", on inputs longer than those of training" if longer else ""
+    return f"No variant is significantly above uniform attention for {names}{where}."
 
 
 def _tied(found: Sequence[Need], *, other: bool = False) -> str:

@@ -124,3 +124,13 @@ def beyond_training(of: Metric, axis: str = "length") -> Headline:
 def area_under_curve(of: Metric) -> Headline:
     """Rank by the mean validation score along training."""
     return Headline(kind="area_under_curve", of=of)
+
+
+def is_made(metric: str, kind: Kind) -> bool:
+    """Whether a metric is another one, made in some way.
+
+    >>> [is_made(name, "beyond_training") for name in ("beyond_training_bleu", "bleu")]
+    [True, False]
+    """
+    of = made_of(metric)
+    return of != metric and NAMES[kind].format(name=of) == metric

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bench.api.headline import NAMES, Kind, made_of
+from bench.api.headline import Kind, is_made
 from reports.blocks import Block, Bullets, Paragraph, Section, TableBlock
 from reports.catalog import SHORT_UNITS, uncapitalized
 from reports.choices import synopsis
@@ -93,13 +93,8 @@ def how_to_read_section(folder: RunFolder) -> Section:
 
 def _made_metrics(folder: RunFolder) -> str:
     """What metrics are that are made of others; empty where none ranks."""
-    kinds = {kind for one in folder.comparisons for kind in MADE if _is_made(one.metric, kind)}
+    kinds = {kind for one in folder.comparisons for kind in MADE if is_made(one.metric, kind)}
     return " ".join(text for kind, text in MADE.items() if kind in kinds)
-
-
-def _is_made(metric: str, kind: Kind) -> bool:
-    of = made_of(metric)
-    return of != metric and NAMES[kind].format(name=of) == metric
 
 
 def _long_units(folder: RunFolder) -> str:
