@@ -34,8 +34,8 @@ HOW_DECIDED = (
     "the margin. It is contradicted if the difference is significant and its mean is at least the "
     "margin. Everything else is undecided, and so is a contrast without any difference in any "
     "seed where one was expected. Printed p values are before Holm's correction over the parts.",
-    "Margins of trained contrasts were fixed before the run. The bounds of the computed claims "
-    "C10, C13, C15, C27, C37, C42, C43 and C52 were written after a first look at their numbers.",
+    "Margins of trained contrasts were fixed before the run. A note says where the bounds of "
+    "computed numbers were not.",
 )
 
 
@@ -51,8 +51,8 @@ def claims_document(outcomes: Sequence[ClaimOutcome]) -> Document:
         lead=(
             "Sentences of the source documents, each with what decides it. Verdicts "
             "are computed from stored rows whenever this page is written. Trained claims use "
-            "paired seeds from 200 on, which no published run uses, and hold for networks and "
-            "tasks of this size alone."
+            "paired seeds from 200 on, which no other published run uses, and hold for networks "
+            "and tasks of this size alone."
         ),
         headline=headline(outcomes),
         sections=(

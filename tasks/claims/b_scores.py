@@ -155,7 +155,8 @@ for one in (
             ),
         ),
         note="At initialization; ratios to a width of 16. Extremely small is too much said: the "
-        "norm falls to a quarter at a width of 1024.",
+        "norm falls to a quarter at a width of 1024. Its bounds were written after a first look at "
+        "the numbers.",
         priority=1,
     ),
     Claim(
@@ -237,8 +238,8 @@ for one in (
         ),
         note="Batch 4, width 64, float32, on the processor that the environment names. The time is "
         "measured, and another machine has another ratio. The memory ratio is far below the "
-        "width, because the additive score here works in pieces and computes them again. The two "
-        "bounds were chosen after a trial.",
+        "width, because the additive score here works in pieces and computes them again. Its "
+        "bounds were written after a first look at the numbers.",
         priority=2,
     ),
     Claim(

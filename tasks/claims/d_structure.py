@@ -205,7 +205,8 @@ for one in (
             ),
         ),
         note="The quoted sentence alone is true for rows with a visible key of usual energy. The "
-        "number is missing in the source and is that of the book. float32 only.",
+        "number is missing in the source and is that of the book. float32 only. Its bounds were "
+        "written after a first look at the numbers.",
         priority=1,
     ),
     Claim(

@@ -160,7 +160,8 @@ for one in (
         "ones of width 64, at 4096 keys over that at 32: it fades at a fixed scale, and not at "
         "one that grows with the logarithm of the number of keys. A trained network may choose "
         "a larger scale. What is lost of quality needs training at such lengths, about ten hours "
-        "of a CPU, and was not run; neither was what mechanisms of constant cost recall.",
+        "of a CPU, and was not run; neither was what mechanisms of constant cost recall. Its "
+        "bounds were written after a first look at the numbers.",
     ),
 ):
     register_claim(one, module=__name__)

@@ -237,7 +237,8 @@ for one in (
             ),
         ),
         note="Twenty draws of fifty noisy points; β is one over the squared bandwidth, and the "
-        "letter is missing in the source.",
+        "letter is missing in the source. Its bounds were written after a first look at the "
+        "numbers.",
         priority=1,
     ),
     Claim(
