@@ -23,7 +23,8 @@ Compared = Literal["mean", "spread"]
 """What of the scores of all seeds is compared: how high they are, or how far apart."""
 FIRST_SEED, SEEDS = 200, 6
 """First seed of claims, and how many. No other published run uses these seeds, so that no choice
-was made by looking at them. Where no seed differs from another the sign test decides, which needs six."""
+was made by looking at them. Where no seed differs from another the sign test decides, which needs
+six."""
 SPREAD_SEEDS = 12
 """Fewest seeds that say anything about a spread (ADR 20)."""
 
