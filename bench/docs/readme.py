@@ -19,6 +19,7 @@ PUBLISHED = Path("results", "published")
 RUN = "quick.parquet"
 FIGURE = "docs/images/quality_cost.svg"
 MODERN = "modern.parquet"
+FLAGSHIP = "flagship.parquet"
 MODERN_FIGURES = (
     (state_section, "recall", "docs/images/state.svg"),
     (longer_inputs_section, "induction", "docs/images/positions.svg"),
@@ -89,6 +90,14 @@ FINDINGS = (
     "{recall/scaled_dot|token_accuracy}, {recall/linear_attention|token_accuracy}, "
     "{recall/gated_deltanet|token_accuracy} and {recall/sliding_window|token_accuracy}.",
 )
+FLAGSHIP_FINDINGS = (
+    "- **At four and eight times the length of training the same mechanisms lead.** Trained on "
+    "copying up to 8 symbols until nothing got better, and tested on 32 and 64 (preset "
+    "`flagship`), `ntm_addressing` writes {transduction/ntm_addressing} of a string before its "
+    "first error, `mma_h` {transduction/mma_h}, `location_aware` {transduction/location_aware} and "
+    "`ssnt` {transduction/ssnt}. `raffel_monotonic` writes {transduction/raffel_monotonic}, "
+    "`scaled_dot` {transduction/scaled_dot}.",
+)
 MODERN_FINDINGS = (
     "- **A delta rule follows a state beyond the lengths of training if its state matrix may have "
     "negative eigenvalues (option `reach=2.0`).** On `composition[group=s5]`, "
@@ -124,7 +133,9 @@ def findings(root: Path) -> str:
     trained = (one.cell for one in folder.of_kind("quality") if one.record.status == "ok")
     seeds = Counter((cell.task, cell.backbone, cell.slot, cell.variant) for cell in trained)
     limits = LIMITS.format(min(seeds.values()), max(seeds.values()))
-    return "\n".join([limits, "", *_filled(FINDINGS, folder)])
+    told = _filled(FINDINGS, folder)
+    told += _filled(FLAGSHIP_FINDINGS, read_folder(root / PUBLISHED / FLAGSHIP))
+    return "\n".join([limits, "", *told])
 
 
 def _filled(texts: Sequence[str], folder: RunFolder) -> list[str]:
