@@ -37,7 +37,7 @@ def keep(graph, inputs):
     return graph
 
 # what is traced is run as it is, for building code takes a minute
-torch.compile = lambda *args, **kinds: compiler(*args, backend=keep, **kinds)
+torch.compile = lambda *args, **kinds: compiler(*args, **{{**kinds, "backend": keep}})
 (shape,) = asked_shapes(["{ASKED}"])
 inputs = draw_inputs(shape, torch.device("cpu"), torch.float32, 0)
 """
