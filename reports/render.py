@@ -36,7 +36,7 @@ from reports.sections.provenance import (
 from reports.sections.quotable import quotable_section
 from reports.sections.ranking import how_to_read_section, use_sections
 from reports.sections.score_grid import score_grid_section
-from reports.sections.slots import slots_section
+from reports.sections.slots import longest_slot_section, slots_section, slots_sentence
 from reports.sections.speed import other_costs_section, speed_section
 from reports.sections.studies import ablation_section, study_section
 from reports.sections.uses_of_attention import uses_section
@@ -119,6 +119,7 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         decisions_section(folder),
         *_quotable(folder, "summary"),
         not_shown_section(folder),
+        longest_slot_section(folder),
         all_tasks_section(folder),
         *(_folded(section) for section in _details(folder, legend, publish=publish)),
     )
@@ -138,6 +139,8 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
 
 def _headline(folder: RunFolder) -> str:
     """What the run shows, and how much of what it asked is decided."""
+    if not folder.comparisons and (timed := slots_sentence(folder)):
+        return f"Nothing was trained. {timed}"
     tested = tested_comparisons(folder)
     return f"{headline(folder)} {told(tested)}" if tested else headline(folder)
 
@@ -202,6 +205,8 @@ def _lead(folder: RunFolder) -> str:
             "earlier version of the pack; without it everything is computed again."
         )
     told = f"{counted(len(variants), 'variant')} on {scope(folder)}, with {what}."
+    if timed and not folder.comparisons:
+        told = f"{counted(len(variants), 'variant')}, timed alone; nothing was trained."
     return f"{told} {below}" if folder.commands else told
 
 

@@ -10,6 +10,7 @@ from reports.catalog import red_reasons
 from reports.folder import RunFolder, StoredOutcome
 from reports.missing_values import dash
 from reports.numbers import counted, plain, with_interval
+from reports.prose import join
 from results.speed import shape_of
 
 HOW_TO_READ = (
@@ -28,6 +29,8 @@ PEAK = "forward_peak_memory_bytes"
 HEADS = ("heads_count", "key_heads_count", "key_width_count", "value_width_count")
 SHOWN = frozenset((PREFILL, DECODE, STATE, *HEADS))
 """Metrics of slots that no other table shows."""
+MOST_NAMED = 3
+"""Variants that the sentence names."""
 PLACE = ["dtype", "device", "impl", "slot", "shape", "length"]
 """Columns that agree in one table."""
 
@@ -77,22 +80,65 @@ class Slots(NamedTuple):
 
 def slots_section(folder: RunFolder) -> Section | None:
     """One table for each format, shape and length; None where no slot was timed."""
-    speed = folder.speed.dropna(subset="length")
-    of_slots = speed[speed["shape"].map(is_slot)] if len(speed) else speed
-    red = of_slots["variant"].map(lambda name: bool(red_reasons(folder.certificates, name)))
-    of_slots = of_slots[~red.astype(bool)]
-    if of_slots.empty:
+    slots = _slots(folder)
+    order = sorted(slots.lines, key=lambda place: (*place[:4], _batch(place[4]), *place[4:]))
+    if not order:
         return None
-    found: dict[tuple[Any, ...], dict[str, dict[str, Line]]] = {}
-    for line in of_slots.to_dict("records"):
-        place = tuple(line[name] for name in PLACE)
-        mine = found.setdefault(place, {}).setdefault(str(line["variant"]), {})
-        mine[str(line["metric"])] = {str(key): value for key, value in line.items()}
-    slots = Slots(found)
-    order = sorted(found, key=lambda place: (*place[:4], _batch(place[4]), *place[4:]))
     tables = [_table(folder, f"slots-table-{n}", one, slots) for n, one in enumerate(order, 1)]
     blocks: tuple[Block, ...] = (Paragraph(HOW_TO_READ), *tables)
     return Section(key="slots", title="Prompts and decoding with a layer", blocks=blocks)
+
+
+def longest_slot_section(folder: RunFolder) -> Section | None:
+    """The table of the longest cache, where nothing was trained and times are the result."""
+    place = _longest(folder)
+    if place is None or folder.comparisons:
+        return None
+    table = _table(folder, "longest-slot", place, _slots(folder))
+    blocks: tuple[Block, ...] = (Paragraph(HOW_TO_READ), table)
+    title = "Prompts and decoding with the longest cache"
+    return Section(key="longest", title=title, blocks=blocks, group="summary")
+
+
+def slots_sentence(folder: RunFolder) -> str:
+    """How much faster than the baseline others decode with the longest cache; empty without any."""
+    place = _longest(folder)
+    if place is None:
+        return ""
+    known, lines = folder.catalog, _slots(folder).lines[place]
+    ratios = {name: found[DECODE] for name, found in lines.items() if DECODE in found}
+    others = [name for name in ratios if name != known.baseline]
+    faster = [name for name in others if ratios[name]["ratio_low"] > 1]
+    slower = [name for name in others if ratios[name]["ratio_high"] < 1]
+    length = f"{place[-1]:,.0f} keys in the cache of one layer"
+    told = (
+        f"With {length}, {len(faster)} of {len(others)} variants decode faster than "
+        f"{known.label(known.baseline)} and {len(slower)} slower (95% intervals)."
+    )
+    best = sorted(faster, key=lambda name: -ratios[name]["ratio"])[:MOST_NAMED]
+    if not best:
+        return told
+    named = [f"{known.label(name)} ({plain(ratios[name]['ratio'])}×)" for name in best]
+    return f"{told} Fastest: {join(named)}."
+
+
+def _longest(folder: RunFolder) -> tuple[Any, ...] | None:
+    """The place with the longest cache; of several the one with most variants."""
+    lines = _slots(folder).lines
+    return max(lines, key=lambda place: (place[-1], len(lines[place])), default=None)
+
+
+def _slots(folder: RunFolder) -> Slots:
+    """What was timed of slots, without variants whose certificate is red."""
+    speed = folder.speed.dropna(subset="length")
+    of_slots = speed[speed["shape"].map(is_slot)] if len(speed) else speed
+    red = of_slots["variant"].map(lambda name: bool(red_reasons(folder.certificates, name)))
+    found: dict[tuple[Any, ...], dict[str, dict[str, Line]]] = {}
+    for line in of_slots[~red.astype(bool)].to_dict("records"):
+        place = tuple(line[name] for name in PLACE)
+        mine = found.setdefault(place, {}).setdefault(str(line["variant"]), {})
+        mine[str(line["metric"])] = {str(key): value for key, value in line.items()}
+    return Slots(found)
 
 
 def is_slot(shape: str) -> bool:

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from reports.catalog import Catalog
-from reports.sections.slots import PEAK, slots_section
+from reports.sections.slots import PEAK, longest_slot_section, slots_section, slots_sentence
 
 NO_VALUE = "\N{EM DASH}"
 
@@ -47,6 +47,7 @@ def folder(found, outcomes=(), certificates=None):
         certificates=certificates or {},
         catalog=Catalog.of({"baseline": "cache", "variants": {}, "tasks": {}, "metrics": {}}),
         of_kind=lambda kind: list(outcomes),
+        comparisons=(),
     )
 
 
@@ -115,3 +116,25 @@ def test_the_title_says_what_was_timed(batch):
     (table,) = slots_section(folder([line("cache", 4096, PEAK, 1, shape=shape)])).blocks[1:]
     rows = "1 row" if batch else "2 rows"
     assert table.title == f"{rows} of 4,096 tokens, 8 heads of width 64, float32 on cpu"
+
+
+def test_a_run_that_trained_nothing_shows_the_longest_cache_first_and_says_who_is_faster():
+    section = longest_slot_section(folder(FOUND))
+    (table,) = section.blocks[1:]
+    assert section.group == "summary"
+    assert table.title.startswith("1 row of 1,024 tokens")
+    told = slots_sentence(folder(FOUND))
+    assert told.startswith(
+        "With 1,024 keys in the cache of one layer, 1 of 1 variants decode faster"
+    )
+    assert told.endswith("than cache and 0 slower (95% intervals). Fastest: window (2.00×).")
+    assert (
+        slots_sentence(folder([line("cache", 8, "forward_time_ms", 1, shape="attend[heads=8]")]))
+        == ""
+    )
+
+
+def test_a_run_with_scores_keeps_its_times_among_the_details():
+    trained = folder(FOUND)
+    trained.comparisons = (object(),)
+    assert longest_slot_section(trained) is None
