@@ -201,7 +201,7 @@ def _lead(folder: RunFolder) -> str:
         below = "The commands below compute everything again, in this order."
     if any("--reuse" in command for command in folder.commands):
         below = (
-            "The commands below made it, in this order. `--reuse` took finished cells from an "
+            "The commands below made it, in this order. “--reuse” took finished cells from an "
             "earlier version of the pack; without it everything is computed again."
         )
     told = f"{counted(len(variants), 'variant')} on {scope(folder)}, with {what}."
