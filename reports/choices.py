@@ -25,12 +25,12 @@ NEED_HELP = "A use of attention, the test with the evidence, and of how many of 
 RULE = (
     "The rule: candidates are the variants that are tied with the best on some test of a use. The "
     "table names the one that is significantly better than the baseline on most tests. Between "
-    "several such variants, one that is above the best non-neural baseline in every seed comes "
-    "first. Then the number of tests on which they are tied with the best decides, then the cost. "
-    "If that does not decide either, it is the baseline, then the variant of the test with most "
-    "variants, with the smallest p, with the fewest parameters. The row shows the test with the "
-    "smallest p. A generated test is a small model of its use. Where no variant is significantly "
-    "above uniform attention, none is named."
+    "several such variants, those come first that are above the best non-neural baseline in every "
+    "seed of these tests. Then the number of tests on which they are tied with the best decides, "
+    "then the cost. If that does not decide either, it is the baseline, then the variant of the "
+    "test with most variants, with the smallest p, with the fewest parameters. The row shows the "
+    "test with the smallest p. A generated test is a small model of its use. Where no variant is "
+    "significantly above uniform attention, none is named."
 )
 MOST_NAMED = 3
 """Needs that one cell names."""

@@ -158,7 +158,7 @@ class ClaimOutcome:
         if still:
             return (
                 f"No seed has any difference in “{still[0]}”: both sides are at a limit of the "
-                "metric, so more seeds would not decide."
+                "metric, or compute the same, and more seeds would not decide."
             )
         needed = [one.finding.seeds_to_decide for one in open_]
         known = [one for one in needed if one is not None]

@@ -34,8 +34,8 @@ HOW_DECIDED = (
     "the margin. It is contradicted if the difference is significant and its mean is at least the "
     "margin. Everything else is undecided, and so is a contrast without any difference in any "
     "seed where one was expected. Printed p values are before Holm's correction over the parts.",
-    "Margins of trained contrasts were fixed before the run. A note says where the bounds of "
-    "computed numbers were not.",
+    "Margins of trained contrasts and bounds of computed numbers were fixed before the run, unless "
+    "a note says otherwise.",
 )
 
 

@@ -42,16 +42,17 @@ class Need:
     def variant(self) -> str:
         """The variant to choose: better than the baseline on most tasks, tied on most, cheapest.
 
-        What is not above a non-neural baseline in every seed comes after what is.
-        Costs that are about that of the baseline count as the same. Of what is left the
-        baseline is first, then what is so among most contenders, then what has the smaller p as it
-        is printed, then what has fewer parameters. Empty where no contender has learned anything.
+        Before ties are counted, what is above the non-neural baselines in every seed of these tasks
+        is preferred. Costs that are about that of the baseline count as the same. Of what is left
+        the baseline is first, then what is so among most contenders, then what has the smaller p as
+        it is printed, then what has fewer parameters. Empty where no contender has learned
+        anything.
         """
 
-        def order(name: str) -> tuple[int, int, int, float, bool, int, float, float, str]:
+        def order(name: str) -> tuple[int, bool, int, float, bool, int, float, float, str]:
             here = self.candidates[name]
             better = sum(beats(comparison, name, comparison.baseline) for comparison in here)
-            behind = sum(_below_non_neural(comparison, name) for comparison in here)
+            behind = any(_below_non_neural(comparison, name) for comparison in here)
             cost = in_order(relative_cost(here, name), self.noise)
             other = name != here[0].baseline
             p = round(min(_evidence_order(one, name)[0] for one in here), 3)

@@ -44,7 +44,7 @@ def asked_claims(keys: Sequence[str]) -> list[Claim]:
 
     Raises:
         UnknownName: Nobody registered one of the keys.
-        InvalidConfig: `all` stands beside keys.
+        InvalidConfig: `all` was given together with keys.
     """
     if not keys or EVERY in keys:
         if len(keys) > 1:

@@ -115,15 +115,14 @@ MODERN_FINDINGS = (
     "trigrams.** With equally large networks on `wikitext2_mini`, `gated_deltanet` has a "
     "perplexity of {wikitext2_mini/gated_deltanet} and `rope` of {wikitext2_mini/rope}; "
     "interpolated trigrams have {wikitext2_mini/trigram, interpolated}. `scaled_dot` without "
-    "positions has "
-    "{wikitext2_mini/scaled_dot}, `uniform` {wikitext2_mini/uniform}.",
+    "positions has {wikitext2_mini/scaled_dot}, `uniform` {wikitext2_mini/uniform}.",
 )
 LIMITS = (
-    "Networks here have widths of 32 to 128 and train for seconds on a CPU; they say nothing about "
-    "large models or GPUs. Some sizes and recipes were chosen by looking at scores of seeds that "
-    "are published, too ([limits](docs/limits.md)). The baseline `scaled_dot` has no positions "
-    "unless they are named. Scores are means of {} to {} paired seeds with 95% intervals (min–max "
-    "where a t interval would leave the range)."
+    "Networks here have widths of 32 to 256 and train for seconds to minutes on a CPU; they say "
+    "nothing about large models or GPUs. Some sizes and recipes were chosen by looking at scores "
+    "of seeds that are published, too ([limits](docs/limits.md)). The baseline `scaled_dot` has "
+    "no positions unless they are named. Scores are means of {} to {} paired seeds with 95% "
+    "intervals (min–max where a t interval would leave the range)."
 )
 
 

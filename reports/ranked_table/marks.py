@@ -20,7 +20,7 @@ MARKS = {
         "not above {uniform_baseline} in 2 of 3 seeds: these seeds have failed to learn, for their "
         "validation score is no better than its mean (their test scores count in the mean)"
     ),
-    "did not train": (
+    "never above": (
         "never above {uniform_baseline}: on validation no seed has a better ranking score, so the "
         "score is no evidence about the mechanism"
     ),
@@ -32,7 +32,7 @@ MARKS = {
     "n.s. against the best": "on a later rank, but not significantly different from the first line",
 }
 """What each mark beside a name means; where its text has numbers, an example stands for all."""
-COUNTED = ("fewer seeds", "not above", "did not train", "planned test")
+COUNTED = ("fewer seeds", "not above", "never above", "planned test")
 """Marks whose text differs from line to line, so that their meaning has an example of it."""
 
 
@@ -91,7 +91,7 @@ def _marks(
         never = lost == seeds
         where = f"in any of {seeds} seeds" if never else f"in {lost} of {seeds} seeds"
         text = f"not above {uniform_baseline} {where}"
-        kind = "did not train" if never else "not above"
+        kind = "never above" if never else "not above"
         found.append((text, kind))
     told = against_ranks(comparison, variant)
     if told:

@@ -10,6 +10,8 @@ from results.statistics import Decision, Hypothesis
 
 OUTCOMES = ("better", "worse", "equivalent", "undecided")
 """In the order in which they are counted."""
+AT_EDGE = "at the ceiling or at chance"
+"""Equivalent because both scores are the best, or chance, which shows nothing."""
 
 
 def verdict_text(decision: Decision | None) -> str:
@@ -89,29 +91,17 @@ def verdict_help(comparison: Comparison, decision: Decision | None) -> str:
 
 
 def decision_counts(comparison: Comparison, reference: str | None = None) -> dict[str, int]:
-    """How many primary hypotheses ended in each way.
+    """How many primary hypotheses ended in each way; what shows nothing is counted apart.
 
     Args:
         comparison: What was tested.
         reference: What the variants were tested against; None for every reference.
     """
     found = Counter[str](
-        decision.outcome
+        AT_EDGE
+        if decision.outcome == "equivalent" and edge(comparison, *asked)
+        else decision.outcome
         for asked, decision in comparison.primary.items()
         if reference in (None, asked.reference)
     )
-    return {outcome: found[outcome] for outcome in OUTCOMES}
-
-
-def equivalent_at_an_edge(comparison: Comparison, reference: str | None = None) -> int:
-    """How many hypotheses are called equivalent where both scores are the best, or chance.
-
-    Args:
-        comparison: What was tested.
-        reference: What the variants were tested against; None for every reference.
-    """
-    return sum(
-        decision.outcome == "equivalent" and bool(edge(comparison, *asked))
-        for asked, decision in comparison.primary.items()
-        if reference in (None, asked.reference)
-    )
+    return {outcome: found[outcome] for outcome in (*OUTCOMES, AT_EDGE)}

@@ -17,7 +17,7 @@ from reports.blocks import (
 from reports.folder import RunFolder
 from reports.numbers import counted, plain
 from reports.ranked_table.comparison import Comparison
-from reports.ranked_table.verdicts import OUTCOMES, decision_counts, equivalent_at_an_edge
+from reports.ranked_table.verdicts import AT_EDGE, OUTCOMES, decision_counts
 from reports.sections.mixed_environments import places_of
 
 HOW_TO_READ = (
@@ -38,7 +38,6 @@ EDGE_HELP = (
     "Equivalent because both scores are within 1% of the best possible one, or of chance: the task "
     "is too easy or too hard to tell the two apart."
 )
-AT_EDGE = "at the ceiling or at chance"
 SEEDS_HELP = (
     "Seeds that would probably decide half of what is undecided, if means and spreads stay as they "
     "are. An order of magnitude."
@@ -135,17 +134,15 @@ def _checks(folder: RunFolder) -> list[Block]:
 def told(tested: Sequence[Comparison]) -> str:
     """How much of what was tested is decided: against the baseline, and against uniform.
 
-    What is equivalent at the ceiling or at chance is counted apart, because it shows nothing.
-
-    The two are not added up. To be better than uniform attention shows that something was learned;
-    only the other count speaks for a variant.
+    The two references are not added up. To be better than uniform attention shows that something
+    was learned; only the other count speaks for a variant. What is equivalent at the ceiling or at
+    chance is counted apart.
     """
     totals = {name: Counter[str]() for name in _references(tested)}
     for comparison in tested:
         for name, found in totals.items():
             found.update(decision_counts(comparison, name))
-            found[AT_EDGE] += equivalent_at_an_edge(comparison, name)
-    every = sum(found[outcome] for found in totals.values() for outcome in OUTCOMES)
+    every = sum(found.total() for found in totals.values())
     edges = sum(found[AT_EDGE] for found in totals.values())
     decided = every - edges - sum(found["undecided"] for found in totals.values())
     where = counted(len(tested), "comparison")
@@ -156,7 +153,6 @@ def told(tested: Sequence[Comparison]) -> str:
         are = "is" if edges == 1 else "are"
         parts.append(f"Another {edges} {are} equivalent {AT_EDGE}, which shows nothing.")
     for name, found in totals.items():
-        found["equivalent"] -= found[AT_EDGE]
         uniform = known.flag(name, "uniform_baseline")
         kinds = [*OUTCOMES, AT_EDGE] if found[AT_EDGE] else OUTCOMES
         told_ = ", ".join(f"{found[outcome]} {outcome}" for outcome in kinds)
@@ -182,7 +178,6 @@ def _outcomes(comparison: Comparison, reference: str) -> TableCell:
     What is equivalent at the ceiling or at chance has a column of its own.
     """
     counts = decision_counts(comparison, reference)
-    counts["equivalent"] -= equivalent_at_an_edge(comparison, reference)
     told_ = ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
     return TableCell(text=told_ or NO_VALUE, sort=counts["better"])
 
@@ -191,7 +186,7 @@ def _row(
     folder: RunFolder, comparison: Comparison, references: Sequence[str]
 ) -> tuple[TableCell, ...]:
     metric = comparison.ranked_by
-    edges = equivalent_at_an_edge(comparison)
+    edges = decision_counts(comparison)[AT_EDGE]
     found = [*comparison.primary.values()]
     open_ = [one for one in found if not one.decided]
     seeds = sorted(

@@ -91,10 +91,11 @@ def slots_section(folder: RunFolder) -> Section | None:
 
 def longest_slot_section(folder: RunFolder) -> Section | None:
     """The table of the longest cache, where nothing was trained and times are the result."""
-    place = _longest(folder)
-    if place is None or folder.comparisons:
+    slots = _slots(folder) if not folder.comparisons else Slots({})
+    place = _longest(slots)
+    if place is None:
         return None
-    table = _table(folder, "longest-slot", place, _slots(folder))
+    table = _table(folder, "longest-slot", place, slots)
     blocks: tuple[Block, ...] = (Paragraph(HOW_TO_READ), table)
     title = "Prompts and decoding with the longest cache"
     return Section(key="longest", title=title, blocks=blocks, group="summary")
@@ -102,10 +103,11 @@ def longest_slot_section(folder: RunFolder) -> Section | None:
 
 def slots_sentence(folder: RunFolder) -> str:
     """How much faster than the baseline others decode with the longest cache; empty without any."""
-    place = _longest(folder)
+    slots = _slots(folder)
+    place = _longest(slots)
     if place is None:
         return ""
-    known, lines = folder.catalog, _slots(folder).lines[place]
+    known, lines = folder.catalog, slots.lines[place]
     ratios = {name: found[DECODE] for name, found in lines.items() if DECODE in found}
     others = [name for name in ratios if name != known.baseline]
     faster = [name for name in others if ratios[name]["ratio_low"] > 1]
@@ -122,9 +124,9 @@ def slots_sentence(folder: RunFolder) -> str:
     return f"{told} Fastest: {join(named)}."
 
 
-def _longest(folder: RunFolder) -> tuple[Any, ...] | None:
+def _longest(slots: Slots) -> tuple[Any, ...] | None:
     """The place with the longest cache; of several the one with most variants."""
-    lines = _slots(folder).lines
+    lines = slots.lines
     return max(lines, key=lambda place: (place[-1], len(lines[place])), default=None)
 
 

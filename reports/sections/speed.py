@@ -39,20 +39,20 @@ def speed_section(folder: RunFolder, legend: Legend) -> Section:
     if not folder.catalog.ranks:
         blocks.append(Paragraph("This preset ranks nothing, so it prints no verdict.", "warning"))
     blocks += speed_figures(folder, legend)
-    blocks += [table for table in _tables(folder) if not table.folded]
+    blocks += _tables(folder, drawn=True)
     return Section(key="speed", title=title, blocks=tuple(blocks))
 
 
 def other_costs_section(folder: RunFolder) -> Section | None:
     """Tables of what no figure shows: operations, parameters, state, times of other calls."""
-    tables = tuple(table for table in _tables(folder) if table.folded)
+    tables = tuple(_tables(folder, drawn=False))
     if not tables:
         return None
     return Section(key="other-costs", title="Other costs against length", blocks=tables)
 
 
-def _tables(folder: RunFolder) -> list[TableBlock]:
-    """One for each shape and metric, those of the figures first."""
+def _tables(folder: RunFolder, *, drawn: bool) -> list[TableBlock]:
+    """One for each shape and metric: those that a figure shows, or the others."""
     table = folder.speed_lines
     if table.empty:
         return []
@@ -63,6 +63,8 @@ def _tables(folder: RunFolder) -> list[TableBlock]:
     found = []
     for at, (place, group) in enumerate(table.groupby(places, sort=True), start=1):
         shape, slot, dtype, device, _, metric = (str(part) for part in place)
+        if (metric in DRAWN) != drawn:
+            continue
         where = f"{slot} slot, {shape}, {dtype} on {device}"
         found.append(_table(folder, f"speed-table-{at}", metric, where, group))
     return found

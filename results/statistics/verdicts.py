@@ -71,9 +71,10 @@ def findings_of(observed: Sequence[Observed], needed: Needed = "all") -> list[Fi
     """
     gaps = [_difference(one) for one in observed]
     plain = [gap.p for gap in gaps]
+    still = [_still(one) for one in observed]
     outside = [
-        gap.p_outside(one.margin) if one.margin and _enough(one, gap) and not _still(one) else 1.0
-        for gap, one in zip(gaps, observed, strict=True)
+        gap.p_outside(one.margin) if one.margin and _enough(one, gap) and not same else 1.0
+        for gap, one, same in zip(gaps, observed, still, strict=True)
     ]
     held, refuted = [plain, outside], [holm(plain), holm(outside)]
     if needed == "any":
@@ -90,7 +91,7 @@ def findings_of(observed: Sequence[Observed], needed: Needed = "all") -> list[Fi
             p=plain[at],
             p_outside=outside[at],
             seeds_to_decide=_seeds(one, gap),
-            still=_still(one),
+            still=still[at],
         )
         for at, (one, gap) in enumerate(zip(observed, gaps, strict=True))
     ]

@@ -13,8 +13,8 @@ from reports.folder import RunFolder, read_folder
 from reports.needs import needs
 from reports.ranked_table.marks import legend_of_marks, marks
 from reports.ranked_table.verdicts import (
+    AT_EDGE,
     decision_counts,
-    equivalent_at_an_edge,
     planned,
     planned_text,
     verdict_text,
@@ -106,7 +106,7 @@ def test_what_is_equivalent_because_both_have_the_best_score_is_told(tmp_path: P
     folder.catalog.metrics = bounded
     (comparison,) = folder.comparisons
     assert planned_text(comparison, OTHER, comparison.baseline) == "equivalent at the ceiling"
-    assert equivalent_at_an_edge(comparison) == 1
+    assert decision_counts(comparison)[AT_EDGE] == 1
     low = written(tmp_path / "low", {"sorting": {BASE: 0.102, OTHER: 0.101, UNIFORM: 0.1}})
     low.catalog.metrics = bounded
     low.catalog.tasks = {"sorting": replace(low.catalog.task("sorting"), chance=0.1)}

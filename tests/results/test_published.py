@@ -55,7 +55,16 @@ def runs():
 
 
 def test_packs_are_small():
-    assert NAMES == ["claims", "erasure", "families", "flagship", "modern", "multi30k", "quick", "serving"]
+    assert NAMES == [
+        "claims",
+        "erasure",
+        "families",
+        "flagship",
+        "modern",
+        "multi30k",
+        "quick",
+        "serving",
+    ]
     assert sum(path.stat().st_size for path in PACKS) < MOST_BYTES
 
 
