@@ -10,7 +10,6 @@ from typing import Unpack
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn import functional
 
 from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
 from bench.api.component import (
@@ -21,9 +20,9 @@ from bench.api.component import (
     Position,
     Readout,
     Score,
-    expand_heads,
 )
 from bench.api.errors import Refused
+from bench.api.fused import fused_softmax
 from bench.api.gathered import fold_call, fold_windows, spread, unfold
 from bench.api.inputs import all_inputs
 from bench.api.oracle import chain_oracle
@@ -102,9 +101,8 @@ class Chain(Variant):
         ) and not self._moved
         parts = (score, mask, normalizer, readout, *positions, *histories)
         local = self._gatherable and mask.window_width is not None and impl == "auto"
-        # PyTorch's kernels hold no matrix where values are as wide as keys, and nothing is added
-        width = dims.key_width if score.dot_width is None else score.dot_width
-        fused = self._fusable and impl != "eager" and width == dims.value_width
+        # PyTorch's kernels hold no matrix where nothing is added
+        fused = self._fusable and impl != "eager"
         if local and mask.window_width is not None:
             self.exponents_from = GATHER_FROM * mask.window_width
         if not local:
@@ -247,9 +245,6 @@ class Chain(Variant):
         query, key, scale = form
         temperature = self.normalizer.softmax_temperature
         assert temperature is not None, "only a softmax is fused"
-        heads, length = query.shape[1:3]
-        key = expand_heads(key, heads)
-        value = expand_heads(call.memory.source.value, heads)
         bias: Tensor | None = None
         for position in self.positions:
             if position.changes_energy:
@@ -257,15 +252,13 @@ class Chain(Variant):
         if temperature != 1:
             scale = scale / temperature
             bias = None if bias is None else bias / temperature
-        square = call.offset == 0 and length == key.shape[2]
-        if bias is None and call.memory.source.mask is None and (not call.causal or square):
-            # is_causal aligns top-left, which is right only where the queries are all of the keys
-            return functional.scaled_dot_product_attention(
-                query, key, value, is_causal=call.causal, scale=scale
-            )
-        mask = _attention_mask(call.allowed, bias, query)
-        return functional.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, scale=scale
+        source = call.memory.source
+        square = call.offset == 0 and query.shape[2] == key.shape[2]
+        # is_causal aligns top-left, which is right only where the queries are all of the keys
+        plain = bias is None and source.mask is None and (not call.causal or square)
+        mask = None if plain else _attention_mask(call.allowed, bias, query)
+        return fused_softmax(
+            query, key, source.value, mask=mask, causal=plain and call.causal, scale=scale
         )
 
     def stream(

@@ -138,17 +138,24 @@ def _refusal(
     times = shape.length / start
     seconds = seen.seconds(times, max(least, variant.time_exponent) - alone)
     megabytes = seen.megabytes(times, max(least, variant.memory_exponent) - alone)
-    if protocol.most_mb and megabytes > protocol.most_mb:
-        asks, gives = f"hold about {megabytes:.0f} MB", f"{protocol.most_mb:g} MB"
-    elif protocol.most_s and seconds > protocol.most_s:
-        asks, gives = f"take about {seconds:.2g} s", f"{protocol.most_s:g} s"
-    else:
+    excess = beyond(protocol, megabytes, seconds)
+    if excess is None:
         return None
+    asks, gives = excess
     what = workload.replace("_", " and ") if workload == "forward_backward" else workload
     return (
         f"{what.replace('_', ' ')} at length {shape.length} would {asks} by its declared growth, "
         f"more than the {gives} of this protocol; --shape has no such limit."
     )
+
+
+def beyond(protocol: Rounds, megabytes: float, seconds: float) -> tuple[str, str] | None:
+    """What a call would do and what it may at most, if it is more than the protocol allows."""
+    if protocol.most_mb and megabytes > protocol.most_mb:
+        return f"hold about {megabytes:.0f} MB", f"{protocol.most_mb:g} MB"
+    if protocol.most_s and seconds > protocol.most_s:
+        return f"take about {seconds:.2g} s", f"{protocol.most_s:g} s"
+    return None
 
 
 def counted(work: Work) -> Counted:

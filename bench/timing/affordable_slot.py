@@ -11,7 +11,7 @@ import torch
 
 from bench.api.resolve import VariantSpec
 from bench.api.variant import Impl
-from bench.timing.affordable import CALL_S, ELEMENT_S, FLOP_S, PROBED, counted
+from bench.timing.affordable import CALL_S, ELEMENT_S, FLOP_S, PROBED, beyond, counted
 from bench.timing.shape import AttendShape, Rounds
 from bench.timing.workloads import build, draw_inputs, forward, plain_code
 
@@ -34,12 +34,10 @@ def too_large_slot(
     if shape.length <= 2 * PROBED or not (protocol.most_mb or protocol.most_s):
         return None
     megabytes, seconds = expected(spec, shape, plain_code(impl), dtype)
-    if protocol.most_mb and megabytes > protocol.most_mb:
-        asks, gives = f"hold about {megabytes:.0f} MB", f"{protocol.most_mb:g} MB"
-    elif protocol.most_s and seconds > protocol.most_s:
-        asks, gives = f"take about {seconds:.2g} s", f"{protocol.most_s:g} s"
-    else:
+    excess = beyond(protocol, megabytes, seconds)
+    if excess is None:
         return None
+    asks, gives = excess
     sizes = f"B={shape.batch},H={shape.heads},L={shape.length},E={shape.width}"
     return (
         f"reading {shape.length} tokens of {shape.batch} rows would {asks}, more than the {gives} "

@@ -52,18 +52,23 @@ def dims_of_slot(spec: VariantSpec, shape: AttendShape) -> Dims:
         return registry.make(HEADS, chosen, width, width, shape.regime).dims
 
 
-def _fitted(chosen: Selector, shape: AttendShape) -> Selector:
-    known = [field.name for field in fields(registry.find(HEADS, chosen.name).config)]
-    usual = complete(HEADS, Selector(chosen.name)).options
-    asked = chosen.options.get("heads")
+def with_heads(chosen: Selector, heads: int) -> Selector:
+    """The same heads in another number; those that share keys keep their share."""
+    known = {field.name for field in fields(registry.find(HEADS, chosen.name).config)}
+    asked, shared = chosen.options.get("heads"), chosen.options.get("kv_heads")
     if "heads" not in known or not isinstance(asked, int):
         return chosen
-    options: dict[str, Value] = {"heads": shape.heads}
-    shared = chosen.options.get("kv_heads")
+    options: dict[str, Value] = {"heads": heads}
     if isinstance(shared, int):
-        options["kv_heads"] = key_heads(shared, asked, shape.heads)
+        options["kv_heads"] = key_heads(shared, asked, heads)
+    return chosen.with_options(**options)
+
+
+def _fitted(chosen: Selector, shape: AttendShape) -> Selector:
+    usual = complete(HEADS, Selector(chosen.name)).options
+    options: dict[str, Value] = {}
     for name, times in multiples_of(chosen.name).items():
         if chosen.options[name] == usual[name]:
             # whole numbers, and even ones, because positions turn pairs
             options[name] = max(2, 2 * int(times * shape.width / 2)) if times else 0
-    return chosen.with_options(**options)
+    return with_heads(chosen, shape.heads).with_options(**options)

@@ -5,18 +5,15 @@ keys than queries change what stands beneath them, and so do heads of which posi
 part, so they are built for the shape and asked.
 """
 
-from dataclasses import fields
-
 import torch
 
 from bench.api import registry
 from bench.api.call import Dims
 from bench.api.component import HEADS
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.head_sizes import key_heads
 from bench.api.plain_text import message_of
 from bench.api.resolve import VariantSpec
-from bench.api.selector import Selector, Value
+from bench.timing.fitted_heads import with_heads
 from bench.timing.shape import AttendShape
 
 
@@ -33,7 +30,7 @@ def timed_dims(spec: VariantSpec, shape: AttendShape) -> Dims:
     chosen = spec.axes["head"][0]
     if chosen.name == "auto":
         return usual
-    fitted = _fitted(chosen, shape.heads)
+    fitted = with_heads(chosen, shape.heads)
     width = usual.model_width
     with torch.random.fork_rng(devices=()):  # the caller's random state stays as it is
         try:
@@ -43,15 +40,3 @@ def timed_dims(spec: VariantSpec, shape: AttendShape) -> Dims:
     if made.kv_heads == made.heads and not made.turned_width:
         return usual
     return made._replace(source_vocab=usual.source_vocab, word_width=usual.word_width)
-
-
-def _fitted(chosen: Selector, heads: int) -> Selector:
-    """The same heads, as many as the shape has."""
-    known = {field.name for field in fields(registry.find(HEADS, chosen.name).config)}
-    asked, shared = chosen.options.get("heads"), chosen.options.get("kv_heads")
-    if "heads" not in known or not isinstance(asked, int):
-        return chosen
-    options: dict[str, Value] = {"heads": heads}
-    if isinstance(shared, int):
-        options["kv_heads"] = key_heads(shared, asked, heads)
-    return chosen.with_options(**options)

@@ -65,7 +65,7 @@ class Patience:
         if not self:
             return
         better = value is not None and self._is_better(value, watched)
-        if better or value == self.value is not None:
+        if better or (value is not None and value == self.value):
             # of equal ones the last, which has learned more of what the metric does not see
             self.step, self.value = step, value
             self.weights = _copy(model.state_dict())

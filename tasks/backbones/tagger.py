@@ -94,12 +94,6 @@ class Tagger(Backbone):
             Block(config, parts.attach(replace(place, layer=n)), first=n == 0)
             for n in range(config.layers)
         )
-        read = self.variant_slots()[0].output_width
-        if config.residual and read != width:
-            raise Refused(
-                f"the blocks of tagger add what attention reads, and it must have width {width}, "
-                f"not {read}."
-            )
         self.norm = last_norm(config)
         self.project = nn.Linear(width, sizes.target_vocab)
         self.output = parts.output(

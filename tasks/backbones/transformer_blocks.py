@@ -11,7 +11,7 @@ from torch.nn import functional
 from bench.api.call import Attended
 from bench.api.combiner import Answers, Combiner
 from bench.api.config import Config, FloatRange, IntRange
-from bench.api.errors import InvalidConfig
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.source import Memory, State
 from bench.api.trace import Mode
 from bench.api.variant import Slot
@@ -170,6 +170,11 @@ class Block(nn.Module):
     ) -> None:
         super().__init__()
         width = config.width
+        if config.residual and own.output_width != width:
+            raise Refused(
+                f"blocks add what attention reads, and it must have width {width}, not "
+                f"{own.output_width}; choose heads that map back, such as head=multi."
+            )
         self.adds_positions = config.positions_each_layer and not first
         self.own, self.cross = own, cross
         self.own_around = Sublayer(config)

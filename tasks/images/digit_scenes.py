@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Annotated
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from bench.api.answer import Answer, Picture, Sample
 from bench.api.batch import Batch, Sizes
@@ -30,7 +28,7 @@ from bench.api.registry import Citation, register
 from bench.api.task import Split, Task, TaskPreset
 from tasks.data.digits import DIGITS_LICENSE, DIGITS_NOTE, SIDE, digits_parts
 from tasks.data.samples import decoded_samples
-from tasks.images.image_task import cover, nearest, picture_text, whole_picture
+from tasks.images.image_task import cover, flat_pixels, nearest, picture_text, whole_picture
 from tasks.images.scene_drawing import (
     EOS,
     WORDS,
@@ -209,7 +207,7 @@ class DigitScenes(Task):
             self._batch("train", 1000, count, generator) for count in range(2, self.config.most + 1)
         ]
         asked = self.evaluation("test")
-        train, test = ((_pixels(part), _captions(part)) for part in (given, asked))
+        train, test = ((flat_pixels(part), _captions(part)) for part in (given, asked))
         ((most, _),) = Counter(train[1]).most_common(1)
         near = nearest(train[0], test[0])
         hits = [train[1][index] == text for index, text in zip(near, test[1], strict=True)]
@@ -256,11 +254,6 @@ class DigitScenes(Task):
             references=tuple(texts),
             names=tuple(f"scene {row + 1}" for row in range(rows)),
         )
-
-
-def _pixels(batches: Sequence[Batch]) -> Float[Tensor, "N P"]:
-    frames = [batch.sources[0].frames for batch in batches]
-    return torch.cat([found.flatten(1) for found in frames if found is not None])
 
 
 def _captions(batches: Sequence[Batch]) -> list[str]:

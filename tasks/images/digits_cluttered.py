@@ -27,6 +27,7 @@ from tasks.images.image_task import (
     POINTED_METRICS,
     LabeledPictures,
     cover,
+    flat_pixels,
     labeled,
     nearest_neighbors,
     of_part,
@@ -149,7 +150,7 @@ class DigitsCluttered(LabeledPictures):
             for _ in range(2)
         ]
         asked = self.evaluation("test")
-        train, test = ((_pixels(part), _labels(part)) for part in (given, asked))
+        train, test = ((flat_pixels(part), _labels(part)) for part in (given, asked))
         return {
             "majority": majority(train[1], test[1]),
             "3 nearest neighbors": nearest_neighbors(train, test),
@@ -173,11 +174,6 @@ class DigitsCluttered(LabeledPictures):
             piece = whole[:, top : top + PIECE, left : left + PIECE]
             paste(canvas, piece, torch.randint(size - PIECE + 1, (rows, 2), generator=generator))
         return canvas, torch.randint(size - SIDE + 1, (rows, 2), generator=generator)
-
-
-def _pixels(batches: Sequence[Batch]) -> Float[Tensor, "N P"]:
-    frames = [batch.sources[0].frames for batch in batches]
-    return torch.cat([found.flatten(1) for found in frames if found is not None])
 
 
 def _labels(batches: Sequence[Batch]) -> list[int]:

@@ -147,6 +147,12 @@ PICTURE_METRICS = (LABEL_ACCURACY, MACRO_F1, ALIGNMENT_ENTROPY)
 POINTED_METRICS = (LABEL_ACCURACY, MACRO_F1, ALIGNMENT_MATCH, ALIGNMENT_ENTROPY)
 
 
+def flat_pixels(batches: Sequence[Batch]) -> Float[Tensor, "N P"]:
+    """The pictures of some batches, each as one row of numbers."""
+    frames = [batch.sources[0].frames for batch in batches]
+    return torch.cat([found.flatten(1) for found in frames if found is not None])
+
+
 def nearest_neighbors(
     train: tuple[Float[Tensor, "N P"], Sequence[int]],
     test: tuple[Float[Tensor, "M P"], Sequence[int]],

@@ -160,10 +160,10 @@ class Nsa(Turned):
     def _read_one(self, call: Call, weights: Float[Tensor, "B Hq 1 N"], closed: Allowed) -> Pair:
         """What the last query reads of them, from these keys alone."""
         source, last = call.memory.source, call.offset
-        best, valid = self._best(call, weights, closed)
+        best, _ = self._best(call, weights, closed)
         place = best.squeeze(2).unsqueeze(-1) * self.size
         place = (place + torch.arange(self.size, device=place.device)).flatten(2)
-        seen = torch.repeat_interleave(valid.squeeze(2), self.size, 2) & (place <= last)
+        seen = place <= last  # blocks that are not closed lie behind the query
         place = place.clamp(max=last)
         if source.mask is not None:
             real = source.mask[:, None].expand(-1, place.shape[1], -1)

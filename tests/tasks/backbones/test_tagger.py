@@ -150,7 +150,7 @@ def test_what_has_no_answer_for_each_token_is_refused(built):
 
 
 def test_attention_of_another_width_and_impossible_options_are_refused(built):
-    with pytest.raises(Refused, match="must have width 32"):
+    with pytest.raises(Refused, match="it must have width 32"):
         built("snail", task=TASK, backbone="tagger[width=32,heads=2]")
     for beside in (-1, 16):
         with pytest.raises(InvalidConfig, match="beside must be at least 0 and below width 16"):

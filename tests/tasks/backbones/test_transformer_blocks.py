@@ -11,6 +11,7 @@ from torch import nn
 from bench.api import registry
 from bench.api.build import SlotPlace, build_slot
 from bench.api.combiner import Combiner, CombinerSizes
+from bench.api.errors import Refused
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.trace import Mode
@@ -250,3 +251,8 @@ def test_backbones_add_positions_again_only_where_asked(backbone, task, slot, bu
         "sinusoid", task=task, backbone=f"{backbone}[width=16,heads=2,layers=1]", slot=slot
     )
     assert torch.equal(logits(one, one(batch, Mode())), said[2])
+
+
+def test_heads_that_do_not_map_back_are_refused(build):
+    with pytest.raises(Refused, match="it must have width 6, not 16"):
+        build(cross=False, selector="snail")

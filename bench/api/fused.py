@@ -1,0 +1,65 @@
+"""Softmax attention by PyTorch's fused kernels, for grouped keys and values of any width."""
+
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional
+
+from bench.api.component import expand_heads
+from bench.api.shapes import Key, Mixed, Query, Value
+
+
+def fused_softmax(
+    query: Query,
+    key: Key,
+    value: Value,
+    *,
+    mask: Tensor | None,
+    causal: bool,
+    scale: float,
+) -> Mixed:
+    """Read the values by a softmax over scaled dot products.
+
+    Args:
+        query: The queries.
+        key: As many heads of keys as of queries, or a divisor of that; each key head then serves
+            neighboring query heads.
+        value: Values of the keys.
+        mask: True where a key is seen, or what is added to the energies, `#B #Hq L S`; None where
+            every key is seen and nothing added.
+        causal: Whether query i sees keys up to i; only without a mask.
+        scale: Factor of the dot products.
+    """
+    heads, length = query.shape[1:3]
+    shared = heads // key.shape[1]
+    if length == 1 and shared > 1 and value.shape[1] == key.shape[1]:
+        # single queries have no order, so those of a key head are asked as one sequence, which
+        # needs no copy of the key for each of them
+        mask = mask if mask is None or mask.shape[1] == 1 else _of_key_heads(mask, shared)
+        query = _of_key_heads(query, shared)
+        read = fused_softmax(query, key, value, mask=mask, causal=False, scale=scale)
+        return read.flatten(1, 2).unsqueeze(2)
+    wanted = value.shape[3]
+    if length > 1:
+        # the kernels take equal widths; for others PyTorch holds a matrix of all energies
+        width = max(key.shape[3], wanted)
+        query, key, value = (_widened(x, width) for x in (query, key, value))
+    read = functional.scaled_dot_product_attention(
+        query,
+        expand_heads(key, heads),
+        expand_heads(value, heads),
+        attn_mask=mask,
+        is_causal=causal,
+        scale=scale,
+    )
+    return read[..., :wanted]
+
+
+def _of_key_heads(x: Float[Tensor, "B Hq 1 n"], shared: int) -> Float[Tensor, "B Hk G n"]:
+    """What belongs to the query heads of one key head, one behind the other."""
+    return x.squeeze(2).unflatten(1, (-1, shared))
+
+
+def _widened(x: Float[Tensor, "B H n E"], width: int) -> Float[Tensor, "B H n W"]:
+    """The same vectors with zeros behind them, which add nothing to a dot product."""
+    missing = width - x.shape[3]
+    return functional.pad(x, (0, missing)) if missing else x

@@ -1,0 +1,87 @@
+"""Fused softmax: grouped keys, values of other widths, and what it must not hold in memory."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.api.fused import fused_softmax
+from bench.timing.memory import TensorBytes
+
+
+def drawn(*shape, seed=0):
+    rng = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=rng, dtype=torch.float64)
+
+
+def by_definition(query, key, value, mask, scale):
+    """One head and one query after the other."""
+    rows, heads, length, _ = query.shape
+    read = query.new_zeros(rows, heads, length, value.shape[3])
+    for b in range(rows):
+        for h in range(heads):
+            k = key[b, h * key.shape[1] // heads]
+            v = value[b, h * value.shape[1] // heads]
+            for i in range(length):
+                energy = k @ query[b, h, i] * scale
+                shown = mask[b % mask.shape[0], h % mask.shape[1], i]
+                seen = shown if shown.dtype == torch.bool else torch.ones_like(shown).bool()
+                energy = energy if shown.dtype == torch.bool else energy + shown
+                read[b, h, i] = torch.softmax(energy[seen], 0) @ v[seen]
+    return read
+
+
+@st.composite
+def cases(draw):
+    groups, shared = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    rows, length, keys = (draw(st.integers(1, 4)) for _ in range(3))
+    widths = draw(st.integers(1, 9)), draw(st.integers(1, 9))
+    heads = groups * shared
+    seen = (draw(st.sampled_from((1, rows))), draw(st.sampled_from((1, heads))), length, keys)
+    return rows, heads, groups, length, keys, widths, seen, draw(st.booleans())
+
+
+@settings(deadline=None)
+@given(cases())
+def test_it_is_softmax_attention_over_the_keys_of_its_head(case):
+    rows, heads, groups, length, keys, (width, wide), seen, added = case
+    query, key = drawn(rows, heads, length, width), drawn(rows, groups, keys, width, seed=1)
+    value = drawn(rows, groups, keys, wide, seed=2)
+    mask = drawn(*seen, seed=3) if added else drawn(*seen, seed=3) > 0
+    if not added:
+        mask[..., 0] = True
+    found = fused_softmax(query, key, value, mask=mask, causal=False, scale=0.7)
+    torch.testing.assert_close(found, by_definition(query, key, value, mask, 0.7))
+
+
+@pytest.mark.parametrize(("width", "wide"), [(8, 8), (9, 4), (4, 9)])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_causal_queries_see_no_later_key(groups, width, wide):
+    query, key = drawn(2, 4, 6, width), drawn(2, groups, 6, width, seed=1)
+    value = drawn(2, groups, 6, wide, seed=2)
+    past = torch.ones(1, 1, 6, 6, dtype=torch.bool).tril()
+    found = fused_softmax(query, key, value, mask=None, causal=True, scale=0.7)
+    torch.testing.assert_close(found, by_definition(query, key, value, past, 0.7))
+
+
+def peak(function):
+    with torch.no_grad(), TensorBytes() as held:
+        function()
+    return held.peak
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_a_single_query_copies_no_key(groups):
+    keys, width = 512, 32
+    query, key = drawn(1, 8, 1, width), drawn(1, groups, keys, width, seed=1)
+    used = peak(lambda: fused_softmax(query, key, key, mask=None, causal=False, scale=1.0))
+    assert used < key.numel() * key.element_size() / 2
+
+
+@pytest.mark.parametrize(("width", "wide"), [(16, 16), (24, 16), (16, 24)])
+def test_no_matrix_of_energies_is_held_whatever_the_widths(width, wide):
+    keys = 512
+    query, key = drawn(1, 2, keys, width), drawn(1, 2, keys, width, seed=1)
+    value = drawn(1, 2, keys, wide, seed=2)
+    used = peak(lambda: fused_softmax(query, key, value, mask=None, causal=True, scale=1.0))
+    assert used < 2 * keys * keys * query.element_size() / 2
