@@ -223,8 +223,15 @@ class Calibration:
         seen: Sequence[str],
         rule: str = RULE,
     ) -> Choice:
+        kept = self.trials.kept
+        if kept is not None:
+            seen = [*seen, f"Trials of {kept.commit[:12] or 'an unknown commit'} were kept."]
         # where the size is fixed, the task's own figure holds for all, not the baseline's alone
         timed = not self.trials.rates_alone
+        if kept is not None and kept.chosen == setting:
+            seconds = kept.seconds
+        else:
+            seconds = self.trials.seconds_of(setting, rates) if setting and timed else 0.0
         facts = collect(self.trials.session.settings.threads)
         trials: list[dict[str, Any]] = [
             {"setting": where, "competitor": who, "lr": rate, "seed": seed, "value": value}
@@ -239,7 +246,7 @@ class Calibration:
             rates=rates,
             baseline=self.trials.baseline.name,
             trials=tuple(trials),
-            seconds=self.trials.seconds_of(setting, rates) if setting and timed else 0.0,
+            seconds=seconds,
             commit=facts.git_revision,
             environment={
                 "cpu": facts.cpu,

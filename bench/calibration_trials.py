@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bench.api import registry
-from bench.api.calibration import Setting, competitor
+from bench.api.calibration import Choice, Setting, competitor
 from bench.api.options import canonical
 from bench.api.registry import DefaultTask
 from bench.api.resolve import VariantSpec, resolve
@@ -70,8 +70,15 @@ class Trials:
     values: dict[tuple[str, str, float, int], float | None] = field(default_factory=dict)
     """Validation value by setting, competitor, rate and seed; None where there is none."""
 
+    kept: Choice | None = None
+    """An earlier choice whose trials count, so that only what is missing is trained."""
+
     def __post_init__(self) -> None:
-        """Find who competes."""
+        """Find who competes, and what is known of them."""
+        if self.kept is not None:
+            for one in self.kept.trials:
+                key = (one["setting"], one["competitor"], one["lr"], one["seed"])
+                self.values[key] = one["value"]
         self.target: type[Task] = registry.find(TASKS, self.task.name).target
         self.metric = self.target.ranking_metric().name
         size = self.target.presets.get(self.preset)
@@ -210,6 +217,12 @@ class Trials:
                 wanted.append((resolve(entry.selector), place))
         if not self.rates_alone:
             wanted += self._at_home()
+        # where an entry stands in another network, the two references are tuned there as well
+        places = dict.fromkeys((place.backbone, place.slot) for _, place in wanted)
+        references = [spec for spec, _ in wanted[:2]]
+        for backbone, slot in places:
+            place = replace(here, backbone=backbone, slot=slot)
+            wanted += [(spec, place) for spec in references]
         found: dict[str, Competitor] = {}
         for spec, place in wanted:
             cell = quality_cell(request, spec, place).cell

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     help="Start no further trial after this time (minutes); the same command goes on. 0: no limit.",
 )
 @click.option("--preset", default="quick", show_default=True, help="Preset whose sizes are chosen.")
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="Count the trials that are stored beside the task, and train only what is missing.",
+)
 @options.jobs
 @options.out
 @options.data_directory
@@ -29,16 +34,16 @@ if TYPE_CHECKING:
 @options.inline
 @light_start
 @options.run_options
-def command(asked: "RunOptions", task: str) -> None:
+def command(asked: "RunOptions", task: str, keep: bool) -> None:
     """Choose the size of a task and learning rates on validation.
 
     Tries the settings that TASK declares, cheapest first, with seeds from 100 on, and stores what
     it chose and why beside the task. Runs and plans use it from then on.
     """
-    sys.exit(calibrate(task, asked))
+    sys.exit(calibrate(task, asked, keep=keep))
 
 
-def calibrate(text: str, options: "RunOptions") -> int:
+def calibrate(text: str, options: "RunOptions", *, keep: bool = False) -> int:
     """Calibrate one task; returns the exit code.
 
     Raises:
@@ -55,7 +60,7 @@ def calibrate(text: str, options: "RunOptions") -> int:
     task = canonical("task", parse(text))
     options = replace(options, retry=("timeout",), out=options.out or f"runs/calibrate/{task.name}")
     need_real_packages()
-    from bench.api.calibration import keep_choice
+    from bench.api.calibration import choice_of, keep_choice
     from bench.api.foreign_prints import prints_to_standard_error
     from bench.calibrate import Calibration
     from bench.calibration_trials import OutOfTime, Trials
@@ -67,7 +72,10 @@ def calibrate(text: str, options: "RunOptions") -> int:
     until = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
     try:
         with prints_to_standard_error():
-            choice = Calibration(Trials(task, preset, session, until)).choose()
+            trials = Trials(
+                task, preset, session, until, kept=choice_of(task, preset) if keep else None
+            )
+            choice = Calibration(trials).choose()
     except OutOfTime:
         click.echo(
             f"the time is up before a choice was made; trials are kept in {options.folder}, and "

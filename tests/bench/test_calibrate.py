@@ -12,6 +12,7 @@ from bench.api import registry
 from bench.api.calibration import Choice, Setting, competitor
 from bench.api.comparison import Entry
 from bench.api.errors import InvalidConfig
+from bench.api.options import canonical
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
@@ -68,13 +69,13 @@ def calibrated(tmp_path, monkeypatch):
     target = registry.find("task", "needle").target
     monkeypatch.setattr(target, "calibration", (SMALL, LARGE))
 
-    def run(score, folder="run", until=float("inf"), clock=lambda: 0.0, seconds=None):
+    def run(score, folder="run", until=float("inf"), clock=lambda: 0.0, seconds=None, kept=None):
         store = Store.create(tmp_path / folder)
         asked_again = frozenset({"timeout"})
         session = Session(store, WorkerSettings(), jobs=1, stream=io.StringIO(), retry=asked_again)
         session.executor = executor = Trained(score, seconds)
         try:
-            made = Calibration(Trials(NEEDLE, "quick", session, until, clock))
+            made = Calibration(Trials(NEEDLE, "quick", session, until, clock, kept=kept))
             return made.choose(), executor.cells
         except OutOfTime:
             return None, executor.cells
@@ -175,6 +176,32 @@ def test_an_entry_that_is_apart_is_enough_where_the_baseline_is_not(calibrated):
 
     choice, _ = calibrated(one)
     assert choice.chosen == SMALL
+
+
+def test_kept_trials_count_and_only_what_is_missing_is_trained(calibrated):
+    before, cells = calibrated(good)
+    again, trained = calibrated(good, "again", kept=before)
+    assert cells
+    assert not trained
+    assert (again.rates, again.chosen, again.seconds) == (
+        before.rates,
+        before.chosen,
+        before.seconds,
+    )
+    assert "were kept" in again.why
+    lost = [one for one in before.trials if one["competitor"].startswith("uniform")]
+    fewer = replace(before, trials=tuple(one for one in before.trials if one not in lost))
+    more, trained = calibrated(good, "more", kept=fewer)
+    assert {cell.variant for cell in trained} == {"uniform"}
+    assert more.rates == before.rates
+
+
+def test_both_references_are_tuned_in_every_network_where_an_entry_stands():
+    task = canonical("task", parse("transduction[rule=reverse]"))
+    entries = Trials(task, "quick", session=None).entries
+    in_transformer = [one.name for one in entries if "transformer_seq2seq" in one.name]
+    for name in ("nystrom", "scaled_dot", "uniform"):
+        assert any(one.startswith((f"{name} @", f"{name}[")) for one in in_transformer), name
 
 
 def test_a_calibration_goes_on_where_it_stopped(calibrated):

@@ -42,7 +42,7 @@ OPTIONS = {
     "study": (
         f"--variants {SELECTION} {PLACE} --trials --trial-seconds --sampler --storage --final-seeds"
     ),
-    "calibrate": "task --minutes --preset --jobs --out --data-dir --plugin --inline",
+    "calibrate": "task --minutes --preset --keep --jobs --out --data-dir --plugin --inline",
     "analyze": "folder --probes --examples --jobs --data-dir --plugin --inline",
     "list": "kind --plugin --matrix --json",
     "show": "name --plugin --json",
