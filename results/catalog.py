@@ -128,8 +128,9 @@ class CatalogTask:
                 redistributable=terms.get("redistributable") is True,
             ),
             published_results=tuple(
-                _read(PublishedResult, as_object(one), value=as_number(as_object(one)["value"]))
-                for one in as_list(data.get("published_results"))
+                _read(PublishedResult, one, value=value)
+                for one in map(as_object, as_list(data.get("published_results")))
+                if (value := as_number(one.get("value"))) is not None
             ),
             chance=as_number(data.get("chance")),
             ceiling=as_number(data.get("ceiling")),

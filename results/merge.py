@@ -1,15 +1,17 @@
 """Several runs as one: by cell id, from run folders and from packs."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from results.json_values import Json, as_list, as_text
+from results.certificate import certificate_entries, with_checks
+from results.json_values import Json, as_list, as_object, as_text, read_value
 from results.ledger import Ledger, age
 from results.pack import Pack, open_run
 from results.store import ENVIRONMENTS, Store
+from results.stored_plan import stored_plan
 
-MERGED_FILES = ("catalog.json", "plan.json", "certificates.json")
 ASKED = "spec.json"
 """What was asked; that of the first run stays."""
 
@@ -79,15 +81,15 @@ def _differing(ledgers: Iterable[Ledger]) -> tuple[str, ...]:
 
 def _copy(source: Store | Pack, ledger: Ledger, target: Store) -> int:
     for name in MERGED_FILES:
-        theirs = with_commands(source.read_json(name))
+        theirs = source.read_json(name)
         if theirs is not None:
-            ours = with_commands(target.read_json(name))
-            target.write_json(name, theirs if ours is None else _union(ours, theirs))
+            _join(target, name, theirs)
     asked = source.read_json(ASKED)
     if asked is not None and target.read_json(ASKED) is None:
         target.write_json(ASKED, asked)
+    known = target.environments()
     for id_, facts in source.environments().items():
-        if id_ not in target.environments():
+        if id_ not in known:
             target.write_json(f"{ENVIRONMENTS}/{id_}.json", facts)
     held = target.ledger().newest()
     fresh = [r for r in ledger.newest().values() if r.id not in held or age(r) > age(held[r.id])]
@@ -97,6 +99,10 @@ def _copy(source: Store | Pack, ledger: Ledger, target: Store) -> int:
             target.write_artifact(record.id, artifact)
         target.append(record)
     return len(fresh)
+
+
+def _join(target: Store, name: str, theirs: Json) -> None:
+    target.update_json(name, lambda ours: MERGED_FILES[name](ours, theirs))
 
 
 def with_commands(catalog: Json) -> Json:
@@ -112,7 +118,38 @@ def with_commands(catalog: Json) -> Json:
     return {"commands": [*dict.fromkeys(ran)], **rest}
 
 
+def _catalogs(ours: Json, theirs: Json) -> Json:
+    return _union(with_commands(ours), with_commands(theirs))
+
+
+def _plans(ours: Json, theirs: Json) -> Json:
+    """What one run planned is not left out because another one left it out."""
+    one, two = stored_plan(as_object(ours)), stored_plan(as_object(theirs))
+    cells = dict.fromkeys([*one["cells"], *two["cells"]])
+    left = {found.get("label", ""): found for found in (*two["left_out"], *one["left_out"])}
+    left_out: list[Json] = [dict(found) for label, found in left.items() if label not in cells]
+    return {"cells": [*cells], "left_out": left_out}
+
+
+def _certificates(ours: Json, theirs: Json) -> Json:
+    """Of two certificates of one variant on one device, that of the target stays as a whole."""
+    mine, other = certificate_entries(as_object(ours)), certificate_entries(as_object(theirs))
+    both = {name: with_checks(other[name], mine[name]) for name in mine if name in other}
+    return read_value(json.dumps({**other, **mine, **both}))
+
+
+MERGED_FILES: Mapping[str, Callable[[Json, Json], Json]] = {
+    "catalog.json": _catalogs,
+    "plan.json": _plans,
+    "certificates.json": _certificates,
+}
+"""How what the target says (None where it has no file) and what a source says are joined."""
+
+
 def _union(ours: Json, theirs: Json) -> Json:
+    """Entries of both; where both have one, that of the target, unless it says nothing."""
+    if ours is None:
+        return theirs
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return {
             key: _union(ours[key], theirs[key])

@@ -19,6 +19,7 @@ from results.ledger import Ledger, OtherSchema
 from results.published_commands import with_run_folder
 from results.row import RECORD_SCHEMA, Record, record_from_json
 from results.store import NotARunFolder, Store
+from results.whole_file import written_whole
 
 LATER = ("code",)
 """Columns that packs of earlier versions do not have."""
@@ -185,10 +186,9 @@ def write_pack(source: Store | Pack, path: Path) -> Path:
         if data is not None:
             stored[_PREFIX + name] = _json(data)
     table = pa.Table.from_pandas(frame, schema=_arrow_schema(), preserve_index=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
     # without the copy of the schema, which would hold the metadata a second time
     how = {"compression": "zstd", "compression_level": 19, "store_schema": False}
-    with pq.ParquetWriter(path, table.schema, **how) as writer:
+    with written_whole(path) as draft, pq.ParquetWriter(draft, table.schema, **how) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata(stored)
     return path

@@ -2,8 +2,6 @@
 
 import fcntl
 import json
-import os
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +14,7 @@ from results.json_values import Json, JsonObject, as_object, read_value
 from results.ledger import Ledger, LedgerReader, LedgerWriter, sync_folder
 from results.reservations import Reservations
 from results.row import Record, Status
+from results.whole_file import written_whole
 
 LEDGER, ENVIRONMENTS, ARTIFACTS = "ledger", "environments", "artifacts"
 RESERVATIONS, FILES_LOCK = "ledger/reservations.lock", "ledger/files.lock"
@@ -149,19 +148,9 @@ class Store:
         """
         path = self._inside(name)
         text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        path.parent.mkdir(exist_ok=True)
-        draft = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
-        try:
+        with written_whole(path) as draft:
             # half of a surrogate pair is written as JSON escapes it
-            with draft.open("w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-        sync_folder(path.parent)
+            draft.write_text(text, encoding="utf-8", errors="backslashreplace")
         return path
 
     def update_json(self, name: str, change: Callable[[Json], object]) -> None:

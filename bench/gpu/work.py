@@ -14,7 +14,7 @@ from bench.running.plan import plan
 from bench.running.quality_cells import PlannedCell
 from bench.running.request import AskedVariant, Request
 from bench.running.session import SLACK, Session
-from bench.running.speed_cells import speed_regimes
+from bench.running.speed_cells import speed_cells, speed_regimes
 from bench.timing.asked_shapes import asked_shapes
 from bench.timing.ceilings import measure_ceilings
 from bench.timing.compiled import time_codes
@@ -132,7 +132,8 @@ class Workshop:
 
     def _timed(self, shape: str, rounds: str) -> list[PlannedCell]:
         """Every variant at each shape, where it is timed, under another timing protocol."""
-        found = plan(replace(self.request, shape=(shape,), quality=False, speed=True)).speed
+        # no plan: the time of pieces is what is left of the loan, not the budget of a preset
+        found = speed_cells(replace(self.request, shape=(shape,), quality=False, speed=True), ())
         protocol = parse_rounds(rounds).show()
         return [replace(one, cell=replace(one.cell, protocol=protocol)) for one in found]
 

@@ -1,24 +1,20 @@
 """What a plan does not hold, why, and the command that runs it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from bench.api.cell import Cell
 from bench.api.command import run_command
 from bench.running.request import Request
 
-NARROWING = (
-    "backbone",
-    "slot",
-    "seeds",
-    "first_seed",
-    "training",
-    "baseline",
-    "device",
-    "dtype",
-    "impl",
-    "shape",
+CHOOSING = frozenset(
+    ("variants", "tasks", "preset", "minutes", "jobs", "speed", "quality", "calibrated")
 )
-"""Options that say how something is run; the others choose what."""
+"""Options that choose what is run; the others say how."""
+FILES = frozenset(("plugin", "data_dir"))
+"""Options that every command names."""
+NARROWING = tuple(
+    one.name for one in fields(Request) if one.name not in CHOOSING and one.name not in FILES
+)
 
 
 @dataclass(frozen=True)

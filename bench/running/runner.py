@@ -140,7 +140,9 @@ def _without_values(job: Job, result: JobResult, touched: Sequence[str]) -> JobR
     if result.certificate is not None:
         return failed_result(job, reason, 0.0, result.trace)
     outcomes = (
-        replace(one, status=reason.status, detail=reason.detail, rows=(), artifact={})
+        replace(
+            one, status=reason.status, detail=reason.detail, rows=(), unmeasured=(), artifact={}
+        )
         if one.status == "ok"
         else one
         for one in result.outcomes

@@ -105,3 +105,10 @@ def test_notes_on_a_run_stay_when_a_later_one_goes_on_in_its_folder():
     both = WHOLE.merged(RunCatalog(notes=("New.", *WHOLE.notes)))
     assert both.notes == ("Two starts were too large.", "New.")
     assert WHOLE.merged(RunCatalog()).notes == WHOLE.notes
+
+
+def test_a_published_result_without_a_number_is_left_out():
+    said = [{"name": "paper"}, {"name": "other", "value": 0.5}]
+    assert [
+        one.value for one in CatalogTask.from_json({"published_results": said}).published_results
+    ] == [0.5]

@@ -50,8 +50,38 @@ def test_merged_catalogs_plans_and_certificates_hold_the_entries_of_both(tmp_pat
     together = Store(tmp_path / "all")
     catalog = {"baseline": "dot", "variants": {"dot": {"short": "dot"}, "add": {"short": "add"}}}
     assert together.read_json("catalog.json") == catalog
-    assert together.read_json("plan.json") == {"cells": ["one", "two", "three"]}
-    assert together.read_json("certificates.json") == {"add": {"passed": ["causality"]}}
+    plan = {"cells": ["one", "two", "three"], "left_out": []}
+    assert together.read_json("plan.json") == plan
+    assert together.read_json("certificates.json")["add"]["passed"] == ["causality"]
+
+
+def together(tmp_path, name, first, second):
+    """What two folders say of one thing, merged."""
+    for folder, said in (("a", first), ("b", second)):
+        Store.create(tmp_path / folder).write_json(name, said)
+    merge(tmp_path / "all", [tmp_path / "a", tmp_path / "b"])
+    return Store(tmp_path / "all").read_json(name)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_scores_of_which_one_run_looked_several_times_stay_so(tmp_path, turned):
+    said = {"looks": None}, {"looks": {"first": 3, "first_seed": 0}}
+    found = together(tmp_path, "catalog.json", *(said[::-1] if turned else said))
+    assert found["looks"] == {"first": 3, "first_seed": 0}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_one_run_planned_is_not_left_out_by_the_other(tmp_path, turned):
+    left = {"label": "two", "reason": "no time", "command": "run"}
+    said = {"cells": ["one"], "left_out": [left]}, {"cells": ["two"], "left_out": []}
+    found = together(tmp_path, "plan.json", *(said[::-1] if turned else said))
+    assert (sorted(found["cells"]), found["left_out"]) == (["one", "two"], [])
+
+
+def test_a_check_is_not_passed_in_one_run_and_failed_in_the_other(tmp_path):
+    said = {"dot": {"passed": ["causality"]}}, {"dot": {"failed": {"causality": "sees on."}}}
+    found = together(tmp_path, "certificates.json", *said)
+    assert (found["dot"]["passed"], found["dot"]["failed"]) == (["causality"], {})
 
 
 def test_merged_runs_keep_the_commands_of_both_and_of_what_was_written_before_there_were_lists(
@@ -95,7 +125,7 @@ def test_a_pack_becomes_a_run_folder_that_knows_what_made_each_cell(tmp_path):
         source.append(replace(record(2), made=first.made, data=first.data))
         source.append(record(3, status="refused", detail="no.", rows=(), environmental=True))
         source.write_environment(collect(threads=1))
-        source.write_json("plan.json", {"cells": ["one"]})
+        source.write_json("plan.json", {"cells": ["one"], "left_out": []})
         source.write_json("spec.json", {"preset": "modern"})
     pack = write_pack(source, tmp_path / "run.parquet")
     done = merge(tmp_path / "again", [pack])

@@ -99,6 +99,20 @@ def test_a_run_is_packed_to_the_same_bytes_again_and_from_its_pack(store, tmp_pa
     assert one.read_bytes() == two.read_bytes()
 
 
+def test_an_interrupt_leaves_the_pack_that_was_there(store, tmp_path, monkeypatch):
+    path = write_pack(store, tmp_path / "run.parquet")
+    before = path.read_bytes()
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pq.ParquetWriter, "add_key_value_metadata", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_pack(store, path)
+    assert path.read_bytes() == before
+    assert [*tmp_path.glob("*.tmp")] == []
+
+
 def test_what_is_no_pack_is_refused_with_advice(store, tmp_path, monkeypatch):
     with pytest.raises(NotARunFolder, match=r"no pack at .*gone\.parquet"):
         open_run(tmp_path / "gone.parquet")

@@ -3,7 +3,7 @@
 import builtins
 import time
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,8 @@ from bench.api import registry
 from bench.api.cell import parse_label
 from bench.api.errors import BenchError, InvalidConfig, UnknownName
 from bench.api.resolve import resolve
+from bench.cli.main import cli
+from bench.running.left_out import CHOOSING, FILES, NARROWING
 from bench.running.plan import plan
 from bench.running.presets import PRESETS
 from bench.running.quality_cells import plain_task, roster_of, shared_tasks, uniform_baselines
@@ -221,6 +223,21 @@ def test_commands_of_what_was_left_out_name_the_plug_ins_that_they_need():
     (left,) = made.left_out
     asked = "--variants none_state --preset smoke"
     assert left.command.endswith(f"{asked} --plugin 'my file.py' --plugin b.py")
+
+
+def test_commands_of_what_was_left_out_ask_for_the_same():
+    changed = {"match": "params", "first_seed": 7, "training": "adam[lr=0.01]", "seeds": 2}
+    small = plan(Request(variants="dot", minutes=0.001, **changed))
+    left = [one for one in small.left_out if one.label == "speed of dot"]
+    for word in ("--match params", "--first-seed 7", "--training 'adam[lr=0.01]'", "--seeds 2"):
+        assert word in left[0].command
+
+
+def test_every_option_of_a_request_either_chooses_what_is_run_or_is_repeated():
+    known = {*NARROWING, *CHOOSING, *FILES}
+    assert {one.name for one in fields(Request)} == known
+    parameters = {p.name for p in cli.commands["run"].params}
+    assert {*NARROWING} <= parameters
 
 
 def test_where_files_lie_is_no_part_of_the_question_that_a_study_is_named_by():

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from bench.api.loading import load_plugin
+from bench.api.process_state import ProcessState
 from bench.running.inline import InlineExecutor
 from bench.running.job import Job
 from bench.running.plan import plan
@@ -173,6 +174,21 @@ def test_a_timed_plug_in_that_changes_the_process_has_no_times(wrong):
     assert outcome.status == "failed"
     assert outcome.detail == (f"it or its baseline scaled_dot changed {CHANGES['threads']}{LAST}")
     assert outcome.rows == ()
+
+
+def test_a_cell_without_values_says_of_no_metric_why_it_is_missing(monkeypatch):
+    cells = cells_of("linear_attention", "speed")
+    job = Job(
+        kind="speed",
+        label="",
+        cells=(cells["linear_attention"],),
+        reference=cells["scaled_dot"],
+    )
+    (whole,) = done(InlineExecutor(WorkerSettings()), [job])[""].outcomes
+    assert any(one.metric.startswith("forward_weights") for one in whole.unmeasured)
+    monkeypatch.setattr(ProcessState, "undo", lambda self: ("the current folder",))
+    (outcome,) = done(InlineExecutor(WorkerSettings()), [job])[""].outcomes
+    assert (outcome.status, outcome.rows, outcome.unmeasured) == ("failed", (), ())
 
 
 def test_a_block_in_which_somebody_changed_the_process_is_asked_one_by_one(wrong):
