@@ -8,7 +8,7 @@ from reports.catalog import uncapitalized
 from reports.evidence import evidence_text, stands_for
 from reports.folder import RunFolder
 from reports.needs import Need, divided, needs, often_tied
-from reports.numbers import plain
+from reports.numbers import counted, plain
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from reports.training_cost import ABOUT_THE_SAME, CostNoise, cost_text, relative_cost
@@ -21,16 +21,18 @@ COST_HELP = (
     "CPU time of a training step over that of the baseline, with its 95% interval over seeds. It "
     "is that “on other tasks” of the use where the two ran on different processors."
 )
-NEED_HELP = "A use of attention, the test with the evidence, and of how many of the use it is one."
+NEED_HELP = (
+    "A use of attention, the test with the evidence, of how many of the use it is one, and how "
+    "many variants were compared with the baseline."
+)
 RULE = (
-    "The rule: candidates are the variants that are tied with the best on some test of a use. The "
-    "table names the one that is significantly better than the baseline on most tests. Between "
-    "several such variants, those come first that are above the best non-neural baseline in every "
-    "seed of these tests. Then the number of tests on which they are tied with the best decides, "
-    "then the cost. If that does not decide either, it is the baseline, then the variant of the "
-    "test with most variants, with the smallest p, with the fewest parameters. The row shows the "
-    "test with the smallest p. A generated test is a small model of its use. Where no variant is "
-    "significantly above uniform attention, none is named."
+    "The rule: of the variants that are tied with the best on some test of a use, the table names "
+    "the one that is significantly better than the baseline on most tests. Of several, those come "
+    "first that are above the best non-neural baseline in every seed, then those that are tied "
+    "with the best on most tests, then the cheapest, then the baseline. The row shows the test "
+    "with the smallest p. A generated test is a small model of its use, and a choice among few "
+    "contenders says little. Where nothing is significantly above uniform attention, nothing is "
+    "named."
 )
 MOST_NAMED = 3
 """Needs that one cell names."""
@@ -107,7 +109,12 @@ def _title(need: Need) -> str:
 
 def _row(need: Need) -> tuple[TableCell, ...]:
     comparison = need.evidence
-    where = (stands_for(comparison), *filter(None, (comparison.part,)), _share(need))
+    where = (
+        stands_for(comparison),
+        *filter(None, (comparison.part,)),
+        _share(need),
+        _rivals(comparison),
+    )
     open_ = need.is_open
     name = NONE_YET if open_ else comparison.catalog.label(need.variant)
     return (
@@ -124,6 +131,12 @@ def _share(need: Need) -> str:
     """Of how many tests of the use the shown one is one."""
     count = len(need.comparisons)
     return f"one of {count} tests" if count > 1 else ""
+
+
+def _rivals(comparison: Comparison) -> str:
+    """How many contenders the baseline has, or all of them where it is not among them."""
+    others = [name for name in comparison.contenders if name != comparison.baseline]
+    return counted(len(others), "contender")
 
 
 def _capitalized(text: str) -> str:

@@ -45,7 +45,11 @@ def _nothing_yet(need: Need) -> str:
         return f"no variant is significantly above {label}, {seeds}"
     score = comparison.short_score(uniform)
     title = uncapitalized(comparison.ranked_by.title)
-    return f"no variant is significantly above {label}: {title} {score}, {seeds}"
+    told = f"no variant is significantly above {label}, which has {title} {score}, {seeds}"
+    found = comparison.primary.items()
+    worse = sum(one.reference == uniform and made.outcome == "worse" for one, made in found)
+    count = len(comparison.contenders)
+    return f"{told}; {worse} of {count} variants are significantly worse" if worse else told
 
 
 def _compared(need: Need) -> str:
@@ -81,11 +85,9 @@ def _seeds(comparison: Comparison, variant: str, other: str) -> str:
 
 
 def _non_neural(need: Need) -> str:
-    """The best non-neural baseline, where the choice is not above it in every seed."""
+    """The best non-neural baseline."""
     comparison = need.evidence
     if not comparison.without:
-        return ""
-    if not need.is_open and need.variant in comparison.beats_the_rest:
         return ""
     name, by_seed = next(iter(comparison.without.items()))
     return f"the non-neural baseline “{name}” gives {plain(fmean(by_seed.values()))}"

@@ -9,8 +9,10 @@ import pytest
 
 import bench
 from bench.api import registry
+from bench.api.calibration import stored_choices
 from bench.api.documented_fields import documented_fields
 from bench.api.resolve import resolve
+from bench.calibration_trials import RATES
 from bench.cli.main import cli
 from bench.docs import readme
 from bench.docs.columns import columns_page
@@ -124,6 +126,39 @@ def ranks_of(pack, task):
     here = [one for one in folder.comparisons if known.task_label(one.task) == task]
     found = max(here, key=lambda one: len(one.means))
     return {known.label(name): line.rank for name, line in found.compared.items()}
+
+
+def outcome_of(pack, task, variant, reference):
+    """What the planned test says of a variant beside a reference."""
+    folder = read_folder(ROOT / "results" / "published" / pack)
+    known = folder.catalog
+    return next(
+        decision.outcome
+        for one in folder.comparisons
+        if known.task_label(one.task) == task
+        for asked, decision in one.primary.items()
+        if (known.label(asked.variant), known.label(asked.reference)) == (variant, reference)
+    )
+
+
+@pytest.mark.slow
+def test_what_the_findings_say_is_decided_or_not_is_so_by_the_planned_tests():
+    copying = "transduction[rule=copy]"
+    for pack, task, variant, wanted in (
+        ("quick.parquet", "oov_copy", "copynet", "better"),
+        ("quick.parquet", "oov_copy[decode=true]", "unk_replacement", "undecided"),
+        ("quick.parquet", copying, "raffel_monotonic", "undecided"),
+        ("quick.parquet", copying, "mocha", "undecided"),
+        ("flagship.parquet", "transduction", "raffel_monotonic", "better"),
+    ):
+        assert outcome_of(pack, task, variant, "scaled_dot") == wanted, (task, variant)
+
+
+def test_two_thirds_of_the_calibrated_rates_lie_at_an_end_of_the_grid():
+    choices = [one for name in registry.registrations("task") for one in stored_choices(name)]
+    rates = [rate for choice in choices for rate in choice.rates.values()]
+    ends = [rate for rate in rates if rate in (min(RATES), max(RATES))]
+    assert 0.6 < len(ends) / len(rates) < 0.7, "README and docs/limits.md say so"
 
 
 @pytest.mark.slow
