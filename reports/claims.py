@@ -48,6 +48,12 @@ class ContrastOutcome:
         """Whether the seeds refute it."""
         return self.finding.verdict == "contradicted"
 
+    @property
+    def falls_short(self) -> bool:
+        """Whether the seeds refute its size alone: the difference has the expected direction."""
+        signs = {"higher": 1.0, "lower": -1.0, "equal": 0.0}
+        return self.failed and signs[self.contrast.expect] * self.finding.difference.estimate > 0
+
     def failure(self) -> str:
         """What was seen, and what was expected."""
         seen = f"{self.finding.difference.estimate:+.3g}"
@@ -93,6 +99,11 @@ class BoundOutcome:
     def failed(self) -> bool:
         """Whether a number lies outside."""
         return self.ran and not self.holds
+
+    @property
+    def falls_short(self) -> bool:
+        """A number outside of its bounds has no direction that could be right."""
+        return False
 
     def inside(self, value: float) -> bool:
         """Whether a number lies between the ends."""
@@ -140,6 +151,12 @@ class ClaimOutcome:
         if not self.ran:
             return "not run"
         return "undecided" if all(part.ran for part in self.parts) else "in part run"
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether it is contradicted by effects alone that are smaller than was claimed."""
+        failed = [part for part in self.parts if part.failed]
+        return self.verdict == "contradicted" and all(part.falls_short for part in failed)
 
     def reason(self) -> str:
         """Why it is open, and what would decide it; or what contradicts it. Else empty."""

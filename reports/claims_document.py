@@ -28,14 +28,17 @@ HOW_DECIDED = (
     "Each contrast has an expected direction and a margin, the least difference that counts. It is "
     "supported if the difference is significant (p below 0.05 against zero, over paired seeds) in "
     "the expected direction and its mean is at least the margin. It is contradicted if it is "
-    "significant in the other direction, or shown to be smaller than the margin. So an effect "
-    "that exists, but is smaller than what was claimed, is contradicted, too.",
+    "significant in the other direction, or shown to be smaller than the margin. So a claim "
+    "is contradicted, too, by a difference of its sign that is shown to be smaller than the "
+    "margin, or by none; its line says “below the margin”. Margins are those of "
+    "this bench, for sources seldom name a size.",
     "Where equality is expected, a contrast holds if the difference is shown to be smaller than "
     "the margin. It is contradicted if the difference is significant and its mean is at least the "
     "margin. Everything else is undecided, and so is a contrast without any difference in any "
     "seed where one was expected. Printed p values are before Holm's correction over the parts.",
     "Margins of trained contrasts and bounds of computed numbers were fixed before the run, unless "
-    "a note says otherwise.",
+    "a note says otherwise. All networks of a claim have the learning rate of their task, which "
+    "was not tuned for them, unless a contrast is about the rate.",
 )
 
 
@@ -72,8 +75,18 @@ def claims_document(outcomes: Sequence[ClaimOutcome]) -> Document:
 def headline(outcomes: Sequence[ClaimOutcome]) -> str:
     """How many claims stand how; a claim that was not run is not counted as undecided."""
     counts = {name: sum(one.standing == name for one in outcomes) for name in STANDINGS}
-    said = ", ".join(f"{count} {name}" for name, count in counts.items() if count or name in ALWAYS)
+    small = sum(one.falls_short for one in outcomes)
+    told = f" ({small} by a difference of the claimed sign below the margin)" if small else ""
+    said = ", ".join(
+        f"{count} {name}{told if name == 'contradicted' else ''}"
+        for name, count in counts.items()
+        if count or name in ALWAYS
+    )
     return f"{len(outcomes)} claims: {said}."
+
+
+def _standing(one: ClaimOutcome) -> str:
+    return f"{one.standing} (below the margin)" if one.falls_short else one.standing
 
 
 def short_source(source: str) -> tuple[str, str]:
@@ -108,7 +121,7 @@ def _summary(outcomes: Sequence[ClaimOutcome]) -> TableBlock:
             (
                 TableCell(text=one.claim.key),
                 TableCell(text=one.claim.title),
-                TableCell(text=one.standing, sort=float(STANDINGS.index(one.standing))),
+                TableCell(text=_standing(one), sort=float(STANDINGS.index(one.standing))),
                 TableCell(text=one.reason()),
             )
             for one in sorted(outcomes, key=lambda one: STANDINGS.index(one.standing))
@@ -125,7 +138,7 @@ def _section(source: str, outcomes: Sequence[ClaimOutcome]) -> Section:
 def _blocks(one: ClaimOutcome) -> list[Block]:
     claim = one.claim
     blocks: list[Block] = [
-        Paragraph(f"{claim.key}: {claim.title} Verdict: {one.standing}. {one.reason()}".strip()),
+        Paragraph(f"{claim.key}: {claim.title} Verdict: {_standing(one)}. {one.reason()}".strip()),
         Paragraph(f"“{claim.quote}”"),
     ]
     if one.parts:

@@ -87,7 +87,7 @@ FINDINGS = (
     "{transduction[rule=copy]/ssnt} and `mma_h` {transduction[rule=copy]/mma_h}. `scaled_dot` "
     "writes {transduction[rule=copy]/scaled_dot}. The monotonic `raffel_monotonic` "
     "({transduction[rule=copy]/raffel_monotonic}) and `mocha` ({transduction[rule=copy]/mocha}) "
-    "are not told apart from it. A rule that copies the source gives "
+    "are not significantly different from it. A rule that copies the source gives "
     "{transduction[rule=copy]/copy the source}.",
     "- **With more pairs than in training, softmax attention still finds the values; small "
     "states and windows do not.** On `recall`, in one layer of width 32, trained on up to 8 "

@@ -141,6 +141,8 @@ for one in (
                 margin=0.05,
             ),
         ),
+        note="The right side was another network, without a second direction, until after a first "
+        "look at the verdicts.",
     ),
     Claim(
         key="C26",

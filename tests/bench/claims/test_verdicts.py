@@ -1,6 +1,7 @@
 """From stored rows to verdicts: rows of claims are written, and what they say is read back."""
 
 import random
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -211,6 +212,17 @@ def test_a_claim_says_whether_it_was_run_in_part_or_not_at_all_or_has_no_test(st
     assert outcome(store, both).standing == "in part run"
     assert outcome(store, claim(CONTRAST)).standing == "undecided"
     assert outcome(store, claim(CONTRAST, missing="m.")).standing == "cannot be tested here"
+
+
+@pytest.mark.parametrize(("level", "short"), [(0.52, True), (0.50, False)])
+def test_a_difference_of_the_claimed_sign_below_the_margin_is_marked(store, level, short):
+    noise = [0.001, -0.001, 0.0, 0.002, -0.002, 0.0]
+    put(store, DOT, [level + one for one in noise])
+    put(store, PLAIN, [0.51 - one for one in noise])
+    found = outcome(store, claim(replace(CONTRAST, margin=0.1)))
+    assert (found.standing, found.falls_short) == ("contradicted", short)
+    told = "(1 by a difference of the claimed sign below the margin)"
+    assert (told in headline([found])) == short
 
 
 def test_the_headline_counts_what_was_not_run_apart(store, tmp_path):
