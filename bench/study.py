@@ -19,6 +19,7 @@ from bench.api.config import Choices, FloatRange, IntRange, Range
 from bench.api.errors import InvalidConfig
 from bench.api.resolve import VariantSpec
 from bench.api.task import TASKS
+from bench.running.code_of_cells import CodeOfCells
 from bench.running.job import Outcome
 from bench.running.quality_cells import PlannedCell
 from bench.running.request import Request
@@ -120,16 +121,26 @@ def _tune(
 
 
 def study_name(name: str, spec: VariantSpec, asked: StudyRequest) -> str:
-    """A name that only the same question has, so that no trial of another one is counted."""
+    """A name that only the same question to the same code has (ADR 17).
+
+    No trial of another question is counted, and none whose value came from other code.
+    """
     request = asked.request
     common = [
         (one.name, getattr(request, one.name))
         for one in fields(Request)
         if one.repr and one.name not in BESIDE_THE_QUESTION
     ]
-    facts = (spec.canonical, spec.revision, common, asked.trial_seconds, asked.sampler)
+    code = _code_of_trials(spec, asked)
+    facts = (spec.canonical, spec.revision, common, asked.trial_seconds, asked.sampler, code)
     digest = sha256(repr((*facts, knobs_of(spec))).encode()).hexdigest()[:8]
     return f"{request.tasks} @ {name} @ {request.preset} {digest}"
+
+
+def _code_of_trials(spec: VariantSpec, asked: StudyRequest) -> str:
+    """Hash of the code of a trial; with every head, for the network chooses one by name."""
+    heads = [f"head:{name}" for name in registry.registrations("head")]
+    return CodeOfCells().digest(trial_cell(spec, asked, (), {}).cell, heads)
 
 
 def _alone(study: optuna.Study, session: Session) -> None:
