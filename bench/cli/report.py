@@ -68,8 +68,8 @@ def report(
     """Write the report of a run folder or a pack, or of several as one.
 
     Raises:
-        InvalidConfig: A report of some tasks would overwrite that of the whole run, or a pack or
-            several runs were given and no folder to write to.
+        InvalidConfig: A report of some tasks would overwrite that of the whole run or stand beside
+            tables or a pack of all, or a pack or several runs were given and no folder to write to.
     """
     from bench.api.errors import InvalidConfig
     from bench.api.selector import parse_list
@@ -83,6 +83,10 @@ def report(
     if alone and out is None:
         raise InvalidConfig(
             "report: --tasks would overwrite the report of the whole run; give --out."
+        )
+    if alone and (export or pack is not None):
+        raise InvalidConfig(
+            "report: --export and --pack write every task of the run; leave out --tasks."
         )
     if folder.is_file() and out is None:
         raise InvalidConfig(f"report: {folder} is a pack, which holds no report; give --out.")
