@@ -167,19 +167,12 @@ class Trials:
 
     def _stored(self) -> dict[str, float | None]:
         """Validation value of every finished cell of the folder."""
-        found: dict[str, float | None] = {}
-        for id_, record in self.session.store.ledger().newest().items():
-            if record.status == "timeout":  # the machine's fault; the next command tries again
-                continue
-            found[id_] = next(
-                (
-                    float(row.value)
-                    for row in record.rows
-                    if row.metric == self.metric and row.split == "validation" and not row.axis
-                ),
-                None,
-            )
-        return found
+        # a timeout is the machine's fault; the next command tries again
+        return {
+            id_: record.value(self.metric, "validation")
+            for id_, record in self.session.store.ledger().newest().items()
+            if record.status != "timeout"
+        }
 
     def last_detail(self) -> str:
         """Why the last trial without a value has none."""

@@ -19,14 +19,13 @@ from bench.api.config import Choices, FloatRange, IntRange, Range
 from bench.api.errors import InvalidConfig
 from bench.api.resolve import VariantSpec
 from bench.api.task import TASKS
-from bench.running.job import Outcome
+from bench.running.code_of_cells import CodeOfCells
 from bench.running.quality_cells import PlannedCell
 from bench.running.request import Request
 from bench.running.session import Session
 from bench.study_request import FRESH_SEED, StudyRequest
 from bench.trial_cells import Knob, Parameters, final_cell, knobs_of, trial_cell
 from results.json_values import JsonObject
-from results.row import Row
 
 BESIDE_THE_QUESTION = ("variants", "baseline", "seeds", "jobs")
 """Parts of a request that decide no trial of one variant."""
@@ -105,8 +104,8 @@ def _tune(
     while (left := asked.trials - _counted(study)) > 0:
         trials = [_ask(study, asked, knobs, folder) for _ in range(min(left, session.jobs))]
         cells = [trial_cell(spec, asked, knobs, trial.params) for trial in trials]
-        outcomes = session.train(cells, [_number(trial) for trial in trials])
-        _tell(study, trials, cells, outcomes, task.ranking_metric().name, session)
+        session.train(cells, [_number(trial) for trial in trials])
+        _tell(study, trials, cells, task.ranking_metric().name, session)
     complete = [t for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE]
     if not complete:
         return StudyResult(name, None)
@@ -120,16 +119,26 @@ def _tune(
 
 
 def study_name(name: str, spec: VariantSpec, asked: StudyRequest) -> str:
-    """A name that only the same question has, so that no trial of another one is counted."""
+    """A name that only the same question to the same code has (ADR 17).
+
+    No trial of another question is counted, and none whose value came from other code.
+    """
     request = asked.request
     common = [
         (one.name, getattr(request, one.name))
         for one in fields(Request)
         if one.repr and one.name not in BESIDE_THE_QUESTION
     ]
-    facts = (spec.canonical, spec.revision, common, asked.trial_seconds, asked.sampler)
+    code = _code_of_trials(spec, asked)
+    facts = (spec.canonical, spec.revision, common, asked.trial_seconds, asked.sampler, code)
     digest = sha256(repr((*facts, knobs_of(spec))).encode()).hexdigest()[:8]
     return f"{request.tasks} @ {name} @ {request.preset} {digest}"
+
+
+def _code_of_trials(spec: VariantSpec, asked: StudyRequest) -> str:
+    """Hash of the code of a trial; with every head, for the network chooses one by name."""
+    heads = [f"head:{name}" for name in registry.registrations("head")]
+    return CodeOfCells().digest(trial_cell(spec, asked, (), {}).cell, heads)
 
 
 def _alone(study: optuna.Study, session: Session) -> None:
@@ -208,23 +217,15 @@ def _tell(
     study: optuna.Study,
     trials: Sequence[optuna.Trial],
     cells: Sequence[PlannedCell],
-    outcomes: Sequence[Outcome],
     metric: str,
     session: Session,
 ) -> None:
     """Hand the validation values to Optuna; a cell without one is a failed trial."""
-    values = {o.cell.id: _value(o.rows, metric) for o in outcomes if o.status == "ok"}
-    stored = {r.id: _value(r.rows, metric) for r in session.store.records() if r.status == "ok"}
+    records = session.store.records()
+    stored = {r.id: r.value(metric, "validation") for r in records if r.status == "ok"}
     for trial, planned in zip(trials, cells, strict=True):
-        value = values.get(planned.cell.id, stored.get(planned.cell.id))
+        value = stored.get(planned.cell.id)
         if value is None:
             study.tell(trial, state=TrialState.FAIL)
         else:
             study.tell(trial, value)
-
-
-def _value(rows: Sequence[Row], metric: str) -> float | None:
-    for row in rows:
-        if row.metric == metric and row.split == "validation" and not row.axis:
-            return float(row.value)
-    return None

@@ -115,6 +115,16 @@ class Record:
         if self.unmeasured and not (self.status == "ok" and self.rows):
             raise ValueError(f"record {self.id}: without any rows its own status says why")
 
+    def value(self, metric: str, split: str) -> float | None:
+        """The variant's own value of a metric over a whole split; None where there is none.
+
+        Of a metric that scores no data, `split` is empty.
+        """
+        for row in self.rows:
+            if (row.metric, row.split) == (metric, split) and not row.axis and not row.baseline:
+                return row.value
+        return None
+
     def to_json(self) -> dict[str, object]:
         """Plain data for one ledger line."""
         found = asdict(self)

@@ -33,11 +33,6 @@ class SideCells:
         """The cell whose row is the number."""
         return self.probed or self.trained.cell
 
-    @property
-    def seconds(self) -> float:
-        """Expected time (CPU s)."""
-        return self.trained.seconds + (PROBE_S if self.probed else 0.0)
-
 
 def asked_claims(keys: Sequence[str]) -> list[Claim]:
     """Claims by their keys, each once; `all` is every registered one in the order of the keys.
@@ -72,12 +67,18 @@ def cells_of(side: Side, request: Request, seed: int) -> SideCells:
 
 def expected_minutes(claim: Claim, request: Request) -> float:
     """What the trained part of a claim takes on one core (min)."""
+    cells = [cells_of(side, request, FIRST_SEED) for side in claim.sides]
+    return claim.seeds * sum(_seconds(cells).values()) / 60
+
+
+def _seconds(sides: Iterable[SideCells]) -> dict[str, float]:
+    """Expected time of every cell by its id (CPU s); sides that read one network share it."""
     found = {}
-    for side in claim.sides:
-        cells = cells_of(side, request, FIRST_SEED)
-        found[cells.read.id] = PROBE_S if cells.probed else 0.0
-        found[cells.trained.cell.id] = cells.trained.seconds
-    return claim.seeds * sum(found.values()) / 60
+    for one in sides:
+        found[one.trained.cell.id] = one.trained.seconds
+        if one.probed:
+            found[one.probed.id] = PROBE_S
+    return found
 
 
 def plan_of(claims: Iterable[Claim], request: Request) -> Plan:
@@ -93,7 +94,7 @@ def plan_of(claims: Iterable[Claim], request: Request) -> Plan:
         seeds = range(first, first + count)
         cells = [cells_of(side, request, seed) for side in claim.sides for seed in seeds]
         new = [one for one in cells if one.read.id not in seen]
-        cost = sum(one.seconds for one in new)
+        cost = sum(took for id_, took in _seconds(cells).items() if id_ not in seen)
         if cost > room:
             continue
         room -= cost

@@ -1,6 +1,7 @@
 """From stored rows to verdicts: computed each time they are shown, never stored."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -41,6 +42,16 @@ def outcomes_of(
     values = stored_values(rows)
     seeds = sorted({int(seed) for seed in rows["seed"] if seed >= FIRST_SEED})
     return [_outcome(claim, values, seeds, request) for claim in claims]
+
+
+def request_of(rows: pd.DataFrame) -> Request:
+    """A request for the cells of stored rows: on the device of most of them.
+
+    Computed claims have no device, and rows of two devices are not one sample.
+    """
+    trained = rows[rows["kind"] != "exact"].drop_duplicates("cell")
+    found = Counter(sorted(trained["device"])).most_common(1)
+    return Request(device=found[0][0]) if found else Request()
 
 
 def _outcome(claim: Claim, values: Values, seeds: Sequence[int], request: Request) -> ClaimOutcome:

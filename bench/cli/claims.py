@@ -16,6 +16,7 @@ from bench.cli.fitted_table import fitted_table, terminal_width
 
 if TYPE_CHECKING:
     from bench.cli.run_options import RunOptions
+    from bench.running.request import Request
     from reports.claims import ClaimOutcome
     from results.frame import StoredRun
 
@@ -85,7 +86,7 @@ def report_claims(
 
     if folder.is_file() and out is None:
         raise InvalidConfig(f"claims: {folder} is a pack, which holds no report; give --out.")
-    found = outcomes((), open_run(folder), plugin)
+    found = outcomes(open_run(folder), plugin)
     click.echo(write_page(found, out or folder))
     if pack is not None:
         click.echo(f"pack: {write_pack(open_run(folder), pack)}")
@@ -97,7 +98,7 @@ def claims_list(folder: Path | None, plugins: tuple[str, ...], *, as_json: bool)
     from results.pack import open_run
 
     folder = folder or _usual_folder()
-    found = outcomes((), open_run(folder) if folder else None, plugins)
+    found = outcomes(open_run(folder) if folder else None, plugins)
     rows = [
         {
             "claim": one.claim.key,
@@ -175,7 +176,7 @@ def run(options: "RunOptions", keys: tuple[str, ...]) -> int:
         code = execute(
             options, made, spec={"command": "claims", "keys": list(keys)}, shown=lambda _: ()
         )
-    found = outcomes((), open_run(options.folder), options.plugin)
+    found = outcomes(open_run(options.folder), options.plugin, options)
     asked = {claim.key for claim in claims}
     for one in found:
         if one.claim.key in asked:
@@ -185,17 +186,23 @@ def run(options: "RunOptions", keys: tuple[str, ...]) -> int:
 
 
 def outcomes(
-    keys: tuple[str, ...], stored: "StoredRun | None", plugins: tuple[str, ...]
+    stored: "StoredRun | None", plugins: tuple[str, ...], request: "Request | None" = None
 ) -> "list[ClaimOutcome]":
-    """Claims with what stored rows say of them; none stored where there is no run."""
+    """Every claim with what stored rows say of it.
+
+    Args:
+        stored: The run; None where nothing was run.
+        plugins: Plug-in files.
+        request: Device, number type and implementation of the cells; None for those of the rows.
+    """
     from bench.claims.cells import asked_claims
-    from bench.claims.verdicts import outcomes_of
+    from bench.claims.verdicts import outcomes_of, request_of
     from bench.cli.registered import load_registry
-    from bench.running.request import Request
     from results.frame import rows_of
 
     load_registry(plugins)
-    return outcomes_of(asked_claims(keys), rows_of([stored] if stored else []), Request())
+    rows = rows_of([stored] if stored else [])
+    return outcomes_of(asked_claims(()), rows, request or request_of(rows))
 
 
 def write_page(found: "list[ClaimOutcome]", out: Path) -> str:

@@ -111,17 +111,9 @@ def _table(folder: RunFolder) -> str:
 
 
 def _values(outcomes: Sequence[StoredOutcome], metric: str, split: str = "") -> list[float]:
-    """A variant's own value of a metric in each outcome that has it, over the whole split."""
-    return [
-        row.value
-        for outcome in outcomes
-        for row in outcome.record.rows
-        if row.metric == metric
-        and not row.axis
-        and not row.baseline
-        and split in ("", row.split)
-        and row.value is not None
-    ]
+    """A variant's own value of a metric in each outcome that has it."""
+    found = [outcome.record.value(metric, split) for outcome in outcomes]
+    return [value for value in found if value is not None]
 
 
 def _range(values: Sequence[float], digits: int) -> str:

@@ -8,7 +8,7 @@ from types import FrameType
 import click
 
 from bench.api.cell import Cell
-from bench.api.errors import BenchError, InvalidConfig, UnknownName
+from bench.api.errors import BenchError, InvalidConfig
 from bench.api.foreign_prints import prints_to_standard_error
 from bench.cli.plan import lacking_lines
 from bench.cli.run_end import Shown, print_end, run_parts
@@ -33,6 +33,7 @@ from bench.timing.shape import parse_rounds, parse_shape
 from bench.training.analysis import analysis_cells, asked_probes
 from results.catalog import ChangedAxis
 from results.merge import merge
+from results.pack import open_run
 from results.row import STATUSES
 from results.store import Store
 from results.stored_plan import StoredPlan, plan_with
@@ -61,11 +62,7 @@ def execute(
     for cell in made.cells:
         refuse_missing_device(cell.device)
     _plan_probes(options, made)
-    if options.reuse:
-        taken = merge(options.folder, [options.reuse])
-        click.echo(f"{taken.added} finished cells from {options.reuse}.", err=True)
-    store = open_store(options)
-    refuse_other_looks(options, store)
+    store = _open_with_reused(options)
     kept = options.keep_models or bool(made.analysis)
     session = make_session(replace(options, keep_models=kept), store)
     tasks = {one.cell.task: one.task for one in made.quality if one.task}.values()
@@ -91,6 +88,19 @@ def execute(
         session.measure(made.speed, made.baseline)
 
     return guarded(options, session, work, shown)
+
+
+def _open_with_reused(options: RunOptions) -> Store:
+    """Open the run folder, and put the cells of `--reuse` into it once nothing can be refused."""
+    reused = open_run(options.reuse) if options.reuse else None
+    if reused is not None:
+        refuse_other_looks(options, reused, "another --reuse")
+    store = open_store(options)
+    refuse_other_looks(options, store)
+    if reused is not None:
+        taken = merge(options.folder, [options.reuse])
+        click.echo(f"{taken.added} finished cells from {options.reuse}.", err=True)
+    return store
 
 
 def _plan_probes(options: RunOptions, made: Plan) -> None:
@@ -140,14 +150,7 @@ def open_store(options: RunOptions) -> Store:
 
 
 def make_session(options: RunOptions, store: Store) -> Session:
-    """A session with the options of the command line.
-
-    Raises:
-        UnknownName: `--retry` names no status.
-    """
-    for status in options.retry:
-        if status not in STATUSES:
-            raise UnknownName.among("status", status, STATUSES)
+    """A session with the options of the command line."""
     settings = WorkerSettings(data_dir=options.data_dir, plugins=options.plugin)
     return Session(
         store,

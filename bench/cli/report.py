@@ -68,8 +68,7 @@ def report(
     """Write the report of a run folder or a pack, or of several as one.
 
     Raises:
-        InvalidConfig: A report of some tasks would overwrite that of the whole run, or a pack or
-            several runs were given and no folder to write to.
+        InvalidConfig: What was asked would overwrite something, or does not go together.
     """
     from bench.api.errors import InvalidConfig
     from bench.api.selector import parse_list
@@ -80,12 +79,7 @@ def report(
     from results.pack import open_run, write_pack
 
     alone = [one.name for one in parse_list(tasks)] if tasks else []
-    if alone and out is None:
-        raise InvalidConfig(
-            "report: --tasks would overwrite the report of the whole run; give --out."
-        )
-    if folder.is_file() and out is None:
-        raise InvalidConfig(f"report: {folder} is a pack, which holds no report; give --out.")
+    _refuse(folder, out, whole=not alone, tables=export or pack is not None)
     merged: list[str] = []
     if merge:
         if out is None or out.resolve() in [one.resolve() for one in (folder, *merge)]:
@@ -105,3 +99,26 @@ def report(
     if pack is not None:
         lines.append(f"pack: {write_pack(open_run(folder), pack)}")
     return "\n".join(lines)
+
+
+def _refuse(folder: Path, out: Path | None, *, whole: bool, tables: bool) -> None:
+    """Refuse what would overwrite the report of a run, or tell of other tasks than it does.
+
+    Args:
+        folder: The run.
+        out: Where to write.
+        whole: Whether every task is reported.
+        tables: Whether tables or a pack are written too.
+    """
+    from bench.api.errors import InvalidConfig
+
+    if not whole and out is None:
+        raise InvalidConfig(
+            "report: --tasks would overwrite the report of the whole run; give --out."
+        )
+    if not whole and tables:
+        raise InvalidConfig(
+            "report: --export and --pack write every task of the run; leave out --tasks."
+        )
+    if folder.is_file() and out is None:
+        raise InvalidConfig(f"report: {folder} is a pack, which holds no report; give --out.")

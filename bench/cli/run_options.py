@@ -7,6 +7,7 @@ from pathlib import Path
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.running.request import MOST_SEEDS, Request
 from results.looks import Looks
+from results.row import STATUSES
 from tasks.data.files import data_folder
 
 DECIDED = "decided"
@@ -45,6 +46,13 @@ class RunOptions(Request):
     inline: bool = False
     """Whether to work in this process."""
     as_json: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the closed choices, before any folder is opened."""
+        super().__post_init__()
+        for status in self.retry:
+            if status not in STATUSES:
+                raise UnknownName.among("status", status, STATUSES)
 
     @property
     def folder(self) -> Path:

@@ -14,22 +14,30 @@ from results.certificate import certificate_entries, is_red
 from results.frame import rows_of
 from results.json_values import as_object
 from results.looks import Looks
+from results.pack import Pack
 from results.primary_tables import primary_tables
 from results.store import Store
 
 
-def refuse_other_looks(options: RunOptions, store: Store) -> None:
-    """Refuse a run folder whose scores were looked at otherwise: each look has its price.
+def refuse_other_looks(
+    options: RunOptions, run: Store | Pack, instead: str = "another --out"
+) -> None:
+    """Refuse a run folder or a pack whose scores were looked at otherwise: a look has its price.
+
+    Args:
+        options: Of the command.
+        run: Whose scores the command takes.
+        instead: What else to give.
 
     Raises:
         InvalidConfig: Its looks begin elsewhere.
     """
-    held = RunCatalog.from_json(as_object(store.read_json(CATALOG))).looks
+    held = RunCatalog.from_json(as_object(run.read_json(CATALOG))).looks
     if options.looks and held and held != options.looks:
         raise InvalidConfig(
-            f"{options.folder} was looked at from {held.first} seeds on, the first of them "
+            f"{run.folder} was looked at from {held.first} seeds on, the first of them "
             f"{held.first_seed}; give --seeds {held.first} --first-seed {held.first_seed}, or "
-            "another --out."
+            f"{instead}."
         )
 
 

@@ -5,17 +5,17 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from bench.api import registry
-from bench.api.calibration import choice_of
 from bench.api.config import build_config
 from bench.api.metric import Metric
-from bench.api.options import canonical, complete
+from bench.api.options import complete
 from bench.api.probe import PROBES
 from bench.api.registry import Recipe, Registration
 from bench.api.resolve import VariantSpec
 from bench.api.selector import Selector, parse
 from bench.api.task import TASKS, Task
+from bench.running.calibrated import calibrated_choice, whole_task
 from bench.running.common_metrics import COMMON_METRICS, on_devices
-from bench.running.presets import find_preset
+from bench.running.presets import sizes_of
 from bench.running.request import AskedTask, AskedVariant
 from results.catalog import CatalogTask, CatalogVariant, RunCatalog
 
@@ -110,7 +110,7 @@ def describe_task(asked: str, task: Selector, preset: str = "") -> CatalogTask:
         url=cited.url if cited else "",
         primary=target.ranking_metric().name,
         family=target.family,
-        whole=_whole(chosen, target.ablated_inputs),
+        whole=whole_task(chosen).show() if target.ablated_inputs else "",
         pipeline_check="" if size is not None and size.evidence else target.pipeline_check,
         published_results=tuple(one for one in target.published_results if one.holds_for(chosen)),
         needs_download=target.needs_download,
@@ -133,23 +133,12 @@ def _tuned(asked: Selector, task: Selector, preset: str) -> dict[str, int] | Non
     """
     if not preset:
         return None
-    ablated = registry.find(TASKS, asked.name).target.ablated_inputs
-    kept = {key: value for key, value in asked.options.items() if key not in ablated}
-    plain = canonical("task", Selector(asked.name, kept))
-    choice = choice_of(plain, find_preset(preset).sizes or preset)
+    choice = calibrated_choice(asked, sizes_of(preset))
     sizes = choice.options.options if choice and choice.options else {}
     if choice is None or any(task.options.get(key) != value for key, value in sizes.items()):
         return {}
     tried = {(trial["competitor"], trial["lr"]) for trial in choice.trials}
     return dict(Counter(name for name, _ in tried if name in choice.rates))
-
-
-def _whole(task: Selector, ablated_inputs: Sequence[str]) -> str:
-    """The same task with nothing ablated, empty where it has no such options."""
-    if not ablated_inputs:
-        return ""
-    rest = {key: value for key, value in task.options.items() if key not in ablated_inputs}
-    return canonical("task", Selector(task.name, rest)).show()
 
 
 def known_metrics(

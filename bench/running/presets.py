@@ -133,3 +133,12 @@ def find_preset(name: str) -> Preset:
     if name not in PRESETS:
         raise UnknownName.among("preset", name, PRESETS)
     return PRESETS[name]
+
+
+def sizes_of(preset: str) -> str:
+    """Name of the preset that has the sizes of tasks, which may be another one.
+
+    Raises:
+        UnknownName: There is no such preset.
+    """
+    return find_preset(preset).sizes or preset

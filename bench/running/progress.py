@@ -1,7 +1,7 @@
 """How far a run is: a live bar on a terminal, plain lines in a log."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from rich.console import Console
@@ -88,10 +88,11 @@ class Display:
         if self.bar is not None:
             self._move()
 
-    def expect(self, jobs: list[Job]) -> None:
-        """Hear of jobs that come on top."""
-        self.count += len(jobs)
-        self.estimate.total += sum(job.seconds for job in jobs)
+    def expect(self, jobs: Sequence[Job], instead_of: Job | None = None) -> None:
+        """Hear of jobs that come on top, or in the place of one."""
+        gone = [] if instead_of is None else [instead_of]
+        self.count += len(jobs) - len(gone)
+        self.estimate.total += sum(job.seconds for job in jobs) - sum(job.seconds for job in gone)
 
     def say(self, line: str) -> None:
         """Print a line above the bar."""

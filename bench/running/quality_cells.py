@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from bench.api import registry
 from bench.api.axes import PLAIN
 from bench.api.backbone import BACKBONES
-from bench.api.calibration import Choice, choice_of, competitor
+from bench.api.calibration import competitor
 from bench.api.cell import Cell
 from bench.api.comparison import Entry
 from bench.api.errors import InvalidConfig, Refused, UnknownName
@@ -15,8 +15,9 @@ from bench.api.registry import DefaultTask
 from bench.api.resolve import VariantSpec, canonical_backbone, resolve
 from bench.api.selector import Selector, parse
 from bench.api.task import TASKS, TaskPreset
+from bench.running.calibrated import calibrated_choice
 from bench.running.families import compared_tasks
-from bench.running.presets import find_preset
+from bench.running.presets import sizes_of
 from bench.running.request import AskedTask, AskedVariant, Request
 from bench.running.revisions import revisions
 from bench.training.protocol import canonical_protocol, read_protocol
@@ -199,15 +200,8 @@ def quality_cell(
 
 def _rate(request: Request, asked: Selector, place: str) -> float | None:
     """The learning rate that calibration has chosen for a variant in its place, if it did."""
-    choice = _choice(asked, request.sizes) if request.calibrated else None
+    choice = calibrated_choice(asked, request.sizes) if request.calibrated else None
     return choice.rate(place) if choice else None
-
-
-def _choice(asked: Selector, sizes: str) -> Choice | None:
-    """What calibration has chosen for a task; one with less of its input has that of the whole."""
-    ablated = registry.find(TASKS, asked.name).target.ablated_inputs
-    kept = {key: value for key, value in asked.options.items() if key not in ablated}
-    return choice_of(canonical("task", Selector(asked.name, kept)), sizes)
 
 
 def _protocol(request: Request, size: TaskPreset, rate: float | None) -> Selector:
@@ -248,12 +242,12 @@ def sized_task(
     """
     asked = parse(asked) if isinstance(asked, str) else asked
     target = registry.find(TASKS, asked.name).target
-    preset = find_preset(preset).sizes or preset
+    preset = sizes_of(preset)
     if preset not in target.presets:
         sizes = ", ".join(target.presets) or "none"
         raise InvalidConfig(f"task {asked.name} has no sizes for preset {preset}; it has: {sizes}.")
     size = target.presets[preset]
-    chosen = _choice(asked, preset) if calibrated else None
+    chosen = calibrated_choice(asked, preset) if calibrated else None
     if chosen is not None and chosen.options is not None:
         training = size.protocol_selector.with_options(**chosen.protocol.options)
         both = size.options_selector.with_options(**chosen.options.options)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -27,7 +28,6 @@ class DataFiles:
                 folders.insert(0, ("data", given))
         folders += [("plugins", one.path.parent) for one in loaded_plugins().values()]
         self._folders = [(title, Path(os.path.realpath(path))) for title, path in folders]
-        self._known: dict[Path, str] = {}
 
     def hashes(self, opened: Iterable[str]) -> dict[str, str]:
         """Name -> start of the SHA-256 of every file among these that is data."""
@@ -62,9 +62,17 @@ class DataFiles:
 
     def _digest(self, path: Path) -> str:
         """Start of the SHA-256 of a file; empty where it cannot be read."""
-        if path not in self._known:
-            try:
-                self._known[path] = sha256(path.read_bytes()).hexdigest()[:12]
-            except OSError:
-                self._known[path] = ""
-        return self._known[path]
+        try:
+            found = path.stat()
+            return _content(path, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+        except OSError:
+            return ""
+
+
+@cache
+def _content(path: Path, written_ns: int, changed_ns: int, size: int) -> str:
+    """Start of the SHA-256 of a file, which a process reads once, and again if it was written.
+
+    Copying may keep the time of writing, but not that of the change.
+    """
+    return sha256(path.read_bytes()).hexdigest()[:12]

@@ -12,7 +12,7 @@ from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse, parse_list
 from bench.api.variant import IMPLS
-from bench.running.presets import Preset, find_preset
+from bench.running.presets import Preset, find_preset, sizes_of
 from bench.timing.asked_shapes import MOST_MB, MOST_S, NAMED, SERVED, asked_shapes
 from bench.timing.shape import AttendShape, Rounds, parse_rounds
 
@@ -132,7 +132,7 @@ class Request:
     @property
     def sizes(self) -> str:
         """Name of the preset that has the sizes of tasks."""
-        return self.size.sizes or self.preset
+        return sizes_of(self.preset)
 
     @cached_property
     def shapes(self) -> tuple[AttendShape, ...]:

@@ -233,7 +233,7 @@ class Session:
         try:
             with (
                 machine_lock(exclusive=exclusive, say=display.say),
-                closing(self.executor.run(self._take(), at_once, display.watch)) as done,
+                closing(self.executor.run(self._take(display), at_once, display.watch)) as done,
             ):
                 for job, result in done:
                     if result.died and len(job.cells) > 1:
@@ -242,30 +242,36 @@ class Session:
                         display.expect(self._split(job))
                         continue
                     self._keep(job, result)
-                    display.finish(job, _said(job, result))
+                    display.finish(job, _said(result))
                     yield job, result
         finally:
             display.close()
 
     def _split(self, job: Job) -> list[Job]:
-        """Queue every cell of a block as a job of its own."""
-        assert job.reference is not None, "only speed blocks have several cells"
-        expected = 2 * job.seconds / len(job.cells)
-        alone = [_speed_job((cell,), job.reference, expected) for cell in job.cells]
+        """Queue every cell of a block as a job of its own, which takes longer than its share."""
+        alone = [_part(replace(job, seconds=2 * job.seconds), [cell]) for cell in job.cells]
         self._queue.extend(alone)
         return alone
 
-    def _take(self) -> Iterator[Job | None]:
+    def _take(self, display: Display) -> Iterator[Job | None]:
         """Reserve jobs one by one; what another process holds is looked at again later."""
         while self._queue:
             waiting = len(self._queue)
             for _ in range(waiting):
                 job = self._queue.popleft()
+                if not job.cells:
+                    yield job
+                    continue
                 mine, held = self._reserve(job.cells)
+                if not mine and not held:
+                    display.finish(job, "done elsewhere")
+                    continue
+                parts = [_part(job, cells) for cells in (mine, held) if cells]
+                display.expect(parts, instead_of=job)
                 if held:
-                    self._queue.append(replace(job, cells=tuple(held)))
-                if mine or not job.cells:
-                    yield replace(job, cells=tuple(mine)) if len(mine) < len(job.cells) else job
+                    self._queue.append(parts[-1])
+                if mine:
+                    yield parts[0]
             if self._queue:
                 yield None
 
@@ -332,6 +338,14 @@ def _speed_job(cells: tuple[Cell, ...], reference: Cell, expected: float) -> Job
     )
 
 
+def _part(job: Job, cells: Sequence[Cell]) -> Job:
+    """A job of some cells of a job, with their share of its time."""
+    if len(cells) == len(job.cells):
+        return job
+    assert job.reference is not None, "only speed blocks have several cells"
+    return _speed_job(tuple(cells), job.reference, job.seconds * len(cells) / len(job.cells))
+
+
 def _label(planned: PlannedCell) -> str:
     cell = planned.cell
     task = planned.task.text if planned.task else cell.task
@@ -340,12 +354,12 @@ def _label(planned: PlannedCell) -> str:
     return f"{task} @ {name} seed {cell.seed}{extra}"
 
 
-def _said(job: Job, result: JobResult) -> str:
+def _said(result: JobResult) -> str:
     if result.certificate is not None:
         good = result.certificate["passed"] and not result.certificate["failed"]
         return "green" if good else "red"
     statuses = [outcome.status for outcome in result.outcomes]
-    for status in statuses:
-        if status != "ok":
-            return status if len(statuses) == 1 else f"ok but {status}"
-    return "ok"
+    others = [status for status in statuses if status != "ok"]
+    if not others:
+        return "ok"
+    return f"ok but {others[0]}" if "ok" in statuses else others[0]

@@ -21,6 +21,7 @@ from bench.api.config import Choices, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.headline import area_under_curve
 from bench.api.resolve import resolve
+from bench.running.code_of_cells import CodeOfCells
 from bench.running.job import JobResult, Outcome
 from bench.running.request import Request
 from bench.running.session import Session
@@ -211,6 +212,17 @@ def test_another_question_is_another_study():
     )
     for asked in same:
         assert study_name("dot", spec, asked) == study_name("dot", spec, ASKED)
+
+
+def test_after_an_edit_every_trial_is_asked_again(tune, monkeypatch):
+    _, before = tune()
+    unedited = CodeOfCells.digest
+    monkeypatch.setattr(
+        CodeOfCells, "digest", lambda self, cell, made=(): f"edited {unedited(self, cell, made)}"
+    )
+    _, after = tune()
+    for name in ("additive", "dot"):
+        assert rates(after, name) == rates(before, name)
 
 
 def test_more_trials_can_be_added_to_a_study(tune):

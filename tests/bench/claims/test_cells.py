@@ -12,7 +12,7 @@ from bench.api.options import complete
 from bench.api.probe import PROBES
 from bench.api.selector import parse
 from bench.api.task import TASKS
-from bench.claims.cells import asked_claims, cells_of, expected_minutes, plan_of
+from bench.claims.cells import PROBE_S, asked_claims, cells_of, expected_minutes, plan_of
 from bench.cli.registered import load_registry
 from bench.running.catalog import known_metrics
 from bench.running.request import Request
@@ -162,6 +162,18 @@ def test_a_budget_takes_whole_claims_in_order_of_priority():
     ]
     assert complete
     assert {registry.find(CLAIMS, key).target.priority for key in complete} <= {2, 3}
+
+
+def test_a_network_that_several_sides_read_counts_once_for_the_budget():
+    claims = asked_claims(["C17"])
+    sides = [cells_of(side, Request(), FIRST_SEED) for side in claims[0].sides]
+    assert len({one.trained.cell.id for one in sides}) < len(sides)
+    needed = expected_minutes(claims[0], Request())
+    fits = plan_of(claims, Request(first_seed=FIRST_SEED, minutes=needed + 0.1, jobs=1))
+    trained = sum(one.seconds for one in fits.quality)
+    assert trained + PROBE_S * len(fits.analysis) == pytest.approx(60 * needed)
+    without = plan_of(claims, Request(first_seed=FIRST_SEED, minutes=needed - 0.1, jobs=1))
+    assert not without.quality
 
 
 def test_wrong_keys_are_one_sentence():

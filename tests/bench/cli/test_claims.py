@@ -6,6 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from bench.api.claim import FIRST_SEED, SEEDS
+from bench.claims.cells import asked_claims, cells_of
+from bench.cli import execution
+from bench.cli.registered import load_registry
+from bench.running.request import Request
+from results.row import Record, Row
+from results.store import Store
 from tests.bench.cli.test_cli import call
 
 __all__ = ["call"]
@@ -27,6 +34,48 @@ def test_a_plug_in_brings_a_claim_of_its_own(call, tmp_path):
     code, out, _ = call("claims", "report", folder, "--out", tmp_path / "page", "--plugin", PLUGIN)
     assert code == 0
     assert "My notes" in (tmp_path / "page" / "claims.md").read_text()
+
+
+@pytest.fixture
+def trained_on_cuda(tmp_path):
+    """A run folder with every cell of C03, all trained on a GPU."""
+    load_registry(())
+    (claim,) = asked_claims(["C03"])
+    with Store.create(tmp_path / "cuda") as store:
+        for side in claim.sides:
+            for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
+                cell = cells_of(side, Request(device="cuda"), seed).read
+                value = Row(
+                    metric=side.metric, value=0.5, split=side.split, axis=side.axis, x=side.x
+                )
+                store.append(
+                    Record(
+                        cell=dict(vars(cell)),
+                        id=cell.id,
+                        status="ok",
+                        environment="0123456789ab",
+                        rows=(value,),
+                    )
+                )
+    return store.folder
+
+
+def test_cells_of_a_gpu_decide_the_claims_that_were_run_there(
+    call, trained_on_cuda, monkeypatch, tmp_path
+):
+    _, out, _ = call("claims", "list", trained_on_cuda, "--json")
+    listed = {one["claim"]: one["verdict"] for one in json.loads(out)}
+    assert listed["C03"] not in ("not run", "in part run")
+    assert listed["C11"] == "not run"
+    code, _, _ = call("claims", "report", trained_on_cuda, "--out", tmp_path / "page")
+    assert code == 0
+    page = (tmp_path / "page" / "claims.md").read_text()
+    # nothing is left to train, and there may be no GPU here
+    monkeypatch.setattr(execution, "execute", lambda *_, **__: 0)
+    code, out, _ = call("claims", "run", "C03", "--device", "cuda", "--out", trained_on_cuda)
+    assert code == 0
+    assert out.startswith(f"C03 {listed['C03']}: ")
+    assert (trained_on_cuda / "claims.md").read_text() == page
 
 
 def test_no_file_of_a_run_holds_a_verdict(call, tmp_path):

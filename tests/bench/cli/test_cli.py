@@ -813,6 +813,18 @@ def test_a_report_of_some_tasks_alone_goes_elsewhere_and_holds_nothing_else(call
     assert "did you mean 'recall'" in err
 
 
+def test_tables_and_packs_of_every_task_are_not_written_beside_a_report_of_some(
+    call, finished, tmp_path
+):
+    alone = tmp_path / "alone"
+    asked = ("report", finished, "--tasks", "after_marker", "--out", alone)
+    for more in (("--export",), ("--pack", tmp_path / "some.parquet")):
+        code, _, err = call(*asked, *more)
+        assert code == 2
+        assert "leave out --tasks" in err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_ablation_writes_a_row_for_each_value_and_refuses_what_has_no_meaning(
     call, tmp_path, monkeypatch
 ):

@@ -129,6 +129,22 @@ def test_more_seeds_can_be_allowed_later_and_other_looks_cannot(tmp_path, run):
     assert "give --seeds 3" in said
 
 
+@pytest.mark.parametrize(
+    ("refused", "sentence"),
+    [
+        (("--until", "decided", "--seeds", 4), "or another --reuse."),
+        (("--retry", "faild"), "did you mean 'failed'"),
+    ],
+)
+def test_a_refused_command_takes_no_cells_from_another_run(tmp_path, run, refused, sentence):
+    assert run("--until", "decided", "--most-seeds", 3)[0] == 0
+    code, said = run(*refused, "--reuse", tmp_path / "run", folder="new")
+    assert code == 2
+    assert sentence in said
+    assert not (tmp_path / "new").exists()
+    assert run("--until", "decided", "--reuse", tmp_path / "run", folder="new")[0] == 0
+
+
 def test_a_later_run_without_looks_does_not_make_the_decisions_bolder(tmp_path, run):
     run("--until", "decided", "--most-seeds", 3)
     before = [*read_folder(tmp_path / "run").comparisons[0].primary.values()]

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -66,6 +67,25 @@ def test_other_content_is_a_change_and_a_missing_file_is_none(folders):
     assert DataFiles(data).changed(stored) == ["data/text.txt"]
     (data / "text.txt").unlink()
     assert DataFiles(data).changed(stored) == []
+
+
+def test_a_process_reads_a_file_once_until_it_is_written_again(folders, monkeypatch):
+    path = folders / "data" / "text.txt"
+    path.write_text("a line\n")
+    reads, read_bytes = [], Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda self: reads.append(self) or read_bytes(self))
+
+    def found():
+        return DataFiles(folders / "data").hashes({str(path)})["data/text.txt"]
+
+    first = found()
+    assert found() == first
+    assert len(reads) == 1
+    written = path.stat()
+    path.write_text("b line\n")
+    os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns))
+    assert found() != first
+    assert len(reads) == 2
 
 
 def test_a_data_directory_that_is_not_there_is_left_to_the_cells(folders):

@@ -4,6 +4,7 @@ import fcntl
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -190,6 +191,7 @@ def test_a_cell_that_another_process_finishes_meanwhile_is_not_run(start, made, 
     assert held.id not in [job.cells[0].id for job in session.executor.done]
     assert session.tally.counts == {"ok": 3}
     assert session.tally.before == {"refused": 1}
+    assert "[4/4] done elsewhere" in session.stream.getvalue()
 
 
 def test_a_block_of_timed_cells_leaves_out_what_another_process_holds(start, made, hold):
@@ -209,6 +211,31 @@ def test_a_block_of_timed_cells_leaves_out_what_another_process_holds(start, mad
     assert session.executor.done[-1].cells == (block[1],)
     assert session.executor.done[-1].reference.variant == made.baseline.canonical.show()
     assert session.tally.counts == {"ok": 12}
+    said = [line for line in session.stream.getvalue().splitlines() if line.startswith("[")]
+    assert [line.split()[0] for line in said] == ["[1/4]", "[2/4]", "[3/4]", "[4/4]"]
+    assert "(3 variants)" in said[0]
+    expected = sum(job.seconds for job in session.executor.done)
+    assert expected == pytest.approx(sum(planned.seconds for planned in made.speed))
+
+
+def test_a_block_is_ok_in_part_only_where_one_of_its_cells_is(start, made):
+    lost = {p.cell.id for p in made.speed if "length=32" in p.cell.task}
+    lost.add(next(p.cell.id for p in made.speed if "length=64" in p.cell.task))
+
+    def answer(job):
+        rows = (Row(metric="forward_time_ms", value=1.0),)
+        outcomes = (
+            Outcome(cell, "out_of_memory", "too big.")
+            if cell.id in lost
+            else Outcome(cell, "ok", rows=rows)
+            for cell in job.cells
+        )
+        return JobResult(tuple(outcomes))
+
+    session = start(answer)
+    session.measure(made.speed, made.baseline)
+    said = re.findall(r"\] (.*?) +speed", session.stream.getvalue())
+    assert sorted(said) == ["ok", "ok but out_of_memory", "out_of_memory"]
 
 
 def test_claims_are_given_back(start, made, hold):
@@ -279,6 +306,7 @@ def test_a_resumed_block_still_has_its_baseline(start, made):
     first.measure([p for p in made.speed if p.spec == made.baseline], made.baseline)
     session = start()
     session.measure(made.speed, made.baseline)
+    assert session.executor.done
     for job in session.executor.done:
         assert made.baseline.canonical.show() not in {cell.variant for cell in job.cells}
         assert job.reference.variant == made.baseline.canonical.show()
