@@ -150,7 +150,7 @@ def _tables(folder: RunFolder, found: list[Comparison]) -> list[Block]:
 
 def _speed_place(folder: RunFolder, comparison: Comparison) -> str:
     """Shape and length behind decode time, memory and FLOPs."""
-    places = (where for key, (_, where) in folder.costs.items() if key[:3] == comparison.place)
+    places = (where for key, (_, where) in folder.costs.items() if key[:-2] == comparison.place)
     return next(places, "no speed cells")
 
 
