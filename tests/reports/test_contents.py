@@ -8,7 +8,8 @@ from synthetic_run import speed_records, write_run
 from test_choices import DECIDED, TIED, written
 
 from reports.contents import heading_name
-from reports.render import RenderedReport, render
+from reports.folder import read_folder
+from reports.render import RenderedReport, document, render
 
 
 def names(text: str) -> list[str]:
@@ -51,3 +52,9 @@ def test_a_run_that_only_timed_lists_no_section_of_training(tmp_path: Path) -> N
     told = report.details.read_text(encoding="utf-8")
     assert "No quality cell has finished" not in told
     assert "Verdicts" not in told
+
+
+def test_no_section_has_the_title_of_the_figure_on_the_first_screen(demo: Path) -> None:
+    report = document(read_folder(demo))
+    assert report.overview is not None
+    assert not [one for one in report.sections if report.overview.title.startswith(one.title)]
