@@ -5,7 +5,7 @@ from statistics import fmean
 from reports.ranked_table.comparison import Comparison
 
 LEAST_RANGE = 0.05
-"""Share of the metric's range between uniform attention and the ceiling; below, noise would grow."""
+"""Share of the range that must lie between uniform attention and the ceiling; less is noise."""
 
 
 def on_a_scale(comparison: Comparison) -> bool:
