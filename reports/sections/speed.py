@@ -62,7 +62,7 @@ def _tables(folder: RunFolder, *, drawn: bool) -> list[TableBlock]:
     places = [*TIMED_TOGETHER, "order", "metric"]
     found = []
     for at, (place, group) in enumerate(table.groupby(places, sort=True), start=1):
-        *timed, _, metric = place
+        *timed, _, metric = map(str, place)
         if (metric in DRAWN) != drawn:
             continue
         where = place_text(timed, folder.speed_lines)
