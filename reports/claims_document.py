@@ -20,6 +20,7 @@ from reports.claim_words import bounds_in_words, expected_in_words, range_in_wor
 from reports.claims import STANDINGS, ClaimOutcome
 from reports.figures.bounds import BoundPanel, bounds_figure
 from reports.figures.contrasts import ContrastLine, contrasts_figure
+from reports.numbers import counted
 
 ALWAYS = ("supported", "contradicted")
 """Standings that the headline counts even where no claim has them."""
@@ -106,7 +107,7 @@ def _sources(by_source: Sequence[ClaimOutcome]) -> Bullets:
         short, title = short_source(source)
         heads.append(short)
         count = len(list(group))
-        items.append(f"{title}: {count} claim{'s'[: count != 1]}")
+        items.append(f"{title}: {counted(count, 'claim')}")
     return Bullets(items=tuple(items), heads=tuple(heads))
 
 

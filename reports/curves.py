@@ -13,6 +13,7 @@ from reports.figures.style import looks
 from reports.folder import RunFolder
 from reports.ranked_table.comparison import Comparison
 from reports.sections.metric_tables import NUMBERED, part_title, parts
+from reports.speed_rows import TIMED_TOGETHER, place_text
 from results.frame import curve
 
 BANDS = (
@@ -90,20 +91,17 @@ def length_section(folder: RunFolder, legend: Legend) -> Section:
 
 
 def speed_figures(folder: RunFolder, legend: Legend) -> list[Figure]:
-    """Time and memory against length, one figure for each shape and slot."""
+    """Time and memory against length, one figure for what was timed together."""
     summary = folder.speed.dropna(subset="length")
     red = {name for comparison in folder.comparisons for name in comparison.red}
     summary = summary[~summary["variant"].isin(red)]
     figures = []
-    for at, (place, group) in enumerate(
-        summary.groupby(["shape", "slot", "dtype", "device"], sort=True), start=1
-    ):
+    for at, (place, group) in enumerate(summary.groupby([*TIMED_TOGETHER], sort=True), start=1):
         content = [
             panel for metric in DRAWN if (panel := _speed_panel(folder, metric, group)).lines
         ]
-        where = ", ".join(str(part) for part in place)
         words = {
-            "title": f"Time and memory against length, {where}",
+            "title": f"Time and memory against length, {place_text([*place], summary)}",
             "description": "Cost of one call of each variant at several lengths, log-log.",
             "caption": "Medians with 10% and 90% quantiles of the rounds, on logarithmic axes: "
             "the slope is the growth exponent.",

@@ -18,7 +18,7 @@ from reports.ranked_table.costs import Costs, costs_at_one_length
 from reports.ranked_table.grouping import comparisons
 from reports.ranked_table.headline import headline_of
 from reports.ranked_table.rows import ranked_lines
-from reports.speed_rows import speed_table
+from reports.speed_rows import line_of, speed_table
 from results.catalog import CATALOG
 from results.certificate import certificate_entries
 from results.frame import rows_of, speed_summary
@@ -28,9 +28,6 @@ from results.published_commands import DATA_DIR, with_data_dir, with_run_folder
 from results.row import Record, Unmeasured
 from results.store import Store
 from results.stored_plan import StoredPlan, stored_plan
-
-PLACE = ("variant", "slot", "dtype", "device", "impl", "protocol")
-"""What the lengths of one line of a speed table have in common."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +125,7 @@ class RunFolder:
 
     @cached_property
     def speed_lines(self) -> pd.DataFrame:
-        """Growth and verdicts, as `reports.ranked_table.rows.speed_table` gives them."""
+        """Growth and verdicts, as `reports.speed_rows.speed_table` gives them."""
         return speed_table(self.frame, self.catalog, self.certificates, speed=self.speed)
 
     @cached_property
@@ -143,11 +140,10 @@ class RunFolder:
 
     @cached_property
     def speed_cells(self) -> dict[tuple[str, ...], list[StoredOutcome]]:
-        """Speed cells of every length with values, by the settings of `PLACE`."""
+        """Speed cells of every length with values, by the settings of `ONE_LINE`."""
         found: dict[tuple[str, ...], list[StoredOutcome]] = {}
         for outcome in self.of_kind("speed"):
-            place = tuple(str(getattr(outcome.cell, column)) for column in PLACE)
-            found.setdefault(place, []).append(outcome)
+            found.setdefault(line_of(outcome.cell), []).append(outcome)
         return found
 
     @cached_property

@@ -16,6 +16,7 @@ from reports.figures import Curve, Legend, Panel, panels
 from reports.figures.canvas import draw
 from reports.figures.style import COLORS, REST, looks
 from reports.folder import RunFolder
+from reports.numbers import counted
 from reports.ranked_table.comparison import Comparison
 from reports.sections.examples import artifacts_of_one_seed
 from reports.task_examples import Shown, read_shown, slug
@@ -116,7 +117,7 @@ def _curves(comparison: Comparison, swept: dict[str, Sweep]) -> Figure:
 
 def _counted(seeds: Sequence[int]) -> str:
     few, many = seeds[0], seeds[-1]
-    return f"{many} seed{'s' if many != 1 else ''}" if few == many else f"{few} to {many} seeds"
+    return counted(many, "seed") if few == many else f"{few} to {many} seeds"
 
 
 def _panel(title: str, axis: str, lines: Sequence[Curve], *, log_y: bool) -> Panel:

@@ -200,7 +200,7 @@ def _table(table: TableBlock, most_rows: int | None = None) -> str:
         )
         inside += f"\n\n{left}: {where}."
     if table.folded:
-        summary = f"{escape(table.title)} ({len(table.rows)} row{'s'[: len(table.rows) != 1]})"
+        summary = f"{escape(table.title)} ({counted(len(table.rows), 'row')})"
         return f"<details><summary>{summary}</summary>\n\n{inside}\n\n</details>"
     return f"### {escape(table.title)}\n\n{inside}"
 

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from reports.blocks import NO_VALUE, TableCell, clean
 from reports.folder import RunFolder, StoredOutcome
-from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.comparison import BESIDE_SCORES, Comparison
 from reports.sections.provenance import STATUS_TEXT
+from reports.speed_rows import USUAL_CODE
 
 NO_SPREAD = (
     "The value is the same in every seed, so no interval is known. The p of such a difference is "
@@ -41,12 +42,13 @@ def why_no_speed(folder: RunFolder, comparison: Comparison, variant: str) -> str
     name = comparison.catalog.label(variant)
     if variant in comparison.red:
         return f"{name}: no speed or memory is printed under a red certificate."
-    slot = comparison.frame["slot"].iloc[0]
+    slot, dtype, device, impl = comparison.place
     mine = [
         outcome
         for outcome in folder.outcomes
         if outcome.cell.kind == "speed"
-        and (outcome.cell.variant, outcome.cell.slot) == (variant, slot)
+        and outcome.cell.variant == variant
+        and tuple(getattr(outcome.cell, column) for column in BESIDE_SCORES) == comparison.place
     ]
     bad = [outcome for outcome in mine if outcome.record.status != "ok"]
     if bad:
@@ -58,7 +60,8 @@ def why_no_speed(folder: RunFolder, comparison: Comparison, variant: str) -> str
         return f"{name}: some of its timings have no value, {' '.join(lost)}"
     if mine:
         return f"{name}: its speed cells stored no such value at this length."
-    return f"{name}: no speed cell was asked for in the slot {slot}."
+    code = "" if impl == USUAL_CODE else f" with impl={impl}"
+    return f"{name}: no speed cell was asked for in the slot {slot}, {dtype} on {device}{code}."
 
 
 def _by_reason(bad: Iterable[StoredOutcome]) -> list[tuple[str, list[StoredOutcome]]]:

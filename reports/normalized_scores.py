@@ -5,7 +5,7 @@ from statistics import fmean
 from reports.ranked_table.comparison import Comparison
 
 LEAST_RANGE = 0.05
-"""Share of the ceiling that must lie above uniform attention; below, noise would be enlarged."""
+"""Share of the range that must lie between uniform attention and the ceiling; less is noise."""
 
 
 def on_a_scale(comparison: Comparison) -> bool:

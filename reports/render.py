@@ -47,6 +47,9 @@ from reports.steps import steps_section
 from reports.tradeoffs import delay_section, pareto_section
 from reports.written_files import own_folder, write_file
 
+OF_TRAINING = frozenset(("ranked", "pareto", "length", "learning", "attention", "samples"))
+"""Keys of sections that have nothing to say of a run that only timed."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RenderedReport:
@@ -133,8 +136,17 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         overview_figure=quality_cost_figure(overview) if overview else None,
         facts=_facts(folder),
         commands=folder.commands,
-        sections=tuple(section for section in sections if section is not None),
+        sections=tuple(
+            section
+            for section in sections
+            if section is not None and not (section.key in OF_TRAINING and _timed_alone(folder))
+        ),
     )
+
+
+def _timed_alone(folder: RunFolder) -> bool:
+    """Whether a run trained nothing and timed something."""
+    return not folder.comparisons and any(one.cell.kind == "speed" for one in folder.outcomes)
 
 
 def _headline(folder: RunFolder) -> str:
@@ -205,7 +217,7 @@ def _lead(folder: RunFolder) -> str:
             "earlier version of the pack; without it everything is computed again."
         )
     told = f"{counted(len(variants), 'variant')} on {scope(folder)}, with {what}."
-    if timed and not folder.comparisons:
+    if _timed_alone(folder):
         told = f"{counted(len(variants), 'variant')}, timed alone; nothing was trained."
     return f"{told} {below}" if folder.commands else told
 

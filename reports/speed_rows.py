@@ -1,10 +1,21 @@
 """The growth of each cost with length as a pandas frame."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 
+from bench.api.cell import Cell
 from reports.catalog import Catalog, Certificates, red_reasons
 from results.frame import growth_exponents, speed_summary
 from results.json_values import JsonObject
+from results.speed import shape_of
+
+TIMED_TOGETHER = ("shape", "slot", "dtype", "device", "impl", "protocol")
+"""Columns that agree between timings that are compared: one table, one figure, one sentence."""
+ONE_LINE = (*TIMED_TOGETHER, "variant")
+"""Columns that agree between the lengths of one line of a table."""
+USUAL_CODE = "auto"
+"""The implementation that a title need not name."""
 
 
 def speed_table(
@@ -29,7 +40,7 @@ def speed_table(
     summary = summary[~summary["variant"].map(lambda name: bool(red_reasons(certificates, name)))]
     if summary.empty:
         return pd.DataFrame()
-    keys = ["shape", "slot", "dtype", "device", "impl", "protocol", "metric", "variant"]
+    keys = [*TIMED_TOGETHER, "metric", "variant"]
     last = summary.sort_values("length", kind="stable").groupby(keys, as_index=False).last()
     growth = growth_exponents(every)[[*keys, "exponent", "low", "high", "lengths"]]
     growth = growth.rename(columns={"low": "exponent_low", "high": "exponent_high"})
@@ -38,3 +49,30 @@ def speed_table(
     if not known.ranks:
         table["verdict"] = ""
     return table.sort_values([*keys[:-1], "median"], kind="stable", ignore_index=True)
+
+
+def line_of(cell: Cell) -> tuple[str, ...]:
+    """The settings of `ONE_LINE` of a speed cell."""
+    return (shape_of(cell.task), *(str(getattr(cell, column)) for column in ONE_LINE[1:]))
+
+
+def place_text(place: Sequence[object], timed: pd.DataFrame, *, whole: bool = True) -> str:
+    """What was timed: code and protocol only where a reader would ask for them.
+
+    Args:
+        place: Settings of `TIMED_TOGETHER`.
+        timed: All timings of the run.
+        whole: Whether shape and format are named where the run has no others, as in a title.
+    """
+    shape, slot, dtype, device, impl, protocol = map(str, place)
+    several = {column for column in TIMED_TOGETHER if timed[column].nunique() > 1}
+    # a protocol often goes with a shape, which is told already
+    alike = (timed[[*TIMED_TOGETHER[:-1]]] == [*place[:-1]]).all(axis=1)
+    words = {
+        f"{slot} slot": True,
+        shape: whole or "shape" in several,
+        f"{dtype} on {device}": whole or bool(several & {"dtype", "device"}),
+        f"impl={impl}": impl != USUAL_CODE or "impl" in several,
+        protocol: timed.loc[alike, "protocol"].nunique() > 1,
+    }
+    return ", ".join(word for word, told in words.items() if told)

@@ -55,20 +55,20 @@ def pareto_section(folder: RunFolder, legend: Legend) -> Section:
             if panel.points:
                 content.append(panel)
     front = (
-        "Filled marks are on the front: no variant is better on both axes. Crosses are 95% t "
-        "intervals. Where they overlap, the place on the front is not certain."
+        "Filled marks are on the front: no variant has a better mean and a lower cost, however "
+        "little lower. The figure of quality against cost takes costs within the noise for the "
+        "same, so its front may differ. Crosses are 95% t intervals. Where they overlap, the place "
+        "on the front is not certain."
         if folder.catalog.ranks
         else "No front is drawn, because this preset ranks nothing."
     )
     words = {
-        "title": "Quality against cost",
+        "title": "Scores against step time and memory, as measured",
         "description": "Test score of each variant against its step time and peak memory.",
         "caption": f"{front} Variants with a red certificate are left out.",
     }
     none = "Scores or costs are missing."
-    return figures_section(
-        "pareto", "Quality against cost", words, content, legend, none=none, columns=2
-    )
+    return figures_section("pareto", words["title"], words, content, legend, none=none, columns=2)
 
 
 def _pareto_panel(

@@ -14,6 +14,7 @@ from reports.catalog import Catalog, MetricInfo
 from reports.numbers import Seen, with_interval
 from reports.ranked_table.cells import NOTHING, ComparedCells
 from reports.ranked_table.stored_values import BySeed, StoredValues
+from results.comparable import usual
 from results.statistics import (
     Decision,
     Hypothesis,
@@ -24,6 +25,9 @@ from results.statistics import (
     rank,
     t_interval,
 )
+
+BESIDE_SCORES = ("slot", "dtype", "device", "impl")
+"""Columns in which timings must agree with the scores that they stand beside."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +66,9 @@ class Comparison:
         return self.ranked_by.better
 
     @cached_property
-    def place(self) -> tuple[str, str, str]:
-        """Slot, dtype and device, which timings must share with the scores beside them."""
-        first = self.frame.iloc[0]
-        return str(first["slot"]), str(first["dtype"]), str(first["device"])
+    def place(self) -> tuple[str, ...]:
+        """Settings of `BESIDE_SCORES`, of code the one that most variants have."""
+        return tuple(usual(self.frame, column) for column in BESIDE_SCORES)
 
     @property
     def variants(self) -> list[str]:

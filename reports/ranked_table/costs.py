@@ -6,10 +6,11 @@ from typing import Any
 import pandas as pd
 
 from reports.ranked_table.cells import NOTHING
-from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.comparison import BESIDE_SCORES, Comparison
 from results.statistics import Interval
 
 Costs = dict[tuple[str, ...], tuple[Interval, str]]
+"""Quantity, and shape with length, by the place of a comparison, variant and metric."""
 
 
 def timed(comparison: Comparison, variant: str, metric: str, costs: Costs) -> Interval:
@@ -21,16 +22,12 @@ def timed(comparison: Comparison, variant: str, metric: str, costs: Costs) -> In
 def costs_at_one_length(summary: pd.DataFrame, baseline: str) -> Costs:
     """Pick the timings that are shown with the scores from a summary of all timings.
 
-    In each slot this is the shape with most lines, and in it the length at which most variants
-    were timed beside the baseline, the greatest of several.
-
-    Returns:
-        Quantity, shape and length by slot, dtype, device, variant and metric.
-
+    In each slot, format and code this is the shape and then the protocol with most lines, and in
+    it the length at which most variants were timed beside the baseline, the greatest of several.
     """
     found: Costs = {}
-    for place, group in summary.dropna(subset="length").groupby(["slot", "dtype", "device"]):
-        known = group[group["shape"] == group["shape"].value_counts(sort=True).index[0]]
+    for place, group in summary.dropna(subset="length").groupby([*BESIDE_SCORES]):
+        known = _most(_most(group, "shape"), "protocol")
         mine = known[known["variant"] == baseline]
         beside = known if mine.empty else known[known["length"].isin(mine["length"])]
         often = beside.groupby("length")["variant"].nunique()
@@ -39,6 +36,11 @@ def costs_at_one_length(summary: pd.DataFrame, baseline: str) -> Costs:
             key = (*(str(part) for part in place), str(line["variant"]), str(line["metric"]))
             found.setdefault(key, (_quantiles(line), f"{line['shape']} at length {length:g}"))
     return found
+
+
+def _most(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Lines with the most frequent value of a column."""
+    return table[table[column] == table[column].value_counts().index[0]]
 
 
 def _quantiles(line: Mapping[Any, Any]) -> Interval:

@@ -1,6 +1,6 @@
 """Which cells may be compared: they are grouped into comparisons, each with a title."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
@@ -31,18 +31,12 @@ def comparisons(
     rows_of = dict(iter(rows.groupby(rows["cell"].map(place), sort=False)))
     aside = every[(every["baseline"] != "") & (every["split"] == "test")]
     aside = aside[aside["status"] == "ok"].sort_values("finished", kind="stable")
-    shared = [column for column in (*SAME[1:], *SPLITS) if cells[column].nunique() > 1]
     tasks = [str(group["task"].iloc[0]) for group in groups]
+    names = [catalog.task_label(t) + (PIPELINE if catalog.pipeline_check(t) else "") for t in tasks]
+    titles = [name + more for name, more in zip(names, told_apart(groups, names), strict=True)]
     found: list[Comparison] = []
-    for at, (task, group) in enumerate(zip(tasks, groups, strict=True), start=1):
+    for at, (task, title) in enumerate(zip(tasks, titles, strict=True), start=1):
         mine = rows_of[at - 1]
-        title = catalog.task_label(task) + (PIPELINE if catalog.pipeline_check(task) else "")
-        if tasks.count(task) > 1:
-            siblings = [one for name, one in zip(tasks, groups, strict=True) if name == task]
-            parts = ", ".join(_apart(group, siblings, shared))
-            title += f" ({parts})" if parts else f" ({at})"
-            if any(comparison.title == title for comparison in found):
-                title += f" ({at})"
         found.append(
             Comparison(
                 key=f"comparison-{at}",
@@ -55,6 +49,27 @@ def comparisons(
                 red={name: reasons for name, reasons in red.items() if reasons},
             )
         )
+    return found
+
+
+def told_apart(groups: Sequence[pd.DataFrame], names: Sequence[str]) -> list[str]:
+    """What follows the name of each group, so that no two have the same title.
+
+    Args:
+        groups: Cells that are compared, as `comparable` gives them.
+        names: A name for each; most groups have one of their own, and nothing follows it.
+    """
+    columns = [one for one in (*SAME[1:], *SPLITS) if len({x for g in groups for x in g[one]}) > 1]
+    found: list[str] = []
+    for at, (name, group) in enumerate(zip(names, groups, strict=True), start=1):
+        siblings = [one for other, one in zip(names, groups, strict=True) if other == name]
+        more = ""
+        if len(siblings) > 1:
+            parts = ", ".join(_apart(group, siblings, columns))
+            more = f" ({parts})" if parts else f" ({at})"
+            if (name, more) in zip(names, found, strict=False):
+                more += f" ({at})"
+        found.append(more)
     return found
 
 

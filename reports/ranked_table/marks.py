@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from bench.api.headline import is_made
 from reports.catalog import Certificates, certificate_of
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.verdicts import against_ranks
@@ -24,6 +25,16 @@ MARKS = {
         "never above {uniform_baseline}: on validation no seed has a better ranking score, so the "
         "score is no evidence about the mechanism"
     ),
+    "not above beyond": (
+        "not above {uniform_baseline} beyond training in 2 of 3 seeds: on validation the score of "
+        "inputs longer than any of training is no better than its mean, which does not say whether "
+        "these seeds learned what they were trained on"
+    ),
+    "never above beyond": (
+        "never above {uniform_baseline} beyond training: on validation no seed has a better score "
+        "of inputs longer than any of training, which does not say whether it learned what it was "
+        "trained on"
+    ),
     "planned test": (
         "worse (or better) than {baseline} by the planned test: the test against the baseline was "
         "fixed before the run and is significant, but not after correction for all pairs, which "
@@ -32,13 +43,28 @@ MARKS = {
     "n.s. against the best": "on a later rank, but not significantly different from the first line",
 }
 """What each mark beside a name means; where its text has numbers, an example stands for all."""
-COUNTED = ("fewer seeds", "not above", "never above", "planned test")
+COUNTED = (
+    "fewer seeds",
+    "not above",
+    "never above",
+    "not above beyond",
+    "never above beyond",
+    "planned test",
+)
 """Marks whose text differs from line to line, so that their meaning has an example of it."""
 
 
 def marks(comparison: Comparison, variant: str, certificates: Certificates) -> list[str]:
     """Short labels that a reader must see beside the name."""
     return [text for text, _ in _marks(comparison, variant, certificates)]
+
+
+def is_about_longer_inputs(comparison: Comparison) -> bool:
+    """Whether variants are held against uniform attention on inputs longer than any of training.
+
+    Who is not above it there may have learned what it was trained on.
+    """
+    return is_made((comparison.plain or comparison).metric, "beyond_training")
 
 
 def legend_of_marks(found: Iterable[Comparison], certificates: Certificates) -> str:
@@ -90,9 +116,9 @@ def _marks(
         uniform_baseline = catalog.label(comparison.uniform_baseline or "")
         never = lost == seeds
         where = f"in any of {seeds} seeds" if never else f"in {lost} of {seeds} seeds"
-        text = f"not above {uniform_baseline} {where}"
-        kind = "never above" if never else "not above"
-        found.append((text, kind))
+        beyond = " beyond training" if is_about_longer_inputs(comparison) else ""
+        kind = ("never above" if never else "not above") + (" beyond" if beyond else "")
+        found.append((f"not above {uniform_baseline}{beyond} {where}", kind))
     told = against_ranks(comparison, variant)
     if told:
         base_label = catalog.label(comparison.baseline or "")

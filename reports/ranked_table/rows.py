@@ -7,16 +7,13 @@ from typing import Any
 
 import pandas as pd
 
-from reports.catalog import Catalog, Certificates, MetricInfo
+from reports.catalog import Certificates, MetricInfo
 from reports.numbers import Seen, with_interval
 from reports.ranked_table.cells import NOTHING
 from reports.ranked_table.comparison import Comparison
-from reports.ranked_table.costs import Costs, costs_at_one_length, timed
-from reports.ranked_table.grouping import comparisons
+from reports.ranked_table.costs import Costs, timed
 from reports.ranked_table.marks import marks
 from reports.ranked_table.verdicts import planned, planned_text
-from results.frame import speed_summary
-from results.json_values import JsonObject
 from results.statistics import Interval
 
 LEAST_TIMES = 3
@@ -28,16 +25,14 @@ TIMED = ("decode_step_time_ms", "peak_memory_bytes", "forward_flops_analytic_cou
 """Taken from speed cells at one length."""
 
 
-def ranked_table(
-    frame: pd.DataFrame,
-    catalog: Catalog | JsonObject,
-    certificates: Certificates,
+def ranked_lines(
+    found: Iterable[Comparison], costs: Costs, certificates: Certificates
 ) -> pd.DataFrame:
-    """Rank the variants of each task; ties share a rank.
+    """Rank the variants of each comparison; ties share a rank.
 
     Args:
-        frame: From `results.frame.load`.
-        catalog: Content of `catalog.json`.
+        found: Comparisons, each by the metric that its table shows.
+        costs: Timings that are shown with the scores.
         certificates: Content of `certificates.json`; a red one takes the rank and speed away.
 
     Returns:
@@ -49,16 +44,6 @@ def ranked_table(
         and the uniform baseline ended. `timed_seeds` counts the seeds behind times of training.
 
     """
-    known = Catalog.of(catalog)
-    found = comparisons(frame, known, certificates)
-    costs = costs_at_one_length(speed_summary(frame), known.baseline)
-    return ranked_lines(found, costs, certificates)
-
-
-def ranked_lines(
-    found: Iterable[Comparison], costs: Costs, certificates: Certificates
-) -> pd.DataFrame:
-    """The same, of comparisons that have been made."""
     lines = [
         line for comparison in found for line in _comparison_lines(comparison, costs, certificates)
     ]

@@ -153,12 +153,8 @@ def _too_few(found: list[AgreementLine]) -> Paragraph:
     """What the table leaves out, counted; a line for each of hundreds would tell no more."""
     tasks = len({one.task for one, _, _ in found})
     return Paragraph(
-        f"{_pairs(len(found))} of a diagnostic and a task on real data have no number, because "
-        f"they share fewer than {LEAST_VARIANTS} variants. They are of "
+        f"{counted(len(found), 'further pair')} of a diagnostic and a task on real data have no "
+        f"number, because they share fewer than {LEAST_VARIANTS} variants. They are of "
         f"{counted(tasks, 'diagnostic')}.",
         "note",
     )
-
-
-def _pairs(count: int) -> str:
-    return f"{count} further pair{'s' if count != 1 else ''}"

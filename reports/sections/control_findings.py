@@ -2,6 +2,7 @@
 
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.marks import is_about_longer_inputs
 from results.statistics import Ranked
 
 
@@ -71,13 +72,16 @@ def learned(comparison: Comparison) -> str:
     never = [name for name, (bad, seeds) in lost.items() if seeds and bad == seeds]
     partly = [f"{name} ({bad} of {n})" for name, (bad, n) in lost.items() if 0 < bad < n]
     said = []
-    if never:
+    longer = is_about_longer_inputs(comparison)
+    inputs = "validation inputs longer than those of training" if longer else "validation"
+    where = f"{uniform_baseline} on {inputs}"
+    if never and longer:
+        said.append(f"In no seed above {where}: {join(never)}.")
+    elif never:
         said.append(
-            f"Did not train (no seed above {uniform_baseline} on validation), which is no evidence "
-            f"about a mechanism: {join(never)}."
+            f"Did not train (no seed above {where}), which is no evidence about a mechanism: "
+            f"{join(never)}."
         )
     if partly:
-        said.append(f"Some seeds are not above {uniform_baseline} on validation: {join(partly)}.")
-    return (
-        " ".join(said) or f"On validation, every seed of every variant is above {uniform_baseline}."
-    )
+        said.append(f"Some seeds are not above {where}: {join(partly)}.")
+    return " ".join(said) or f"Every seed of every variant is above {where}."

@@ -15,10 +15,12 @@ from reports.blocks import (
     TableCell,
 )
 from reports.folder import RunFolder
+from reports.missing_values import dash
 from reports.numbers import counted, plain
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.verdicts import AT_EDGE, OUTCOMES, decision_counts
 from reports.sections.mixed_environments import places_of
+from results.statistics import MOST_SEEDS, Decision
 
 HOW_TO_READ = (
     "A primary hypothesis is fixed before the run: a contender against the baseline, a contender "
@@ -42,6 +44,7 @@ SEEDS_HELP = (
     "Seeds that would probably decide half of what is undecided, if means and spreads stay as they "
     "are. An order of magnitude."
 )
+NO_SPREAD = "no spread was seen in these scores, so it is not known."
 DETECTABLE_HELP = (
     "Smallest true difference that half of the tests would find in 80 % of runs, with these seeds."
 )
@@ -188,10 +191,6 @@ def _row(
     metric = comparison.ranked_by
     edges = decision_counts(comparison)[AT_EDGE]
     found = [*comparison.primary.values()]
-    open_ = [one for one in found if not one.decided]
-    seeds = sorted(
-        math.inf if one.seeds_to_decide is None else float(one.seeds_to_decide) for one in open_
-    )
     detectable = sorted(one.detectable for one in found)[len(found) // 2]
     return (
         TableCell(text=f"{comparison.title}{places_of(folder, comparison)}"),
@@ -201,8 +200,8 @@ def _row(
         TableCell(text=str(len(found)), sort=len(found)),
         *(_outcomes(comparison, name) for name in references),
         TableCell(text=str(edges), sort=edges),
-        _detectable(detectable, metric.limits),
-        _seeds(seeds),
+        _detectable(detectable, metric.limits, comparison.title),
+        _seeds([one for one in found if not one.decided], comparison.title),
     )
 
 
@@ -229,18 +228,31 @@ def _number(value: float) -> TableCell:
     return TableCell(text=plain(value), sort=value)
 
 
-def _detectable(value: float, limits: tuple[float, float]) -> TableCell:
+def _detectable(value: float, limits: tuple[float, float], title: str) -> TableCell:
     """A difference as large as the range of the metric cannot be, whatever it is."""
+    if math.isinf(value):
+        return dash(f"{title}: detectable difference, {NO_SPREAD}")
     if value >= limits[1] - limits[0]:
         return TableCell(text="more than the whole range", sort=value)
     return _number(value)
 
 
-def _seeds(ordered: Sequence[float]) -> TableCell:
-    """The seeds after which half of what is open would be decided."""
-    if not ordered:
+def _seeds(undecided: Sequence[Decision], title: str) -> TableCell:
+    """The seeds after which half of what is open would be decided.
+
+    What has no spread comes last: of it, no number of seeds is known.
+    """
+    if not undecided:
         return TableCell(text=NO_VALUE, sort="")
+    ordered = sorted(undecided, key=lambda one: (not one.difference.error, _needed(one)))
     middle = ordered[(len(ordered) - 1) // 2]
-    if math.isinf(middle):
-        return TableCell(text="> 200", sort=math.inf)
-    return TableCell(text=f"{middle:.0f}", sort=middle)
+    if not middle.difference.error:
+        return dash(f"{title}: seeds to decide, {NO_SPREAD}")
+    seeds = _needed(middle)
+    text = f"> {MOST_SEEDS}" if math.isinf(seeds) else f"{seeds:.0f}"
+    return TableCell(text=text, sort=seeds)
+
+
+def _needed(decision: Decision) -> float:
+    """Seeds that would decide; infinite above `MOST_SEEDS`."""
+    return math.inf if decision.seeds_to_decide is None else float(decision.seeds_to_decide)

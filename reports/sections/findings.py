@@ -10,6 +10,7 @@ from reports.folder import RunFolder
 from reports.numbers import percent, plain, with_interval
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.marks import is_about_longer_inputs
 from reports.ranked_table.verdicts import against_ranks
 from reports.sections.control_findings import controls, is_control, learned
 from reports.sections.speed_findings import speed_sentences
@@ -139,7 +140,8 @@ def _leaders(comparison: Comparison, leaders: Sequence[Ranked]) -> str:
     alone = [line.variant for line in leaders] == [best]
     others = [line for line in ranking[1:] if line in behind or line not in hopeless]
     if alone and others and others == behind:
-        rest = " that learned" if len(others) < len(ranking) - 1 else ""
+        above = "are above uniform attention" if is_about_longer_inputs(comparison) else "learned"
+        rest = f" that {above}" if len(others) < len(ranking) - 1 else ""
         behind_ = f"all {len(others)} others" if len(others) > 1 else "the other"
         return (
             f"Choose {label(best)}. Its mean is {_scored(comparison, best)}, significantly better "

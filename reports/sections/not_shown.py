@@ -10,6 +10,7 @@ from reports.folder import RunFolder
 from reports.numbers import counted
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.marks import is_about_longer_inputs
 from reports.ranked_table.verdicts import planned
 from reports.sections.decisions import tested_comparisons
 from results.statistics import Decision
@@ -134,7 +135,9 @@ def _row(found: Behind) -> tuple[TableCell, ...]:
 
 
 def _never(found: Behind) -> str:
-    """A reason is no explanation of a variant that has not learned its task."""
+    """A reason is no explanation of a variant that knows no more than uniform attention."""
     if not found.comparison.lost_every_seed(found.variant):
         return ""
-    return "; in no seed above uniform attention on validation"
+    longer = is_about_longer_inputs(found.comparison)
+    inputs = "validation inputs longer than those of training" if longer else "validation"
+    return f"; in no seed above uniform attention on {inputs}"

@@ -1,37 +1,57 @@
-"""What probes saw in trained models: one table a task."""
+"""What probes saw in trained models: a table for each probe and each kind of network."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import pandas as pd
 from tabulate import tabulate
 
 from bench.api.selector import parse
 from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell, clean
+from reports.catalog import uncapitalized
 from reports.folder import RunFolder
 from reports.numbers import with_interval
+from reports.ranked_table.grouping import told_apart
+from results.comparable import SAME, SPLITS, comparable
 from results.statistics import t_interval
 
 KIND = "analysis"
 
 
+class Seen(NamedTuple):
+    """What one probe saw in networks that may be compared."""
+
+    task: str
+    probe: str
+    """Its selector, and what tells these networks from others that it looked at."""
+    rows: pd.DataFrame
+
+    @property
+    def single(self) -> pd.DataFrame:
+        """Values without an axis."""
+        return self.rows[self.rows["axis"] == ""]
+
+
 def probes_section(folder: RunFolder) -> Section | None:
     """Tables of every analysis; None where nothing was looked at."""
-    frame = folder.frame
-    rows = frame[(frame["kind"] == KIND) & (frame["metric"] != "") & (frame["axis"] == "")]
-    if rows.empty:
+    found = list(_seen(folder))
+    if not found:
         return None
     lead = Paragraph(
         "Means over seeds, with a 95% t interval where seeds differ. Each probe looked at test "
         "examples of every trained model."
     )
-    groups = rows.assign(looked=rows["protocol"].map(_probe)).groupby(["task", "looked"])
     tables: list[Block] = [
-        _table(folder, f"{folder.catalog.task_label(str(task))}: {clean(looked)}", group, at)
-        for at, ((task, looked), group) in enumerate(groups, start=1)
+        _table(folder, f"{seen.task}: {seen.probe}", seen.single, at)
+        for at, seen in enumerate(found, start=1)
+        if len(seen.single)
     ]
-    curves = frame[(frame["kind"] == KIND) & (frame["axis"] != "")]
-    tables += [
-        _curve(folder, str(task), str(metric), group)
-        for (task, metric), group in curves.groupby(["task", "metric"], sort=True)
-    ]
+    for at, seen in enumerate(found, start=1):
+        curves = seen.rows[seen.rows["axis"] != ""]
+        tables += [
+            _curve(folder, f"{seen.task}: {seen.probe}", group, at)
+            for _, group in curves.groupby(["metric", "axis"], sort=True)
+        ]
     return Section(key="probes", title="What the attention does", blocks=(lead, *tables))
 
 
@@ -40,19 +60,18 @@ def probes_text(folder: RunFolder) -> str:
 
     A probe lists its values from the most telling one on, and rows keep that order.
     """
-    frame = folder.frame
-    rows = frame[(frame["kind"] == KIND) & (frame["metric"] != "") & (frame["axis"] == "")]
-    if rows.empty:
-        return ""
     lines = []
-    groups = rows.assign(looked=rows["protocol"].map(_probe))
-    for (task, looked), group in groups.groupby(["task", "looked"], sort=True):
-        metric = str(group["metric"].iloc[0])
-        first = group[group["metric"] == metric]
+    for seen in _seen(folder):
+        if seen.single.empty:
+            continue
+        metric = str(seen.single["metric"].iloc[0])
+        first = seen.single[seen.single["metric"] == metric]
         for variant, values in first.groupby("variant", sort=True):
             known, label = folder.catalog.metric(metric), folder.catalog.label(str(variant))
-            where = (folder.catalog.task_label(str(task)), clean(looked))
-            lines.append([*where, label, known.axis, _entry(values["value"]).text])
+            value = _entry(values["value"]).text
+            lines.append([seen.task, seen.probe, label, known.axis, value])
+    if not lines:
+        return ""
     heads = ["task", "probe", "variant", "first value", "mean"]
     table = tabulate(
         lines, heads, tablefmt="simple", disable_numparse=True, colalign=[*["left"] * 4, "right"]
@@ -60,10 +79,31 @@ def probes_text(folder: RunFolder) -> str:
     return f"{table}\nAll values are in the report under “What the attention does”."
 
 
+def _seen(folder: RunFolder) -> Iterator[Seen]:
+    """What ended well, by task, probe and what may be compared.
+
+    A mean is over seeds of one setting: not over networks, options of the probe, or formats.
+    """
+    frame = folder.frame
+    rows = frame[(frame["kind"] == KIND) & (frame["status"] == "ok") & (frame["metric"] != "")]
+    cells = rows.drop_duplicates("cell")[["cell", "variant", "seed", *SAME, *SPLITS]]
+    groups = [
+        (str(probe), group)
+        for probe, mine in cells.groupby(cells["protocol"].map(_probe), sort=True)
+        for group in comparable(mine)
+    ]
+    groups.sort(key=lambda one: str(one[1]["task"].iloc[0]))
+    tasks = [folder.catalog.task_label(str(group["task"].iloc[0])) for _, group in groups]
+    names = [f"{task}: {probe}" for task, (probe, _) in zip(tasks, groups, strict=True)]
+    more = told_apart([group for _, group in groups], names)
+    for task, (probe, group), apart in zip(tasks, groups, more, strict=True):
+        yield Seen(task, clean(probe) + apart, rows[rows["cell"].isin(group["cell"])])
+
+
 def _probe(protocol: str) -> str:
-    """The probe that an analysis cell names in its protocol."""
+    """The probe that an analysis cell names in its protocol, with its options."""
     found = parse(protocol).options["probe"]
-    return found[0].name if isinstance(found, tuple) else protocol
+    return found[0].show() if isinstance(found, tuple) else protocol
 
 
 def _table(folder: RunFolder, title: str, rows: pd.DataFrame, at: int) -> TableBlock:
@@ -87,11 +127,11 @@ def _table(folder: RunFolder, title: str, rows: pd.DataFrame, at: int) -> TableB
     )
 
 
-def _curve(folder: RunFolder, task: str, metric: str, rows: pd.DataFrame) -> TableBlock:
+def _curve(folder: RunFolder, where: str, rows: pd.DataFrame, at: int) -> TableBlock:
     """Values along an axis, a column a place."""
     places = sorted(float(x) for x in rows["x"].unique())
+    metric, axis = (str(rows[column].iloc[0]) for column in ("metric", "axis"))
     known = folder.catalog.metric(metric)
-    axis = str(rows["axis"].iloc[0])
     lines = [
         (
             TableCell(text=folder.catalog.label(str(variant))),
@@ -103,9 +143,13 @@ def _curve(folder: RunFolder, task: str, metric: str, rows: pd.DataFrame) -> Tab
         Column(title="Variant"),
         *(Column(title=f"{axis} {x:g}", unit=known.unit, numeric=True) for x in places),
     )
-    title = f"{folder.catalog.task_label(task)}: {known.title}"
-    key = f"{metric}-{task}"
-    return TableBlock(key=key, title=title, columns=columns, rows=tuple(lines), folded=True)
+    return TableBlock(
+        key=f"probes-{at}-{metric}-{axis}",
+        title=f"{where}, {uncapitalized(known.title)}",
+        columns=columns,
+        rows=tuple(lines),
+        folded=True,
+    )
 
 
 def _entry(values: pd.Series) -> TableCell:

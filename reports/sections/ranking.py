@@ -79,9 +79,11 @@ def how_to_read_section(folder: RunFolder) -> Section:
     blocks: list[Block] = []
     if not folder.catalog.ranks:
         blocks.append(Paragraph(NO_RANKS.format(preset=folder.catalog.preset), "warning"))
-    told = HOW_TO_READ | {"Marks": legend_of_marks(folder.comparisons, folder.certificates)}
+    # tables of timings have words of their own
+    told = dict(HOW_TO_READ) if folder.comparisons else {"Missing values": LEGEND}
+    told["Marks"] = legend_of_marks(folder.comparisons, folder.certificates)
     if not folder.catalog.ranks:
-        del told["Ranks"], told["Verdicts"]
+        told |= {"Ranks": "", "Verdicts": ""}
     told["Metrics"] = _made_metrics(folder)
     told["Units"] = _long_units(folder)
     told = {head: text for head, text in told.items() if text}
@@ -150,7 +152,7 @@ def _tables(folder: RunFolder, found: list[Comparison]) -> list[Block]:
 
 def _speed_place(folder: RunFolder, comparison: Comparison) -> str:
     """Shape and length behind decode time, memory and FLOPs."""
-    places = (where for key, (_, where) in folder.costs.items() if key[:3] == comparison.place)
+    places = (where for key, (_, where) in folder.costs.items() if key[:-2] == comparison.place)
     return next(places, "no speed cells")
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from bench.api.comparison import PublishedResult
 from reports.blocks import Block, Column, Paragraph, TableBlock, TableCell, clean, safe_url
 from reports.folder import RunFolder
-from reports.numbers import digits_for, plain, with_interval
+from reports.numbers import counted, digits_for, plain, with_interval
 from reports.ranked_table.comparison import Comparison
 from results.statistics import Interval, t_interval
 
@@ -41,7 +41,7 @@ def without_sentence(comparison: Comparison) -> str:
 
 def _of(comparison: Comparison, fair: list[str]) -> str:
     won = len(comparison.beats_the_rest)
-    return f"{won} of {len(fair)} variant{'s' if len(fair) > 1 else ''}"
+    return f"{won} of {counted(len(fair), 'variant')}"
 
 
 def without_levels(comparison: Comparison) -> dict[str, Interval]:

@@ -11,7 +11,7 @@ from reports.folder import RunFolder, StoredOutcome
 from reports.missing_values import dash
 from reports.numbers import counted, plain, with_interval
 from reports.prose import join
-from results.speed import shape_of
+from reports.speed_rows import TIMED_TOGETHER, USUAL_CODE, line_of
 
 HOW_TO_READ = (
     "One attention layer with its projections, without the feed-forward network around it. Prefill "
@@ -26,13 +26,12 @@ HOW_TO_READ = (
 )
 PREFILL, DECODE, STATE = "prefill_tokens_per_s", "decode_tokens_per_s", "state_bytes"
 PEAK = "forward_peak_memory_bytes"
+STEP = "decode_step_time_ms"
 HEADS = ("heads_count", "key_heads_count", "key_width_count", "value_width_count")
 SHOWN = frozenset((PREFILL, DECODE, STATE, *HEADS))
 """Metrics of slots that no other table shows."""
 MOST_NAMED = 3
 """Variants that the sentence names."""
-PLACE = ["dtype", "device", "impl", "slot", "shape", "length"]
-"""Columns that agree in one table."""
 
 COLUMNS = (
     Column(title="Variant"),
@@ -52,7 +51,10 @@ Line = Mapping[str, Any]
 
 
 class Slots(NamedTuple):
-    """Lines of slots by place, variant and metric."""
+    """Lines of slots by place, variant and metric.
+
+    A place has the settings of `TIMED_TOGETHER`, and the length.
+    """
 
     lines: Mapping[tuple[Any, ...], Mapping[str, Mapping[str, Line]]]
 
@@ -81,7 +83,7 @@ class Slots(NamedTuple):
 def slots_section(folder: RunFolder) -> Section | None:
     """One table for each format, shape and length; None where no slot was timed."""
     slots = _slots(folder)
-    order = sorted(slots.lines, key=lambda place: (*place[:4], _batch(place[4]), *place[4:]))
+    order = sorted(slots.lines, key=lambda place: (*place[1:5], _batch(place[0]), *place))
     if not order:
         return None
     tables = [_table(folder, f"slots-table-{n}", one, slots) for n, one in enumerate(order, 1)]
@@ -102,25 +104,32 @@ def longest_slot_section(folder: RunFolder) -> Section | None:
 
 
 def slots_sentence(folder: RunFolder) -> str:
-    """How much faster than the baseline others decode with the longest cache; empty without any."""
+    """Who decodes faster than the baseline with the longest cache, beyond the A/A noise.
+
+    Verdicts are those on the time of a step. Empty where nothing was timed, or nothing is ranked.
+    """
     slots = _slots(folder)
     place = _longest(slots)
-    if place is None:
+    if place is None or not folder.catalog.ranks:
         return ""
     known, lines = folder.catalog, slots.lines[place]
-    ratios = {name: found[DECODE] for name, found in lines.items() if DECODE in found}
-    others = [name for name in ratios if name != known.baseline]
-    faster = [name for name in others if ratios[name]["ratio_low"] > 1]
-    slower = [name for name in others if ratios[name]["ratio_high"] < 1]
+    steps = {name: found[STEP] for name, found in lines.items() if STEP in found}
+    others = [name for name in steps if name != known.baseline]
+    faster = [name for name in others if steps[name]["verdict"] == "FAST"]
+    slower = [name for name in others if steps[name]["verdict"] == "SLOW"]
     length = f"{place[-1]:,.0f} keys in the cache of one layer"
+    rest = len(others) - len(faster) - len(slower)
     told = (
-        f"With {length}, {len(faster)} of {len(others)} variants decode faster than "
-        f"{known.label(known.baseline)} and {len(slower)} slower (95% intervals)."
+        f"With {length}, {len(faster)} of {counted(len(others), 'variant')} "
+        f"{'decodes' if len(others) == 1 else 'decode'} faster than "
+        f"{known.label(known.baseline)} beyond the A/A noise and {len(slower)} slower; "
+        f"{rest} {'is' if rest == 1 else 'are'} not decided or the same."
     )
-    best = sorted(faster, key=lambda name: -ratios[name]["ratio"])[:MOST_NAMED]
+    ratios = {name: lines[name][DECODE]["ratio"] for name in faster if DECODE in lines[name]}
+    best = sorted(ratios, key=lambda name: -ratios[name])[:MOST_NAMED]
     if not best:
         return told
-    named = [f"{known.label(name)} ({plain(ratios[name]['ratio'])}×)" for name in best]
+    named = [f"{known.label(name)} ({plain(ratios[name])}×)" for name in best]
     return f"{told} Fastest: {join(named)}."
 
 
@@ -137,7 +146,7 @@ def _slots(folder: RunFolder) -> Slots:
     red = of_slots["variant"].map(lambda name: bool(red_reasons(folder.certificates, name)))
     found: dict[tuple[Any, ...], dict[str, dict[str, Line]]] = {}
     for line in of_slots[~red.astype(bool)].to_dict("records"):
-        place = tuple(line[name] for name in PLACE)
+        place = tuple(line[name] for name in (*TIMED_TOGETHER, "length"))
         mine = found.setdefault(place, {}).setdefault(str(line["variant"]), {})
         mine[str(line["metric"])] = {str(key): value for key, value in line.items()}
     return Slots(found)
@@ -158,10 +167,13 @@ def _batch(shape: str) -> int:
 
 
 def _table(folder: RunFolder, key: str, place: tuple[Any, ...], slots: Slots) -> TableBlock:
-    dtype, device, impl, slot, shape, length = place
+    shape, slot, dtype, device, impl, protocol, length = place
     options = parse(shape).options
     heads, width = options.get("heads", 2), options.get("width", 32)
-    code = "" if impl == "auto" else f", impl={impl}"
+    codes = {one[4] for one in slots.lines}
+    code = "" if codes == {USUAL_CODE} else f", impl={impl}"
+    alike = [one for one in slots.lines if (*one[:5], one[-1]) == (*place[:5], length)]
+    how = f", {protocol}" if len(alike) > 1 else ""
     rows = counted(_batch(shape), "row")
     where = "" if slot == "causal" else f", {slot} slot"
     base = folder.catalog.baseline
@@ -171,7 +183,7 @@ def _table(folder: RunFolder, key: str, place: tuple[Any, ...], slots: Slots) ->
     return TableBlock(
         key=key,
         title=f"{rows} of {length:,.0f} tokens, {heads} heads of width {width}, {dtype} on "
-        f"{device}{code}{where}",
+        f"{device}{code}{how}{where}",
         columns=COLUMNS,
         rows=tuple(_row(folder, one, place, slots) for one in names),
         notes=tuple(refused),
@@ -198,7 +210,7 @@ def _row(
         TableCell(text=name, marks=("baseline",) if base else ()),
         _value(name, lines.get(PREFILL), why.get("forward_time_ms", "")),
         _ratio(name, lines.get(PREFILL)),
-        _value(name, lines.get(DECODE), why.get("decode_step_time_ms", "")),
+        _value(name, lines.get(DECODE), why.get(STEP, "")),
         _ratio(name, lines.get(DECODE)),
         added,
         _value(name, lines.get(STATE), why.get(STATE, ""), 1e3),
@@ -231,8 +243,7 @@ def _heads(name: str, lines: Mapping[str, Line]) -> TableCell:
 def _here(outcome: StoredOutcome, place: tuple[Any, ...]) -> bool:
     cell = outcome.cell
     length = parse(cell.task).options.get("length", 256)
-    mine = (cell.dtype, cell.device, cell.impl, cell.slot, shape_of(cell.task), length)
-    return cell.kind == "speed" and mine == place
+    return cell.kind == "speed" and (*line_of(cell)[:-1], length) == place
 
 
 def _lost(folder: RunFolder, variant: str, place: tuple[Any, ...]) -> Sequence[Any]:

@@ -11,12 +11,12 @@ from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlo
 from reports.catalog import red_reasons
 from reports.curves import DRAWN, speed_figures
 from reports.figures import Legend
-from reports.folder import PLACE, RunFolder, StoredOutcome
+from reports.folder import RunFolder, StoredOutcome
 from reports.missing_values import dash
 from reports.numbers import between, plain, scaled, with_interval
 from reports.sections.slots import SHOWN, is_slot
+from reports.speed_rows import ONE_LINE, TIMED_TOGETHER, line_of, place_text
 from results.row import Unmeasured
-from results.speed import shape_of
 
 HOW_TO_READ = (
     "Every round times the variant, the baseline, and the baseline once more as an A/A control. "
@@ -59,13 +59,13 @@ def _tables(folder: RunFolder, *, drawn: bool) -> list[TableBlock]:
     order = {metric: at for at, metric in enumerate(DRAWN)}
     table = table.assign(order=table["metric"].map(lambda metric: order.get(metric, len(order))))
     table = table[~(table["metric"].isin(SHOWN) & table["shape"].map(is_slot))]
-    places = ["shape", "slot", "dtype", "device", "order", "metric"]
+    places = [*TIMED_TOGETHER, "order", "metric"]
     found = []
     for at, (place, group) in enumerate(table.groupby(places, sort=True), start=1):
-        shape, slot, dtype, device, _, metric = (str(part) for part in place)
+        *timed, _, metric = map(str, place)
         if (metric in DRAWN) != drawn:
             continue
-        where = f"{slot} slot, {shape}, {dtype} on {device}"
+        where = place_text(timed, folder.speed_lines)
         found.append(_table(folder, f"speed-table-{at}", metric, where, group))
     return found
 
@@ -108,7 +108,7 @@ def _row(
     found = ["baseline"] if variant == folder.catalog.baseline else []
     found += ["control"] if folder.catalog.flag(variant, "control") else []
     length = float(line["length"])
-    cells = folder.speed_cells.get(tuple(str(line[column]) for column in PLACE), [])
+    cells = folder.speed_cells.get(tuple(str(line[column]) for column in ONE_LINE), [])
     entries = [
         TableCell(text=name, marks=tuple(found)),
         TableCell(
@@ -129,13 +129,13 @@ def _without(
     folder: RunFolder, metric: str, lines: Sequence[dict[Any, Any]]
 ) -> list[tuple[StoredOutcome, Unmeasured]]:
     """Variants that lost a metric at every length, each with the first reason."""
-    there = {tuple(str(line[column]) for column in (*PLACE, "shape")) for line in lines}
-    around = {place[1:] for place in there}
+    there = {tuple(str(line[column]) for column in ONE_LINE) for line in lines}
+    around = {place[:-1] for place in there}
     found: dict[tuple[str, ...], tuple[StoredOutcome, Unmeasured]] = {}
     for outcome in folder.of_kind("speed"):
         cell = outcome.cell
-        place = (*(str(getattr(cell, column)) for column in PLACE), shape_of(cell.task))
-        if place in there or place[1:] not in around:
+        place = line_of(cell)
+        if place in there or place[:-1] not in around:
             continue
         if red_reasons(folder.certificates, cell.variant):
             continue
@@ -193,11 +193,11 @@ def _verdict(line: dict[Any, Any], baseline: str) -> list[TableCell]:
 
 def _why_short(folder: RunFolder, line: dict[Any, Any]) -> str:
     """Why the longest length of others is missing here."""
+    here = tuple(str(line[column]) for column in ONE_LINE)
     mine = [
         outcome
         for outcome in folder.outcomes
-        if outcome.cell.kind == "speed"
-        and (outcome.cell.variant, outcome.cell.slot) == (line["variant"], line["slot"])
+        if outcome.cell.kind == "speed" and line_of(outcome.cell) == here
     ]
     reasons = {
         f"{outcome.record.status.replace('_', ' ')}: {outcome.record.detail}": None

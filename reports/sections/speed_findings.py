@@ -4,9 +4,7 @@ import pandas as pd
 
 from reports.folder import RunFolder
 from reports.prose import join
-
-ONE_TIMING = ["shape", "slot", "dtype", "device", "impl", "protocol", "metric", "variant"]
-"""Columns that agree between the lengths of one timing."""
+from reports.speed_rows import ONE_LINE, TIMED_TOGETHER, place_text
 
 
 def speed_sentences(folder: RunFolder) -> list[tuple[str, str]]:
@@ -16,9 +14,10 @@ def speed_sentences(folder: RunFolder) -> list[tuple[str, str]]:
         return []
     timed = table[table["verdict"] != ""]
     found = []
-    for (slot, metric, _), group in timed.groupby(["slot", "metric", "shape"], sort=True):
+    for (_, metric, *_), group in timed.groupby(["slot", "metric", *TIMED_TOGETHER], sort=True):
         title = folder.catalog.metric(str(metric)).title
-        found.append((f"{title}, {slot} slot", _verdicts(folder, group)))
+        where = place_text([*group[[*TIMED_TOGETHER]].iloc[0]], timed, whole=False)
+        found.append((f"{title}, {where}", _verdicts(folder, group)))
     return found
 
 
@@ -48,7 +47,8 @@ def _crossings(folder: RunFolder, here: pd.DataFrame) -> list[str]:
     """Who is slower than the baseline at one length and faster from another one on."""
     found = []
     for _, line in here[here["verdict"] == "FAST"].iterrows():
-        mine = folder.speed[(folder.speed[ONE_TIMING] == line[ONE_TIMING]).all(axis=1)]
+        same = [*ONE_LINE, "metric"]
+        mine = folder.speed[(folder.speed[same] == line[same]).all(axis=1)]
         mine = mine.sort_values("length")
         slow = mine[mine["verdict"] == "SLOW"]["length"]
         if slow.empty:

@@ -21,6 +21,7 @@ from results.statistics.intervals import (
 from results.statistics.moderated import DifferenceTable, ModeratedDifference, ModeratedTable
 from results.statistics.pareto import pareto_front
 from results.statistics.primary import (
+    MOST_SEEDS,
     Decision,
     Hypothesis,
     Outcome,
@@ -34,6 +35,7 @@ from results.statistics.sequential import Ended, SequentialDifference, Sequentia
 
 __all__ = [
     "LEAST_VARIANTS",
+    "MOST_SEEDS",
     "Agreement",
     "Decision",
     "DifferenceTable",

@@ -4,10 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
+from synthetic_run import speed_records, write_run
 from test_choices import DECIDED, TIED, written
 
 from reports.contents import heading_name
-from reports.render import RenderedReport, render
+from reports.folder import read_folder
+from reports.render import RenderedReport, document, render
 
 
 def names(text: str) -> list[str]:
@@ -39,3 +41,20 @@ def test_every_comparison_has_a_line_at_the_top(tmp_path: Path) -> None:
     top = text[: text.index("\n## ")]
     assert "  - [copying: token accuracy](#copying-token-accuracy)" in top
     assert "  - [sorting: token accuracy](#sorting-token-accuracy)" in top
+
+
+def test_a_run_that_only_timed_lists_no_section_of_training(tmp_path: Path) -> None:
+    report = render(write_run(tmp_path / "run", records=speed_records()))
+    listed = report.markdown.read_text(encoding="utf-8").rpartition("More in ")[2]
+    assert "Speed and memory against length; " in listed
+    for title in ("Ranking", "Quality against", "Learning curves", "Attention maps", "Sample"):
+        assert title not in listed
+    told = report.details.read_text(encoding="utf-8")
+    assert "No quality cell has finished" not in told
+    assert "Verdicts" not in told
+
+
+def test_no_section_has_the_title_of_the_figure_on_the_first_screen(demo: Path) -> None:
+    report = document(read_folder(demo))
+    assert report.overview is not None
+    assert not [one for one in report.sections if report.overview.title.startswith(one.title)]

@@ -1,5 +1,6 @@
 """What was decided: counts of primary hypotheses, and what is no evidence."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from synthetic import catalog, quality_cell, record
 from synthetic_run import write_run
 from test_choices import BASE, DECIDED, METRIC, NEW, OTHER, TIED, UNIFORM, written
 
-from reports.blocks import Bullets, TableBlock
+from reports.blocks import NO_VALUE, Bullets, TableBlock, TableCell
 from reports.folder import RunFolder, read_folder
 from reports.needs import needs
 from reports.ranked_table.marks import legend_of_marks, marks
@@ -24,6 +25,7 @@ from reports.sections.decisions import _detectable, decisions_section
 from reports.sections.findings import _task
 from reports.sections.uses_of_attention import verdict
 from results.row import Row
+from results.statistics import MOST_SEEDS
 
 
 def of_seeds(path: Path, levels: Mapping[str, tuple[float, ...]]) -> RunFolder:
@@ -144,8 +146,31 @@ def test_a_tie_of_ranks_that_the_planned_test_denies_is_marked_everywhere(tmp_pa
 
 
 def test_a_difference_that_exceeds_the_range_is_not_printed_as_detectable() -> None:
-    assert _detectable(1.02, (0.0, 1.0)).text == "more than the whole range"
-    assert _detectable(0.5, (0.0, 1.0)).text == "0.500"
+    assert _detectable(1.02, (0.0, 1.0), "copying").text == "more than the whole range"
+    assert _detectable(0.5, (0.0, 1.0), "copying").text == "0.500"
+    assert _detectable(0.5, (0.0, math.inf), "copying").text == "0.500"
+
+
+def shown_of(folder: RunFolder) -> tuple[TableCell, TableCell]:
+    """Detectable difference and seeds to decide of the only comparison."""
+    section = decisions_section(folder)
+    assert section is not None
+    table = next(block for block in section.blocks if isinstance(block, TableBlock))
+    *_, detectable, seeds = table.rows[0]
+    return detectable, seeds
+
+
+def test_where_no_spread_was_seen_nothing_is_known_about_further_seeds(tmp_path: Path) -> None:
+    same = dict.fromkeys((BASE, NEW, UNIFORM), (0.5, 0.5, 0.5))
+    for cell in shown_of(of_seeds(tmp_path / "same", same)):
+        assert cell.text == NO_VALUE
+        assert "no spread was seen" in cell.help
+
+
+def test_more_seeds_than_anybody_runs_are_the_number_of_the_statistics(tmp_path: Path) -> None:
+    noisy = {BASE: (0.1, 0.9, 0.5), NEW: (0.9, 0.1, 0.5), UNIFORM: (0.5, 0.1, 0.9)}
+    _, seeds = shown_of(of_seeds(tmp_path / "noisy", noisy))
+    assert seeds.text == f"> {MOST_SEEDS}"
 
 
 def test_who_is_better_by_the_planned_test_is_nowhere_called_not_significant(

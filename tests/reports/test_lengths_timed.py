@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pandas as pd
+import pytest
 
 from reports.ranked_table.costs import costs_at_one_length
 from reports.sections.speed_findings import speed_sentences
@@ -18,11 +19,12 @@ PLACE = {
 }
 
 
-def summary(timed):
+def summary(timed, **more):
     """Lines of a summary: (variant, length) -> ratio and verdict."""
     lines = [
         {
             **PLACE,
+            **more,
             "variant": variant,
             "name": variant,
             "length": float(length),
@@ -49,7 +51,7 @@ TIMED = {
 
 def test_the_table_shows_the_longest_length_at_which_most_were_timed():
     costs = costs_at_one_length(summary(TIMED), "base")
-    shown = {key[3]: (found[0].estimate, found[1]) for key, found in costs.items()}
+    shown = {key[4]: (found[0].estimate, found[1]) for key, found in costs.items()}
     assert shown["heavy"] == (4.0, "attend at length 1024")
     assert shown["linear"] == (0.9, "attend at length 1024")
     without = {key: held for key, held in TIMED.items() if key[0] != "heavy"}
@@ -57,13 +59,45 @@ def test_the_table_shows_the_longest_length_at_which_most_were_timed():
     assert where == "attend at length 4096"
 
 
-def test_a_sentence_tells_the_length_of_each_ratio_and_where_times_cross():
-    speed = summary(TIMED)
-    last = speed.sort_values("length").groupby("variant", as_index=False).last()
+def test_a_score_stands_beside_the_times_of_its_own_code():
+    fused = {key: (ratio / 10, verdict) for key, (ratio, verdict) in TIMED.items()}
+    both = pd.concat([summary(fused, impl="sdpa"), summary(TIMED)])
+    costs = costs_at_one_length(both, "base")
+    here = ("cross", "float32", "cpu")
+    shown = [
+        costs[*here, impl, "heavy", "forward_time_ms"][0].estimate for impl in ("auto", "sdpa")
+    ]
+    assert shown == [4.0, 0.4]
+
+
+def told_of(speed):
+    """Heads and sentences of a summary."""
+    keys = [*PLACE, "variant"]
+    last = speed.sort_values("length").groupby(keys, as_index=False).last()
     catalog = SimpleNamespace(baseline="base", metric=lambda name: SimpleNamespace(title="Forward"))
-    folder = SimpleNamespace(speed=speed, speed_lines=last, catalog=catalog)
-    ((head, text),) = speed_sentences(folder)
+    return speed_sentences(SimpleNamespace(speed=speed, speed_lines=last, catalog=catalog))
+
+
+def test_a_sentence_tells_the_length_of_each_ratio_and_where_times_cross():
+    ((head, text),) = told_of(summary(TIMED))
     assert head == "Forward, cross slot"
     assert "Faster than the baseline: linear (×0.2)." in text
     assert "Slower: heavy (×4 at 1024)." in text
     assert "linear is slower up to length 256 and faster from 4096 on." in text
+
+
+@pytest.mark.parametrize(
+    ("more", "heads"),
+    [
+        ({"impl": "sdpa"}, ["impl=auto", "impl=sdpa"]),
+        ({"dtype": "bfloat16"}, ["bfloat16 on cpu", "float32 on cpu"]),
+        ({"device": "cuda"}, ["float32 on cpu", "float32 on cuda"]),
+        ({"shape": "attend[batch=8]"}, ["attend", "attend[batch=8]"]),
+        ({"protocol": "rounds[count=9]"}, ["rounds", "rounds[count=9]"]),
+    ],
+)
+def test_a_sentence_is_about_what_was_timed_together(more, heads):
+    faster = {key: (ratio, "FAST") for key, (ratio, _) in TIMED.items()}
+    told = told_of(pd.concat([summary(TIMED), summary(faster, **more)]))
+    assert sorted(head for head, _ in told) == [f"Forward, cross slot, {head}" for head in heads]
+    assert ["Slower: heavy" in text for _, text in told].count(True) == 1

@@ -1,14 +1,16 @@
 """A stochastic variant that fails in one seed of three is said to, and not averaged away."""
 
-from synthetic import BASE, TASKS, catalog, quality_cell, record
+from synthetic import BASE, METRICS, TASKS, catalog, quality_cell, record
 from synthetic_run import markdown_of, write_run
 
 from reports.folder import read_folder
-from reports.ranked_table.marks import marks
+from reports.ranked_table.marks import legend_of_marks, marks
 from reports.render import render
+from reports.sections.control_findings import learned
 from results.row import Row
 
 TASK = next(iter(TASKS))
+BEYOND = "beyond_training_token_accuracy"
 LEVELS = {
     BASE: (0.9, 0.91, 0.92),
     "scaled_dot": (0.9, 0.3, 0.91),
@@ -50,3 +52,21 @@ def test_the_summary_says_who_failed_and_who_failed_sometimes(tmp_path):
     assert "no seed above no_attention on validation), which is no evidence about a" in text
     assert "about a mechanism: luong_general." in text
     assert "Some seeds are not above no_attention on validation: scaled_dot (1 of 3)." in text
+
+
+def test_who_fails_beyond_training_alone_is_not_said_to_have_failed_to_learn(tmp_path, monkeypatch):
+    monkeypatch.setitem(TASKS, TASK, (TASKS[TASK][0], BEYOND, *TASKS[TASK][2:]))
+    monkeypatch.setitem(METRICS, BEYOND, METRICS["token_accuracy"])
+    (comparison,) = read_folder(written(tmp_path / "run")).comparisons
+    assert comparison.metric == BEYOND
+    assert comparison.lost_every_seed("luong_general")
+    told = learned(comparison)
+    assert "In no seed above no_attention on validation inputs longer than those of" in told
+    assert "Did not train" not in told
+    assert "not above no_attention beyond training in any of 3 seeds" in marks(
+        comparison, "luong_general", {}
+    )
+    legend = legend_of_marks([comparison], {})
+    assert "failed to learn" not in legend
+    assert "no evidence about the mechanism" not in legend
+    assert legend.count("which does not say whether") == 2

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import pytest
 from synthetic import BASE, TASKS, quality_cell, record
 from synthetic_run import write_run
 
@@ -8,11 +9,12 @@ from reports.sections.probes import probes_section, probes_text
 from results.row import Row
 
 
-def looked(name, seed, value):
+def looked(name, seed, value, probe="blur", **more):
     cell = replace(
         quality_cell(next(iter(TASKS)), name, seed),
         kind="analysis",
-        protocol="analysis[examples=256,probe=blur,trained=adam]",
+        protocol=f"analysis[examples=256,probe={probe},trained=adam]",
+        **more,
     )
     rows = [
         Row(metric="weight_entropy_nats", value=value, split="test"),
@@ -44,3 +46,45 @@ def test_there_is_a_table_for_each_task_and_probe_and_one_for_each_curve(tmp_pat
     texts = {row[0].text: row[1].text for row in plain.rows}
     assert texts == {"bahdanau": "2.0 ± 2.5", "scaled_dot": "0.250"}
     assert [column.title for column in curve.columns] == ["Variant", "offset -1"]
+
+
+def tables_of(tmp_path, records):
+    """Texts of the first value by title and variant, and the titles of curves."""
+    section = probes_section(read_folder(write_run(tmp_path / "run", records=records)))
+    plain = [block for block in section.blocks[1:] if not block.folded]
+    curves = [block.title for block in section.blocks[1:] if block.folded]
+    return {one.title: {row[0].text: row[1].text for row in one.rows} for one in plain}, curves
+
+
+@pytest.mark.parametrize(
+    ("more", "ends"),
+    [
+        ({"backbone": "seq2seq[width=128]"}, ("blur (width=128)", "blur (width=64)")),
+        ({"probe": "blur[share=0.5]"}, ("blur", "blur[share=0.5]")),
+        ({"dtype": "bfloat16"}, ("blur (bfloat16)", "blur (float32)")),
+        ({"device": "cuda"}, ("blur (cpu)", "blur (cuda)")),
+        ({"slot": "self"}, ("blur (cross)", "blur (self)")),
+        ({"impl": "compiled"}, ("blur (auto)", "blur (compiled)")),
+        ({"revisions": "seq2seq:1 task:1 variant:2"}, None),
+    ],
+)
+def test_no_mean_is_over_two_networks_probes_or_formats(tmp_path, more, ends):
+    records = [looked(BASE, seed, 1.0) for seed in range(2)]
+    records += [looked(BASE, seed, 3.0, **more) for seed in range(2)]
+    found, curves = tables_of(tmp_path, records)
+    assert sorted(one["bahdanau"] for one in found.values()) == ["1.00", "3.00"]
+    assert len(set(curves)) == 2
+    if ends:
+        assert sorted(found) == [f"reversal: {end}" for end in ends]
+    text = probes_text(read_folder(tmp_path / "run"))
+    assert len([line for line in text.splitlines() if line.startswith("reversal")]) == 2
+
+
+def test_a_probe_that_ended_badly_has_no_value_in_a_mean(tmp_path):
+    bad = looked(BASE, 2, 9.0)
+    records = [
+        *(looked(BASE, seed, 1.0) for seed in range(2)),
+        replace(bad, status="failed", detail="no"),
+    ]
+    found, _ = tables_of(tmp_path, records)
+    assert found == {"reversal: blur": {"bahdanau": "1.00"}}

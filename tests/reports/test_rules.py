@@ -15,7 +15,6 @@ from reports.catalog import Catalog, red_reasons
 from reports.export import export_tables
 from reports.folder import read_folder
 from reports.ranked_table.grouping import _differing, comparisons
-from reports.ranked_table.rows import ranked_table
 from reports.ranked_table.terminal import as_text
 from reports.render import render
 from reports.speed_rows import speed_table
@@ -42,6 +41,14 @@ def scored(variant: str, seed: int, value: float, **changes: str) -> Any:
     return record(cell, "ok", [Row(metric="token_accuracy", value=value, split="test")])
 
 
+def lines_of(folder: Path, frame: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Lines of the ranked tables of a run, as they are printed; of other rows if given."""
+    run = read_folder(folder)
+    if frame is not None:
+        vars(run)["frame"] = frame
+    return run.ranked_lines
+
+
 def test_a_preset_that_ranks_nothing_ranks_nothing(tmp_path: Path) -> None:
     names = catalog(ranks=False, preset="smoke")
     timed = [entry for entry in speed_records() if entry.cell["variant"] == "scaled_dot"]
@@ -52,7 +59,7 @@ def test_a_preset_that_ranks_nothing_ranks_nothing(tmp_path: Path) -> None:
     assert "The preset “smoke” ranks nothing" in text
     for claim in ("FAST |", "SLOW |", "Choose shaw", "\n| 1 |", "1=", "**0."):
         assert claim not in text
-    table = ranked_table(load(folder).rows, names, certificates())
+    table = lines_of(folder)
     assert table["rank"].isna().all()
     assert table["p_adjusted"].isna().all()
     assert "Nothing is ranked" in as_text(table)
@@ -63,7 +70,7 @@ def test_a_table_without_ranks_says_which_cause_it_has(tmp_path: Path) -> None:
         at = tmp_path / str(len(list(tmp_path.iterdir())))
         names = catalog(ranks=ranks)
         write_run(at, records=records, catalog_data=names, tasks=[TASK])
-        return as_text(ranked_table(load(at).rows, names, certificates()), ranks=ranks)
+        return as_text(lines_of(at), ranks=ranks)
 
     several = some(TASK, 2)
     assert "Nothing is ranked" not in said(several)
@@ -116,7 +123,7 @@ def test_one_token_in_each_seed_is_no_claim_and_says_so(tmp_path: Path) -> None:
     (row,) = [line for line in text.splitlines() if line.startswith("| 1= | [scaled_dot]")]
     assert "| **1.00** | +0.000977 | 0.50 | — | undecided |" in row
     assert text.partition("## Ablations")[0].count("that of the sign test: 0.25 for three") == 1
-    table = ranked_table(load(folder).rows, catalog(), {}).set_index("selector")
+    table = lines_of(folder).set_index("selector")
     assert math.isinf(table.loc["scaled_dot", "difference_high"])
     (csv,) = [path for path in export_tables(folder, tmp_path / "out") if path.name == "ranked.csv"]
     line = pd.read_csv(csv).set_index("selector").loc["scaled_dot"]
@@ -168,7 +175,7 @@ def test_a_single_seed_beside_several_has_a_mark_and_no_rank(tmp_path: Path) -> 
     assert "*(1 of 5 seeds)*" in row
     assert "**" not in row
     # the best of one seed opens no rank that the others would join
-    table = ranked_table(load(folder).rows, catalog(), {}).set_index("selector")
+    table = lines_of(folder).set_index("selector")
     assert table.loc[BASE, "rank"] == 3
     assert "Choose shaw_rpr" in text
 
@@ -182,7 +189,7 @@ def test_times_of_two_processors_are_never_averaged(tmp_path: Path) -> None:
     slow = moved & (frame["metric"] == "train_step_time_ms")
     assert slow.any()
     frame.loc[slow, "value"] = 1e6
-    lines = ranked_table(frame, catalog(), {}).set_index("selector")
+    lines = lines_of(folder, frame).set_index("selector")
     assert lines.loc[BASE, "train_step_time_ms"] < 1000
     assert lines.loc[BASE, "seeds"] == 3
     # nothing is left of one that ran elsewhere alone, and its scores stay
@@ -190,7 +197,7 @@ def test_times_of_two_processors_are_never_averaged(tmp_path: Path) -> None:
     frame.loc[frame["variant"] == "scaled_dot", "processor"] = "EPYC"
     (comparison,) = comparisons(frame, Catalog.of(catalog()))
     gone = {"EPYC": BASE, "Xeon": "scaled_dot"}[comparison.cells.processor]
-    lines = ranked_table(frame, catalog(), {}).set_index("selector")
+    lines = lines_of(folder, frame).set_index("selector")
     assert pd.isna(lines.loc[gone, "train_step_time_ms"])
     assert lines["score"].notna().all()
 
@@ -270,7 +277,7 @@ def test_another_backbone_in_one_comparison_is_marked(tmp_path: Path) -> None:
     records = [scored(BASE, seed, 0.5) for seed in range(2)]
     records += [scored("scaled_dot", seed, 0.6, backbone="big") for seed in range(2)]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
-    table = ranked_table(load(folder).rows, catalog(), {}).set_index("variant")
+    table = lines_of(folder).set_index("variant")
     assert table.loc["scaled_dot", "marks"] == "other backbone"
 
 
@@ -307,8 +314,7 @@ def test_a_damaged_ledger_is_admitted(tmp_path: Path) -> None:
 
 
 def test_the_terminal_table_has_one_block_per_task(demo: Path) -> None:
-    run = read_folder(demo)
-    text = as_text(ranked_table(run.frame, run.catalog, run.certificates))
+    text = as_text(lines_of(demo))
     assert len(text.split("\n\n")) == len(TASKS)
     assert "mocha (red certificate)" in text
 

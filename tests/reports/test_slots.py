@@ -13,6 +13,7 @@ NO_VALUE = "\N{EM DASH}"
 
 def line(variant, length, metric, median, ratio=1.0, **more):
     place = {"dtype": "float32", "device": "cpu", "impl": "auto", "slot": "causal"}
+    place |= {"protocol": "rounds"}
     return {
         **place,
         "shape": "attend[batch=1,heads=8,place=slot,width=64]",
@@ -27,12 +28,13 @@ def line(variant, length, metric, median, ratio=1.0, **more):
     }
 
 
-def lines(variant, states):
+def lines(variant, states, verdict="FAST"):
     found = []
     for length, state in states.items():
         found += [
             line(variant, length, "prefill_tokens_per_s", 1000),
             line(variant, length, "decode_tokens_per_s", 50, 2.0),
+            line(variant, length, "decode_step_time_ms", 20, 0.5, verdict=verdict),
             line(variant, length, "state_bytes", state),
             line(variant, length, PEAK, 3e6),
             *(line(variant, length, f"{name}_count", 8) for name in ("heads", "key_heads")),
@@ -41,11 +43,14 @@ def lines(variant, states):
     return found
 
 
+NAMES = {"baseline": "cache", "ranks": True, "variants": {}, "tasks": {}, "metrics": {}}
+
+
 def folder(found, outcomes=(), certificates=None):
     return SimpleNamespace(
         speed=pd.DataFrame(found),
         certificates=certificates or {},
-        catalog=Catalog.of({"baseline": "cache", "variants": {}, "tasks": {}, "metrics": {}}),
+        catalog=Catalog.of(NAMES),
         of_kind=lambda kind: list(outcomes),
         comparisons=(),
     )
@@ -90,6 +95,7 @@ def test_a_refused_cell_stands_below_the_table_of_its_place_alone():
             device="cpu",
             impl="auto",
             slot="causal",
+            protocol="rounds",
         )
         record = SimpleNamespace(status="refused", detail="reading would take about 9 s.")
         return SimpleNamespace(cell=cell, record=record, lost=())
@@ -125,9 +131,9 @@ def test_a_run_that_trained_nothing_shows_the_longest_cache_first_and_says_who_i
     assert table.title.startswith("1 row of 1,024 tokens")
     told = slots_sentence(folder(FOUND))
     assert told.startswith(
-        "With 1,024 keys in the cache of one layer, 1 of 1 variants decode faster"
+        "With 1,024 keys in the cache of one layer, 1 of 1 variant decodes faster"
     )
-    assert told.endswith("than cache and 0 slower (95% intervals). Fastest: window (2.00×).")
+    assert told.endswith("0 slower; 0 are not decided or the same. Fastest: window (2.00×).")
     assert (
         slots_sentence(folder([line("cache", 8, "forward_time_ms", 1, shape="attend[heads=8]")]))
         == ""
@@ -138,3 +144,27 @@ def test_a_run_with_scores_keeps_its_times_among_the_details():
     trained = folder(FOUND)
     trained.comparisons = (object(),)
     assert longest_slot_section(trained) is None
+
+
+def test_who_is_faster_follows_the_verdicts_and_not_the_intervals():
+    found = lines("cache", {8: 1.0}, "AMBIGUOUS")
+    for name, verdict in (("quick", "FAST"), ("noisy", "AMBIGUOUS"), ("heavy", "SLOW")):
+        found += lines(name, {8: 1.0}, verdict)
+    told = slots_sentence(folder(found))
+    assert (
+        "1 of 3 variants decode faster than cache beyond the A/A noise and 1 slower; 1 is" in told
+    )
+    nothing = folder(found)
+    nothing.catalog.ranks = False
+    assert slots_sentence(nothing) == ""
+
+
+def test_codes_and_protocols_have_tables_of_their_own():
+    usual = lines("cache", {8: 1.0})
+    (table,) = slots_section(folder(usual)).blocks[1:]
+    assert "impl" not in table.title
+    fused = [{**one, "impl": "sdpa"} for one in usual]
+    long = [{**one, "protocol": "rounds[count=20]"} for one in usual]
+    titles = [one.title for one in slots_section(folder([*usual, *fused, *long])).blocks[1:]]
+    ends = ("impl=auto, rounds", "impl=auto, rounds[count=20]", "impl=sdpa")
+    assert [title.partition("on cpu, ")[2] for title in titles] == list(ends)
