@@ -1,0 +1,131 @@
+"""`bench reproduce`: train some cells of a run again, and compare their test scores."""
+
+import random
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bench.cli import option_groups as options
+from bench.cli.light_start import light_start, need_real_packages
+
+if TYPE_CHECKING:
+    from bench.cli.run_options import RunOptions
+    from reports.folder import RunFolder
+    from results.pack import Pack
+    from results.reproduced import Reproduced
+    from results.store import Store
+
+
+@click.command("reproduce")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--cells",
+    "count",
+    default=20,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="How many trained cells are drawn.",
+)
+@click.option("--draw", default=0, show_default=True, help="Seed of the draw.")
+@click.option(
+    "--tolerance",
+    default=0.0,
+    show_default=True,
+    help="Greatest difference of a test value that is no failure. On another processor or version "
+    "of torch the last bits of sums differ, and trainings drift apart.",
+)
+@options.jobs
+@options.out
+@options.data_directory
+@options.plugins
+@options.inline
+@light_start
+@options.run_options
+def command(asked: "RunOptions", run: Path, count: int, draw: int, tolerance: float) -> None:
+    """Train some cells of a run folder or a pack again, and compare their test scores.
+
+    Cells are drawn at random among those that were trained, and run with the code of today. Every
+    test value is compared; times are not. The exit code is 1 if one differs by more than the
+    tolerance. Started again, it goes on where it stopped.
+    """
+    sys.exit(reproduce(asked, run, count, draw, tolerance))
+
+
+def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance: float) -> int:
+    """Train and compare; returns the exit code.
+
+    Raises:
+        InvalidConfig: The run has no trained cell that this version of the code knows.
+    """
+    from bench.cli.registered import load_registry
+    from bench.cli.run import cell_plan
+    from results.pack import open_run
+
+    load_registry(options.plugin)
+    need_real_packages()
+    from bench.cli.execution import execute
+    from results.reproduced import reproduced
+    from results.store import Store
+
+    source = open_run(run)
+    labels = _drawn(source, count, draw)
+    out = options.out or str(Path("runs", "reproduce", run.stem))
+    asked = replace(options, cells=tuple(labels), out=out, verify=False)
+    found: "list[Reproduced]" = []
+
+    def compared(folder: "RunFolder") -> list[str]:
+        with Store(asked.folder) as store:
+            found.extend(one for one in reproduced(source, store) if one.label in labels)
+        return [_told(found, len(labels))]
+
+    ended = execute(asked, cell_plan(asked), shown=compared)
+    wrong = any(one.lost or one.difference > tolerance for one in found)
+    return ended or int(wrong or len(found) < len(labels))
+
+
+def _drawn(source: "Store | Pack", count: int, draw: int) -> list[str]:
+    """Labels of some cells that were trained, without those of another revision of the code."""
+    from bench.api.cell import cell_from_dict
+    from bench.api.errors import InvalidConfig
+    from bench.running.revisions import canonical_cell, revisions_of
+
+    trained = [
+        cell_from_dict(dict(record.cell))
+        for record in source.ledger().newest().values()
+        if record.status == "ok" and record.cell["kind"] == "quality"
+    ]
+    known = [cell for cell in trained if revisions_of(canonical_cell(cell)) == cell.revisions]
+    if not known:
+        raise InvalidConfig(
+            "there is no trained cell that this version of the code could train again; give a run "
+            "folder or a pack with trained cells."
+        )
+    labels = sorted(cell.label for cell in known)
+    return random.Random(draw).sample(labels, min(count, len(labels)))
+
+
+def _told(found: "list[Reproduced]", asked: int) -> str:
+    """A line for each cell, and a sentence about all of them."""
+    from tabulate import tabulate
+
+    lines = [
+        (
+            "same" if one.same else f"{one.metric} differs by {one.difference:.3g}",
+            one.values,
+            "other" if one.other_machine else "same",
+            one.label,
+        )
+        for one in found
+    ]
+    table = tabulate(lines, ["scores", "compared", "machine", "cell"], tablefmt="simple")
+    same = sum(one.same for one in found)
+    told = f"{same} of {asked} cells have the same test scores to the last bit"
+    if same < len(found):
+        worst = max(one.difference for one in found)
+        told += f"; the greatest difference of the others is {worst:.3g}"
+    if len(found) < asked:
+        told += f"; {asked - len(found)} could not be trained again"
+    return f"{table}\n\n{told}."

@@ -1,0 +1,87 @@
+"""Cells that were trained twice: whether their test values are the same."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bench.api.cell import cell_from_dict
+from results.json_values import JsonObject, as_object, as_text
+from results.pack import Pack
+from results.row import Record
+from results.store import Store
+
+Place = tuple[str, str, float | None, str]
+"""Metric, axis, place on the axis, and non-neural baseline, of one test value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduced:
+    """A cell whose test values are stored twice."""
+
+    label: str
+    values: int
+    """Test values that both have."""
+    lost: int
+    """Test values that one of them has alone."""
+    metric: str
+    """Where they differ most; empty where they are equal."""
+    difference: float
+    """The greatest difference, in the unit of that metric."""
+    other_machine: bool
+    """Whether the two ran on different processors or versions of torch, where last bits differ."""
+
+    @property
+    def same(self) -> bool:
+        """Whether all values are equal, bit by bit."""
+        return not self.metric and not self.lost
+
+
+def reproduced(before: Store | Pack, after: Store | Pack) -> list[Reproduced]:
+    """Compare the trained cells that two runs share, in the order of their labels.
+
+    Args:
+        before: What is checked.
+        after: What was trained again.
+    """
+    old, new = before.ledger().newest(), after.ledger().newest()
+    was, now = (_machines(one.environments()) for one in (before, after))
+    return sorted(
+        (
+            _compared(old[id_], new[id_], was[old[id_].environment] != now[new[id_].environment])
+            for id_ in old.keys() & new.keys()
+            if old[id_].cell["kind"] == "quality" and old[id_].status == new[id_].status == "ok"
+        ),
+        key=lambda one: one.label,
+    )
+
+
+def values_on_test(record: Record) -> dict[Place, float]:
+    """Test values of a trained cell; times are none of them."""
+    return {
+        (row.metric, row.axis, row.x, row.baseline): row.value
+        for row in record.rows
+        if row.split == "test"
+    }
+
+
+def _machines(environments: Mapping[str, JsonObject]) -> dict[str, tuple[str, str]]:
+    """Processor and version of torch of each environment."""
+    return {
+        id_: (as_text(facts.get("cpu")), as_text(as_object(facts.get("packages")).get("torch")))
+        for id_, facts in environments.items()
+    }
+
+
+def _compared(old: Record, new: Record, other_machine: bool) -> Reproduced:
+    was, now = values_on_test(old), values_on_test(new)
+    both = was.keys() & now.keys()
+    gaps = {place: abs(was[place] - now[place]) for place in both}
+    worst = max(gaps, key=lambda place: gaps[place], default=None)
+    differs = worst is not None and gaps[worst] > 0
+    return Reproduced(
+        label=cell_from_dict(dict(old.cell)).label,
+        values=len(both),
+        lost=len(was.keys() ^ now.keys()),
+        metric=worst[0] if worst is not None and differs else "",
+        difference=gaps[worst] if worst is not None and differs else 0.0,
+        other_machine=other_machine,
+    )
