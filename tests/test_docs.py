@@ -47,7 +47,9 @@ def test_python_in_the_readme_runs(tmp_path):
 def test_every_make_target_in_the_readme_exists():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in re.findall(r"make (\w+)", text):
+    targets = re.findall(r"make (\w+)", text)
+    assert targets
+    for target in targets:
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
 
 

@@ -156,9 +156,13 @@ def test_mechanisms_that_are_compared_have_uniform_attention_beside_them(familie
     }
     first = [planned.cell for planned in families.quality if planned.cell.seed == 0]
     cells = [{**asdict(cell), "cell": cell.id, **unscored} for cell in first]
+    checked = 0
     for found in comparisons(pd.DataFrame(cells), Catalog({})):
         names = {parse(variant).name for variant in found.variants}
-        if len(names - WITHOUT_ATTENTION) < 2 or "uniform" in names:
+        if len(names - WITHOUT_ATTENTION) < 2:
+            continue
+        checked += 1
+        if "uniform" in names:
             continue
         (backbone,) = found.frame["backbone"].unique()
         refused = cell_refusal(
@@ -168,6 +172,7 @@ def test_mechanisms_that_are_compared_have_uniform_attention_beside_them(familie
             found.place[0],
         )
         assert refused, f"{found.title}: {sorted(names)}"
+    assert checked >= len(COMPARED), checked
 
 
 def test_asked_variants_alone_run_beside_controls_and_baseline():

@@ -58,7 +58,15 @@ def test_a_timed_slot_answers_as_the_slot_does(regime):
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_every_workload_of_a_slot_can_be_called(workload):
     timed = build(resolve("scaled_dot"), SHAPE, "auto", seed=0)
-    MAKERS[workload](timed, draw_inputs(SHAPE, torch.device("cpu"), torch.float32, 0))()
+    found = MAKERS[workload](timed, draw_inputs(SHAPE, torch.device("cpu"), torch.float32, 0))()
+    if workload == "forward_backward":
+        grads = [one.grad for one in timed.parameters()]
+        assert grads
+        assert all(one.isfinite().all() and one.any() for one in grads)
+        return
+    queries = 1 if workload == "decode_step" else SHAPE.length
+    assert found.output.shape == (SHAPE.batch, 1, queries, SHAPE.heads * SHAPE.width)
+    assert found.output.isfinite().all()
 
 
 def test_parameters_of_the_heads_are_counted():
