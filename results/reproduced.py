@@ -46,7 +46,9 @@ def reproduced(before: Store | Pack, after: Store | Pack) -> list[Reproduced]:
     was, now = (_machines(one.environments()) for one in (before, after))
     return sorted(
         (
-            _compared(old[id_], new[id_], was[old[id_].environment] != now[new[id_].environment])
+            _compared(
+                old[id_], new[id_], was.get(old[id_].environment) != now.get(new[id_].environment)
+            )
             for id_ in old.keys() & new.keys()
             if old[id_].cell["kind"] == "quality" and old[id_].status == new[id_].status == "ok"
         ),

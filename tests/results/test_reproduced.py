@@ -21,8 +21,7 @@ def rows(accuracy, seconds=1.0, split="test"):
 
 @pytest.fixture
 def compared(tmp_path):
-    def compare(first, second, **facts):
-        facts = {"torch": "2.13", **facts}
+    def compare(first, second):
         stores = []
         for name, made in (("a", first), ("b", second)):
             store = Store.create(tmp_path / name)

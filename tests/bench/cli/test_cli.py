@@ -48,6 +48,7 @@ OPTIONS = {
     "show": "name --plugin --json",
     "verify": "names --impl --device --dtype --shape --plugin --jobs --json",
     "report": "folder --out --publish --export --figures --merge --tasks --pack",
+    "reproduce": "run --cells --draw --tolerance --jobs --out --data-dir --plugin --inline",
     "data list": "--data-dir",
     "data fetch": "name",
     "env": "--json",
@@ -793,6 +794,27 @@ def test_runs_are_merged_into_a_report(call, finished, tmp_path):
     names = {r.cell["variant"].partition("[")[0] for r in Store(folder).records()}
     assert names == {"general", "scaled_dot", "dot"}
     assert "dot" in (folder / "report.md").read_text()
+
+
+def test_cells_of_a_run_are_trained_again_and_compared(call, finished, tmp_path):
+    words = ["reproduce", finished, "--cells", 1, "--inline", "--out", tmp_path / "again"]
+    code, out, _ = call(*words)
+    assert code == 0
+    assert "1 of 1 cells have the same test scores to the last bit." in out
+    with Store(tmp_path / "again") as store:
+        (record,) = store.ledger().newest().values()
+        moved = [replace(row, value=row.value + 0.25) for row in record.rows]
+        store.append(replace(record, rows=tuple(moved), attempt=2))
+    code, out, _ = call(*words)
+    assert code == 1
+    assert "the greatest difference of the others is 0.25" in out
+    assert call(*words, "--tolerance", 0.3)[0] == 0
+
+
+def test_a_run_that_trained_nothing_cannot_be_trained_again(call):
+    code, _, said = call("reproduce", "results/published/serving.parquet")
+    assert code == 2
+    assert "no trained cell" in said
 
 
 def test_a_report_of_some_tasks_alone_goes_elsewhere_and_holds_nothing_else(call, tmp_path):
