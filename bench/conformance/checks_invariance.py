@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
-from bench.api.source import Memory, tree_map
+from bench.api.source import Memory, Source, tree_map
 from bench.conformance.certificate import CheckSkipped
 from bench.conformance.compare import EXACT, LOOPS, expect, expect_near, expect_same_tree, gradients
 from bench.conformance.place import KEYS, ROWS, VOCAB, Placed
@@ -38,6 +40,57 @@ def padding_invariance(subject: Placed) -> None:
         _hides_length(subject, question, mode, whole)
         if mode.read not in DRAWN:  # noise is addressed by the row
             _equals_rows(subject, question, mode, whole)
+            if subject.regime == "causal" and not subject.variant.remembers_keys:
+                _leaves_the_state(subject, question, mode)
+
+
+def _leaves_the_state(subject: Placed, question: Question, mode: ReadMode) -> None:
+    """Ask one more token behind the padding of each row, where a recurrence has read it."""
+    mask = question.source.key_mask().clone()
+    mask[:, -1] = True
+    source = replace(question.source, mask=mask)
+    last = KEYS - 1
+    whole = _answer_behind(subject, replace(question, source=source), mode, last)
+    poisoned = _answer_behind(subject, replace(question, source=_poisoned(source)), mode, last)
+    for row in range(ROWS):
+        sentence = f"{mode}: padding changes what row {row} answers to a token behind it"
+        expect_near(poisoned[row], whole[row], EXACT, sentence)
+    if subject.variant.counts_places:
+        return
+    for row, length in enumerate(LENGTHS):
+        places = [*range(min(length, last)), last]
+        alone = _answer_behind(subject, _tokens_of(question, row, places), mode, len(places) - 1)
+        sentence = f"{mode}: row {row} answers to a token behind its padding otherwise than alone"
+        expect_near(whole[row], alone[0], LOOPS, sentence)
+
+
+def _answer_behind(
+    subject: Placed, question: Question, mode: ReadMode, count: int
+) -> Float[Tensor, "B Hq 1 Ev"]:
+    """What the last token is answered, which stands in the last place whatever is before it."""
+    walk = Walkthrough(subject, question, mode)
+    if count:
+        walk.step(count)
+    walk.state = replace(walk.state, offset=KEYS - 1)
+    return walk.step(1).output
+
+
+def _tokens_of(question: Question, row: int, places: list[int]) -> Question:
+    """Some tokens of one row, as a question without padding."""
+    one = question.rows(slice(row, row + 1))
+    source = one.source
+    assert source.tokens is not None
+    kept = replace(
+        source,
+        key=source.key[:, :, places],
+        value=source.value[:, :, places],
+        mask=None,
+        tokens=source.tokens[:, places],
+        extras=tree_map(lambda leaf: leaf[:, :, places], source.extras),
+    )
+    inputs = {name: found[:, places] for name, found in one.inputs.items()}
+    words = one.words[:, places]
+    return replace(one, query=one.query[:, :, places], words=words, inputs=inputs, source=kept)
 
 
 def _real(subject: Placed, row: int) -> int:
@@ -53,19 +106,8 @@ def _of_keys(name: str) -> bool:
 def _hides_content(
     subject: Placed, question: Question, mode: ReadMode, whole: torch.Tensor
 ) -> None:
-    source = question.source
-    hidden = ~source.key_mask()
-    assert source.tokens is not None
-    poison = replace(
-        source,
-        key=torch.where(hidden[:, None, :, None], HUGE, source.key),
-        value=torch.where(hidden[:, None, :, None], -HUGE, source.value),
-        extras=tree_map(
-            lambda one: torch.where(hidden[:, None, :, None], POISON, one), source.extras
-        ),
-        tokens=torch.where(hidden, (source.tokens + 1) % VOCAB, source.tokens),
-    )
-    fresh = question.but(question.query, poison).fresh()
+    hidden = ~question.source.key_mask()
+    fresh = question.but(question.query, _poisoned(question.source)).fresh()
     of_keys = {name: one for name, one in fresh.leaves().items() if _of_keys(name)}
     output = answer(subject, fresh, mode).output
     for row in range(ROWS):
@@ -77,6 +119,21 @@ def _hides_content(
             reached = gradient.transpose(1, 2)[hidden]
             sentence = f"{mode}: a gradient reaches a padded {name} from row {row}"
             expect(not reached.any(), sentence)
+
+
+def _poisoned(source: Source) -> Source:
+    """The same with other content in its padding."""
+    hidden = ~source.key_mask()
+    assert source.tokens is not None
+    return replace(
+        source,
+        key=torch.where(hidden[:, None, :, None], HUGE, source.key),
+        value=torch.where(hidden[:, None, :, None], -HUGE, source.value),
+        extras=tree_map(
+            lambda one: torch.where(hidden[:, None, :, None], POISON, one), source.extras
+        ),
+        tokens=torch.where(hidden, (source.tokens + 1) % VOCAB, source.tokens),
+    )
 
 
 def _hides_length(subject: Placed, question: Question, mode: ReadMode, whole: torch.Tensor) -> None:

@@ -85,6 +85,7 @@ class CompressedEntries(Turned):
     needs = frozenset({"equal_width"})
     unsupported = CAUSAL_ONLY
     remembers_keys = False
+    counts_places = True
     series: int = 1
     """2 where an entry is made of its block and of the one before."""
 

@@ -76,6 +76,8 @@ class LogLinear(Turned, StateRecurrence):
     itself has level 0. Time O(L levels E Ev) per head, and a matrix of state for each level.
     """
 
+    counts_places = True
+
     def __init__(self, config: LogLinearConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__("log_linear", dims, impl)
         self.levels = config.levels

@@ -95,6 +95,7 @@ class NtmMemory(Variant):
     """
 
     remembers_keys = False
+    counts_places = True
     time_exponent = 1.0
     memory_exponent = 1.0
     unsupported: ClassVar[Mapping[Capability, str]] = {

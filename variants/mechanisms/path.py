@@ -77,6 +77,7 @@ class Path(Variant):
 
     needs = frozenset({"equal_width"})
     remembers_keys = False
+    counts_places = True
     gives = frozenset({"weights", "simplex"})
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "cross": "its products run over the tokens between key and query, in one sequence",

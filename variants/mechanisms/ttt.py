@@ -73,6 +73,8 @@ class Ttt(Turned, StateRecurrence):
     at the map before the batch, and are applied token by token. Time O(L E (E + batch)) per head.
     """
 
+    counts_places = True
+
     def __init__(self, config: TttConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__("ttt", dims, impl)
         if dims.value_width != dims.key_width:
