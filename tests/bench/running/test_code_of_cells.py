@@ -98,7 +98,7 @@ TRAINED = EVERY - {"timed", "slot"}
         ("variants.outputs.softmax", "return  -> return 2 * ", TRAINED),
         ("bench.training.quality", "return  -> return 2 * ", TRAINED),
         ("bench.timing.rounds", "return  -> return 2 * ", {"timed", "slot"}),
-        ("bench.timing.fitted_heads", "return  -> return 2 * ", {"slot"}),
+        ("bench.timing.fitted_heads", "return  -> return 2 * ", {"timed", "slot"}),
         ("bench.timing.slot_block", "return  -> return 2 * ", {"slot"}),
         ("variants.heads.mla", "return  -> return 2 * ", {"slot"}),
         ("tasks.probes.erasure", "return  -> return 2 * ", {"looked_at"}),
