@@ -1,7 +1,8 @@
 """One thread, no network, and annotations of shapes that are checked while tests run.
 
 jaxtyping's hook rewrites `variants` and `tasks` as they are imported, so it is installed before
-anything here imports them; compiled code is tested in a process without it (STYLE.md rule 17).
+anything here imports them. Under the hook `torch.compile(fullgraph=True)` breaks, so compiled code
+is tested in a process without it.
 """
 
 import os

@@ -125,7 +125,7 @@ def variant_scaffold(name: str, axis: str, out: Path | None = None) -> Scaffold:
         next_commands=(
             f"python -m bench verify {name}{plugin}",
             f"python -m pytest {_shown(test)}",
-            f"python -m bench run --variants {name} --preset smoke{plugin}",
+            f"python -m bench run --variants {name} --preset smoke --no-speed{plugin}",
         ),
     )
 
@@ -159,7 +159,8 @@ def task_scaffold(name: str, use: str = "diagnostics", out: Path | None = None) 
         next_commands=(
             f"python -m pytest {_shown(test)}",
             *everywhere,
-            f"python -m bench run --variants additive --tasks {name} --preset smoke{plugin}",
+            f"python -m bench run --variants additive --tasks {name} "
+            f"--preset smoke --no-speed{plugin}",
         ),
     )
 

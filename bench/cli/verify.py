@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bench.api.checks import MEANING
+from bench.api.errors import InvalidConfig, UnknownName
 from bench.cli import option_groups as options
 from bench.cli.light_start import light_start, need_real_packages
 
@@ -23,23 +25,31 @@ if TYPE_CHECKING:
 @options.shapes
 @options.plugins
 @options.jobs
+@click.option(
+    "--check",
+    "checks",
+    multiple=True,
+    metavar="NAME",
+    help="Run this check alone, several times if wanted. Default: all of them.",
+)
 @options.json_output
 @light_start
 @options.run_options
-def command(asked: "RunOptions", names: tuple[str, ...]) -> None:
+def command(asked: "RunOptions", names: tuple[str, ...], checks: tuple[str, ...]) -> None:
     """Run the conformance suite on variants, or on 'all'.
 
     With --device, --dtype or --shape the answers and gradients are also computed there, and
     compared with float64 on the processor.
     """
-    sys.exit(verify(replace(asked, variants=",".join(names))))
+    sys.exit(verify(replace(asked, variants=",".join(names)), checks))
 
 
-def verify(options: "RunOptions") -> int:
+def verify(options: "RunOptions", checks: tuple[str, ...] = ()) -> int:
     """Certify variants in worker processes; 0 if all are green."""
     from bench.cli.registered import load_registry
     from bench.running.devices import refuse_missing_device
 
+    refuse_unknown_checks(checks)
     load_registry(options.plugin)
     specs = options.specs
     shapes = every_regime(options) if options.shape else []
@@ -52,6 +62,11 @@ def verify(options: "RunOptions") -> int:
     from results.certificate import CertificateEntry, with_checks
 
     on = compared_on(options.device, options.dtype, shapes, options.impl)
+    if checks and on is not None:
+        raise InvalidConfig(
+            "--check runs checks in float64 on the processor; leave out --device, --dtype and "
+            "--shape, or leave out --check."
+        )
     todo = [
         Job(
             kind="certificate",
@@ -59,6 +74,7 @@ def verify(options: "RunOptions") -> int:
             variant=spec.canonical.show(),
             impl=options.impl,
             thorough=True,
+            checks=checks,
             seconds=6.0,
             on=where,
         )
@@ -81,6 +97,17 @@ def verify(options: "RunOptions") -> int:
     else:
         click.echo(as_text(certificates))
     return 0 if all(certificate.green() for certificate in certificates) else 1
+
+
+def refuse_unknown_checks(names: tuple[str, ...]) -> None:
+    """Refuse a misspelled check here, where one sentence says it for all variants.
+
+    Raises:
+        UnknownName: There is no such check.
+    """
+    for name in names:
+        if name not in MEANING:
+            raise UnknownName.among("check", name, MEANING)
 
 
 def every_regime(options: "RunOptions") -> "list[AttendShape]":

@@ -8,7 +8,15 @@ from torch import Tensor
 
 from bench.api.source import Memory, Source, tree_map
 from bench.conformance.certificate import CheckSkipped
-from bench.conformance.compare import EXACT, LOOPS, expect, expect_near, expect_same_tree, gradients
+from bench.conformance.compare import (
+    EXACT,
+    LOOPS,
+    expect,
+    expect_near,
+    expect_same_tree,
+    first_in_parts,
+    gradients,
+)
 from bench.conformance.place import KEYS, ROWS, VOCAB, Placed
 from bench.conformance.question import (
     DRAWN,
@@ -240,9 +248,11 @@ def splits(subject: Placed) -> None:
                 with torch.no_grad():  # caches are written in place where no gradient is wanted
                     parts = answer(subject, question, mode, split=split)
                 sentence = f"{mode}: queries in parts of {split} differ from all at once"
-                expect_near(parts.output, whole.output, LOOPS, sentence)
+                at = first_in_parts(split)
+                expect_near(parts.output, whole.output, LOOPS, sentence, at)
                 if whole.weights is not None and parts.weights is not None:
-                    expect_near(parts.weights, whole.weights, LOOPS, f"{sentence}, in the weights")
+                    weighed = f"{sentence}, in the weights"
+                    expect_near(parts.weights, whole.weights, LOOPS, weighed, at)
                 expect_same_tree(parts.terms, whole.terms, LOOPS, f"{sentence}, in the terms")
                 carried = (parts.state.carried, whole.state.carried)
                 expect_same_tree(*carried, LOOPS, f"{sentence}, in the state")

@@ -8,7 +8,14 @@ import torch
 
 from bench.api.chain import Chain
 from bench.conformance.checks_oracle import loops
-from bench.conformance.compare import LOOPS, expect_near, gradients, leaves_of
+from bench.conformance.compare import (
+    LOOPS,
+    expect_near,
+    first_in_parts,
+    gradients,
+    greatest_of,
+    leaves_of,
+)
 from bench.conformance.place import Placed
 from bench.conformance.question import DRAWN, Question, ReadMode, answer, ask, modes
 
@@ -52,10 +59,11 @@ def _equals_the_loops(subject: Placed, question: Question) -> None:
                 if not mode.weights and read != "expected":
                     continue
                 found = answer(subject, question, mode)
-                expect_near(found.output[0][:, seen], output, LOOPS, f"{mode}: {sentence}")
+                at = greatest_of(places)
+                expect_near(found.output[0][:, seen], output, LOOPS, f"{mode}: {sentence}", at)
                 if weights is not None and found.weights is not None:
                     mine = found.weights[0][:, seen]
-                    expect_near(mine, weights, LOOPS, f"{mode}: {sentence}, in the weights")
+                    expect_near(mine, weights, LOOPS, f"{mode}: {sentence}, in the weights", at)
 
 
 def _carries(subject: Placed, question: Question) -> bool:
@@ -71,9 +79,11 @@ def _equals_its_parts(subject: Placed, question: Question) -> None:
             for split in SPLITS:
                 parts = answer(subject, question, mode, split=split)
                 sentence = f"{mode}: {LENGTH} queries in calls of {list(split)} differ"
-                expect_near(parts.output, whole.output, LOOPS, sentence)
+                at = first_in_parts(split)
+                expect_near(parts.output, whole.output, LOOPS, sentence, at)
                 if whole.weights is not None and parts.weights is not None:
-                    expect_near(parts.weights, whole.weights, LOOPS, f"{sentence}, in the weights")
+                    weighed = f"{sentence}, in the weights"
+                    expect_near(parts.weights, whole.weights, LOOPS, weighed, at)
 
 
 def _gradients_equal_those_of_parts(subject: Placed, question: Question) -> None:

@@ -11,7 +11,14 @@ from bench.api.chain import Chain
 from bench.api.noise import Noise
 from bench.api.oracle import chain_oracle
 from bench.conformance.checks_invariance import one_row
-from bench.conformance.compare import LOOPS, expect, expect_near, expect_same_tree, gradients
+from bench.conformance.compare import (
+    LOOPS,
+    expect,
+    expect_near,
+    expect_same_tree,
+    gradients,
+    greatest_of,
+)
 from bench.conformance.place import Placed
 from bench.conformance.question import (
     DRAWN,
@@ -58,13 +65,15 @@ def _rows_equal_loops(subject: Placed, lengths: Sequence[int] | None) -> float:
             for mode, attended in found.items():
                 queries = output.shape[1]
                 sentence = f"{mode}: row {row} differs from the loops"
-                expect_near(attended.output[row, :, :queries], output, LOOPS, sentence)
+                answered = attended.output[row, :, :queries]
+                expect_near(answered, output, LOOPS, sentence, greatest_of())
                 mine = {name: term[row, :queries] for name, term in attended.terms.items()}
                 expect_same_tree(mine, terms, LOOPS, f"{sentence}, in the terms")
                 if weights is None or attended.weights is None:
                     continue
                 seen = attended.weights[row, :, :queries, :length]
-                expect_near(seen, weights, LOOPS, f"{sentence}, in the weights")
+                weighed = f"{sentence}, in the weights"
+                expect_near(seen, weights, LOOPS, weighed, greatest_of())
     return largest
 
 

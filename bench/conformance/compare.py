@@ -1,7 +1,7 @@
 """Comparisons that end in a sentence."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -19,12 +19,15 @@ def gap(found: Tensor, wanted: Tensor) -> float:
     """Largest difference in units of one plus the largest wanted value; infinite where NaN."""
     if found.shape != wanted.shape:
         return float("inf")
-    if not found.numel():
-        return 0.0
-    difference = (found.detach() - wanted.detach()).abs().max()
-    scale = 1.0 + wanted.detach().abs().max()
-    relative = float(difference / scale)
-    return float("inf") if math.isnan(relative) else relative
+    return float(_apart(found, wanted).max()) if found.numel() else 0.0
+
+
+def _apart(found: Tensor, wanted: Tensor) -> Tensor:
+    """Differences number by number, in the units of `gap`."""
+    found, wanted = found.detach(), wanted.detach()
+    largest = wanted.abs().nan_to_num(0.0, posinf=torch.inf).max()  # one NaN is not everywhere
+    relative = (found - wanted).abs() / (1.0 + largest)
+    return torch.where(relative.isnan(), torch.inf, relative)
 
 
 def expect(holds: bool | Tensor, sentence: str) -> None:
@@ -33,14 +36,63 @@ def expect(holds: bool | Tensor, sentence: str) -> None:
         raise CheckFailed(sentence)
 
 
-def expect_near(found: Tensor, wanted: Tensor, tolerance: float, sentence: str) -> None:
-    """Fail unless two tensors agree."""
+Locate = Callable[[Tensor, float], str]
+"""From the differences, number by number, and what is allowed: words on where they are."""
+
+
+def expect_near(
+    found: Tensor, wanted: Tensor, tolerance: float, sentence: str, at: Locate | None = None
+) -> None:
+    """Fail unless two tensors agree; `at` says where they do not."""
     if found.shape != wanted.shape:
         shapes = f"shape {tuple(found.shape)} instead of {tuple(wanted.shape)}"
         raise CheckFailed(f"{sentence}: {shapes}")
     off = gap(found, wanted)
     if off > tolerance:
-        raise CheckFailed(f"{sentence}: off by {off:.2g}, allowed {tolerance:.0e}")
+        where = f", {at(_apart(found, wanted), tolerance)}" if at else ""
+        raise CheckFailed(f"{sentence}: off by {off:.2g}, allowed {tolerance:.0e}{where}")
+
+
+def first_in_parts(split: Sequence[int]) -> Locate:
+    """Which query differs first, and in how large a part it was asked.
+
+    >>> differences = torch.tensor([0.0, 0.0, 0.3, 0.1])[None, None, :, None]
+    >>> first_in_parts([2, 1, 1])(differences, 0.01)
+    'first at query 2, in a part of 1 query'
+    """
+
+    def at(differences: Tensor, allowed: float) -> str:
+        query = _first(differences, allowed)
+        ends = accumulate(split)
+        part = next(size for size, end in zip(split, ends, strict=True) if query < end)
+        return f"first at query {query}, in a part of {part} quer{'y' if part == 1 else 'ies'}"
+
+    return at
+
+
+def _first(differences: Tensor, allowed: float) -> int:
+    """The first query, in `B H L ...`, that differs by more than is allowed."""
+    (queries,) = (differences > allowed).transpose(0, 2).flatten(1).any(1).nonzero(as_tuple=True)
+    return int(queries[0])
+
+
+def greatest_of(places: Sequence[int] | None = None) -> Locate:
+    """Head and query of the greatest difference in `H L ...`.
+
+    Args:
+        places: Which queries were compared; None for all.
+
+    >>> differences = torch.zeros(2, 3, 4)
+    >>> differences[1, 2, 0] = 0.3
+    >>> greatest_of()(differences, 0.01)
+    'most at head 1, query 2'
+    """
+
+    def at(differences: Tensor, allowed: float) -> str:
+        head, query = divmod(int(differences.flatten(2).amax(2).argmax()), differences.shape[1])
+        return f"most at head {head}, query {query if places is None else places[query]}"
+
+    return at
 
 
 def expect_same_tree(found: Tree, wanted: Tree, tolerance: float, sentence: str) -> None:

@@ -28,6 +28,7 @@ from bench.conformance.checks_start_entropy import start_entropy
 from bench.conformance.checks_stream import stream
 from bench.conformance.checks_structure import config, determinism, memory_pure, shapes
 from bench.conformance.checks_weights import dead_rows, one_key, weight_law
+from bench.conformance.crash import crash_sentence, place_of
 from bench.conformance.place import Placed, build_subject, placements
 from bench.conformance.rules import CHECKS, COMPILE, expected_checks, not_applicable
 
@@ -134,8 +135,8 @@ def _subjects(
             if placement.below:  # a first layer alone proves nothing of a stack
                 return [], refused, crashed
         except Exception as error:  # noqa: BLE001  a variant that cannot be built gets a red certificate
-            refused[placement.regime] = _crash(error)
-            crashed.append(f"{placement.regime}: {_crash(error)}")
+            refused[placement.regime] = crash_sentence(error)
+            crashed.append(f"{placement.regime}: {crash_sentence(error)}")
     return found, refused, crashed
 
 
@@ -202,11 +203,7 @@ def _guarded(
     except CheckSkipped:
         raise
     except BenchError as error:
-        raise CheckFailed(f"{where}: {type(error).__name__}: {error}") from error
+        sentence = f"{type(error).__name__}: {error}{place_of(error)}"
+        raise CheckFailed(f"{where}: {sentence}") from error
     except Exception as error:
-        raise CheckFailed(f"{where}: {_crash(error)}") from error
-
-
-def _crash(error: Exception) -> str:
-    first = next(iter(str(error).strip().splitlines()), "")
-    return f"{type(error).__name__}: {first}"
+        raise CheckFailed(f"{where}: {crash_sentence(error)}") from error

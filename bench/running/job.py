@@ -31,6 +31,8 @@ class Job:
     """Wall time after which the process is ended (s)."""
     thorough: bool = False
     """Whether a certificate includes compilation, which takes seconds."""
+    checks: tuple[str, ...] = ()
+    """Checks of a certificate; empty for all of them."""
     on: RunsOn | None = None
     """Where a certificate compares with float64; None for the suite in float64 itself."""
     keep_models: str = ""

@@ -3,8 +3,10 @@
 import fcntl
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 
 
@@ -14,7 +16,7 @@ def machine_lock(*, exclusive: bool, say: Callable[[str], None]) -> Iterator[Non
     kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
     try:
         path = Path(tempfile.gettempdir()) / f"attention-bench-{os.getuid()}.lock"
-        file = path.open("a")
+        file = FileIO(path, "a+")
     except OSError as error:
         if exclusive:
             say(f"warning: no lock of this machine ({error}), so timing may not be alone on it.")
@@ -24,6 +26,49 @@ def machine_lock(*, exclusive: bool, say: Callable[[str], None]) -> Iterator[Non
         try:
             fcntl.flock(file, kind | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"waiting for another run on this machine ({path}), so that timing stays alone ...")
+            hint = "; --no-speed leaves timing out" if exclusive else ""
+            say(
+                f"waiting for another run on this machine ({_holders(file)}{path}), "
+                f"so that timing stays alone{hint} ..."
+            )
             fcntl.flock(file, kind)
-        yield
+        _write(file, f"+ {os.getpid()} {time.strftime('%Y-%m-%d %H:%M:%S')}\n", alone=exclusive)
+        try:
+            yield
+        finally:
+            _write(file, f"- {os.getpid()}\n", alone=exclusive)
+
+
+def _write(file: FileIO, line: str, *, alone: bool) -> None:
+    """Add who holds the lock, or holds it no more; lines are added whole, whoever adds another.
+
+    A full disk takes no line, and is no reason to stop.
+    """
+    with suppress(OSError):
+        if alone:
+            file.truncate(0)  # nobody else holds it now
+        file.write(line.encode())
+
+
+def _holders(file: FileIO) -> str:
+    """Process and begin of everyone who holds the lock, as far as it is written."""
+    file.seek(0)
+    since: dict[str, str] = {}
+    for line in file.read().decode(errors="replace").splitlines():
+        sign, _, rest = line.partition(" ")
+        process, _, begun = rest.partition(" ")
+        if sign == "+" and process.isdigit():
+            since[process] = begun
+        else:
+            since.pop(process, None)
+    alive = ((process, begun) for process, begun in since.items() if _lives(int(process)))
+    return "".join(f"PID {process} since {begun}; " for process, begun in alive)
+
+
+def _lives(process: int) -> bool:
+    """Whether there is such a process; one that was killed has left its line."""
+    try:
+        os.kill(process, 0)
+    except OSError:
+        return False
+    return True

@@ -97,7 +97,7 @@ def _done(job: Job, data_dir: Path | None, share_done: ShareDone, start: float) 
         compared = certify_on(job.variant, job.on, impl_of(job.impl))
         return JobResult(certificate=compared.to_json())
     if job.kind == "certificate":
-        checks = (*CHECKS, COMPILE) if job.thorough else None
+        checks = job.checks or ((*CHECKS, COMPILE) if job.thorough else None)
         found = certify(job.variant, checks=checks, impl=plain_code(impl_of(job.impl)))
         return JobResult(certificate=found.to_json())
     if job.kind == "speed":

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.conformance import as_text, certify
-from tests.planted.defect import Defect, Moved, defects
+from tests.planted.defect import FOLDER, Defect, Moved, defects
 from tests.planted.finding import notice
 from tests.planted.planting import ROOT, NothingPlanted, planted
 
@@ -61,8 +61,28 @@ def test_every_component_has_a_defect():
     planted_in = {defect.file for defect in DEFECTS}
     files = {str(path.relative_to(ROOT)) for path in Path(ROOT / "variants").glob("*/*.py")}
     components = {f for f in files if "/recipes/" not in f and not f.endswith("__init__.py")}
-    assert components - planted_in - set(WITHOUT) == set()
+    without = [unplanted(file) for file in sorted(components - planted_in - set(WITHOUT))]
+    assert not without, "\n".join(without)
     assert set(WITHOUT) <= components
+
+
+def unplanted(file: str) -> str:
+    """What to do for a component that has no planted mistake."""
+    folder = FOLDER / f"{Path(file).parent.name}.toml"
+    return (
+        f"{file} has no planted mistake; add a table to {folder.relative_to(ROOT)} "
+        "(file, old, new, variant, check)"
+    )
+
+
+def test_the_sentence_of_a_component_without_a_mistake_names_a_file_that_is_there():
+    folders = {path.parent.name for path in Path(ROOT / "variants").glob("*/__init__.py")}
+    for folder in folders - {"recipes"}:
+        assert (FOLDER / f"{folder}.toml").is_file(), unplanted(f"variants/{folder}/x.py")
+    assert unplanted("variants/mechanisms/x.py") == (
+        "variants/mechanisms/x.py has no planted mistake; add a table to "
+        "tests/planted/defects/mechanisms.toml (file, old, new, variant, check)"
+    )
 
 
 def test_lines_that_have_gone_are_named():

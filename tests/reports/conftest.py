@@ -8,7 +8,7 @@ import pytest
 
 HERE = Path(__file__).parent
 if str(HERE) not in sys.path:
-    sys.path.insert(0, str(HERE))  # the tests of a folder are no package, see STYLE.md rule 8
+    sys.path.insert(0, str(HERE))  # the tests of a folder are no package
 
 from synthetic_families import write_families  # noqa: E402
 from synthetic_run import markdown_of, write_run  # noqa: E402

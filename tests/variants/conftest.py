@@ -24,7 +24,7 @@ RELATIONS = 5
 """Labels of pairs of tokens."""
 
 TOLERANCE = 1e-10
-"""In float64, the bound of VARIANTS.md 0.3 for the vectorized code against loops."""
+"""In float64, how far the vectorized code may be from loops, which add in another order."""
 
 
 class Drawn(NamedTuple):
@@ -97,7 +97,7 @@ def draw():
 
 @pytest.fixture
 def golden() -> Drawn:
-    """The common case of VARIANTS.md, appendix C: one query, three keys of width two."""
+    """One query and three keys of width two, for which golden values are computed by hand."""
     query = torch.tensor([1.0, 0.0], dtype=torch.float64).view(1, 1, 1, 2)
     key = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], dtype=torch.float64)
     value = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]], dtype=torch.float64)

@@ -46,7 +46,7 @@ OPTIONS = {
     "analyze": "folder --probes --examples --jobs --data-dir --plugin --inline",
     "list": "kind --plugin --matrix --json",
     "show": "name --plugin --json",
-    "verify": "names --impl --device --dtype --shape --plugin --jobs --json",
+    "verify": "names --impl --device --dtype --shape --plugin --jobs --json --check",
     "report": "folder --out --publish --export --figures --merge --tasks --pack",
     "reproduce": "run --cells --draw --tolerance --jobs --out --data-dir --plugin --inline",
     "data list": "--data-dir",
@@ -389,6 +389,20 @@ def test_a_certificate_is_printed_and_is_json_alone(call):
     assert all(f"\n{check}: " in f"\n{out}" for check in found["passed"])
     for check, why in found["skipped"].items():
         assert f"{check} skipped: {why}" in out
+
+
+def test_single_checks_are_run_and_a_misspelled_one_is_refused_before_any(call):
+    asked = ["--check", "splits", "--check", "shapes", "--json", "--jobs", 1]
+    code, out, err = call("verify", "uniform", *asked)
+    assert (code, err) == (0, "")
+    (found,) = json.loads(out).values()
+    assert found["passed"] == found["expected"] == ["shapes", "splits"]
+    code, out, err = call("verify", "uniform", "--check", "split")
+    assert (code, out) == (2, "")
+    assert "no check named 'split'; did you mean 'splits'?" in err
+    code, _, err = call("verify", "uniform", "--check", "splits", "--dtype", "bfloat16")
+    assert code == 2
+    assert "leave out --device, --dtype and --shape" in err
 
 
 def test_a_device_that_is_not_there_is_refused_before_anything_is_verified(call, monkeypatch):

@@ -26,6 +26,7 @@ def test_a_plug_in_is_written_with_its_test_loads_and_is_certified(tmp_path, fre
     files = sorted(path.name for path in (tmp_path / "mine").iterdir())
     assert files == ["brand_new.py", "test_brand_new.py"]
     assert f"bench verify brand_new --plugin {tmp_path / 'mine' / 'brand_new.py'}" in said
+    assert "--preset smoke --no-speed --plugin" in said  # timing waits for other runs
     load_plugin(tmp_path / "mine" / "brand_new.py")
     assert certify("brand_new", checks=["runs_somewhere", "oracle", "splits"]).green()
 
@@ -47,6 +48,7 @@ def test_a_file_goes_where_its_axis_lives_and_its_test_data_directories_it():
     assert made.module == ROOT / "tasks" / "reading" / "brand_new.py"
     assert made.test == ROOT / "tests" / "tasks" / "reading" / "test_brand_new.py"
     assert 'family = "reading"' in made.texts[0]
+    assert "--no-speed" in made.next_commands[-1]
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,7 @@ def test_the_text_counts_and_gives_every_reason_once():
     good = Certificate("good", ("shapes",), {"stream": "has no streaming form"}, {}, ("shapes",))
     text = as_text([bad, good])
     assert text.splitlines() == [
+        "What each check holds:",
         "shapes: outputs, weights, terms and state have the shapes of the contract",
         "splits: all queries at once, one by one and in uneven parts give the same answers",
         "",
@@ -107,3 +108,17 @@ def test_the_text_counts_and_gives_every_reason_once():
         "bad[width=3]: oracle was expected but skipped: not today",
         "stream skipped: has no streaming form (bad[width=3], good)",
     ]
+
+
+def test_one_sentence_of_several_checks_is_one_line_and_causes_come_first():
+    crash = "cross: TypeError: no (variants/scores/mine.py:57)"
+    failed = {"shapes": crash, "splits": "differ", "determinism": "draws", "oracle": crash}
+    text = as_text([Certificate("bad", failed=failed, expected=tuple(failed))])
+    assert text.splitlines()[-4:] == [
+        "bad: determinism failed: draws",
+        "bad: other failures may follow from this",
+        f"bad: failed in 2 checks (shapes, oracle): {crash}",
+        "bad: splits failed: differ",
+    ]
+    alone = as_text([Certificate("bad", failed={"determinism": "draws"})])
+    assert "follow from this" not in alone

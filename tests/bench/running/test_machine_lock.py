@@ -1,9 +1,13 @@
 """The lock of the machine: where there can be none, a run goes on and says so."""
 
+import fcntl
+import os
+import re
 import tempfile
 
 import pytest
 
+from bench.running import machine_lock as locks
 from bench.running.machine_lock import machine_lock
 
 
@@ -18,3 +22,42 @@ def test_without_a_place_for_the_lock_timing_says_that_it_may_not_be_alone(
     assert done
     assert len(said) == sentences
     assert all("timing may not be alone" in one for one in said)
+
+
+def waits(monkeypatch, exclusive):
+    """What somebody says who has to wait for the lock."""
+    said, flock = [], locks.fcntl.flock
+
+    def busy(file, kind):
+        if kind & fcntl.LOCK_NB:
+            raise BlockingIOError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(locks.fcntl, "flock", busy)
+        with machine_lock(exclusive=exclusive, say=said.append):
+            pass
+    assert locks.fcntl.flock is flock
+    return said
+
+
+def test_who_waits_says_for_whom_and_how_to_go_on_without_timing(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    lock = tmp_path / f"attention-bench-{os.getuid()}.lock"
+    lock.write_text("+ 999999999 2026-01-01 00:00:00\nnot a line of ours\n")  # it was killed
+    with machine_lock(exclusive=False, say=print):
+        (sentence,) = waits(monkeypatch, exclusive=False)
+        assert "--no-speed" not in sentence  # training waits, too, where another run is timed
+        begun = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+        assert re.search(rf"machine \(PID {os.getpid()} since {begun}; {lock}\)", sentence)
+    (sentence,) = waits(monkeypatch, exclusive=True)
+    assert "PID" not in sentence  # the first has let go
+    assert sentence.endswith("so that timing stays alone; --no-speed leaves timing out ...")
+
+
+def test_a_lock_file_does_not_grow_while_runs_are_timed(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for _ in range(3):
+        with machine_lock(exclusive=True, say=print):
+            pass
+    (lock,) = tmp_path.iterdir()
+    assert lock.read_text() == f"- {os.getpid()}\n"

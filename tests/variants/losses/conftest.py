@@ -46,7 +46,7 @@ def seen():
 
 @pytest.fixture
 def golden_weights():
-    """Appendix C of VARIANTS.md, coverage: its sums are 1.4, 0.6, 1.0."""
+    """Weights of three steps; their sums over steps, the coverage, are 1.4, 0.6 and 1.0."""
     rows = [[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8]]
     return torch.tensor([[rows]], dtype=torch.float64)
 
