@@ -7,13 +7,15 @@ from torch import Tensor
 
 from bench.api import registry
 from bench.api.call import AttendOptions
-from bench.api.config import Choices, Range, default_of, search_ranges
+from bench.api.config import Choices, Range, build_config, default_of, search_ranges
 from bench.api.errors import BenchError, InvalidConfig
+from bench.api.loading import load_package
 from bench.api.noise import Noise
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import parse
 from bench.api.source import Memory, State
 from bench.conformance.below import Handed, draw_below
+from bench.conformance.certificate import CheckFailed
 from bench.conformance.compare import expect, leaves_of
 from bench.conformance.place import KEYS, QUERIES, ROWS, VOCAB, WORD_WIDTH, Placed
 from bench.conformance.question import (
@@ -151,8 +153,15 @@ def determinism(subject: Placed) -> None:
         expect(torch.equal(hard, expected), sentence)
 
 
-def config(spec: VariantSpec) -> None:
-    """Defaults lie in their search ranges, the selector round-trips, a typo is refused."""
+PLACEHOLDER = "The name that tables print"
+"""Title that the templates of `bench new` begin with."""
+
+
+def config(spec: VariantSpec) -> str | None:
+    """Defaults lie in their search ranges, the selector round-trips, a typo is refused.
+
+    Returns a sentence where the title is still that of a template.
+    """
     written = spec.canonical
     expect(parse(written.show()) == written, f"{written} does not read back as itself")
     again = resolve(parse(written.show())).canonical
@@ -168,6 +177,27 @@ def config(spec: VariantSpec) -> None:
     for axis, name in parts:
         if name != "auto":
             _defaults_in_range(axis, name)
+    _has_its_default_task(spec)
+    if spec.registered.title == PLACEHOLDER:
+        return f"{spec.name} still has the title {PLACEHOLDER!r} of its template; tables print it"
+    return None
+
+
+def _has_its_default_task(spec: VariantSpec) -> None:
+    """Plans without names run it, for which somebody else would get the error."""
+    declared = spec.registered.default_task
+    if declared is None or not declared.task:
+        return
+    load_package("tasks")
+    for axis, text in (("task", declared.task), ("backbone", declared.backbone)):
+        if not text:
+            continue
+        try:
+            asked = parse(text)
+            build_config(registry.find(axis, asked.name).config, asked.options, asked.name)
+        except BenchError as error:
+            which = f"{spec.name} declares the default {axis} {text!r}"
+            raise CheckFailed(f"{which}, but {error}") from error
 
 
 def _defaults_in_range(axis: str, name: str) -> None:

@@ -147,16 +147,16 @@ def _run(
     why_not = "; ".join(sorted(set(refused.values()))) or "no place to run it in"
     places = _places(name, subjects)
     if name == "config":
-        _guarded(config, (spec,), "options")
-    elif name == "runs_somewhere" and not subjects:
+        return _guarded(config, (spec,), "options")
+    if name == "runs_somewhere" and not subjects:
         raise CheckFailed(why_not)
-    elif name != "runs_somewhere" and not places:
+    if name != "runs_somewhere" and not places:
         raise CheckSkipped(why_not)
-    elif name == "cost":
+    if name == "cost":
         return _guarded(cost, (places[0],), places[0].where)
-    elif name == "start_entropy":
+    if name == "start_entropy":
         return _guarded(start_entropy, (places, spec), "fresh")
-    elif name in OF_THE_WHOLE:
+    if name in OF_THE_WHOLE:
         _run_in_places(partial(OF_THE_WHOLE[name], spec=spec), places)
     elif name != "runs_somewhere":
         _run_in_places(IN_EVERY_PLACE[name], places)

@@ -961,6 +961,17 @@ def test_probes_look_at_the_models_of_a_run_and_their_rows_stand_in_the_report(c
     assert "1 ok, 1 refused" in out
 
 
+def test_a_plug_in_that_registers_nothing_says_so(call, window_plugin, tmp_path):
+    idle = tmp_path / "idle.py"
+    idle.write_text('"""Nothing yet."""\n')
+    code, _, err = call("show", "sliding", "--plugin", idle)
+    assert code == 2
+    assert f"warning: {idle} registers nothing; decorate a class" in err
+    for _ in range(2):  # the second time it is loaded already
+        code, _, err = call("show", "sliding", "--plugin", window_plugin)
+        assert (code, err) == (0, "")
+
+
 def test_a_plug_in_is_listed_planned_verified_and_run(call, window_plugin, tmp_path):
     assert len(window_plugin.read_text().splitlines()) <= 60
     plug = ["--plugin", window_plugin]

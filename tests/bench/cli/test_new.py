@@ -1,5 +1,6 @@
 """`bench new`: what it writes is certified as it stands, and a wrong name writes nothing."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -7,10 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench.api.loading import load_plugin
+from bench.api import registry
+from bench.api.axes import AXES
+from bench.api.loading import load_package, load_plugin
 from bench.cli import new
 from bench.cli.main import cli
 from bench.conformance import certify
+from bench.conformance.checks_structure import PLACEHOLDER
 
 ROOT = Path(__file__).parents[3]
 
@@ -29,6 +33,35 @@ def test_a_plug_in_is_written_with_its_test_loads_and_is_certified(tmp_path, fre
     assert "--preset smoke --no-speed --plugin" in said  # timing waits for other runs
     load_plugin(tmp_path / "mine" / "brand_new.py")
     assert certify("brand_new", checks=["runs_somewhere", "oracle", "splits"]).green()
+
+
+def test_a_title_of_a_template_is_noted(tmp_path, fresh_registry):
+    ask("variant", "brand_new", "--axis", "score", "--out", tmp_path)
+    load_plugin(tmp_path / "brand_new.py")
+    found = certify("brand_new", checks=["config"])
+    assert found.green()
+    assert "still has the title 'The name that tables print'" in found.told["config"]
+
+
+def test_nothing_that_is_registered_has_the_title_or_a_sentence_of_a_template():
+    load_package("variants")
+    load_package("tasks")
+    paths = [path for path in new.TEMPLATES.glob("*.py") if path.stem != "__init__"]
+    texts = [path.read_text(encoding="utf-8") for path in paths]
+    assert all(PLACEHOLDER in text for text in texts)
+    pages = [ast.get_docstring(ast.parse(text)).splitlines() for text in texts]
+    begins = {line.partition(";")[0] for line, *_ in pages}
+    places = {line for page in pages for line in page if "stand here" in line}
+    assert all(begin.startswith("Say in one sentence ") for begin in begins)
+    assert places
+    entries = [one for axis in AXES for one in registry.registrations(axis).values()]
+    wrong = [
+        f"{one.name}: {sentence}"
+        for one in entries
+        for sentence in (*begins, *places, PLACEHOLDER)
+        if one.title == sentence or sentence in one.title_page()
+    ]
+    assert not wrong, "write what stands there in your own words:\n" + "\n".join(wrong)
 
 
 @pytest.mark.parametrize("axis", new.FOLDERS)

@@ -1,16 +1,19 @@
 """Planted defects of conduct: hidden state, randomness, purity, streaming, cost, options."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import pytest
 import torch
 from torch.nn import functional
 
+from bench.api import registry
 from bench.api.call import MixResult
 from bench.api.chain import Chain
 from bench.api.component import Normalized
 from bench.api.config import Config, IntRange
+from bench.api.registry import DefaultTask
 from bench.api.source import leaf
 from bench.api.variant import Variant
 from bench.conformance import certify
@@ -19,6 +22,9 @@ from variants.normalizers.masked_softmax import masked_softmax
 from variants.normalizers.raffel_monotonic import RaffelMonotonicConfig, RaffelMonotonicNormalizer
 from variants.normalizers.softmax import SoftmaxConfig, SoftmaxNormalizer
 from variants.scores.scaled_dot import ScaledDotScore
+
+HERE = r"\(tests/bench/conformance/test_planted_structure\.py:\d+\)"
+"""Where a crash happened, as a certificate says it."""
 
 
 def test_state_on_self(plant):
@@ -206,7 +212,9 @@ def test_a_check_that_is_refused_is_not_green(plant):
     plant("normalizer", Half, SoftmaxConfig)
     found = certify("planted", checks=("causality", "oracle"))
     assert found.passed == ("oracle",)
-    assert found.skipped == found.missing() == {"causality": "RuntimeError: not today"}
+    assert found.skipped == found.missing()
+    assert set(found.skipped) == {"causality"}
+    assert re.fullmatch(rf"RuntimeError: not today {HERE}", found.skipped["causality"])
     assert not found.green()
 
 
@@ -218,7 +226,9 @@ def test_a_place_that_breaks_while_it_is_built_is_not_left_out_in_silence(plant)
                 raise RuntimeError("not today")
 
     plant("normalizer", Half, SoftmaxConfig)
-    assert plant.red("planted") == {"runs_somewhere": "self: RuntimeError: not today"}
+    failed = plant.red("planted")
+    assert set(failed) == {"runs_somewhere"}
+    assert re.fullmatch(rf"self: RuntimeError: not today {HERE}", failed["runs_somewhere"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,3 +254,21 @@ def test_what_stands_in_one_place_is_asked_there_with_its_own_options(plant, reg
     for check in ("oracle", "long"):
         sentence = plant.red("planted", check)[check]
         assert ("smallest options" in sentence) == (broken == "small")
+
+
+@pytest.mark.parametrize(
+    ("declared", "sentence"),
+    [
+        ({"task": "transductoin"}, "the default task 'transductoin', but no task named"),
+        ({"task": "transduction[rul=copy]"}, "but no option of transduction named 'rul'"),
+        ({"task": "recall", "backbone": "nowhere"}, "the default backbone 'nowhere', but no"),
+    ],
+)
+def test_a_default_task_that_is_not_there(plant, monkeypatch, declared, sentence):
+    plant("score", ScaledDotScore)
+    entries = registry._ENTRIES["score"]
+    declares = replace(entries["planted"], default_task=DefaultTask(**declared))
+    monkeypatch.setitem(entries, "planted", declares)
+    found = plant.red("planted", "config")["config"]
+    assert found.startswith("options: planted declares the default ")
+    assert sentence in found
