@@ -1,6 +1,7 @@
 """A job in, outcomes out, whatever happens."""
 
 import errno
+import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -50,6 +51,8 @@ ENVIRONMENTAL = {
 """Errors of the operating system that the code of a cell does not cause."""
 ShareDone = Callable[[float], None]
 
+COMPILER_RECURSION = 2000
+"""Depth of calls that TorchInductor asks for where it compiles."""
 LONGEST_TRACE = 100_000
 """Characters of a traceback that the log keeps; a message may have megabytes."""
 
@@ -74,6 +77,8 @@ def run_job(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult
 
 def _run(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult:
     start = time.perf_counter()
+    # torch.compile raises the limit to this, and that is no change of a variant's
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), COMPILER_RECURSION))
     before = ProcessState.now()
     try:
         result = _plain(_done(job, data_dir, share_done, start))

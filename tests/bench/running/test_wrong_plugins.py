@@ -77,6 +77,7 @@ add("printer", lambda: (print("spoken"), os.write(1, b"written"), None)[-1])
 add("realtime", lambda: os.kill(os.getpid(), signal.SIGRTMIN + 6))
 add("exit", lambda: sys.exit(0))
 add("interrupt", lambda: signal.default_int_handler(2, None))
+add("compiler", lambda: sys.setrecursionlimit(max(sys.getrecursionlimit(), 2000)))
 '''
 
 SMALL = Request(tasks="after_marker", preset="smoke")
@@ -159,6 +160,11 @@ def test_a_process_of_its_own_ends_in_a_row_and_prints_nothing(wrong, capfd):
     assert "spoken" in err
     assert "written" in err
     assert "Traceback" not in err
+
+
+def test_what_the_compiler_does_to_the_limit_of_recursion_is_no_change(wrong):
+    found = train(InlineExecutor, wrong, ["compiler"])
+    assert (found["compiler"].status, found["compiler"].detail) == ("ok", "")
 
 
 def test_a_speed_cell_of_a_plug_in_has_a_block_of_its_own(wrong):
