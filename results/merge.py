@@ -116,7 +116,10 @@ def with_commands(catalog: Json) -> Json:
 
 
 def _catalogs(ours: Json, theirs: Json) -> Json:
-    return _union(with_commands(ours), with_commands(theirs))
+    """Cells that are too small to be ranked stay so beside others."""
+    joined = _union(with_commands(ours), with_commands(theirs))
+    small = [one for one in (ours, theirs) if as_object(one).get("ranks") is False]
+    return {**as_object(joined), "ranks": False} if small else joined
 
 
 def _plans(ours: Json, theirs: Json) -> Json:

@@ -31,9 +31,10 @@ from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from bench.timing.shape import parse_rounds, parse_shape
 from bench.training.analysis import analysis_cells, asked_probes
-from results.catalog import ChangedAxis
+from results.catalog import CATALOG, ChangedAxis, RunCatalog
+from results.json_values import as_object
 from results.merge import merge
-from results.pack import open_run
+from results.pack import Pack, open_run
 from results.row import STATUSES
 from results.store import Store
 from results.stored_plan import StoredPlan, plan_with
@@ -95,12 +96,36 @@ def _open_with_reused(options: RunOptions) -> Store:
     reused = open_run(options.reuse) if options.reuse else None
     if reused is not None:
         refuse_other_looks(options, reused, "another --reuse")
+        refuse_other_preset(options, reused, "another --reuse")
     store = open_store(options)
     refuse_other_looks(options, store)
+    refuse_other_preset(options, store)
     if reused is not None:
         taken = merge(options.folder, [options.reuse])
         click.echo(f"{taken.added} finished cells from {options.reuse}.", err=True)
     return store
+
+
+def refuse_other_preset(
+    options: RunOptions, run: Store | Pack, instead: str = "another --out"
+) -> None:
+    """Refuse cells that may be ranked beside cells that are too small for it, in one folder.
+
+    Args:
+        options: Of the command.
+        run: What the command adds its cells to.
+        instead: What else to give.
+
+    Raises:
+        InvalidConfig: One of the two presets ranks, and the other one does not.
+    """
+    held = RunCatalog.from_json(as_object(run.read_json(CATALOG)))
+    if held.preset and held.ranks != options.size.ranks:
+        small = options.preset if held.ranks else held.preset
+        raise InvalidConfig(
+            f"{run.folder} is a run of the preset {held.preset}, and cells of {small} are too "
+            f"small to be ranked beside others; give {instead}, or --preset {held.preset}."
+        )
 
 
 def _plan_probes(options: RunOptions, made: Plan) -> None:

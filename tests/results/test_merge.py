@@ -136,3 +136,9 @@ def test_a_pack_becomes_a_run_folder_that_knows_what_made_each_cell(tmp_path):
     for name in ("plan.json", "spec.json"):
         assert again.read_json(name) == source.read_json(name)
     assert write_pack(again, tmp_path / "second.parquet").read_bytes() == pack.read_bytes()
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_cells_that_are_too_small_to_be_ranked_stay_so_beside_others(tmp_path, turned):
+    said = {"preset": "quick", "ranks": True}, {"preset": "smoke", "ranks": False}
+    assert together(tmp_path, "catalog.json", *(said[::-1] if turned else said))["ranks"] is False

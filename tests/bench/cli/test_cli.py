@@ -810,6 +810,15 @@ def test_runs_are_merged_into_a_report(call, finished, tmp_path):
     assert "dot" in (folder / "report.md").read_text()
 
 
+def test_cells_that_may_be_ranked_do_not_go_beside_cells_that_may_not(call, finished):
+    words = ["run", "--variants", "dot", "--tasks", "after_marker", "--preset", "demo"]
+    before = (finished / "catalog.json").read_text()
+    code, _, said = call(*words, "--no-speed", "--no-verify", "--inline", "--out", finished)
+    assert code == 2
+    assert "is a run of the preset smoke, and cells of smoke are too small to be ranked" in said
+    assert (finished / "catalog.json").read_text() == before
+
+
 def test_cells_of_a_run_are_trained_again_and_compared(call, finished, tmp_path):
     words = ["reproduce", finished, "--cells", 1, "--inline", "--out", tmp_path / "again"]
     code, out, _ = call(*words)
