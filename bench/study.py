@@ -12,11 +12,13 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.storages import BaseStorage
 from optuna.trial import TrialState
 
 from bench.api import registry
 from bench.api.config import Choices, FloatRange, IntRange, Range
 from bench.api.errors import InvalidConfig
+from bench.api.plain_text import message_of
 from bench.api.resolve import VariantSpec
 from bench.api.task import TASKS
 from bench.running.code_of_cells import CodeOfCells
@@ -93,7 +95,7 @@ def _tune(
     task = registry.find(TASKS, asked.task.name).target
     lower = task.ranking_metric().better == "lower"
     study = optuna.create_study(
-        storage=storage,
+        storage=opened_storage(storage),
         study_name=study_name(name, spec, asked),
         direction="minimize" if lower else "maximize",
         load_if_exists=True,
@@ -116,6 +118,21 @@ def _tune(
     )
     tried = tuple(trial_cell(spec, asked, knobs, t.params).cell.variant for t in complete)
     return StudyResult(name, best.value, _number(best), best.params, finals, tried)
+
+
+def opened_storage(storage: str) -> BaseStorage:
+    """Open a storage of Optuna.
+
+    Raises:
+        InvalidConfig: It cannot be opened.
+    """
+    try:
+        return optuna.storages.get_storage(storage)
+    except Exception as error:  # a URL is read by Optuna, SQLAlchemy and drivers
+        raise InvalidConfig(
+            f"cannot open the storage {storage!r} ({message_of(error)}); give a URL such as "
+            "sqlite:///study.db."
+        ) from error
 
 
 def study_name(name: str, spec: VariantSpec, asked: StudyRequest) -> str:

@@ -26,7 +26,7 @@ from bench.running.job import JobResult, Outcome
 from bench.running.request import Request
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
-from bench.study import distribution, run_studies, study_name
+from bench.study import distribution, opened_storage, run_studies, study_name
 from bench.study_request import FRESH_SEED, SAMPLERS, StudyRequest
 from bench.training.protocol import read_protocol
 from results.ledger import LedgerReader
@@ -321,3 +321,12 @@ def test_a_study_killed_in_the_middle_is_finished_reported_and_done_again(tmp_pa
     again = finish([sys.executable, "-m", "bench", "study", "--spec", spec_path, "--json"])
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["counts"] == {}
+
+
+@pytest.mark.parametrize(
+    "storage", ["foo", "mysql://nobody@localhost/x", "sqlite:////no/such/x.db"]
+)
+def test_a_storage_that_cannot_be_opened_is_refused_in_a_sentence(storage):
+    with pytest.raises(InvalidConfig, match="cannot open the storage") as refused:
+        opened_storage(storage)
+    assert "\n" not in str(refused.value)
