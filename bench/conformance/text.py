@@ -1,5 +1,6 @@
 """Certificates as plain text."""
 
+import re
 from collections.abc import Sequence
 
 from tabulate import tabulate
@@ -9,6 +10,9 @@ from bench.conformance.certificate import Certificate
 
 CAUSES = ("determinism", "batch_invariance")
 """Checks without which most others mean little: an answer that changes agrees with nothing."""
+
+AT_A_LINE = re.compile(r"\((see )?[^\s()]+\.py(:\d+)?\)$")
+"""How the sentence of a crash ends; it is the same crash wherever the variant stands."""
 
 
 def as_text(certificates: Sequence[Certificate]) -> str:
@@ -46,16 +50,22 @@ def _checked(certificates: Sequence[Certificate]) -> list[str]:
 def _failures(found: Certificate) -> list[str]:
     """A line a sentence, with all checks that say it; what may cause others comes first."""
     name = found.variant
-    checks: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for check in sorted(found.failed, key=lambda check: check not in CAUSES):
-        checks.setdefault(found.failed[check], []).append(check)
-    lines = [f"{name}: {_fails(names)}: {why}" for why, names in checks.items()]
-    others = set(found.failed) - set(CAUSES)
-    if others and len(others) < len(found.failed):
-        last = max(i for i, names in enumerate(checks.values()) if set(CAUSES) & set(names))
-        lines.insert(last + 1, f"{name}: other failures may follow from this")
+        groups.setdefault(_crash_of(found.failed[check]), []).append(check)
+    # a sentence that others share is no cause of theirs
+    ordered = sorted(groups.values(), key=lambda checks: not set(checks) <= set(CAUSES))
+    lines = [f"{name}: {_fails(checks)}: {found.failed[checks[0]]}" for checks in ordered]
+    causes = sum(set(checks) <= set(CAUSES) for checks in ordered)
+    if 0 < causes < len(ordered):
+        lines.insert(causes, f"{name}: other failures may follow from this")
     missing = found.missing().items()
     return lines + [f"{name}: {check} was expected but skipped: {why}" for check, why in missing]
+
+
+def _crash_of(sentence: str) -> str:
+    """What names a place in the code, without the place of the variant; others as they are."""
+    return sentence.partition(": ")[2] if AT_A_LINE.search(sentence) else sentence
 
 
 def _fails(checks: Sequence[str]) -> str:

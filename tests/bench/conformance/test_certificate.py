@@ -111,14 +111,21 @@ def test_the_text_counts_and_gives_every_reason_once():
 
 
 def test_one_sentence_of_several_checks_is_one_line_and_causes_come_first():
-    crash = "cross: TypeError: no (variants/scores/mine.py:57)"
-    failed = {"shapes": crash, "splits": "differ", "determinism": "draws", "oracle": crash}
+    crash = "TypeError: no (variants/scores/mine.py:57)"
+    failed = {
+        "shapes": f"cross: {crash}",
+        "splits": "differ",
+        "determinism": "draws",
+        "oracle": f"causal: {crash}",
+    }
     text = as_text([Certificate("bad", failed=failed, expected=tuple(failed))])
     assert text.splitlines()[-4:] == [
         "bad: determinism failed: draws",
         "bad: other failures may follow from this",
-        f"bad: failed in 2 checks (shapes, oracle): {crash}",
+        f"bad: failed in 2 checks (shapes, oracle): cross: {crash}",
         "bad: splits failed: differ",
     ]
     alone = as_text([Certificate("bad", failed={"determinism": "draws"})])
     assert "follow from this" not in alone
+    same = Certificate("bad", failed=dict.fromkeys(("determinism", "shapes"), "x: " + crash))
+    assert "follow from this" not in as_text([same]), "it crashed before it drew anything"
