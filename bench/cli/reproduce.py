@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @light_start
 @options.run_options
 def command(asked: "RunOptions", run: Path, count: int, draw: int, tolerance: float) -> None:
-    """Train some cells of a run folder or a pack again, and compare their test scores.
+    """Train some cells of a run again, and compare test scores.
 
     Cells are drawn at random among those that were trained, and run with the code of today. Every
     test value is compared; times are not. The exit code is 1 if one differs by more than the

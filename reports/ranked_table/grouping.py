@@ -33,7 +33,7 @@ def comparisons(
     aside = aside[aside["status"] == "ok"].sort_values("finished", kind="stable")
     tasks = [str(group["task"].iloc[0]) for group in groups]
     names = [catalog.task_label(t) + (PIPELINE if catalog.pipeline_check(t) else "") for t in tasks]
-    titles = [name + more for name, more in zip(names, told_apart(groups, names), strict=True)]
+    titles = [name + more for name, more in zip(names, distinguished(groups, names), strict=True)]
     found: list[Comparison] = []
     for at, (task, title) in enumerate(zip(tasks, titles, strict=True), start=1):
         mine = rows_of[at - 1]
@@ -52,7 +52,7 @@ def comparisons(
     return found
 
 
-def told_apart(groups: Sequence[pd.DataFrame], names: Sequence[str]) -> list[str]:
+def distinguished(groups: Sequence[pd.DataFrame], names: Sequence[str]) -> list[str]:
     """What follows the name of each group, so that no two have the same title.
 
     Args:

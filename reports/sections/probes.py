@@ -11,7 +11,7 @@ from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlo
 from reports.catalog import uncapitalized
 from reports.folder import RunFolder
 from reports.numbers import with_interval
-from reports.ranked_table.grouping import told_apart
+from reports.ranked_table.grouping import distinguished
 from results.comparable import SAME, SPLITS, comparable
 from results.statistics import t_interval
 
@@ -95,7 +95,7 @@ def _seen(folder: RunFolder) -> Iterator[Seen]:
     groups.sort(key=lambda one: str(one[1]["task"].iloc[0]))
     tasks = [folder.catalog.task_label(str(group["task"].iloc[0])) for _, group in groups]
     names = [f"{task}: {probe}" for task, (probe, _) in zip(tasks, groups, strict=True)]
-    more = told_apart([group for _, group in groups], names)
+    more = distinguished([group for _, group in groups], names)
     for task, (probe, group), apart in zip(tasks, groups, more, strict=True):
         yield Seen(task, clean(probe) + apart, rows[rows["cell"].isin(group["cell"])])
 

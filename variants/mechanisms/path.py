@@ -114,12 +114,12 @@ class Path(Variant):
         wide = torch.promote_types(direction.dtype, torch.float32)
         raw = leaf(source.extras, "strength").to(wide)
         strength = 2 * torch.sigmoid(raw + self.bias.to(wide)[:, None, None])
-        parts = {"direction": direction.to(wide)}
+        parts = {"direction": _at_keys(source, direction.to(wide))}
         if self.forget_bias is not None:
             raw = leaf(source.extras, "forget").to(wide)
             log_gate = functional.logsigmoid(raw + self.forget_bias.to(wide)[:, None, None])
             parts["log_gate"] = _at_keys(source, log_gate)
-        # padding transforms nothing and forgets nothing
+        # padding transforms nothing, forgets nothing, and reaches no token behind it
         return Memory(source, {**parts, "strength": _at_keys(source, strength)})
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
@@ -233,7 +233,7 @@ class Path(Variant):
         return total
 
 
-def _at_keys(source: Source, x: Float[Tensor, "B Hk S 1"]) -> Float[Tensor, "B Hk S 1"]:
+def _at_keys(source: Source, x: Float[Tensor, "B Hk S w"]) -> Float[Tensor, "B Hk S w"]:
     """Numbers of real keys; zero where there is padding."""
     return x if source.mask is None else x.masked_fill(~source.mask[:, None, :, None], 0.0)
 
