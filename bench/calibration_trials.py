@@ -210,7 +210,7 @@ class Trials:
                 wanted.append((resolve(entry.selector), place))
         if not self.rates_alone:
             wanted += self._at_home()
-        # where an entry stands in another network, the two references are tuned there as well
+        # an entry in another network is compared with references that were tuned in that network
         places = dict.fromkeys((place.backbone, place.slot) for _, place in wanted)
         references = [spec for spec, _ in wanted[:2]]
         for backbone, slot in places:

@@ -128,7 +128,7 @@ def opened_storage(storage: str) -> BaseStorage:
     """
     try:
         return optuna.storages.get_storage(storage)
-    except Exception as error:  # a URL is read by Optuna, SQLAlchemy and drivers
+    except Exception as error:  # Optuna, SQLAlchemy and drivers raise errors of their own
         raise InvalidConfig(
             f"cannot open the storage {storage!r} ({message_of(error)}); give a URL such as "
             "sqlite:///study.db."

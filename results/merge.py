@@ -9,7 +9,7 @@ from results.certificate import certificate_entries, with_checks
 from results.json_values import Json, as_list, as_object, as_text, read_value
 from results.ledger import Ledger, age
 from results.pack import Pack, open_run
-from results.reproduced import Place, values_on_test
+from results.reproduced import ValueKey, values_on_test
 from results.store import ENVIRONMENTS, Store
 from results.stored_plan import stored_plan
 
@@ -67,7 +67,7 @@ def _differing(ledgers: Iterable[Ledger]) -> tuple[str, ...]:
 
     The same cell of the same code gives the same values on one machine. Timings differ always.
     """
-    values: dict[str, set[frozenset[tuple[Place, float]]]] = {}
+    values: dict[str, set[frozenset[tuple[ValueKey, float]]]] = {}
     for ledger in ledgers:
         for record in ledger.newest().values():
             if record.status == "ok" and record.cell["kind"] == "quality":

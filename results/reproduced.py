@@ -9,7 +9,7 @@ from results.pack import Pack
 from results.row import Record
 from results.store import Store
 
-Place = tuple[str, str, float | None, str]
+ValueKey = tuple[str, str, float | None, str]
 """Metric, axis, place on the axis, and non-neural baseline, of one test value."""
 
 
@@ -56,7 +56,7 @@ def reproduced(before: Store | Pack, after: Store | Pack) -> list[Reproduced]:
     )
 
 
-def values_on_test(record: Record) -> dict[Place, float]:
+def values_on_test(record: Record) -> dict[ValueKey, float]:
     """Test values of a trained cell; times are none of them."""
     return {
         (row.metric, row.axis, row.x, row.baseline): row.value

@@ -121,8 +121,6 @@ class Score(Component):
 
     branch = "score"
     takes_features: ClassVar[bool] = False
-    dot_width: int | None = None
-    """Width of the vectors of `dot_form`; None where it is that of the keys."""
 
     def energy(self, call: Call, features: Features | None) -> Energy:
         """Energy of every query and key, before masking."""

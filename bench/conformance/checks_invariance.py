@@ -75,7 +75,7 @@ def _leaves_the_state(subject: Placed, question: Question, mode: ReadMode) -> No
 def _answer_behind(
     subject: Placed, question: Question, mode: ReadMode, count: int
 ) -> Float[Tensor, "B Hq 1 Ev"]:
-    """What the last token is answered, which stands in the last place whatever is before it."""
+    """The answer to the last token; its place is the last one, however many came before."""
     walk = Walkthrough(subject, question, mode)
     if count:
         walk.step(count)

@@ -38,6 +38,7 @@ def _of_an_author(file: str) -> bool:
 
 def _missing_method(error: Exception) -> str:
     """`X has no oracle(); write it`, where a method of a contract was not overridden."""
+    # one with words was raised on purpose, by a method that is there
     if not isinstance(error, NotImplementedError) or str(error):
         return ""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)

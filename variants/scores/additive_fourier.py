@@ -97,7 +97,6 @@ class AdditiveFourierScore(Score):
         self.clip = config.reach / 2
         self.frequencies = FREQUENCIES[config.reach]
         self.amplitudes = AMPLITUDES[config.reach]
-        self.dot_width = 2 * len(self.frequencies) * width
         self.query_map = nn.Parameter(xavier_per_head(heads, dims.query_width, width))
         self.key_map = nn.Parameter(xavier_per_head(heads, dims.key_width, width))
         self.bias = nn.Parameter(torch.zeros(heads, 1, width))

@@ -71,7 +71,6 @@ class DecomposableScore(Score):
     def __init__(self, config: DecomposableConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         heads, width = dims.heads, config.width
-        self.dot_width = width
         self.first = nn.Parameter(0.01 * torch.randn(heads, dims.query_width, width))
         self.first_bias = nn.Parameter(torch.zeros(heads, 1, width))
         self.second = nn.Parameter(0.01 * torch.randn(heads, width, width))

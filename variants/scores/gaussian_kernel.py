@@ -69,7 +69,6 @@ class GaussianKernelScore(Score):
     def __init__(self, config: GaussianKernelConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.fixed = config.beta
-        self.dot_width = dims.key_width + 1
         self.raw_beta: nn.Parameter | None = None
         if config.learned:
             start = inverse_softplus(config.beta)

@@ -65,7 +65,6 @@ class MlpDotScore(Score):
     def __init__(self, config: MlpDotConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         heads, width = dims.heads, config.width
-        self.dot_width = width
         self.query_in = nn.Parameter(uniform_per_head(heads, dims.query_width, width))
         self.query_bias = nn.Parameter(torch.zeros(heads, 1, width))
         self.query_out = nn.Parameter(uniform_per_head(heads, width, width))
