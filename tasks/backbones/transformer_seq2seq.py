@@ -113,6 +113,11 @@ class TransformerSeq2Seq(Backbone):
             made = registry.make(
                 COMBINERS, config.combiner, read, lambda *widths: slot("cross", layer)
             )
+            if len(sources) == 1 and config.residual and made.context_width != width:
+                raise Refused(
+                    f"a residual block adds values of width {width}, and the heads return "
+                    f"{made.context_width}; choose heads that map back, such as head=multi."
+                )
             if len(sources) > 1 and made.context_width != width:
                 raise Refused(
                     f"{config.combiner.name} returns contexts of width {made.context_width}, and "

@@ -213,10 +213,11 @@ class OovCopy(Task):
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """First examples."""
         batch, said = answers[0].batch, answers[0].words()
-        assert batch.extended is not None
+        # an encoder whose states are not words leaves no ids to copy
+        source = batch.sources[0].tokens if batch.extended is None else batch.extended
         found = []
         for row in range(min(count, len(said))):
-            shown = (batch.extended[row].tolist(), batch.targets[row].tolist(), said[row])
+            shown = (source[row].tolist(), batch.targets[row].tolist(), said[row])
             texts = [
                 " ".join(self.tokens(ids, source=index == 0)) for index, ids in enumerate(shown)
             ]

@@ -207,4 +207,10 @@ def _summed(inputs: LossInputs, name: str) -> Float[Tensor, "B T"]:
     found = [a.terms[name] for a in inputs.trace.attended if "log_prob" in a.terms]
     if not found:
         raise Refused("reinforce needs a normalizer that samples keys; use hard_reinforce.")
+    if len({tuple(one.shape) for one in found}) > 1:
+        counts = " and ".join(str(one.shape[1]) for one in found)
+        raise Refused(
+            "reinforce adds up the draws of each step, and slots here take different numbers of "
+            f"steps ({counts}); use a backbone whose slots are asked together."
+        )
     return torch.stack(found).sum(0)

@@ -94,10 +94,14 @@ class Lexicon(nn.Module):
         self._close()
 
     def fit(self, pairs: Sequence[Pair], rounds: int) -> None:
-        """Estimate the table on pairs of ids."""
+        """Estimate the table on pairs of ids; extra ids of a target count as UNK."""
         special = {self.sizes.bos, self.sizes.eos, self.sizes.unk}
+        vocab = self.sizes.vocab
         words = [
-            ([f for f in source if f not in special], [e for e in target if e not in special])
+            (
+                [f for f in source if f not in special],
+                [e for e in target if e not in special and e < vocab],
+            )
             for source, target in pairs
         ]
         found = ibm_model_1(words, self.sizes.source_vocab, self.sizes.vocab, rounds)

@@ -378,6 +378,12 @@ def test_contexts_side_by_side_do_not_fit_a_residual_block():
     assemble(cell_of("two_source[read=first]"), None)
 
 
+def test_heads_that_do_not_map_back_do_not_fit_a_residual_block():
+    with pytest.raises(Refused, match="values of width 16, and the heads return 8"):
+        assemble(cell_of("transduction", "snail[key=8,value=8]"), None)
+    assemble(cell_of("transduction", "snail"), None)
+
+
 def test_serial_is_refused_beneath_a_recurrent_decoder():
     backbone = canonical_backbone("rnn_seq2seq[combiner=serial]", {})
     reason = cell_refusal(resolve("scaled_dot"), TwoSource, backbone, "cross")

@@ -1,5 +1,7 @@
 """Known words are translated, unknown ones are copied by ids of their own row."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -103,3 +105,12 @@ def test_oov_accuracy_counts_unknown_words_of_the_training_length_alone():
 def test_impossible_options_are_refused(options):
     with pytest.raises(InvalidConfig, match="oov_copy: "):
         make(**options)
+
+
+def test_examples_are_shown_where_states_are_no_words():
+    """Encoders that fold several words into a state leave no ids to copy."""
+    task = make()
+    (batch, *_) = task.evaluation("test")
+    folded = replace(batch, extended=None)
+    (sample,) = task.samples([Answer(folded, predicted=folded.targets)], 1)
+    assert "<unk>" in sample.source

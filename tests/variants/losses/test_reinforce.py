@@ -223,6 +223,13 @@ def test_terms_of_several_slots_add_up():
     assert two.item() == pytest.approx(2 * one.item())
 
 
+def test_slots_that_take_different_numbers_of_steps_are_refused():
+    short, long = inputs(draw(2, 3), draw(2, 3)), inputs(draw(2, 4), draw(2, 4))
+    both = short.trace._replace(attended=short.trace.attended + long.trace.attended)
+    with pytest.raises(Refused, match=r"different numbers of steps \(3 and 4\)"):
+        make()(LossInputs(both, short.nll, short.batch, 0.5), make().init())
+
+
 def test_it_is_refused_where_nothing_samples():
     given = inputs(draw(1, 2), draw(1, 2))
     blind = given.trace._replace(attended=tuple(a._replace(terms={}) for a in given.trace.attended))

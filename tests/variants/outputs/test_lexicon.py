@@ -99,6 +99,14 @@ def test_special_words_and_unseen_words_do_not_disturb_the_estimate():
     assert plain.chances[11].tolist() == [0, 0, 1], "an unseen word is UNK"
 
 
+def test_extra_ids_of_a_target_are_left_out_of_the_estimate():
+    plain, extended = Lexicon(SIZES, keep=2), Lexicon(SIZES, keep=2)
+    plain.fit(corpus(), rounds=3)
+    extended.fit([([*s, 3], [*t, SIZES.vocab + 1]) for s, t in corpus()], rounds=3)
+    assert torch.equal(plain.ids, extended.ids)
+    assert torch.equal(plain.chances, extended.chances)
+
+
 def test_no_pairs_leave_a_lexicon_that_knows_nothing():
     lexicon = Lexicon(SIZES, keep=2)
     before = lexicon.chances.clone()
