@@ -1,7 +1,7 @@
 """The tables of a run as CSV for machines and LaTeX for papers."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,13 +42,16 @@ _LATEX = {
 }
 
 
-def export_tables(folder: Path, out: Path, *, publish: bool = False) -> list[Path]:
+def export_tables(
+    folder: Path, out: Path, *, publish: bool = False, tasks: Sequence[str] = ()
+) -> list[Path]:
     """Write every table as CSV, and those of a paper as LaTeX for the package booktabs.
 
     Args:
         folder: A run folder.
         out: Folder to write to; made if missing.
         publish: Name no folder of data.
+        tasks: Names of the tasks to write, without timings; none for all.
 
     Returns:
         The files written: `ranked`, `speed`, `ablation`, `baselines` (non-neural baselines),
@@ -56,7 +59,7 @@ def export_tables(folder: Path, out: Path, *, publish: bool = False) -> list[Pat
         line, and `.tex` for all but the last.
 
     """
-    run = replace(read_folder(folder), published=publish)
+    run = replace(read_folder(folder, tasks), published=publish)
     ablation = ablation_table(run.comparisons)
     tables = {
         "ranked": run.ranked_lines,

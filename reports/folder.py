@@ -10,8 +10,6 @@ import pandas as pd
 
 from bench.api.cell import Cell, cell_from_dict
 from bench.api.command import run_command
-from bench.api.errors import UnknownName
-from bench.api.selector import parse
 from reports.catalog import Catalog, Certificates
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.costs import Costs, costs_at_one_length
@@ -24,6 +22,7 @@ from results.certificate import certificate_entries
 from results.frame import rows_of, speed_summary
 from results.json_values import JsonObject, as_object
 from results.pack import SUFFIX, Pack, open_run
+from results.part import Part
 from results.published_commands import DATA_DIR, with_data_dir, with_run_folder
 from results.row import Record, Unmeasured
 from results.store import Store
@@ -61,7 +60,7 @@ class RunFolder:
     environments: Mapping[str, JsonObject]
     damage: tuple[str, ...]
     """One sentence for each kind of damage in the ledger."""
-    store: Store | Pack
+    store: Store | Pack | Part
     published: bool = False
     """Whether what is read here leaves this machine, so that no folder of its data is named."""
     tasks: tuple[str, ...] = ()
@@ -99,9 +98,7 @@ class RunFolder:
         whole = source.frame if isinstance(source, Pack) else rows_of([source])
         # a report takes small parts of it thousands of times, which Arrow's strings make slow
         texts: list[str] = [*whole.select_dtypes("str").columns]
-        whole = whole.astype(dict.fromkeys(texts, object))
-        kept = {outcome.record.id for outcome in self.outcomes}
-        return whole[whole["cell"].isin(kept)] if self.tasks else whole
+        return whole.astype(dict.fromkeys(texts, object))
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
@@ -188,18 +185,16 @@ def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:
 
     Args:
         path: The folder.
-        tasks: Names of the tasks whose cells are read, without plan and timings; none for all.
+        tasks: Names of the tasks whose cells are read, without timings; none for all.
 
     Raises:
         NotARunFolder: The folder has no ledger.
         UnknownName: No cell of the run is of such a task.
     """
-    store = open_run(path)
+    whole = open_run(path)
+    store = Part(whole, tasks) if tasks else whole
     ledger = store.ledger()
     outcomes = [StoredOutcome(cell_from_dict(dict(r.cell)), r) for r in ledger.newest().values()]
-    if tasks:
-        outcomes = _of_tasks(outcomes, tasks)
-    names = as_object(store.read_json(CATALOG))
     damage = []
     if ledger.torn_tails:
         damage.append(
@@ -214,33 +209,11 @@ def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:
     return RunFolder(
         path=Path(path),
         outcomes=tuple(sorted(outcomes, key=lambda outcome: outcome.cell.label)),
-        catalog=Catalog(_used(names, outcomes) if tasks else names),
-        plan=stored_plan({} if tasks else as_object(store.read_json("plan.json"))),
+        catalog=Catalog(as_object(store.read_json(CATALOG))),
+        plan=stored_plan(as_object(store.read_json("plan.json"))),
         certificates=certificate_entries(as_object(store.read_json("certificates.json"))),
         environments=store.environments(),
         damage=tuple(damage),
         store=store,
         tasks=tuple(tasks),
     )
-
-
-def _used(names: JsonObject, outcomes: Sequence[StoredOutcome]) -> JsonObject:
-    """The catalog without variants and tasks that no cell is of."""
-    variants = {one.cell.variant for one in outcomes} | {str(names.get("baseline"))}
-    kept = {"variants": variants, "tasks": {one.cell.task for one in outcomes}}
-    return {
-        **names,
-        **{
-            key: {name: facts for name, facts in as_object(names.get(key)).items() if name in used}
-            for key, used in kept.items()
-        },
-    }
-
-
-def _of_tasks(outcomes: Sequence[StoredOutcome], tasks: Sequence[str]) -> list[StoredOutcome]:
-    named = [(parse(one.cell.task).name, one) for one in outcomes if one.cell.kind != "speed"]
-    known = sorted({name for name, _ in named})
-    for name in tasks:
-        if name not in known:
-            raise UnknownName.among("task of this run", name, known)
-    return [one for name, one in named if name in tasks]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 import pandas as pd
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 from bench.api.errors import DataDamaged
 from bench.api.plain_text import message_of
 from results.catalog import CATALOG
-from results.frame import COLUMNS, NUMBERS, rows_of
+from results.frame import COLUMNS, NUMBERS, StoredRun, rows_of
 from results.json_values import Json, JsonObject, as_list, as_object, as_text, read_value
 from results.ledger import Ledger, OtherSchema
 from results.published_commands import with_run_folder
@@ -49,6 +50,13 @@ _CELL = (
 _RECORD = ("status", "detail", "environment", "code", "attempt", "seconds", "finished")
 _ROW = ("metric", "value", "repeat", "axis", "x", "split", "baseline")
 _UNMEASURED = ("metric", "status", "detail")
+
+
+class PackedRun(StoredRun, Protocol):
+    """A run folder, a pack, or a part of one, as far as a pack is made of it."""
+
+    def ledger(self) -> Ledger:
+        """Every record."""
 
 
 class Pack:
@@ -157,7 +165,7 @@ def open_run(path: Path | str) -> Store | Pack:
     return Pack(path) if Path(path).suffix == SUFFIX else Store(path)
 
 
-def write_pack(source: Store | Pack, path: Path) -> Path:
+def write_pack(source: PackedRun, path: Path) -> Path:
     """Write the newest record of every cell, in the order of their settings, into one file.
 
     Args:

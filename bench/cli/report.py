@@ -25,7 +25,9 @@ import click
     "is written to --out.",
 )
 @click.option(
-    "--tasks", default="", help="Report these tasks only, separated by commas. Needs --out."
+    "--tasks",
+    default="",
+    help="Report these tasks only, separated by commas, and write their rows only. Needs --out.",
 )
 @click.option(
     "--pack", type=click.Path(path_type=Path), help="Write the rows into this Parquet file too."
@@ -77,9 +79,10 @@ def report(
     from reports.render import render
     from results.merge import merge as merge_runs
     from results.pack import open_run, write_pack
+    from results.part import Part
 
     alone = [one.name for one in parse_list(tasks)] if tasks else []
-    _refuse(folder, out, whole=not alone, tables=export or pack is not None)
+    _refuse(folder, out, whole=not alone)
     merged: list[str] = []
     if merge:
         if out is None or out.resolve() in [one.resolve() for one in (folder, *merge)]:
@@ -92,33 +95,29 @@ def report(
     written = render(folder, publish=publish, out=out, tasks=alone)
     lines = [*merged, f"report: {written.html}", f"Markdown: {written.markdown}"]
     if export:
-        tables = export_tables(folder, (out or folder) / "tables", publish=publish)
+        tables = export_tables(folder, (out or folder) / "tables", publish=publish, tasks=alone)
         lines += [f"table: {path}" for path in tables]
     if figures is not None:
         lines += [f"figure: {path}" for path in write_figures(folder, figures, alone)]
     if pack is not None:
-        lines.append(f"pack: {write_pack(open_run(folder), pack)}")
+        whole = open_run(folder)
+        lines.append(f"pack: {write_pack(Part(whole, alone) if alone else whole, pack)}")
     return "\n".join(lines)
 
 
-def _refuse(folder: Path, out: Path | None, *, whole: bool, tables: bool) -> None:
-    """Refuse what would overwrite the report of a run, or tell of other tasks than it does.
+def _refuse(folder: Path, out: Path | None, *, whole: bool) -> None:
+    """Refuse what would overwrite the report of a run.
 
     Args:
         folder: The run.
         out: Where to write.
         whole: Whether every task is reported.
-        tables: Whether tables or a pack are written too.
     """
     from bench.api.errors import InvalidConfig
 
     if not whole and out is None:
         raise InvalidConfig(
             "report: --tasks would overwrite the report of the whole run; give --out."
-        )
-    if not whole and tables:
-        raise InvalidConfig(
-            "report: --export and --pack write every task of the run; leave out --tasks."
         )
     if folder.is_file() and out is None:
         raise InvalidConfig(f"report: {folder} is a pack, which holds no report; give --out.")

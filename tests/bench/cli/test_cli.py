@@ -24,6 +24,7 @@ from bench.running.plan import plan
 from bench.running.presets import PRESETS
 from bench.running.request import Request
 from reports.folder import read_folder
+from results.pack import Pack
 from results.store import Store
 
 ROOT = Path(__file__).parents[3]
@@ -846,7 +847,11 @@ def test_a_report_of_some_tasks_alone_goes_elsewhere_and_holds_nothing_else(call
     trained = ["--training", "adam[steps=2]", "--inline", "--no-verify", "--out", folder]
     assert call(*asked, *trained)[0] == 0
     whole = (folder / "report.md").read_bytes()
-    assert call("report", folder, "--tasks", "recall", "--out", alone)[0] == 0
+    pack = tmp_path / "alone.parquet"
+    asked = ["report", folder, "--tasks", "recall", "--out", alone, "--export", "--pack", pack]
+    assert call(*asked)[0] == 0
+    assert {r.cell["task"].partition("[")[0] for r in Pack(pack).records()} == {"recall"}
+    assert "offset" not in (alone / "tables" / "cells.csv").read_text()
     text = report_text(alone)
     assert "# recall" in text
     assert "offset" not in text.partition("\n## ")[2]
@@ -856,18 +861,6 @@ def test_a_report_of_some_tasks_alone_goes_elsewhere_and_holds_nothing_else(call
     code, _, err = call("report", folder, "--tasks", "recal", "--out", alone)
     assert code == 2
     assert "did you mean 'recall'" in err
-
-
-def test_tables_and_packs_of_every_task_are_not_written_beside_a_report_of_some(
-    call, finished, tmp_path
-):
-    alone = tmp_path / "alone"
-    asked = ("report", finished, "--tasks", "after_marker", "--out", alone)
-    for more in (("--export",), ("--pack", tmp_path / "some.parquet")):
-        code, _, err = call(*asked, *more)
-        assert code == 2
-        assert "leave out --tasks" in err
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_ablation_writes_a_row_for_each_value_and_refuses_what_has_no_meaning(
