@@ -11,6 +11,7 @@ import pandas as pd
 from bench.api.cell import Cell, cell_from_dict
 from bench.api.command import run_command
 from reports.catalog import Catalog, Certificates
+from reports.numbers import counted
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.costs import Costs, costs_at_one_length
 from reports.ranked_table.grouping import comparisons
@@ -58,8 +59,10 @@ class RunFolder:
     plan: StoredPlan
     certificates: Certificates
     environments: Mapping[str, JsonObject]
-    damage: tuple[str, ...]
-    """One sentence for each kind of damage in the ledger."""
+    torn: str
+    """A sentence about lines that killed writers left unfinished, which is no damage."""
+    damage: str
+    """A sentence about lines of the ledger that cannot be read; empty where there are none."""
     store: Store | Pack | Part
     published: bool = False
     """Whether what is read here leaves this machine, so that no folder of its data is named."""
@@ -195,16 +198,17 @@ def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:
     store = Part(whole, tasks) if tasks else whole
     ledger = store.ledger()
     outcomes = [StoredOutcome(cell_from_dict(dict(r.cell)), r) for r in ledger.newest().values()]
-    damage = []
+    torn, damage = "", ""
     if ledger.torn_tails:
-        damage.append(
+        torn = (
             f"{ledger.torn_tails} unfinished last lines of killed writers were left out; "
             "their cells run again."
         )
     if ledger.corrupt_lines:
-        damage.append(
-            f"{len(ledger.corrupt_lines)} ledger lines cannot be read, the first is "
-            f"{ledger.corrupt_lines[0]}; their cells run again."
+        damage = (
+            f"{counted(len(ledger.corrupt_lines), 'line')} of the ledger cannot be read, the first "
+            f"is {ledger.corrupt_lines[0]}; cells that are missing for it run again with the "
+            "same command."
         )
     return RunFolder(
         path=Path(path),
@@ -213,7 +217,8 @@ def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:
         plan=stored_plan(as_object(store.read_json("plan.json"))),
         certificates=certificate_entries(as_object(store.read_json("certificates.json"))),
         environments=store.environments(),
-        damage=tuple(damage),
+        torn=torn,
+        damage=damage,
         store=store,
         tasks=tuple(tasks),
     )

@@ -47,22 +47,51 @@ def plan_text(options: "RunOptions") -> str:
     for cell in made.cells:
         refuse_missing_device(cell.device)
     lacking = lacking_data(made.quality, options.data_directory)
-    return _as_json(made, lacking) if options.as_json else _as_lines(made, lacking)
+    refused = _refused(made)
+    if options.as_json:
+        return _as_json(made, lacking, refused)
+    return _as_lines(made, lacking, refused)
 
 
-def _as_json(made: "Plan", lacking: Mapping[str, str]) -> str:
+def _refused(made: "Plan") -> dict[str, str]:
+    """Why cells will be refused, by their label, as far as it is known before anything is built."""
+    from bench.api import registry
+    from bench.api.backbone import BACKBONES
+    from bench.api.call import regime_of
+    from bench.api.selector import parse
+    from bench.api.task import TASKS
+    from bench.training.refusals import cell_refusal
+
+    reasons: dict[tuple[str, ...], str | None] = {}
+    found = {}
+    for planned in made.quality:
+        cell = planned.cell
+        place = (cell.variant, cell.task, cell.backbone, cell.slot)
+        if place not in reasons:
+            backbone = parse(cell.backbone)
+            network = registry.find(BACKBONES, backbone.name).target
+            regime = network.regimes.get(cell.slot) or regime_of(cell.slot)
+            task = registry.find(TASKS, parse(cell.task).name).target
+            reasons[place] = cell_refusal(planned.spec, task, backbone, regime)
+        if reason := reasons[place]:
+            found[cell.label] = reason
+    return found
+
+
+def _as_json(made: "Plan", lacking: Mapping[str, str], refused: Mapping[str, str]) -> str:
     return json.dumps(
         {
             "cells": [{"id": c.id, "label": c.label} for c in made.cells],
             "left_out": [asdict(left) for left in made.left_out],
             "no_data": lacking,
+            "refused": refused,
             "expected_s": round(made.seconds, 1),
         },
         indent=1,
     )
 
 
-def _as_lines(made: "Plan", lacking: Mapping[str, str]) -> str:
+def _as_lines(made: "Plan", lacking: Mapping[str, str], refused: Mapping[str, str]) -> str:
     from bench.running.durations import spoken
     from bench.running.presets import find_preset
 
@@ -71,10 +100,13 @@ def _as_lines(made: "Plan", lacking: Mapping[str, str]) -> str:
     lines += [_by_task(made)] if made.cells else []
     lines += _left_out(made)
     lines += lacking_lines(made, lacking)
-    refused = sum(planned.cell.task in lacking for planned in made.quality)
-    without = f" ({refused} of them without data)" if refused else ""
+    lines += _refused_lines(made, refused)
+    blind = sum(planned.cell.task in lacking for planned in made.quality)
+    notes = [f"{blind} of them without data"] if blind else []
+    notes += [f"{len(refused)} of them refused"] if refused else []
+    told = f" ({', '.join(notes)})" if notes else ""
     lines.append(
-        f"{len(made.quality)} training{without} and {len(made.speed)} speed cells, "
+        f"{len(made.quality)} training{told} and {len(made.speed)} speed cells, "
         f"about {spoken(made.seconds)} with {made.request.jobs} jobs; "
         f"{len(made.left_out)} left out."
     )
@@ -93,6 +125,17 @@ def _left_out(made: "Plan") -> list[str]:
         if rest := len(those) - len(shown):
             lines.append(f"left out: {rest} more for this reason; --json lists them all")
     return lines
+
+
+def _refused_lines(made: "Plan", refused: Mapping[str, str]) -> list[str]:
+    """A line for each variant and task."""
+    lines: dict[str, None] = {}
+    for planned in made.quality:
+        if reason := refused.get(planned.cell.label):
+            task = planned.task.text if planned.task else planned.cell.task
+            variant = planned.shown_variant or planned.cell.variant
+            lines[f"will be refused: {variant} on {task}: {reason}"] = None
+    return [*lines]
 
 
 def _by_task(made: "Plan") -> str:

@@ -104,7 +104,8 @@ def probe_parts(folder: "RunFolder") -> list[str]:
 def _warnings(folder: "RunFolder") -> list[str]:
     from reports.sections.data_sources import mixed_data, short_data
 
-    return [*mixed_data(folder).values(), *short_data(folder)]
+    damage = [folder.damage] if folder.damage else []
+    return [*mixed_data(folder).values(), *short_data(folder), *damage]
 
 
 def _as_json(

@@ -57,7 +57,7 @@ def _sentence(error: BaseException) -> str:
     if isinstance(error, RecursionError):
         return "this is nested too deeply to be read; write it flatter."
     said = str(error).replace("\n", " ")  # a name in it may have several lines
-    return f"{type(error).__name__}: {said}"
+    return said or type(error).__name__  # a plug-in may raise one without a word
 
 
 def system_sentence(error: OSError) -> str:

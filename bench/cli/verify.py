@@ -58,6 +58,7 @@ def verify(options: "RunOptions", checks: tuple[str, ...] = ()) -> int:
     from bench.conformance import Certificate, as_text, compared_on
     from bench.running.job import Job
     from bench.running.processes import ProcessExecutor
+    from bench.running.progress import Display
     from bench.running.worker import WorkerSettings
     from results.certificate import CertificateEntry, with_checks
 
@@ -83,12 +84,21 @@ def verify(options: "RunOptions", checks: tuple[str, ...] = ()) -> int:
     ]
     executor = ProcessExecutor(WorkerSettings(plugins=options.plugin))
     done: dict[str, CertificateEntry] = {}
-    for job, result in executor.run(todo, options.jobs, lambda job, share: None):
-        assert result.certificate is not None, "what this job is for"
-        known = done.get(job.variant)
-        done[job.variant] = (
-            result.certificate if known is None else with_checks(known, result.certificate)
-        )
+    display = Display(todo, options.jobs, sys.stderr) if len(todo) > 1 else None
+    watch = display.watch if display else (lambda job, share: None)
+    try:
+        for job, result in executor.run(todo, options.jobs, watch):
+            assert result.certificate is not None, "what this job is for"
+            known = done.get(job.variant)
+            done[job.variant] = (
+                result.certificate if known is None else with_checks(known, result.certificate)
+            )
+            if display:
+                green = Certificate.from_json(job.variant, result.certificate).green()
+                display.finish(job, "green" if green else "red")
+    finally:
+        if display:
+            display.close()
     names = dict.fromkeys(job.variant for job in todo)
     certificates = [Certificate.from_json(name, done[name]) for name in names]
     if options.as_json:

@@ -43,8 +43,11 @@ class PlannedCell:
 
 
 def on_asked_tasks(request: Request) -> Iterator[PlannedCell]:
-    """Every variant and the baseline on every task that was asked for, seed by seed."""
-    specs = [*(spec for _, spec in request.specs), request.asked_baseline.spec]
+    """The baseline and every variant on every task that was asked for, seed by seed.
+
+    The baseline comes first, for without it a budget that ends early would leave nothing compared.
+    """
+    specs = [request.asked_baseline.spec, *(spec for _, spec in request.specs)]
     asked = [
         quality_cell(request, spec, DefaultTask(task=task.show()))
         for task in request.task_selectors
@@ -54,7 +57,7 @@ def on_asked_tasks(request: Request) -> Iterator[PlannedCell]:
 
 
 def on_default_tasks(request: Request, controls: Sequence[AskedVariant]) -> Iterator[PlannedCell]:
-    """Cells in order of importance: default tasks with their controls, then shared tasks."""
+    """Cells in order of importance: default tasks after their controls, then shared tasks."""
     own: list[PlannedCell] = []
     controlled: set[DefaultTask] = set()
     for _, spec in request.specs:
@@ -62,13 +65,13 @@ def on_default_tasks(request: Request, controls: Sequence[AskedVariant]) -> Iter
         if default_task is None:
             continue
         mine = quality_cell(request, spec, default_task)
-        own.append(mine)
         if default_task not in controlled:
             controlled.add(default_task)
             # a backbone of the default task's own may cost more than the task's, for every variant
             least = mine.seconds if default_task.backbone else 0.0
             planned = [quality_cell(request, control, default_task) for _, control in controls]
             own += [replace(one, seconds=max(one.seconds, least)) for one in planned]
+        own.append(mine)
     asked = dict(request.specs)
     roster = [asked[name] for name in roster_of(request.preset) if name in asked]
     shared = [

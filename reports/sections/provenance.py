@@ -46,7 +46,7 @@ def holes_section(folder: RunFolder) -> Section:
             text = f"{title}: {one.detail}"
             reason = (STATUS_TEXT[one.status], cell.kind, cell.task, cell.variant, text)
             groups.setdefault(reason, []).append(cell)
-    blocks: list[Block] = [Paragraph(sentence, "warning") for sentence in folder.damage]
+    blocks: list[Block] = [Paragraph(folder.torn, "warning")] if folder.torn else []
     if groups:
         bad = [(reason[0], cells, reason[-1]) for reason, cells in groups.items()]
         blocks.append(_cells_table(folder, "holes-table", "Cells without a value", bad))

@@ -308,9 +308,9 @@ def test_a_damaged_ledger_is_admitted(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", records=[scored(BASE, 0, 0.5)], tasks=[TASK])
     with (folder / "ledger" / "host-1-0000.jsonl").open("a", encoding="utf-8") as ledger:
         ledger.write('{"broken": 1}\n{"torn')
-    text = markdown_of(render(folder))
-    assert "1 ledger lines cannot be read" in text
-    assert "1 unfinished last lines" in text
+    written = render(folder)
+    assert "1 line of the ledger cannot be read" in written.markdown.read_text()
+    assert "1 unfinished last lines" in markdown_of(written)
 
 
 def test_the_terminal_table_has_one_block_per_task(demo: Path) -> None:

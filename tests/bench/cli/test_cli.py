@@ -267,7 +267,7 @@ def test_options_of_training_are_shown(call):
     assert "Steps of linear warm-up." in call("show", "adam")[1]
     (shown,) = json.loads(call("show", "adam[lr=0.01]", "--json")[1])
     assert "lr=0.01" in shown["selector"]
-    assert call("show", "adam[warmpu=3]")[2].startswith("InvalidConfig: no option of adam")
+    assert call("show", "adam[warmpu=3]")[2].startswith("no option of adam")
 
 
 def test_options_choose_among_parts_of_one_name(call):
@@ -362,7 +362,7 @@ def report_text(folder):
 def test_a_name_with_options_is_shown_written_out(call):
     (capability,) = json.loads(call("show", "additive[width=9]", "--json")[1])
     assert "score=additive[width=9]" in capability["selector"]
-    assert call("show", "nosuch")[2].startswith("UnknownName: no variant, task or component named")
+    assert call("show", "nosuch")[2].startswith("no variant, task or component named")
     assert "did you mean" not in call("show", "nosuch")[2]
 
 
@@ -410,7 +410,7 @@ def test_a_device_that_is_not_there_is_refused_before_anything_is_verified(call,
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     code, out, err = call("verify", "uniform", "--device", "cuda")
     assert (code, out) == (2, "")
-    assert err == ("InvalidConfig: this machine has no CUDA device; choose --device cpu.\n")
+    assert err == ("this machine has no CUDA device; choose --device cpu.\n")
 
 
 @pytest.mark.parametrize(
@@ -790,6 +790,16 @@ def test_a_run_goes_on_from_a_pack_and_trains_what_is_missing_alone(call, finish
         if id_ not in before
     }
     assert new == {"general"}
+
+
+def test_a_plan_says_what_will_be_refused(call):
+    words = ["plan", "--variants", "mocha,dot", "--tasks", "recall", "--preset", "smoke"]
+    code, out, _ = call(*words)
+    assert code == 0
+    assert "will be refused: mocha on recall: mocha: a monotonic walk needs the whole" in out
+    assert "3 training (1 of them refused)" in out
+    refused = json.loads(call(*words, "--json")[1])["refused"]
+    assert [label.split(" @ ")[2].split()[0] for label in refused] == ["mocha"]
 
 
 def test_runs_are_merged_into_a_report(call, finished, tmp_path):

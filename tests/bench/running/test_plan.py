@@ -16,7 +16,7 @@ from bench.api.errors import BenchError, InvalidConfig, UnknownName
 from bench.api.resolve import resolve
 from bench.cli.main import cli
 from bench.running.left_out import CHOOSING, FILES, NARROWING
-from bench.running.plan import plan
+from bench.running.plan import OTHERWISE, plan
 from bench.running.presets import PRESETS
 from bench.running.quality_cells import plain_task, roster_of, shared_tasks, uniform_baselines
 from bench.running.request import Request
@@ -110,14 +110,21 @@ def test_every_field_of_a_planned_cell_is_what_was_asked():
     assert cell.revisions == "transformer_seq2seq:2", "first revisions are left out"
 
 
+def first_contender(asked):
+    """The first cell that is not of the baseline."""
+    made = plan(asked)
+    baseline = made.baseline.canonical.show()
+    return next(cell for cell in made.cells if cell.variant != baseline)
+
+
 @pytest.mark.parametrize(
     ("axis", "name"), [("score", "additive"), ("task", "after_marker"), ("backbone", "pooling")]
 )
 def test_a_new_revision_of_the_code_is_another_cell(axis, name, fresh_registry):
-    before = plan(replace(SMALL, speed=False)).cells[0]
+    before = first_contender(replace(SMALL, speed=False))
     changed = replace(registry.find(axis, name), revision=2)
     registry._ENTRIES[axis][name] = changed
-    after = plan(replace(SMALL, speed=False)).cells[0]
+    after = first_contender(replace(SMALL, speed=False))
     assert after.id != before.id
     assert f"{name}:2" in after.revisions
     assert revisions_of(before) == after.revisions
@@ -127,9 +134,22 @@ def test_a_new_revision_of_the_code_is_another_cell(axis, name, fresh_registry):
 def test_a_new_revision_of_a_part_of_the_backbone_is_another_cell(axis, name, fresh_registry):
     asked = replace(SMALL, variants="bahdanau", tasks="transduction", speed=False)
     asked = replace(asked, backbone="rnn_seq2seq[encoder=birnn]")
-    before = plan(asked).cells[0]
+    before = first_contender(asked)
     registry._ENTRIES[axis][name] = replace(registry.find(axis, name), revision=2)
-    assert plan(asked).cells[0].id != before.id
+    assert first_contender(asked).id != before.id
+
+
+@pytest.mark.parametrize("tasks", ["transduction", ""])
+def test_a_budget_that_ends_early_leaves_the_baseline(tasks):
+    """Without it nothing would be compared."""
+    asked = Request(variants="dot,additive,general", tasks=tasks, minutes=0.01, speed=False)
+    whole = plan(replace(asked, minutes=1000.0))
+    first = whole.quality[0]
+    enough = first.seconds * 1.5 / (1 - OTHERWISE) / 60 / asked.jobs
+    (kept,) = plan(replace(asked, minutes=enough)).quality
+    assert kept.cell.variant in {
+        canonical(name) for name in ("scaled_dot", "uniform", "aa_control")
+    }
 
 
 def test_all_covers_every_listed_variant_on_its_default_task(quick):

@@ -67,7 +67,7 @@ def test_cells_refused_for_want_of_data_are_asked_again_and_other_refusals_are_n
 
 
 def test_a_look_at_a_model_is_named_by_probe_task_and_variant(start, made):
-    looks = analysis_cells([made.quality[0].cell], asked_probes("erasure"))
+    looks = analysis_cells([made.quality[1].cell], asked_probes("erasure"))
     session = start(lambda job: "failed")
     session.analyze(looks)
     (job,) = session.executor.done
