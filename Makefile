@@ -7,7 +7,7 @@ export HF_HUB_OFFLINE ?= 1
 # Without compiled files each of the many processes that tests start compiles all our code again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup run static test slow browser-test check publish publish-claims peers docs readme format clean
+.PHONY: setup run static test slow browser-test check publish publish-tasks publish-claims peers docs readme format clean
 
 # A torch that is already in the environment (for a certain CUDA, say) is left alone.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -57,6 +57,19 @@ publish: setup
 	rm -rf results/published/$(RUN).parquet reports/published/$(RUN)
 	$(BIN)/python -m bench report runs/$(RUN) --publish --out reports/published/$(RUN) \
 		--pack results/published/$(RUN).parquet
+	rm -f reports/published/$(RUN)/report.html reports/published/$(RUN)/details.html
+
+# make publish-tasks RUN=flagship TASKS=spoken_digits: cells of these tasks in runs/flagship join the
+# reference result of that name, whose other cells stay as they are.
+publish-tasks: setup
+	test -d runs/$(RUN)/ledger && test -n "$(TASKS)"
+	rm -rf runs/publish
+	$(BIN)/python -m bench report runs/$(RUN) --tasks $(TASKS) --publish --out runs/publish/part \
+		--pack runs/publish/part.parquet
+	$(BIN)/python -m bench report results/published/$(RUN).parquet --merge runs/publish/part.parquet \
+		--publish --out runs/publish/$(RUN) --pack results/published/$(RUN).parquet
+	rm -rf reports/published/$(RUN)
+	$(BIN)/python -m bench report results/published/$(RUN).parquet --publish --out reports/published/$(RUN)
 	rm -f reports/published/$(RUN)/report.html reports/published/$(RUN)/details.html
 
 # make publish-claims: runs/claims becomes a reference result, as above.

@@ -61,12 +61,18 @@ def calibrate(text: str, options: "RunOptions", *, keep: bool = False) -> int:
     options = replace(options, retry=("timeout",), out=options.out or f"runs/calibrate/{task.name}")
     need_real_packages()
     from bench.api.calibration import choice_of, keep_choice
+    from bench.api.errors import InvalidConfig
     from bench.api.foreign_prints import prints_to_standard_error
     from bench.calibrate import Calibration
     from bench.calibration_trials import OutOfTime, Trials
     from bench.cli.execution import make_session, open_store
 
     preset = options.sizes
+    if not options.size.ranks:
+        raise InvalidConfig(
+            f"calibrate: the preset {options.preset} ranks nothing, so there is nothing to choose; "
+            "leave out --preset, or name one that ranks, such as --preset quick."
+        )
     store = open_store(options)
     session = make_session(options, store)
     until = time.monotonic() + 60 * options.minutes if options.minutes else math.inf

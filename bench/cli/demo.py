@@ -55,4 +55,5 @@ def demo(options: "RunOptions") -> int:
     from bench.cli.demo_text import demo_parts
     from bench.cli.execution import execute
 
-    return execute(options, made, shown=demo_parts)
+    cells = {cell.id for cell in made.cells}
+    return execute(options, made, shown=lambda folder: demo_parts(folder, cells))

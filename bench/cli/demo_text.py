@@ -1,6 +1,6 @@
 """What the demo prints: attention weights beside the gold alignment, and a table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
@@ -16,16 +16,22 @@ A row is an output symbol, a column a source symbol. Weights are in tenths: 9 is
 a dot is less than 0.05. `gold` is the alignment that the rule of the task gives."""
 
 
-def demo_parts(folder: RunFolder) -> list[str]:
-    """Weights of every mechanism that has some, and the table of scores and costs."""
-    return [*_weights(folder), _table(folder)]
+def demo_parts(folder: RunFolder, cells: Collection[str]) -> list[str]:
+    """Weights of every mechanism that has some, and the table of scores and costs.
+
+    Args:
+        folder: The run.
+        cells: Ids of the cells of the demo; the folder may hold others.
+    """
+    trained = [one for one in folder.of_kind("quality") if one.record.id in cells]
+    return [*_weights(folder, trained), _table(folder, trained)]
 
 
-def _weights(folder: RunFolder) -> list[str]:
+def _weights(folder: RunFolder, trained: Sequence[StoredOutcome]) -> list[str]:
     """Grids of one string side by side; nothing where no mechanism left weights."""
     examples = {
         name: example
-        for name, outcome in _first_seeds(folder).items()
+        for name, outcome in _first_seeds(folder, trained).items()
         if (example := _shortest(folder, outcome)) is not None
     }
     if not examples:
@@ -38,10 +44,10 @@ def _weights(folder: RunFolder) -> list[str]:
     return [introduction, "\n".join(_side_by_side(grids, source, target))]
 
 
-def _first_seeds(folder: RunFolder) -> dict[str, StoredOutcome]:
+def _first_seeds(folder: RunFolder, trained: Sequence[StoredOutcome]) -> dict[str, StoredOutcome]:
     """The outcome of the first seed of every variant, by its name in the report."""
     found: dict[str, StoredOutcome] = {}
-    for outcome in sorted(folder.of_kind("quality"), key=lambda one: one.cell.seed):
+    for outcome in sorted(trained, key=lambda one: one.cell.seed):
         found.setdefault(folder.catalog.label(outcome.cell.variant), outcome)
     return found
 
@@ -82,9 +88,8 @@ def _digit(weight: float) -> str:
     return str(tenths) if tenths else "."
 
 
-def _table(folder: RunFolder) -> str:
+def _table(folder: RunFolder, trained: Sequence[StoredOutcome]) -> str:
     """A line for every mechanism, best first: its score on test strings and what it costs."""
-    trained = folder.of_kind("quality")
     if not trained:
         return "No cell has finished, so there is nothing to compare."
     primary = str(folder.catalog.tasks[trained[0].cell.task].primary)
@@ -107,6 +112,8 @@ def _table(folder: RunFolder) -> str:
     table = tabulate(
         rows, heads, tablefmt="simple", disable_numparse=True, colalign=("left", *["right"] * 3)
     )
+    if seeds < 2:
+        return f"{table}\nOne seed on test strings."
     return f"{table}\nMean of {seeds} seeds on test strings, and in brackets min–max."
 
 

@@ -792,6 +792,13 @@ def test_a_run_goes_on_from_a_pack_and_trains_what_is_missing_alone(call, finish
     assert new == {"general"}
 
 
+def test_a_preset_that_ranks_nothing_is_not_calibrated(call):
+    """Its choice would change later runs, and say nothing."""
+    code, _, err = call("calibrate", "recall", "--preset", "smoke")
+    assert code == 2
+    assert "the preset smoke ranks nothing" in err
+
+
 def test_a_plan_says_what_will_be_refused(call):
     words = ["plan", "--variants", "mocha,dot", "--tasks", "recall", "--preset", "smoke"]
     code, out, _ = call(*words)

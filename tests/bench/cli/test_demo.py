@@ -1,12 +1,15 @@
 """The demo: weights beside the gold alignment, a table of five mechanisms, and a report."""
 
 import json
+from dataclasses import asdict, replace
 
 import pytest
 
+from bench.api.cell import cell_from_dict
 from bench.cli import demo_text
 from bench.cli.demo import MECHANISMS
 from reports.folder import read_folder
+from results.store import Store
 
 SMALL = ["demo", "--seeds", "1", "--training", "adam[evaluate_every=5,steps=10]"]
 
@@ -52,3 +55,10 @@ def test_the_demo_prints_weights_a_table_and_the_report_and_goes_on_where_it_sto
     found = json.loads(again.stdout)
     assert (found["counts"], found["already_finished"]) == ({}, 5)
     assert read_folder(folder).catalog.preset == "demo"
+    with Store(folder) as store:
+        for record in store.records():
+            other = replace(cell_from_dict(dict(record.cell)), seed=9)
+            store.append(replace(record, id=other.id, cell=asdict(other)))
+    beside = bench(*SMALL, "--out", folder)
+    table = said.stdout[said.stdout.index("mechanism") :].partition("\ncells:")[0]
+    assert table in beside.stdout, "cells of other runs are not of the demo"
