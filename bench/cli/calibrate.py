@@ -60,7 +60,7 @@ def calibrate(text: str, options: "RunOptions", *, keep: bool = False) -> int:
     task = canonical("task", parse(text))
     options = replace(options, retry=("timeout",), out=options.out or f"runs/calibrate/{task.name}")
     need_real_packages()
-    from bench.api.calibration import choice_of, keep_choice
+    from bench.api.calibration import keep_choice, stored_choices
     from bench.api.errors import InvalidConfig
     from bench.api.foreign_prints import prints_to_standard_error
     from bench.calibrate import Calibration
@@ -78,9 +78,10 @@ def calibrate(text: str, options: "RunOptions", *, keep: bool = False) -> int:
     until = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
     try:
         with prints_to_standard_error():
-            trials = Trials(
-                task, preset, session, until, kept=choice_of(task, preset) if keep else None
-            )
+            # the trials count also where they led to no choice
+            stored = stored_choices(task.name) if keep else ()
+            mine = (one for one in stored if (one.task, one.preset) == (task.show(), preset))
+            trials = Trials(task, preset, session, until, kept=next(mine, None))
             choice = Calibration(trials).choose()
     except OutOfTime:
         click.echo(

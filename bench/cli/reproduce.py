@@ -71,7 +71,7 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
     from results.store import Store
 
     source = open_run(run)
-    labels = _drawn(source, count, draw)
+    labels, others = _drawn(source, count, draw)
     out = options.out or str(Path("runs", "reproduce", run.stem))
     asked = replace(options, cells=tuple(labels), out=out, verify=False)
     found: "list[Reproduced]" = []
@@ -79,15 +79,15 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
     def compared(folder: "RunFolder") -> list[str]:
         with Store(asked.folder) as store:
             found.extend(one for one in reproduced(source, store) if one.label in labels)
-        return [_told(found, len(labels))]
+        return [_told(found, len(labels), others)]
 
     ended = execute(asked, cell_plan(asked), shown=compared)
     wrong = any(one.lost or one.difference > tolerance for one in found)
     return ended or int(wrong or len(found) < len(labels))
 
 
-def _drawn(source: "Store | Pack", count: int, draw: int) -> list[str]:
-    """Labels of some cells that were trained, without those of another revision of the code."""
+def _drawn(source: "Store | Pack", count: int, draw: int) -> tuple[list[str], int]:
+    """Labels of some cells that were trained, and how many of another revision were left out."""
     from bench.api.cell import cell_from_dict
     from bench.api.errors import InvalidConfig
     from bench.running.revisions import canonical_cell, revisions_of
@@ -104,11 +104,18 @@ def _drawn(source: "Store | Pack", count: int, draw: int) -> list[str]:
             "folder or a pack with trained cells."
         )
     labels = sorted(cell.label for cell in known)
-    return random.Random(draw).sample(labels, min(count, len(labels)))
+    drawn = random.Random(draw).sample(labels, min(count, len(labels)))
+    return drawn, len(trained) - len(known)
 
 
-def _told(found: "list[Reproduced]", asked: int) -> str:
-    """A line for each cell, and a sentence about all of them."""
+def _told(found: "list[Reproduced]", asked: int, others: int) -> str:
+    """A line for each cell, and a sentence about all of them.
+
+    Args:
+        found: What came of the cells.
+        asked: How many were drawn.
+        others: How many were not drawn from, for another revision of the code trained them.
+    """
     from tabulate import tabulate
 
     lines = [
@@ -128,4 +135,6 @@ def _told(found: "list[Reproduced]", asked: int) -> str:
         told += f"; the greatest difference of the others is {worst:.3g}"
     if len(found) < asked:
         told += f"; {asked - len(found)} could not be trained again"
+    if others:
+        told += f"; {others} cells of other revisions of the code were not among those drawn from"
     return f"{table}\n\n{told}."
