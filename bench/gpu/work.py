@@ -13,7 +13,8 @@ from bench.gpu.pieces import Found, Piece
 from bench.running.plan import plan
 from bench.running.quality_cells import PlannedCell
 from bench.running.request import AskedVariant, Request
-from bench.running.session import SLACK, Session
+from bench.running.session import Session
+from bench.running.shared_queue import SLACK
 from bench.running.speed_cells import speed_cells, speed_regimes
 from bench.timing.asked_shapes import asked_shapes
 from bench.timing.ceilings import measure_ceilings

@@ -1,17 +1,13 @@
 """A run: certificates, then training on all jobs, then timing alone; every result is stored."""
 
 import sys
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
 from bench.api.cell import Cell
 from bench.api.resolve import VariantSpec
-from bench.api.selector import parse
 from bench.conformance import RunsOn
 from bench.conformance.place import stands_nowhere
 from bench.running.certificate_cache import CertificateCache
@@ -19,12 +15,11 @@ from bench.running.code_of_cells import CodeOfCells
 from bench.running.devices import device_name
 from bench.running.finished import Finished
 from bench.running.inline import InlineExecutor
-from bench.running.job import Job, JobResult, Outcome
-from bench.running.machine_lock import machine_lock
+from bench.running.job import Job, Outcome
 from bench.running.processes import Executor, ProcessExecutor
-from bench.running.progress import Display
 from bench.running.quality_cells import PlannedCell
 from bench.running.read_files import DataFiles
+from bench.running.shared_queue import LEAST_TIMEOUT_S, SLACK, SharedQueue, speed_job
 from bench.running.tally import Tally
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
@@ -32,14 +27,8 @@ from bench.training.analysis import analysis_label
 from results.certificate import CertificateEntry, certificate_entries, with_checks
 from results.environment import collect
 from results.json_values import Json, as_object
-from results.row import Record, Status
+from results.row import Status
 from results.store import Store
-
-LOG = "log.txt"
-"""File of a run folder with the traceback of every unexpected error."""
-SLACK = 30.0
-"""A cell may take this many times its expected seconds before it is ended."""
-LEAST_TIMEOUT_S = 120.0
 
 
 @dataclass
@@ -57,16 +46,20 @@ class Session:
     stream: TextIO = field(default_factory=lambda: sys.stderr)
     keep_models: bool = False
     tally: Tally = field(default_factory=Tally)
+    executor: Executor | None = None
+    """Who does the jobs; by default worker processes, or this one."""
 
     def __post_init__(self) -> None:
         kind = InlineExecutor if self.inline else ProcessExecutor
-        self.executor: Executor = kind(self.settings)
-        self.environment = self.store.write_environment(collect(self.settings.threads))
-        self._queue: deque[Job] = deque()
+        self.executor = self.executor or kind(self.settings)
+        environment = self.store.write_environment(collect(self.settings.threads))
         self._code = CodeOfCells()
         data = DataFiles(Path(self.settings.data_dir) if self.settings.data_dir else None)
         before = self.store.records()
-        self._finished = Finished(before, self._code, data, self.retry, keep_old=self.keep_old)
+        finished = Finished(before, self._code, data, self.retry, keep_old=self.keep_old)
+        self._queue = SharedQueue(
+            self.store, self.executor, finished, self._code, self.tally, self.stream, environment
+        )
 
     def certify(
         self, variants: Iterable[VariantSpec], impl: str, on: RunsOn | None = None
@@ -122,7 +115,7 @@ class Session:
                     on=on,
                 )
             )
-        for job, result in self._run(jobs, self.jobs, exclusive=False):
+        for job, result in self._queue.run(jobs, self.jobs, exclusive=False):
             assert result.certificate is not None, "what this job is for"
             found[job.variant] = result.certificate
             if not result.died:  # which may be the machine's fault
@@ -131,7 +124,7 @@ class Session:
 
     def train(self, planned: Sequence[PlannedCell], repeats: Sequence[int] = ()) -> list[Outcome]:
         """Train cells that have not finished; returns the outcomes of this call."""
-        todo = self._todo([one.cell for one in planned])
+        todo = self._queue.todo([one.cell for one in planned])
         jobs = []
         for index, one in enumerate(planned):
             if one.cell.id not in todo:
@@ -150,7 +143,7 @@ class Session:
                 )
             )
         found: list[Outcome] = []
-        for job, result in self._run(jobs, self.jobs, exclusive=False):
+        for job, result in self._queue.run(jobs, self.jobs, exclusive=False):
             found += result.outcomes
             # after the result is stored; what was killed may be asked again, and goes on then
             if not result.died:
@@ -168,7 +161,7 @@ class Session:
 
     def analyze(self, cells: Sequence[Cell]) -> None:
         """Run probes on trained models; finished cells are not run again."""
-        todo = self._todo(cells)
+        todo = self._queue.todo(cells)
         jobs = [
             Job(
                 kind="analysis",
@@ -181,7 +174,7 @@ class Session:
             for cell in cells
             if cell.id in todo
         ]
-        for _ in self._run(jobs, self.jobs, exclusive=False):
+        for _ in self._queue.run(jobs, self.jobs, exclusive=False):
             pass
 
     @property
@@ -193,7 +186,7 @@ class Session:
         """Time cells that have not finished, block by block, while no other job runs."""
         cells = [one.cell for one in planned]
         seconds = {one.cell.id: one.seconds for one in planned}
-        todo = self._todo(cells)
+        todo = self._queue.todo(cells)
         canonical = baseline.canonical.show()
         jobs = []
         for block in group_blocks(cells):
@@ -203,147 +196,9 @@ class Session:
                 outside = replace(block[0], variant=canonical, revisions=revisions)
                 reference = next((c for c in block if c.variant == canonical), outside)
                 expected = sum(seconds[cell.id] for cell in wanted)
-                jobs.append(_speed_job(wanted, reference, expected))
-        for _ in self._run(jobs, 1, exclusive=True):
+                jobs.append(speed_job(wanted, reference, expected))
+        for _ in self._queue.run(jobs, 1, exclusive=True):
             pass
-
-    def _todo(self, cells: Iterable[Cell]) -> set[str]:
-        """Ids of the cells to run; counts those that have finished."""
-        newest = self.store.ledger().newest()
-        asked = {cell.id for cell in cells}
-        todo = {id_ for id_ in asked if self._finished.wants(newest.get(id_))}
-        for id_ in asked - todo:
-            self._found(newest[id_])
-        return todo
-
-    def _found(self, record: Record) -> None:
-        """Count a finished cell, and write down whether its code and data are those of today."""
-        today = self._finished.restated(record)
-        if today is not record:
-            self.store.append(today)
-        self.tally.found(today)
-
-    def _run(
-        self, jobs: list[Job], at_once: int, *, exclusive: bool
-    ) -> Iterator[tuple[Job, JobResult]]:
-        if not jobs:
-            return
-        display = Display(jobs, at_once, self.stream)
-        self._queue = deque(jobs)
-        try:
-            with (
-                machine_lock(exclusive=exclusive, say=display.say),
-                closing(self.executor.run(self._take(display), at_once, display.watch)) as done,
-            ):
-                for job, result in done:
-                    if result.died and len(job.cells) > 1:
-                        # one of them took the others along; each alone shows which
-                        display.finish(job, "died; one by one")
-                        display.expect(self._split(job))
-                        continue
-                    self._keep(job, result)
-                    display.finish(job, _said(result))
-                    yield job, result
-        finally:
-            display.close()
-
-    def _split(self, job: Job) -> list[Job]:
-        """Queue every cell of a block as a job of its own, which takes longer than its share."""
-        alone = [_part(replace(job, seconds=2 * job.seconds), [cell]) for cell in job.cells]
-        self._queue.extend(alone)
-        return alone
-
-    def _take(self, display: Display) -> Iterator[Job | None]:
-        """Reserve jobs one by one; what another process holds is looked at again later."""
-        while self._queue:
-            waiting = len(self._queue)
-            for _ in range(waiting):
-                job = self._queue.popleft()
-                if not job.cells:
-                    yield job
-                    continue
-                mine, held = self._reserve(job.cells)
-                if not mine and not held:
-                    display.finish(job, "done elsewhere")
-                    continue
-                parts = [_part(job, cells) for cells in (mine, held) if cells]
-                display.expect(parts, instead_of=job)
-                if held:
-                    self._queue.append(parts[-1])
-                if mine:
-                    yield parts[0]
-            if self._queue:
-                yield None
-
-    def _reserve(self, cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
-        """Cells that are ours to run, and cells that another process holds now."""
-        free = [cell for cell in cells if self.store.reserve(cell.id)]
-        held = [cell for cell in cells if cell not in free]
-        newest = self.store.ledger().newest() if free else {}
-        mine = []
-        for cell in free:
-            found = newest.get(cell.id)
-            if self._finished.wants(found):
-                mine.append(cell)
-            elif found is not None:
-                self._found(found)
-                self.store.release(cell.id)
-        return mine, held
-
-    def _keep(self, job: Job, result: JobResult) -> None:
-        """Store what a job left, before anything else is done with it."""
-        for outcome in result.outcomes:
-            self.tally.ended(outcome)
-            if outcome.artifact:
-                self.store.write_artifact(outcome.cell.id, outcome.artifact)
-            self.store.append(self._record(outcome, result.plugins))
-            self.store.release(outcome.cell.id)
-        if result.trace:
-            with (self.store.folder / LOG).open("a", encoding="utf-8") as log:
-                log.write(f"{datetime.now(UTC).isoformat()} {job.label}\n{result.trace}\n")
-
-    def _record(self, outcome: Outcome, plugins: str = "") -> Record:
-        cell = outcome.cell
-        # an edit between our import and that of the worker leaves nothing to say for certain
-        same = plugins in ("", self._code.source.plugins)
-        before = self.store.ledger().newest().get(cell.id)
-        attempt = before.attempt + 1 if before else 1
-        return Record(
-            cell={name: getattr(cell, name) for name in cell.__dataclass_fields__},
-            id=cell.id,
-            status=outcome.status,
-            detail=outcome.detail,
-            environment=self.environment,
-            attempt=attempt,
-            seconds=round(outcome.seconds, 3),
-            finished=datetime.now(UTC).isoformat(timespec="seconds"),
-            rows=outcome.rows,
-            environmental=outcome.environmental,
-            code=self._code.digest(cell, outcome.made) if same else "",
-            made=outcome.made,
-            data=dict(outcome.data),
-            unmeasured=outcome.unmeasured,
-        )
-
-
-def _speed_job(cells: tuple[Cell, ...], reference: Cell, expected: float) -> Job:
-    what = f"{len(cells)} variants" if len(cells) > 1 else parse(cells[0].variant).name
-    return Job(
-        kind="speed",
-        label=f"speed {reference.task} ({what})",
-        cells=cells,
-        reference=reference,
-        seconds=expected,
-        timeout_s=max(LEAST_TIMEOUT_S, SLACK * expected),
-    )
-
-
-def _part(job: Job, cells: Sequence[Cell]) -> Job:
-    """A job of some cells of a job, with their share of its time."""
-    if len(cells) == len(job.cells):
-        return job
-    assert job.reference is not None, "only speed blocks have several cells"
-    return _speed_job(tuple(cells), job.reference, job.seconds * len(cells) / len(job.cells))
 
 
 def _label(planned: PlannedCell) -> str:
@@ -352,14 +207,3 @@ def _label(planned: PlannedCell) -> str:
     name = planned.shown_variant or planned.spec.name
     extra = "" if cell.kind == "quality" else f" {cell.kind}"
     return f"{task} @ {name} seed {cell.seed}{extra}"
-
-
-def _said(result: JobResult) -> str:
-    if result.certificate is not None:
-        good = result.certificate["passed"] and not result.certificate["failed"]
-        return "green" if good else "red"
-    statuses = [outcome.status for outcome in result.outcomes]
-    others = [status for status in statuses if status != "ok"]
-    if not others:
-        return "ok"
-    return f"ok but {others[0]}" if "ok" in statuses else others[0]

@@ -71,9 +71,15 @@ def calibrated(tmp_path, monkeypatch):
 
     def run(score, folder="run", until=float("inf"), clock=lambda: 0.0, seconds=None, kept=None):
         store = Store.create(tmp_path / folder)
-        asked_again = frozenset({"timeout"})
-        session = Session(store, WorkerSettings(), jobs=1, stream=io.StringIO(), retry=asked_again)
-        session.executor = executor = Trained(score, seconds)
+        executor = Trained(score, seconds)
+        session = Session(
+            store,
+            WorkerSettings(),
+            jobs=1,
+            stream=io.StringIO(),
+            retry=frozenset({"timeout"}),
+            executor=executor,
+        )
         try:
             made = Calibration(Trials(NEEDLE, "quick", session, until, clock, kept=kept))
             return made.choose(), executor.cells

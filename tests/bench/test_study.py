@@ -74,12 +74,14 @@ def tune(tmp_path):
     def run(asked=ASKED, folder="run", jobs=2, **options):
         store = Store.create(tmp_path / folder)
         opened.append(store)
-        session = Session(store, WorkerSettings(), jobs=jobs, stream=io.StringIO())
-        session.executor = Scored(**options)
+        executor = Scored(**options)
+        session = Session(
+            store, WorkerSettings(), jobs=jobs, stream=io.StringIO(), executor=executor
+        )
         try:
-            return run_studies(asked, session), session.executor
+            return run_studies(asked, session), executor
         except KeyboardInterrupt:
-            return None, session.executor
+            return None, executor
         finally:
             store.close()
 

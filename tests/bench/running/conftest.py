@@ -48,8 +48,8 @@ def start(tmp_path):
 
     def open_session(answer=None, folder="run", **options):
         store = Store.create(tmp_path / folder)
-        session = Session(store, WorkerSettings(), stream=io.StringIO(), **options)
-        session.executor = Told(answer)
+        told = Told(answer)
+        session = Session(store, WorkerSettings(), stream=io.StringIO(), executor=told, **options)
         opened.append(store)
         return session
 
