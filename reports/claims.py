@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bench.api.claim import Bound, Claim, Contrast
-from reports.claim_words import bounds_in_words, expected_in_words, range_in_words
+from reports.claim_words import bounds_in_words, expected_in_words, range_in_words, seen_in_words
 from results.statistics.verdicts import ClaimVerdict, Finding, Observed
 
 Standing = Literal[
@@ -53,6 +53,10 @@ class ContrastOutcome:
         """Whether the seeds refute its size alone: the difference has the expected direction."""
         signs = {"higher": 1.0, "lower": -1.0, "equal": 0.0}
         return self.failed and signs[self.contrast.expect] * self.finding.difference.estimate > 0
+
+    def seen_text(self) -> str:
+        """What was seen."""
+        return f"{self.contrast.title}: {seen_in_words(self.finding)}"
 
     def failure(self) -> str:
         """What was seen, and what was expected."""
@@ -109,6 +113,10 @@ class BoundOutcome:
         """Whether a number lies between the ends."""
         return self.bound.low <= value <= self.bound.high
 
+    def seen_text(self) -> str:
+        """What was computed."""
+        return f"{self.title}: {range_in_words(self.values, self.axis)}"
+
     def failure(self) -> str:
         """What was computed, and what was expected."""
         seen = range_in_words(self.values, self.axis)
@@ -157,6 +165,15 @@ class ClaimOutcome:
         """Whether it is contradicted by effects alone that are smaller than was claimed."""
         failed = [part for part in self.parts if part.failed]
         return self.verdict == "contradicted" and all(part.falls_short for part in failed)
+
+    def grounds(self) -> str:
+        """What a claim that holds rests on: its first part, and the count of others. Else empty."""
+        if self.verdict not in ("supported", "equivalent"):
+            return ""
+        first, *others = [part for part in self.parts if part.ran and not part.failed]
+        more = "part holds" if len(others) == 1 else "parts hold"
+        rest = f"; {len(others)} more {more}" if others else ""
+        return f"{first.seen_text()}{rest}."
 
     def reason(self) -> str:
         """Why it is open, and what would decide it; or what contradicts it. Else empty."""

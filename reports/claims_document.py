@@ -120,10 +120,10 @@ def _summary(outcomes: Sequence[ClaimOutcome]) -> TableBlock:
         columns=tuple(Column(title=name) for name in heads),
         rows=tuple(
             (
-                TableCell(text=one.claim.key),
+                TableCell(text=one.claim.key, href=f"#{_anchor(one)}" if one.parts else ""),
                 TableCell(text=one.claim.title),
                 TableCell(text=_standing(one), sort=float(STANDINGS.index(one.standing))),
-                TableCell(text=one.reason()),
+                TableCell(text=one.reason() or one.grounds()),
             )
             for one in sorted(outcomes, key=lambda one: STANDINGS.index(one.standing))
         ),
@@ -152,6 +152,11 @@ def _blocks(one: ClaimOutcome) -> list[Block]:
     return blocks
 
 
+def _anchor(one: ClaimOutcome) -> str:
+    """Place of a claim's numbers in the page."""
+    return f"{one.claim.key}-numbers"
+
+
 def _numbers(one: ClaimOutcome) -> TableBlock:
     """What was expected, and what was seen."""
     rows: list[tuple[str, str, str, str]] = [
@@ -174,7 +179,7 @@ def _numbers(one: ClaimOutcome) -> TableBlock:
     ]
     heads = ("What", "Expected", "Seen", "Result")
     return TableBlock(
-        key=f"{one.claim.key}-numbers",
+        key=_anchor(one),
         title=f"{one.claim.key}: {one.claim.needed} must hold" if len(rows) > 1 else one.claim.key,
         columns=tuple(Column(title=head) for head in heads),
         rows=tuple(tuple(TableCell(text=text) for text in row) for row in rows),

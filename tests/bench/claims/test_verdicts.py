@@ -251,6 +251,21 @@ def test_a_contradicted_claim_says_which_part_failed_and_by_how_much(store):
     assert computed.reason() == "a ratio: 0.5 to 1.4 (3 values of width), expected at most 1."
 
 
+def test_a_supported_claim_says_what_it_rests_on(store):
+    put(store, DOT, [0.91, 0.92, 0.90, 0.93, 0.91, 0.90])
+    put(store, PLAIN, [0.51, 0.54, 0.50, 0.53, 0.51, 0.52])
+    again = replace(CONTRAST, title="the same once more")
+    found = outcome(store, claim(CONTRAST, again))
+    assert found.reason() == ""
+    assert found.grounds().startswith(f"{CONTRAST.title}: +0.393 (")
+    assert found.grounds().endswith("; 1 more part holds.")
+    *_, table = claims_document([found]).sections[1].blocks
+    ((key, *_, why),) = table.rows
+    assert why.text == found.grounds()
+    anchors = {getattr(block, "key", "") for block in claims_document([found]).sections[2].blocks}
+    assert key.href[1:] in anchors
+
+
 def test_computed_numbers_have_a_figure_that_needs_no_color(store, tmp_path):
     assert compute(RATIOS, store)
     write_claims([outcome(store, RATIOS)], tmp_path / "page")
