@@ -120,7 +120,7 @@ def _summary(outcomes: Sequence[ClaimOutcome]) -> TableBlock:
         columns=tuple(Column(title=name) for name in heads),
         rows=tuple(
             (
-                TableCell(text=one.claim.key, href=f"#{_anchor(one)}" if one.parts else ""),
+                TableCell(text=one.claim.key, href=f"#{_place(one)}" if one.parts else ""),
                 TableCell(text=one.claim.title),
                 TableCell(text=_standing(one), sort=float(STANDINGS.index(one.standing))),
                 TableCell(text=one.reason() or one.grounds()),
@@ -152,7 +152,7 @@ def _blocks(one: ClaimOutcome) -> list[Block]:
     return blocks
 
 
-def _anchor(one: ClaimOutcome) -> str:
+def _place(one: ClaimOutcome) -> str:
     """Place of a claim's numbers in the page."""
     return f"{one.claim.key}-numbers"
 
@@ -179,7 +179,7 @@ def _numbers(one: ClaimOutcome) -> TableBlock:
     ]
     heads = ("What", "Expected", "Seen", "Result")
     return TableBlock(
-        key=_anchor(one),
+        key=_place(one),
         title=f"{one.claim.key}: {one.claim.needed} must hold" if len(rows) > 1 else one.claim.key,
         columns=tuple(Column(title=head) for head in heads),
         rows=tuple(tuple(TableCell(text=text) for text in row) for row in rows),

@@ -262,8 +262,8 @@ def test_a_supported_claim_says_what_it_rests_on(store):
     *_, table = claims_document([found]).sections[1].blocks
     ((key, *_, why),) = table.rows
     assert why.text == found.grounds()
-    anchors = {getattr(block, "key", "") for block in claims_document([found]).sections[2].blocks}
-    assert key.href[1:] in anchors
+    places = {getattr(block, "key", "") for block in claims_document([found]).sections[2].blocks}
+    assert key.href[1:] in places
 
 
 def test_computed_numbers_have_a_figure_that_needs_no_color(store, tmp_path):
