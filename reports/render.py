@@ -1,5 +1,6 @@
 """Render a run folder: one HTML page, its Markdown twin, and the figures beside it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -92,16 +93,26 @@ def write_report(
     target = folder.path if out is None else out
     target.mkdir(parents=True, exist_ok=True)
     figures = own_folder(target / FIGURES)
-    for figure in _figures(report):
-        write_file(figures / f"{figure.key}.svg", figure.svg)
     written = RenderedReport(
         html=target / REPORT, markdown=target / SHORT, details=target / DETAILS
     )
+    before = _shown_in(written)
+    drawn = [write_file(figures / f"{figure.key}.svg", figure.svg) for figure in _figures(report)]
     for name, text in pages(report).items():
         write_file(target / name, text)
     write_file(written.markdown, twin(report))
     write_file(written.details, details(report))
+    for name in before - {path.name for path in drawn}:
+        (figures / name).unlink(missing_ok=True)
     return written
+
+
+def _shown_in(report: RenderedReport) -> set[str]:
+    """Names of the figures that an earlier report at this place shows, and no other files."""
+    pages_before = [path for path in (report.markdown, report.details) if path.is_file()]
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in pages_before]
+    shown = re.compile(rf"\({FIGURES}/([\w-]+\.svg)\)")
+    return {name for text in texts for name in shown.findall(text)}
 
 
 def _figures(report: Document) -> list[Figure]:

@@ -9,9 +9,9 @@ Deviations: strings are composed of single recordings, with 30 to 120 ms of sile
 test strings consist of test recordings only, so that none of them is in training. At the quick size
 hard monotonic walks run past the digits: in training many small stop probabilities, one at every
 frame of a digit, add up to a sure stop, and a walk that stops where one of them exceeds 0.5 does
-not stop there. The preset `flagship` trains longer, with the loss `quantity`, and its decoder starts
-without a summary of the sound, so that no word is written before it is heard. `none_state` and
-`location_aware` have a bidirectional encoder, so they are not comparable with the monotonic
+not stop there. The preset `flagship` trains longer, with the loss `quantity`, and its decoder
+starts without a summary of the sound, so that no word is written before it is heard. `none_state`
+and `location_aware` have a bidirectional encoder, so they are not comparable with the monotonic
 variants.
 """
 

@@ -58,3 +58,17 @@ def test_no_section_has_the_title_of_the_figure_on_the_first_screen(demo: Path) 
     report = document(read_folder(demo))
     assert report.overview is not None
     assert not [one for one in report.sections if report.overview.title.startswith(one.title)]
+
+
+def test_figures_of_an_earlier_report_go_and_files_of_others_stay(
+    demo: Path, tmp_path: Path
+) -> None:
+    before = render(demo, out=tmp_path).markdown.parent / "figures"
+    drawn = {path.name for path in before.iterdir()}
+    (before / "mine.svg").write_text("<svg/>", encoding="utf-8")
+    render(write_run(tmp_path / "other", records=speed_records()), out=tmp_path)
+    left = {path.name for path in before.iterdir()}
+    assert "mine.svg" in left
+    assert "quality-cost.svg" in drawn - left
+    shown = (tmp_path / "report.md").read_text() + (tmp_path / "details.md").read_text()
+    assert {name for name in left if f"(figures/{name})" not in shown} == {"mine.svg"}

@@ -104,3 +104,12 @@ def test_what_a_pack_says_beside_its_rows_is_about_its_cells(runs, name):
     assert {*cells["variant"], run.catalog["baseline"]} <= set(run.catalog["variants"])
     assert set(run.certificates) <= set(run.catalog["variants"])
     assert not folder.damage
+
+
+def test_every_published_figure_is_shown_by_its_report():
+    reports = Path(__file__).parents[2] / "reports" / "published"
+    figures = list(reports.glob("*/figures/*.svg"))
+    assert figures
+    for path in figures:
+        pages = [page.read_text(encoding="utf-8") for page in path.parents[1].glob("*.md")]
+        assert any(f"figures/{path.name})" in page for page in pages), path
