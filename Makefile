@@ -52,7 +52,7 @@ browser-test: setup
 	$(BIN)/python -m pytest -q -m browser tests/reports
 
 # make publish RUN=quick: runs/quick becomes a reference result, its rows as one pack and its report as
-# Markdown. Artifacts stay behind: they may hold sentences of data sets without an open license.
+# Markdown. Attention maps and samples of data sets without an open license stay behind.
 publish: setup
 	test -d runs/$(RUN)/ledger
 	rm -rf results/published/$(RUN).parquet reports/published/$(RUN)

@@ -41,7 +41,7 @@ def merge(into: Path | str, sources: Iterable[Path | str]) -> Merged:
 
     Args:
         into: A run folder, which is made where it is missing.
-        sources: Run folders, or packs, which have no artifacts.
+        sources: Run folders, or packs, which have few artifacts.
 
     Raises:
         NotARunFolder: A source is neither, or the target holds something else.

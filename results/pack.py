@@ -19,6 +19,7 @@ from results.json_values import Json, JsonObject, as_list, as_object, as_text, r
 from results.ledger import Ledger, OtherSchema
 from results.published_commands import with_run_folder
 from results.row import RECORD_SCHEMA, Record, record_from_json
+from results.shown_artifacts import RunWithArtifacts, packed, shown_artifacts, unpacked
 from results.store import NotARunFolder, Store
 from results.whole_file import written_whole
 
@@ -32,6 +33,7 @@ _PREFIX = "attention_bench:"
 _SCHEMA = f"{_PREFIX}record_schema"
 _ENVIRONMENTS = f"{_PREFIX}environments"
 _ORIGINS = f"{_PREFIX}origins"
+_ARTIFACTS = f"{_PREFIX}artifacts"
 _ORIGIN = ("made", "data", "environmental")
 """Fields of a record by which a run that goes on from a pack knows what is outdated."""
 _CELL = (
@@ -52,7 +54,7 @@ _ROW = ("metric", "value", "repeat", "axis", "x", "split", "baseline")
 _UNMEASURED = ("metric", "status", "detail")
 
 
-class PackedRun(StoredRun, Protocol):
+class PackedRun(StoredRun, RunWithArtifacts, Protocol):
     """A run folder, a pack, or a part of one, as far as a pack is made of it."""
 
     def ledger(self) -> Ledger:
@@ -60,7 +62,7 @@ class PackedRun(StoredRun, Protocol):
 
 
 class Pack:
-    """A published run; reads like a `Store`, has no artifacts, and is never written to again."""
+    """A published run; reads like a `Store`, has few artifacts, and is never written to again."""
 
     def __init__(self, path: Path | str) -> None:
         """Open a pack.
@@ -152,8 +154,15 @@ class Pack:
                 f"{self.folder} is damaged ({message_of(error)}); take a whole copy of the pack."
             ) from error
 
-    def read_artifact(self, cell_id: str) -> None:
-        """Nothing: attention maps and samples stay behind."""
+    def read_artifact(self, cell_id: str) -> JsonObject | None:
+        """Maps and samples of one seed; None where none went into the pack."""
+        return self._artifacts.get(cell_id)
+
+    @cached_property
+    def _artifacts(self) -> Mapping[str, JsonObject]:
+        text = self._stored.get(_ARTIFACTS)
+        with self._whole():
+            return {} if text is None else unpacked(text)
 
 
 def open_run(path: Path | str) -> Store | Pack:
@@ -181,11 +190,14 @@ def write_pack(source: PackedRun, path: Path) -> Path:
     order = frame.drop_duplicates("cell").sort_values(["kind", "task", "variant", "seed", "cell"])
     places = {cell: place for place, cell in enumerate(order["cell"])}
     frame = frame.sort_values("cell", key=lambda cells: cells.map(places), kind="stable")
+    records = source.ledger().newest()
     stored = {
         _SCHEMA: str(RECORD_SCHEMA),
         _ENVIRONMENTS: _json(source.environments()),
-        _ORIGINS: _json(_origins(source.ledger().newest(), places)),
+        _ORIGINS: _json(_origins(records, places)),
     }
+    if artifacts := shown_artifacts(source, records.values()):
+        stored[_ARTIFACTS] = packed(artifacts)
     for name in FILES:
         data = source.read_json(name)
         if name == CATALOG and isinstance(data, dict) and "commands" in data:

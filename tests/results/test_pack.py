@@ -125,3 +125,39 @@ def test_what_is_no_pack_is_refused_with_advice(store, tmp_path, monkeypatch):
     monkeypatch.setattr(packs, "RECORD_SCHEMA", RECORD_SCHEMA + 1)
     with pytest.raises(OtherSchema, match="written with record schema 2"):
         open_run(path)
+
+
+WEIGHTS = [[0.25, 0.75], [1.0, 0.0]]
+
+
+def put_artifacts(store, *, redistributable):
+    terms = {"license": {"name": "terms", "redistributable": redistributable}}
+    store.write_json("catalog.json", {"tasks": {"copying[length=8]": terms}})
+    for one in store.records():
+        maps = [{"title": f"example {n}", "weights": WEIGHTS} for n in range(4)]
+        large = {"title": "large", "weights": [[0.0] * 100] * 100}
+        store.write_artifact(one.id, {"attention": [large, *maps], "samples": [{"source": "a"}]})
+
+
+def test_maps_and_samples_of_the_lowest_seed_go_into_a_pack(store, tmp_path):
+    put_artifacts(store, redistributable=True)
+    pack = Pack(write_pack(store, tmp_path / "run.parquet"))
+    found = {one.cell["seed"]: pack.read_artifact(one.id) for one in pack.records()
+             if (one.cell["variant"], one.status) == ("dot", "ok")}  # fmt: skip
+    assert found[1] is None
+    assert [one["title"] for one in found[0]["attention"]] == ["example 0", "example 1"]
+    assert found[0]["attention"][0]["weights"] == WEIGHTS
+    assert found[0]["samples"] == [{"source": "a"}]
+    again = Pack(write_pack(pack, tmp_path / "again.parquet"))
+    assert [again.read_artifact(r.id) for r in again.records()] == [
+        pack.read_artifact(r.id) for r in pack.records()
+    ]
+
+
+def test_nothing_of_data_without_an_open_license_goes_into_a_pack(store, tmp_path):
+    put_artifacts(store, redistributable=False)
+    pack = Pack(write_pack(store, tmp_path / "run.parquet"))
+    assert all(pack.read_artifact(one.id) is None for one in pack.records())
+    store.write_json("catalog.json", {})
+    pack = Pack(write_pack(store, tmp_path / "unknown.parquet"))
+    assert all(pack.read_artifact(one.id) is None for one in pack.records())

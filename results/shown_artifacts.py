@@ -1,0 +1,83 @@
+"""Attention maps and samples that go into a pack: few, small, and of open data alone."""
+
+import base64
+import json
+import zlib
+from collections.abc import Iterable
+from typing import Protocol
+
+from results.artifact import whole_artifact
+from results.catalog import CATALOG, RunCatalog
+from results.json_values import Json, JsonObject, as_list, as_object, read_value
+from results.row import Record
+
+MOST_MAPS, MOST_SAMPLES = 2, 3
+"""Of one cell."""
+MOST_WEIGHTS = 4000
+"""Numbers of one map; a larger one stays behind."""
+
+
+class RunWithArtifacts(Protocol):
+    """A run folder, a pack, or a part of one, as far as artifacts are taken from it."""
+
+    def read_artifact(self, cell_id: str) -> JsonObject | None:
+        """Attention maps and samples of a cell."""
+
+    def read_json(self, name: str) -> Json:
+        """What the run says beside its rows."""
+
+
+def shown_artifacts(source: RunWithArtifacts, records: Iterable[Record]) -> JsonObject:
+    """What a report of a pack shows, by the id of the cell.
+
+    They are of the lowest seed of each variant in each network. Tasks whose data may not be passed
+    on have none, for maps and samples hold their sentences.
+    """
+    tasks = RunCatalog.from_json(as_object(source.read_json(CATALOG))).tasks
+    first: dict[tuple[str, str, str], Record] = {}
+    for record in records:
+        cell = record.cell
+        task = str(cell["task"])
+        known = tasks.get(task)
+        trained = record.status == "ok" and cell["kind"] == "quality"
+        if not trained or known is None or not known.license.redistributable:
+            continue
+        key = (task, str(cell["backbone"]), str(cell["variant"]))
+        held = first.get(key)
+        if held is None or int(str(cell["seed"])) < int(str(held.cell["seed"])):
+            first[key] = record
+    found: dict[str, Json] = {}
+    for record in first.values():
+        kept = _kept(source.read_artifact(record.id) or {})
+        if kept:
+            found[record.id] = kept
+    return found
+
+
+def _kept(artifact: JsonObject) -> dict[str, Json]:
+    """The first maps and samples."""
+    maps = [one for one in as_list(artifact.get("attention")) if _is_small(as_object(one))]
+    samples = as_list(artifact.get("samples"))
+    found = {"attention": [*maps[:MOST_MAPS]], "samples": [*samples[:MOST_SAMPLES]]}
+    return {name: entries for name, entries in found.items() if entries}
+
+
+def _is_small(entry: JsonObject) -> bool:
+    rows = as_list(entry.get("weights"))
+    return 0 < sum(len(as_list(row)) for row in rows) <= MOST_WEIGHTS
+
+
+def packed(artifacts: JsonObject) -> str:
+    """As text; metadata of a Parquet file are not compressed, and maps compress well.
+
+    >>> unpacked(packed({"cell": {"samples": []}}))
+    {'cell': {'samples': []}}
+    """
+    text = json.dumps(artifacts, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
+
+
+def unpacked(text: str) -> dict[str, JsonObject]:
+    """What `packed` wrote; raises whatever damaged bytes lead to."""
+    found = as_object(read_value(zlib.decompress(base64.b64decode(text)).decode()))
+    return {cell: whole_artifact(as_object(one)) for cell, one in found.items()}
