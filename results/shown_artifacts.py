@@ -1,4 +1,4 @@
-"""Attention maps and samples that go into a pack: few, small, and of open data alone."""
+"""What a pack keeps of artifacts: notes, and a few maps and samples of data with an open license."""
 
 import base64
 import json
@@ -31,35 +31,37 @@ def shown_artifacts(source: RunWithArtifacts, records: Iterable[Record]) -> Json
     """What a report of a pack shows, by the id of the cell.
 
     They are of the lowest seed of each variant in each network. Tasks whose data may not be passed
-    on have none, for maps and samples hold their sentences.
+    on have notes alone, for maps and samples hold their sentences.
     """
     tasks = RunCatalog.from_json(as_object(source.read_json(CATALOG))).tasks
     first: dict[tuple[str, str, str], Record] = {}
     for record in records:
         cell = record.cell
         task = str(cell["task"])
-        known = tasks.get(task)
-        trained = record.status == "ok" and cell["kind"] == "quality"
-        if not trained or known is None or not known.license.redistributable:
+        if record.status != "ok" or cell["kind"] != "quality":
             continue
         key = (task, str(cell["backbone"]), str(cell["variant"]))
         held = first.get(key)
         if held is None or int(str(cell["seed"])) < int(str(held.cell["seed"])):
             first[key] = record
     found: dict[str, Json] = {}
-    for record in first.values():
-        kept = _kept(source.read_artifact(record.id) or {})
+    for (task, _, _), record in first.items():
+        is_open = task in tasks and tasks[task].license.redistributable
+        kept = _kept(source.read_artifact(record.id) or {}, is_open=is_open)
         if kept:
             found[record.id] = kept
     return found
 
 
-def _kept(artifact: JsonObject) -> dict[str, Json]:
-    """The first maps and samples."""
+def _kept(artifact: JsonObject, *, is_open: bool) -> dict[str, Json]:
+    """The notes, and the first maps and samples of open data."""
+    notes: dict[str, Json] = {"notes": artifact["notes"]} if artifact.get("notes") else {}
+    if not is_open:
+        return notes
     maps = [one for one in as_list(artifact.get("attention")) if _is_small(as_object(one))]
     samples = as_list(artifact.get("samples"))
     found = {"attention": [*maps[:MOST_MAPS]], "samples": [*samples[:MOST_SAMPLES]]}
-    return {name: entries for name, entries in found.items() if entries}
+    return {**notes, **{name: entries for name, entries in found.items() if entries}}
 
 
 def _is_small(entry: JsonObject) -> bool:

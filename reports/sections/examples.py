@@ -18,8 +18,8 @@ SAMPLES_PER_TASK = 3
 Found = Mapping[str, tuple[StoredOutcome, Mapping[str, Any]]]
 
 
-def artifacts_of_one_seed(folder: RunFolder, key: str = "") -> dict[str, Found]:
-    """Artifacts by task and variant, or those with something under a key.
+def artifacts_of_one_seed(folder: RunFolder, key: str) -> dict[str, Found]:
+    """Artifacts with something under a key, by task and variant.
 
     Examples of a task may differ between seeds, so all are of one: the seed of which most variants
     left some, the lowest of several. Of a variant that ran in several networks they are of the one
@@ -34,7 +34,7 @@ def artifacts_of_one_seed(folder: RunFolder, key: str = "") -> dict[str, Found]:
 
     for outcome in sorted(outcomes, key=order):
         data = folder.artifact(outcome)
-        if data.get(key) if key else data:
+        if data.get(key):
             here = stored.setdefault(outcome.cell.task, {}).setdefault(outcome.cell.seed, {})
             here.setdefault(outcome.cell.variant, (outcome, data))
     return {task: max(seeds.values(), key=len) for task, seeds in sorted(stored.items())}
@@ -43,7 +43,7 @@ def artifacts_of_one_seed(folder: RunFolder, key: str = "") -> dict[str, Found]:
 def attention_section(folder: RunFolder, legend: Legend, *, publish: bool) -> Section:
     """Maps of the variants on the same example, beside the gold alignment."""
     blocks: list[Block] = []
-    for task, found in artifacts_of_one_seed(folder).items():
+    for task, found in artifacts_of_one_seed(folder, key="attention").items():
         hidden = publish and not folder.catalog.is_open(task)
         if hidden:
             blocks.append(_ablated(folder, task, "tokens are replaced by their positions"))
@@ -130,9 +130,7 @@ def as_matrix(rows: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
 def samples_section(folder: RunFolder, legend: Legend, *, publish: bool) -> Section:
     """What the variants wrote on the same examples."""
     blocks: list[Block] = []
-    for task, found in artifacts_of_one_seed(folder).items():
-        if not any(data.get("samples") for _, data in found.values()):
-            continue
+    for task, found in artifacts_of_one_seed(folder, key="samples").items():
         if publish and not folder.catalog.is_open(task):
             blocks.append(_ablated(folder, task, "sample outputs are left out"))
             continue

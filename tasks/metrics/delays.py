@@ -12,7 +12,8 @@ from tasks.metrics.source_lengths import source_lengths
 
 HEARD_BEFORE = (
     "Delays count what attention has read. Only search=streaming predicts words from that alone; "
-    "under search=greedy the decoder starts from a summary of the whole source."
+    "under search=greedy the decoder starts from a summary of the whole source, unless it has "
+    "summaries=none."
 )
 """Caveat of tasks that compare delays of both kinds of network."""
 

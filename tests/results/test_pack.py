@@ -128,6 +128,7 @@ def test_what_is_no_pack_is_refused_with_advice(store, tmp_path, monkeypatch):
 
 
 WEIGHTS = [[0.25, 0.75], [1.0, 0.0]]
+NOTES = {"data": "some file 0123"}
 
 
 def put_artifacts(store, *, redistributable):
@@ -136,7 +137,9 @@ def put_artifacts(store, *, redistributable):
     for one in store.records():
         maps = [{"title": f"example {n}", "weights": WEIGHTS} for n in range(4)]
         large = {"title": "large", "weights": [[0.0] * 100] * 100}
-        store.write_artifact(one.id, {"attention": [large, *maps], "samples": [{"source": "a"}]})
+        store.write_artifact(
+            one.id, {"attention": [large, *maps], "samples": [{"source": "a"}], "notes": NOTES}
+        )
 
 
 def test_maps_and_samples_of_the_lowest_seed_go_into_a_pack(store, tmp_path):
@@ -154,10 +157,10 @@ def test_maps_and_samples_of_the_lowest_seed_go_into_a_pack(store, tmp_path):
     ]
 
 
-def test_nothing_of_data_without_an_open_license_goes_into_a_pack(store, tmp_path):
+def test_of_data_without_an_open_license_only_notes_go_into_a_pack(store, tmp_path):
     put_artifacts(store, redistributable=False)
-    pack = Pack(write_pack(store, tmp_path / "run.parquet"))
-    assert all(pack.read_artifact(one.id) is None for one in pack.records())
-    store.write_json("catalog.json", {})
-    pack = Pack(write_pack(store, tmp_path / "unknown.parquet"))
-    assert all(pack.read_artifact(one.id) is None for one in pack.records())
+    for name in ("closed", "unknown"):
+        pack = Pack(write_pack(store, tmp_path / f"{name}.parquet"))
+        found = [pack.read_artifact(one.id) for one in pack.records()]
+        assert [one for one in found if one] == [{"notes": NOTES}] * 2, "dot and general"
+        store.write_json("catalog.json", {})
