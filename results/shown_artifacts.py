@@ -1,4 +1,4 @@
-"""What a pack keeps of artifacts: notes, and a few maps and samples of data with an open license."""
+"""What packs keep of artifacts: notes, and a few maps and samples of data with an open license."""
 
 import base64
 import json
