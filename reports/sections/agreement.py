@@ -28,31 +28,27 @@ ALPHA = 0.05
 
 
 def agreement_section(folder: RunFolder) -> Section | None:
-    """Correlations of every generated task with every real one; None in runs without families."""
+    """Correlations of every generated task with every real one; None where no pair has one."""
     known = folder.catalog
     cheap = _largest(
         [c for c in folder.comparisons if known.is_generated(c.task) and known.family(c.task)]
     )
     real = _largest([c for c in folder.comparisons if not known.is_generated(c.task)])
     pairs = [(one, other) for one in cheap for other in real if one.task != other.task]
-    if not pairs:
-        return None
     found = [(one, other, _agreement(one, other)) for one, other in pairs]
     told = [line for line in found if math.isfinite(line[2].correlation)]
+    if not told:
+        return None
     few = [line for line in found if line[2].variants < LEAST_VARIANTS]
-    blocks: list[Block] = []
     count = f"{len(told)} pairs" if len(told) != 1 else "the one pair"
-    if told:
-        adjusted = holm([agreement.p for _, _, agreement in told])
-        lines = sorted(zip(told, adjusted, strict=True), key=lambda line: -line[0][2].correlation)
-        blocks += [
-            Paragraph(_answer(lines)),
-            Paragraph(HOW_TO_READ.format(count=count)),
-            Paragraph(WIDE),
-        ]
-        blocks.append(_table(lines))
-    else:
-        blocks.append(Paragraph(f"No pair of tasks shares {LEAST_VARIANTS} variants or more."))
+    adjusted = holm([agreement.p for _, _, agreement in told])
+    lines = sorted(zip(told, adjusted, strict=True), key=lambda line: -line[0][2].correlation)
+    blocks: list[Block] = [
+        Paragraph(_answer(lines)),
+        Paragraph(HOW_TO_READ.format(count=count)),
+        Paragraph(WIDE),
+        _table(lines),
+    ]
     if few:
         blocks.append(_too_few(few))
     title = "Which diagnostics predict tasks on real data"
@@ -153,8 +149,8 @@ def _too_few(found: list[AgreementLine]) -> Paragraph:
     """What the table leaves out, counted; a line for each of hundreds would tell no more."""
     tasks = len({one.task for one, _, _ in found})
     return Paragraph(
-        f"{counted(len(found), 'further pair')} of a diagnostic and a task on real data have no "
-        f"number, because they share fewer than {LEAST_VARIANTS} variants. They are of "
-        f"{counted(tasks, 'diagnostic')}.",
+        f"{counted(len(found), 'further pair')} of a diagnostic and a task on real data "
+        f"{'has' if len(found) == 1 else 'have'} no number, for want of {LEAST_VARIANTS} shared "
+        f"variants. This concerns {counted(tasks, 'diagnostic')}.",
         "note",
     )

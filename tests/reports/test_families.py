@@ -220,7 +220,7 @@ def test_the_answer_is_that_of_the_table(text: str) -> None:
 
 def test_pairs_with_few_shared_variants_are_counted(text: str) -> None:
     assert "4 further pairs of a diagnostic and a task on real data have no number" in text
-    assert "They are of 3 diagnostics." in text
+    assert "This concerns 3 diagnostics." in text
     assert "| recall | digits | 3 |" not in text
 
 
