@@ -67,8 +67,8 @@ def test_examples_are_of_the_network_that_most_cells_share(tmp_path: Path) -> No
     records = [record(cell, "ok", quality_rows(TASK, VARIANTS[BASE], 0)) for cell in cells]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
     for one in records:
-        write_json(folder / "artifacts" / f"{one.id}.json", {"notes": {"data": DATA_DIR}})
-    (found,) = artifacts_of_one_seed(read_folder(folder)).values()
+        write_json(folder / "artifacts" / f"{one.id}.json", {"samples": [{"source": "a"}]})
+    (found,) = artifacts_of_one_seed(read_folder(folder), key="samples").values()
     assert found[BASE][0].record.id == records[1].id
 
 
