@@ -118,8 +118,8 @@ def test_a_worker_is_not_used_again_after_trouble(new_workers, seconds, status):
 
 
 def test_a_refused_cell_costs_no_worker(new_workers, tmp_path):
-    first, *_ = jobs_of("dot", "translation")
-    second, *_ = jobs_of("general")
+    _, first, *_ = jobs_of("dot", "translation")
+    _, second, *_ = jobs_of("general")
     found = do([first, second], WorkerSettings(data_dir=str(tmp_path)))
     assert found[first.label].outcomes[0].status == "refused"
     assert found[second.label].outcomes[0].status == "ok"
@@ -129,7 +129,7 @@ def test_a_refused_cell_costs_no_worker(new_workers, tmp_path):
 def test_code_of_others_has_a_process_of_its_own(trouble_plugin, new_workers):
     load_plugin(trouble_plugin)
     settings = WorkerSettings(plugins=(str(trouble_plugin),))
-    raiser, dot, scaled_dot = jobs_of("raiser,dot")
+    scaled_dot, raiser, dot = jobs_of("raiser,dot")
     do([dot, raiser, scaled_dot], settings)
     assert [worker.given for worker in new_workers] == [2, 1]
 
