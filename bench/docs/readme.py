@@ -205,7 +205,10 @@ def _cell(cell: TableCell) -> str:
 
 
 def modern(root: Path) -> str:
-    """Results and two drawings of the published run of the preset `modern`, if there is one."""
+    """Results and drawings of the published run of the preset `modern`, if there is one.
+
+    A drawing that has several parts is shown whole.
+    """
     pack = root / PUBLISHED / MODERN
     if not pack.exists():
         return ""
@@ -215,9 +218,13 @@ def modern(root: Path) -> str:
         section = drawn(folder)
         blocks = () if section is None else section.blocks
         found = [one for one in blocks if isinstance(one, Figure) and task in one.title]
-        for figure in found[:1]:
-            (root / name).write_text(figure.svg, encoding="utf-8")
-            drawings.append(f"![{escape(figure.description)}]({name}){_caption(figure)}")
+        parts = []
+        for at, figure in enumerate(found, start=1):
+            place = name if at == 1 else name.replace(".svg", f"-{at}.svg")
+            (root / place).write_text(figure.svg, encoding="utf-8")
+            caption = _caption(figure) if at == 1 else ""
+            parts.append(f"![{escape(figure.description)}]({place}){caption}")
+        drawings.append("<br>".join(parts))
     return "\n".join([*_filled(MODERN_FINDINGS, folder), "", "\n\n".join(drawings)])
 
 
