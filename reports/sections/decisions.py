@@ -37,8 +37,8 @@ LOOKS = (
     "all looks together, so the error rate of 5% holds for all looks together."
 )
 CHECKS = (
-    "Pipeline checks are left out here and in every summary, for they are no evidence. Tasks were "
-    "marked so before this run, at the size that is named:"
+    "Pipeline checks are left out here and in every summary, for they are no evidence. Tasks are "
+    "marked so, at the size that is named:"
 )
 EDGE_HELP = (
     "Equivalent because both scores are within 1% of the best possible one, or of chance: the task "

@@ -16,7 +16,7 @@ from reports.sections.decisions import tested_comparisons
 from results.statistics import Decision
 
 MOST_ROWS = 30
-"""Of the table, which is in the short file."""
+"""Of the first table; a second one, which is folded, has the rest."""
 HOW_TO_READ = (
     "Each variant has a task that is said to show what it is for. On that task these contenders "
     "are significantly worse than {baseline} by the planned test, or below it and undecided. "
@@ -59,7 +59,7 @@ def not_shown_section(folder: RunFolder) -> Section | None:
     if rows:
         blocks.append(_table(rows[:MOST_ROWS]))
     if rows[MOST_ROWS:]:
-        blocks.append(Paragraph(f"Also: {_named(rows[MOST_ROWS:])}."))
+        blocks.append(_table(rows[MOST_ROWS:], more=True))
     rest = [one for one in found if one not in rows]
     if rest:
         many = counted(len(rest), "contender")
@@ -105,10 +105,10 @@ def _named(found: list[Behind]) -> str:
     return "; ".join(f"{join(names)} on {task}" for task, names in by_task.items())
 
 
-def _table(found: list[Behind]) -> TableBlock:
+def _table(found: list[Behind], *, more: bool = False) -> TableBlock:
     return TableBlock(
-        key="not-shown-table",
-        title="Behind the baseline on the task that is theirs",
+        key="not-shown-more" if more else "not-shown-table",
+        title=f"Behind the baseline on the task that is theirs{', continued' if more else ''}",
         columns=(
             Column(title="Variant"),
             Column(title="Task"),
@@ -117,6 +117,7 @@ def _table(found: list[Behind]) -> TableBlock:
             Column(title="Why the advantage may not appear here"),
         ),
         rows=tuple(_row(one) for one in found),
+        folded=more,
     )
 
 

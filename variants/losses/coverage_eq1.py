@@ -90,4 +90,10 @@ register_recipe(
     ),
     default_task=DefaultTask(task="transduction[rule=copy]"),
     deviations="those of the loss `coverage_eq1` and of the additive score.",
+    does_not_show=(
+        "Cohn et al. and Xu et al. report fewer words that are left out or said twice, in "
+        "translations and captions. This task is scored up to the first error in strings longer "
+        "than those of training, and a loss in training tells attention by content nothing about "
+        "places that it has not seen."
+    ),
 )

@@ -71,6 +71,12 @@ class GatedDeltaProductConfig(Config):
         text="Siems et al., 2025", url="https://arxiv.org/abs/2502.10297", where="section 3"
     ),
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Siems et al. report that it follows states, and better language models of hundreds of "
+        "millions of parameters. Recall asks for more pairs than its small state has room for "
+        "here. Composition of swaps and parity, in the preset modern, ask for a state, and it "
+        "solves both."
+    ),
 )
 class GatedDeltaProduct(Turned, StateRecurrence):
     """S <- a S, then n times S <- (I - b_j k_j k_j') S + b_j k_j v_j'; o = q S.

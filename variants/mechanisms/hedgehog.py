@@ -28,6 +28,12 @@ from variants.per_head_linear import per_head_linear
         text="Zhang et al., 2024", url="https://arxiv.org/abs/2402.04347", where="section 4"
     ),
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Zhang et al. report that it comes closer to softmax attention than other feature maps, "
+        "above all where a trained transformer is converted with a loss that compares weights. "
+        "Here it is trained with the task alone, and a state of a fixed size stands against one "
+        "that keeps all keys."
+    ),
 )
 class Hedgehog(Turned, FeatureAttention):
     """f(x) = softmax([W x, -W x]) with maps W of queries and of keys that start as the identity.

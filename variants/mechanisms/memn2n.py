@@ -62,6 +62,11 @@ class MemN2NConfig(Config):
     ),
     cost=1.4,
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Sukhbaatar et al. report that hops help where an answer needs several facts, one after "
+        "the other (bAbI). Recall needs one pair, so that further hops add what must be learned "
+        "to be ignored."
+    ),
 )
 class MemN2N(Variant):
     """u = q; K times: o = softmax(u . m) c, u = u + o (adjacent) or H u + o (layer-wise).

@@ -63,6 +63,11 @@ class Rwkv7Config(Config):
         text="Peng et al., 2025", url="https://arxiv.org/abs/2503.14456", where="section 4.1"
     ),
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Peng et al. report language models of 0.2 to 2.9 billion parameters that are as good as "
+        "transformers, with several heads of width 64. Here a small state stands against one that "
+        "keeps every pair."
+    ),
 )
 class Rwkv7(StateRecurrence):
     """S_t = (diag(w) - (a * r) r') S_(t-1) + m v', o_t = q S_t + (q * p).m v.

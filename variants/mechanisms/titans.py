@@ -56,6 +56,11 @@ class Rates(NamedTuple):
         text="Behrouz et al., 2024", url="https://arxiv.org/abs/2501.00663", where="section 3.1"
     ),
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Behrouz et al. report better language models and needles in long texts, with a deep "
+        "memory, windows of attention and hundreds of millions of parameters. Here the memory is "
+        "one small matrix, and softmax attention keeps every pair."
+    ),
 )
 class Titans(Turned, StateRecurrence):
     """S_t = e S_(t-1) + r k (v - k M_(t-1)), M_t = (1 - a) M_(t-1) + S_t, o_t = q M_t.

@@ -22,6 +22,11 @@ register_recipe(
         text="Wu et al., 2016", url="https://arxiv.org/abs/1609.08144", where="section 7"
     ),
     default_task=DefaultTask(task="transduction[rule=copy,decode=true]"),
+    does_not_show=(
+        "Wu et al. report gains of translations by a network with eight layers, trained on "
+        "millions of sentences. Here strings are longer than those of training, and the beam "
+        "chooses among strings whose attention has lost its place."
+    ),
 )
 
 register_recipe(
