@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reports.blocks import Section
 from reports.curves import figures_section
@@ -11,6 +12,7 @@ from reports.figures import Curve, Legend, Panel
 from reports.folder import RunFolder
 from reports.needs import decides
 from reports.normalized_scores import normalized, on_a_scale
+from reports.quality_cost import of_each_use
 from reports.ranked_table.comparison import Comparison
 from results.statistics import performance_profile
 
@@ -38,10 +40,9 @@ def profiles_section(folder: RunFolder, legend: Legend) -> Section | None:
         "title": "Performance profiles",
         "description": "Share of runs with a normalized score above each threshold, by variant.",
         "caption": (
-            "Each task counts alike. A curve above another has more runs above any score. Bands "
-            "are 95% bootstrap intervals over seeds, which are too narrow with few seeds. Tasks: "
-            + "; ".join(one.title for one in tasks)
-            + "."
+            "Each use of attention counts alike, and each task of a use. A curve above another has "
+            "more runs above any score. Bands are 95% bootstrap intervals over seeds, which are "
+            "too narrow with few seeds. Tasks: " + "; ".join(one.title for one in tasks) + "."
         ),
     }
     return figures_section("profiles", words["title"], words, [panel], legend, none="")
@@ -64,17 +65,24 @@ def _sharing(found: Sequence[Comparison], baseline: str) -> tuple[list[str], lis
 
 
 def _curve(tasks: Sequence[Comparison], variant: str) -> Curve:
-    scores = [np.asarray(normalized(one, variant)) for one in tasks]
+    scores = [
+        [np.asarray(normalized(one, variant)) for one in group] for group in of_each_use(tasks)
+    ]
     rng = np.random.default_rng(zlib.crc32(variant.encode()))
     drawn = [
-        performance_profile([rng.choice(one, one.size) for one in scores], THRESHOLDS)
+        _profile([[rng.choice(one, one.size) for one in group] for group in scores])
         for _ in range(RESAMPLES)
     ]
     low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
     return Curve(
         name=variant,
         x=THRESHOLDS,
-        y=tuple(performance_profile(scores, THRESHOLDS)),
+        y=tuple(_profile(scores).tolist()),
         low=tuple(low.tolist()),
         high=tuple(high.tolist()),
     )
+
+
+def _profile(uses: Sequence[Sequence[NDArray[np.float64]]]) -> NDArray[np.float64]:
+    """Share of runs above each threshold: mean over the tasks of a use, then over uses."""
+    return np.mean([performance_profile(tasks, THRESHOLDS) for tasks in uses], axis=0)

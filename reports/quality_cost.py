@@ -85,6 +85,14 @@ def use_of(comparison: Comparison) -> str:
     return comparison.catalog.family(comparison.task) or comparison.task
 
 
+def of_each_use(found: Sequence[Comparison]) -> list[list[Comparison]]:
+    """Comparisons of one use together; tasks of a use are dependent."""
+    groups: dict[str, list[Comparison]] = {}
+    for one in found:
+        groups.setdefault(use_of(one), []).append(one)
+    return [*groups.values()]
+
+
 def _all_tasks(
     catalog: Catalog, often: dict[str, list[Comparison]], noise: CostNoise
 ) -> QualityCost:

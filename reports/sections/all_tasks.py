@@ -3,7 +3,7 @@
 import math
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import fmean
 
@@ -14,7 +14,7 @@ from reports.folder import RunFolder
 from reports.needs import beats, decides
 from reports.normalized_scores import normalized, on_a_scale
 from reports.numbers import counted, plain, probability, with_interval
-from reports.quality_cost import improvement, shared_with, use_of
+from reports.quality_cost import improvement, of_each_use, shared_with, use_of
 from reports.ranked_table.comparison import Comparison
 from results.statistics import Interval, interquartile_mean, sign_test
 
@@ -36,9 +36,10 @@ HOW_TO_READ = (
     "would give; it is left out where means differ in fewer than six uses. Its p is not corrected "
     "for the number of lines. P(better) is the probability that a run is better than a run of the "
     "baseline, averaged over uses, with a 95% bootstrap interval. The interquartile mean is that "
-    "of the middle half of all runs, where 0 is uniform attention and 1 the best possible score; "
-    "tasks without a best possible score are left out. Bootstrap intervals of few seeds are too "
-    "narrow. Variants took part in different tasks, so the order of lines is not a ranking."
+    "of the middle half of all runs, where 0 is uniform attention and 1 the best possible score. A "
+    "run of a use is the mean over its tasks, seed by seed; tasks without a best possible score "
+    "are left out. Bootstrap intervals of few seeds are too narrow. Variants took part in "
+    "different tasks, so the order of lines is not a ranking."
 )
 
 
@@ -101,7 +102,7 @@ def _columns(baseline: str) -> tuple[Column, ...]:
         "Uses in which more tasks have the better mean than the worse one, of those that differ, "
         "and the p of a sign test."
     )
-    place = "Place by the mean score, and of how many variants."
+    place = "Place by the mean score, and of how many variants; mean over uses."
     return (
         Column(title="Variant"),
         Column(title="Comparisons", numeric=True),
@@ -125,19 +126,24 @@ def _columns(baseline: str) -> tuple[Column, ...]:
 def _row(
     folder: RunFolder, variant: str, found: Sequence[Comparison], level: Interval
 ) -> tuple[TableCell, ...]:
-    ranks = [1.0 + [*one.compared].index(variant) for one in found]
-    sizes = [len(one.compared) for one in found]
+    rank = _over_uses(found, lambda one: 1.0 + [*one.compared].index(variant))
+    size = _over_uses(found, lambda one: float(len(one.compared)))
     catalog = folder.catalog
     marks = ("control",) if catalog.flag(variant, "control") else ()
     return (
         TableCell(text=catalog.label(variant), marks=marks),
         TableCell(text=str(len(found)), sort=len(found)),
-        TableCell(text=f"{fmean(ranks):.1f} of {fmean(sizes):.1f}", sort=fmean(ranks)),
+        TableCell(text=f"{rank:.1f} of {size:.1f}", sort=rank),
         *_against(found, variant, [one.baseline for one in found]),
         *_against(found, variant, [one.uniform_baseline for one in found]),
         TableCell(text=with_interval(level.estimate, level.low, level.high), sort=level.estimate),
         *_middle(found, variant, catalog.baseline),
     )
+
+
+def _over_uses(found: Sequence[Comparison], value: Callable[[Comparison], float]) -> float:
+    """Mean over uses of the mean over the comparisons of each."""
+    return fmean(fmean(map(value, group)) for group in of_each_use(found))
 
 
 def _against(
@@ -179,15 +185,26 @@ def _middle(
         return empty, empty, empty
     seed = zlib.crc32(variant.encode())
     mine, base = (
-        interquartile_mean([normalized(one, name) for one in scaled], np.random.default_rng(seed))
+        interquartile_mean(
+            [_of_one_use(group, name) for group in of_each_use(scaled)],
+            np.random.default_rng(seed),
+        )
         for name in (variant, baseline)
     )
     text = with_interval(mine.estimate, mine.low, mine.high)
+    uses = len(of_each_use(scaled))
     return (
         TableCell(text=text, sort=mine.estimate),
         TableCell(text=plain(base.estimate), sort=base.estimate),
-        TableCell(text=str(len(scaled)), sort=len(scaled)),
+        TableCell(text=f"{len(scaled)} of {counted(uses, 'use')}", sort=len(scaled)),
     )
+
+
+def _of_one_use(found: Sequence[Comparison], variant: str) -> list[float]:
+    """Normalized scores of a variant, seed by seed the mean over the comparisons of a use."""
+    by_task = [normalized(one, variant) for one in found]
+    # tasks to which seeds were added have more of them; the first ones are shared
+    return [fmean(scores) for scores in zip(*by_task, strict=False)]
 
 
 def _ahead(comparison: Comparison, variant: str, other: str) -> bool:

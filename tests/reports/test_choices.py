@@ -1,10 +1,11 @@
 """The sentence and the choice table say what the statistics say, and no more."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from synthetic import BASE, VARIANTS, catalog, quality_cell, record
-from synthetic_run import write_run
+from synthetic_run import write_json, write_run
 
 from reports.blocks import NO_VALUE, TableCell
 from reports.choices import MOST_ROWS, NONE_YET, _cost, choices_table, every_need
@@ -252,6 +253,24 @@ def test_a_sign_test_of_few_uses_is_left_out(tmp_path: Path):
     assert section is not None
     (table,) = section.blocks[1:]
     assert "Sign test" not in [column.title for column in table.columns]  # type: ignore[union-attr]  # the table
+
+
+def test_many_tasks_of_one_use_count_once(tmp_path: Path):
+    """Four tasks of one use put a variant first, and one task of another puts it behind."""
+    good = {**DECIDED, OTHER: 0.7, "luong_general": 0.6}
+    bad = {**good, NEW: 0.4}
+    folder = written(tmp_path / "run", {**{f"d{at}": good for at in range(4)}, "e": bad}).path
+    catalog = json.loads((folder / "catalog.json").read_text())
+    for at in range(4):
+        catalog["tasks"][f"d{at}"]["family"] = "Use of d"
+    write_json(folder / "catalog.json", catalog)
+    section = all_tasks_section(read_folder(folder))
+    assert section is not None
+    (table,) = section.blocks[1:]
+    titles = [column.title for column in table.columns]  # type: ignore[union-attr]  # the table
+    (row,) = [one for one in table.rows if one[0].text == "shaw_rpr"]  # type: ignore[union-attr]
+    assert row[titles.index("Mean rank")].text == "2.5 of 5.0", "1 and 4, not 1, 1, 1, 1 and 4"
+    assert row[len(titles) - 1].text == "5 of 2 uses"
 
 
 def test_there_is_no_summary_of_one_contender(tmp_path: Path):
