@@ -122,9 +122,10 @@ def slots_sentence(folder: RunFolder) -> str:
     told = (
         f"With {length}, {len(faster)} of {counted(len(others), 'variant')} "
         f"{'decodes' if len(others) == 1 else 'decode'} faster than "
-        f"{known.label(known.baseline)} beyond the A/A noise and {len(slower)} slower; "
-        f"{rest} {'is' if rest == 1 else 'are'} not decided or the same."
+        f"{known.label(known.baseline)} beyond the A/A noise"
     )
+    told += f" and {len(slower)} slower" if slower else ""
+    told += f"; {rest} {'is' if rest == 1 else 'are'} not decided or the same." if rest else "."
     ratios = {name: lines[name][DECODE]["ratio"] for name in faster if DECODE in lines[name]}
     best = sorted(ratios, key=lambda name: -ratios[name])[:MOST_NAMED]
     if not best:
