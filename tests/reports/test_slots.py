@@ -133,7 +133,7 @@ def test_a_run_that_trained_nothing_shows_the_longest_cache_first_and_says_who_i
     assert told.startswith(
         "With 1,024 keys in the cache of one layer, 1 of 1 variant decodes faster"
     )
-    assert told.endswith("0 slower; 0 are not decided or the same. Fastest: window (2.00×).")
+    assert told.endswith("faster than cache beyond the A/A noise. Fastest: window (2.00×).")
     assert (
         slots_sentence(folder([line("cache", 8, "forward_time_ms", 1, shape="attend[heads=8]")]))
         == ""
