@@ -44,7 +44,7 @@ LEAST = 0.25
     citation=Citation(text="von Oswald et al., 2025", url="https://arxiv.org/abs/2506.05233"),
     default_task=DefaultTask(task="recall"),
     does_not_show=(
-        "von Oswald et al. report lower perplexity than other recurrences, and better scores in "
+        "Von Oswald et al. report lower perplexity than other recurrences, and better scores in "
         "long contexts, with up to a billion parameters. Here 20 and 32 pairs stand against a "
         "small state."
     ),
