@@ -33,16 +33,18 @@ class Part:
         self.whole = whole
         self.folder = whole.folder
         self.tasks = frozenset(tasks)
-        self._ledger = whole.ledger()
-        known = {name for one in self._ledger.records if (name := _task_of(one.cell))}
+        found = whole.ledger()
+        named = [(_task_of(one.cell), one) for one in found.records]
+        known = {name for name, _ in named if name}
         for name in tasks:
             if name not in known:
                 raise UnknownName.among("task of this run", name, sorted(known))
+        chosen = tuple(one for name, one in named if name in self.tasks)
+        self._ledger = replace(found, records=chosen)
 
     def ledger(self) -> Ledger:
         """Every record of the chosen tasks."""
-        chosen = tuple(one for one in self._ledger.records if self._holds(one.cell))
-        return replace(self._ledger, records=chosen)
+        return self._ledger
 
     def records(self) -> list[Record]:
         """The newest record of every chosen cell."""
@@ -88,12 +90,9 @@ class Part:
         }
         return {**names, **kept}
 
-    def _holds(self, cell: Mapping[str, object]) -> bool:
-        return _task_of(cell) in self.tasks
-
     def _plans(self, label: str) -> bool:
         try:
-            return self._holds(vars(parse_label(label)))
+            return _task_of(vars(parse_label(label))) in self.tasks
         except InvalidSelector:
             return False  # as a later version writes it
 

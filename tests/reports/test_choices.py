@@ -7,7 +7,7 @@ from pathlib import Path
 from synthetic import BASE, VARIANTS, catalog, quality_cell, record
 from synthetic_run import write_json, write_run
 
-from reports.blocks import NO_VALUE, TableCell
+from reports.blocks import NO_VALUE, TableBlock, TableCell
 from reports.choices import MOST_ROWS, NONE_YET, _cost, choices_table, every_need
 from reports.folder import RunFolder, read_folder
 from reports.markdown import MOST_LINES
@@ -267,8 +267,9 @@ def test_many_tasks_of_one_use_count_once(tmp_path: Path):
     section = all_tasks_section(read_folder(folder))
     assert section is not None
     (table,) = section.blocks[1:]
-    titles = [column.title for column in table.columns]  # type: ignore[union-attr]  # the table
-    (row,) = [one for one in table.rows if one[0].text == "shaw_rpr"]  # type: ignore[union-attr]
+    assert isinstance(table, TableBlock)
+    titles = [column.title for column in table.columns]
+    (row,) = [one for one in table.rows if one[0].text == "shaw_rpr"]
     assert row[titles.index("Mean rank")].text == "2.5 of 5.0", "1 and 4, not 1, 1, 1, 1 and 4"
     assert row[len(titles) - 1].text == "5 of 2 uses"
 
