@@ -1,11 +1,12 @@
 """What stored rows say of claims, as data: parts, verdict, how far it was tested, and why."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from bench.api.claim import Bound, Claim, Contrast
 from reports.claim_words import bounds_in_words, expected_in_words, range_in_words, seen_in_words
+from results.statistics.primary import MOST_SEEDS
 from results.statistics.verdicts import ClaimVerdict, Finding, Observed
 
 Standing = Literal[
@@ -130,6 +131,8 @@ class ClaimOutcome:
     claim: Claim
     verdict: ClaimVerdict
     contrasts: tuple[ContrastOutcome, ...]
+    first_sample: tuple[ContrastOutcome, ...] = ()
+    """What the first sample showed, where a second one decides."""
     bounds: tuple[BoundOutcome, ...]
     minutes: float
     """Expected cost of what is trained for it, on one core."""
@@ -194,9 +197,20 @@ class ClaimOutcome:
                 f"No seed has any difference in “{still[0]}”: both sides are at a limit of the "
                 "metric, or compute the same, and more seeds would not decide."
             )
-        needed = [one.finding.seeds_to_decide for one in open_]
-        known = [one for one in needed if one is not None]
-        if len(known) < len(needed) or not known:
-            return "The seeds so far do not tell how many would decide."
-        few = min(one.finding.difference.count for one in open_)
-        return f"About {max(known)} seeds would decide (seen: {few})."
+        return _seeds_in_words(open_)
+
+
+def _seeds_in_words(open_: Sequence[ContrastOutcome]) -> str:
+    """How many seeds would decide what is open."""
+    needed = [(one.finding.seeds_to_decide, one.contrast.title) for one in open_]
+    known = [(seeds, title) for seeds, title in needed if seeds is not None]
+    if len(known) < len(needed) or not known:
+        return "The seeds so far do not tell how many would decide."
+    seeds, title = max(known)
+    few = min(one.finding.difference.count for one in open_)
+    if seeds > MOST_SEEDS:
+        return (
+            f"More than {MOST_SEEDS} seeds would decide (seen: {few}), because “{title}” lies so "
+            "close to where its verdict changes."
+        )
+    return f"About {seeds} seeds would decide (seen: {few})."

@@ -25,6 +25,8 @@ FIRST_SEED, SEEDS = 200, 6
 """First seed of claims, and how many. No other published run uses these seeds, so that no choice
 was made by looking at them. Where no seed differs from another the sign test decides, which needs
 six."""
+SECOND_SEED = 300
+"""First seed of second samples."""
 SPREAD_SEEDS = 12
 """Fewest seeds that say anything about a spread (ADR 20)."""
 
@@ -171,6 +173,9 @@ class Claim:
     """What the test leaves out, or what surprised."""
     seeds: int = SEEDS
     """How many seeds every side has, unless the command says otherwise."""
+    again: int = 0
+    """Seeds of a second sample, from `SECOND_SEED` on, which decides alone. It is asked for where
+    the first sample left the claim open, or where a contrast was written after it; else 0."""
     priority: int = 5
     """1 runs first."""
 
@@ -188,9 +193,10 @@ class Claim:
             )
         spread = any(one.of == "spread" for one in self.contrasts)
         least = SPREAD_SEEDS if spread else SEEDS
-        if self.seeds < least:
+        short = self.seeds if self.seeds < least else self.again
+        if short < least and (short or self.seeds < least):
             raise InvalidConfig(
-                f"claim {self.key}: its contrasts need at least {least} seeds, got {self.seeds}."
+                f"claim {self.key}: its contrasts need at least {least} seeds, got {short}."
             )
 
     def __repr__(self) -> str:
@@ -202,6 +208,12 @@ class Claim:
         if self.exact:
             return "both" if self.contrasts else "exact"
         return "trained" if self.contrasts else "missing"
+
+    @property
+    def sample(self) -> range:
+        """Seeds that decide."""
+        first = SECOND_SEED if self.again else FIRST_SEED
+        return range(first, first + (self.again or self.seeds))
 
     @property
     def sides(self) -> tuple[Side, ...]:

@@ -68,7 +68,7 @@ def cells_of(side: Side, request: Request, seed: int) -> SideCells:
 def expected_minutes(claim: Claim, request: Request) -> float:
     """What the trained part of a claim takes on one core (min)."""
     cells = [cells_of(side, request, FIRST_SEED) for side in claim.sides]
-    return claim.seeds * sum(_seconds(cells).values()) / 60
+    return len(claim.sample) * sum(_seconds(cells).values()) / 60
 
 
 def _seconds(sides: Iterable[SideCells]) -> dict[str, float]:
@@ -90,7 +90,7 @@ def plan_of(claims: Iterable[Claim], request: Request) -> Plan:
     made.add([request.asked_baseline])
     room, seen = 60 * request.minutes * request.jobs or float("inf"), set[str]()
     for claim in sorted(claims, key=lambda one: (one.priority, one.key)):
-        count, first = request.seeds or claim.seeds, request.first_seed
+        first, count = claim.sample.start, request.seeds or len(claim.sample)
         seeds = range(first, first + count)
         cells = [cells_of(side, request, seed) for side in claim.sides for seed in seeds]
         new = [one for one in cells if one.read.id not in seen]

@@ -7,12 +7,19 @@ from dataclasses import replace
 
 import pandas as pd
 
-from bench.api.claim import FIRST_SEED, Claim, Contrast, Side
+from bench.api.claim import FIRST_SEED, SECOND_SEED, Claim, Contrast, Side
 from bench.claims.cells import cells_of, expected_minutes
 from bench.claims.computed import exact_cell
 from bench.running.request import Request
 from reports.claims import BoundOutcome, ClaimOutcome, ContrastOutcome
-from results.statistics.verdicts import Observed, findings_of, verdict_of
+from results.statistics.verdicts import (
+    LEVEL,
+    SECOND_LEVEL,
+    ClaimVerdict,
+    Observed,
+    findings_of,
+    verdict_of,
+)
 
 Place = tuple[str, str, str, str, float | None]
 """Cell, metric, split, axis, x."""
@@ -55,15 +62,14 @@ def request_of(rows: pd.DataFrame) -> Request:
 
 
 def _outcome(claim: Claim, values: Values, seeds: Sequence[int], request: Request) -> ClaimOutcome:
-    observed = [_observed(one, values, seeds, request) for one in claim.contrasts]
-    contrasts = [
-        ContrastOutcome(contrast=contrast, seen=seen, finding=finding)
-        for contrast, seen, finding in zip(
-            claim.contrasts, observed, findings_of(observed, claim.needed), strict=True
-        )
-    ]
+    first = _sample(claim, values, [seed for seed in seeds if seed < SECOND_SEED], request)
+    second: tuple[ContrastOutcome, ...] = ()
+    if claim.again:
+        later = [seed for seed in seeds if seed >= SECOND_SEED]
+        second = _sample(claim, values, later, request, SECOND_LEVEL)
+    contrasts = second or first
     bounds = _bounds(claim, values)
-    parts = [one.finding.verdict for one in contrasts]
+    parts: list[ClaimVerdict] = [one.finding.verdict for one in contrasts]
     if claim.exact:
         known = all(bound.low is not None for bound in bounds)
         held = all(bound.holds for bound in bounds)
@@ -73,9 +79,27 @@ def _outcome(claim: Claim, values: Values, seeds: Sequence[int], request: Reques
     return ClaimOutcome(
         claim=claim,
         verdict=joined,
-        contrasts=tuple(contrasts),
+        contrasts=contrasts,
+        first_sample=first if second else (),
         bounds=tuple(bounds),
         minutes=expected_minutes(claim, request),
+    )
+
+
+def _sample(
+    claim: Claim,
+    values: Values,
+    seeds: Sequence[int],
+    request: Request,
+    level: float = LEVEL,
+) -> tuple[ContrastOutcome, ...]:
+    """What some seeds show of each contrast."""
+    observed = [_observed(one, values, seeds, request) for one in claim.contrasts]
+    return tuple(
+        ContrastOutcome(contrast=contrast, seen=seen, finding=finding)
+        for contrast, seen, finding in zip(
+            claim.contrasts, observed, findings_of(observed, claim.needed, level), strict=True
+        )
     )
 
 

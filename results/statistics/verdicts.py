@@ -12,12 +12,14 @@ from typing import Literal, NamedTuple
 from bench.api.claim import SPREAD_SEEDS, Compared, Expected
 from results.statistics.decisions import holm
 from results.statistics.moderated import ModeratedDifference, ModeratedTable
-from results.statistics.primary import MOST_SEEDS, POWER
+from results.statistics.primary import POWER
 
 ClaimVerdict = Literal["supported", "contradicted", "equivalent", "undecided"]
 Needed = Literal["all", "any"]
 LEVEL = 0.05
 """Error rate of a claim."""
+SECOND_LEVEL = 0.025
+"""Error rate of its second sample, so that both samples are wrong in at most 7.5% of claims."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +49,14 @@ class Finding:
     """Of "the difference is at least the margin"; 1 without a margin."""
     seeds_to_decide: int | None
     """Seeds with which 80% of runs would decide, if the difference is the one seen; None where
-    that is unknown or more than `MOST_SEEDS`."""
+    that is unknown."""
     still: bool = False
     """Whether a difference was expected, and no seed has any."""
 
 
-def findings_of(observed: Sequence[Observed], needed: Needed = "all") -> list[Finding]:
+def findings_of(
+    observed: Sequence[Observed], needed: Needed = "all", level: float = LEVEL
+) -> list[Finding]:
     """Decide every contrast of one claim.
 
     A difference is found where it is significant and at least the margin. It is refuted where it is
@@ -68,6 +72,7 @@ def findings_of(observed: Sequence[Observed], needed: Needed = "all") -> list[Fi
     Args:
         observed: The contrasts.
         needed: Whether all must hold, or one is enough.
+        level: Error rate of the claim.
     """
     gaps = [_difference(one) for one in observed]
     plain = [gap.p for gap in gaps]
@@ -86,11 +91,12 @@ def findings_of(observed: Sequence[Observed], needed: Needed = "all") -> list[Fi
                 gap.estimate,
                 _Ps(held[0][at], held[1][at]),
                 _Ps(refuted[0][at], refuted[1][at]),
+                level,
             ),
             difference=gap,
             p=plain[at],
             p_outside=outside[at],
-            seeds_to_decide=_seeds(one, gap),
+            seeds_to_decide=_seeds(one, gap, level),
             still=still[at],
         )
         for at, (one, gap) in enumerate(zip(observed, gaps, strict=True))
@@ -169,24 +175,24 @@ def _still(one: Observed) -> bool:
     return one.expect != "equal" and bool(common) and same
 
 
-def _decided(one: Observed, estimate: float, held: _Ps, refuted: _Ps) -> ClaimVerdict:
+def _decided(one: Observed, estimate: float, held: _Ps, refuted: _Ps, level: float) -> ClaimVerdict:
     """The verdict of a contrast, by the p values for holding and those for refuting."""
     if math.isnan(estimate):
         return "undecided"
     if one.expect == "equal":
-        if held.outside < LEVEL:
+        if held.outside < level:
             return "equivalent"
-        differs = refuted.same < LEVEL and abs(estimate) >= one.margin
+        differs = refuted.same < level and abs(estimate) >= one.margin
         return "contradicted" if differs else "undecided"
     signed = estimate if one.expect == "higher" else -estimate
-    if held.same < LEVEL and signed > 0 and signed >= one.margin:
+    if held.same < level and signed > 0 and signed >= one.margin:
         return "supported"
-    if (refuted.same < LEVEL and signed < 0) or refuted.outside < LEVEL:
+    if (refuted.same < level and signed < 0) or refuted.outside < level:
         return "contradicted"
     return "undecided"
 
 
-def _seeds(one: Observed, gap: ModeratedDifference) -> int | None:
+def _seeds(one: Observed, gap: ModeratedDifference, level: float) -> int | None:
     """Seeds that would decide, from the spread seen, by a normal approximation; at least two."""
     if gap.count < 2 or not gap.error:
         return None
@@ -198,8 +204,7 @@ def _seeds(one: Observed, gap: ModeratedDifference) -> int | None:
     if not distance:
         return None
     normal = NormalDist()
-    reach = normal.inv_cdf(1 - LEVEL / 2) + normal.inv_cdf(POWER)
+    reach = normal.inv_cdf(1 - level / 2) + normal.inv_cdf(POWER)
     spread = gap.error * math.sqrt(gap.count)
     least = 2 if one.of == "mean" else SPREAD_SEEDS
-    seeds = max(least, math.ceil((reach * spread / distance) ** 2) + 1)
-    return seeds if seeds <= MOST_SEEDS else None
+    return max(least, math.ceil((reach * spread / distance) ** 2) + 1)

@@ -40,6 +40,7 @@ for one in (
                 expect="higher",
             ),
         ),
+        again=80,
     ),
     Claim(
         key="C07",
@@ -215,6 +216,7 @@ for one in (
             ),
         ),
         note="Not at equal sharpness: a dot product of wide states is sharper, whatever its form.",
+        again=20,
         priority=2,
     ),
     Claim(
@@ -264,6 +266,7 @@ for one in (
                 margin=0.3,
             ),
         ),
+        again=60,
     ),
 ):
     register_claim(one, module=__name__)

@@ -103,6 +103,7 @@ for one in (
                 margin=0.01,
             ),
         ),
+        again=48,
     ),
     Claim(
         key="C24",
@@ -143,6 +144,7 @@ for one in (
         ),
         note="The right side was another network, without a second direction, until after a first "
         "look at the verdicts.",
+        again=12,
     ),
     Claim(
         key="C26",
@@ -167,6 +169,7 @@ for one in (
             ),
         ),
         note="At one size of data and one weight; few pairs may gain and many may lose.",
+        again=24,
         priority=3,
     ),
     Claim(
@@ -259,6 +262,7 @@ for one in (
                 expect="higher",
             ),
         ),
+        again=120,
         priority=4,
     ),
     Claim(

@@ -116,6 +116,7 @@ for one in (
                 margin=0.1,
             ),
         ),
+        again=24,
         priority=4,
     ),
     Claim(

@@ -36,11 +36,11 @@ def rows():
     return frame[(frame["status"] == "ok") & (frame["baseline"] == "")]
 
 
-def series(rows: pd.DataFrame, side) -> pd.Series:
-    """The row of a side, by seed."""
+def series(rows: pd.DataFrame, side, second: bool = False) -> pd.Series:
+    """The row of a side, by seed: 200 to 299, or those of a second sample, from 300 on."""
     cell = cells_of(side, Request(), FIRST_SEED).read
     mine = rows[(rows["metric"] == side.metric) & (rows["split"] == side.split)]
-    mine = mine[mine["axis"] == side.axis]
+    mine = mine[(mine["axis"] == side.axis) & ((mine["seed"] >= 300) == second)]
     if side.x is not None:
         mine = mine[mine["x"] == side.x]
     ids = {replace(cell, seed=int(seed)).id: seed for seed in mine["seed"].unique()}
@@ -83,8 +83,8 @@ def compared(plus: pd.Series, minus: pd.Series, contrast) -> tuple[float, float,
 def contrasts(rows: pd.DataFrame, claim) -> list[str]:
     means, same, outside = [], [], []
     for one in claim.contrasts:
-        left = [series(rows, side) for side in one.left]
-        right = [series(rows, side) for side in one.right]
+        left = [series(rows, side, claim.again > 0) for side in one.left]
+        right = [series(rows, side, claim.again > 0) for side in one.right]
         both = pd.concat([*left, *right], axis=1, join="inner")
         plus, minus = both.iloc[:, : len(left)].sum(axis=1), both.iloc[:, len(left) :].sum(axis=1)
         mean, p, out = compared(plus, minus + one.against, one)
@@ -96,23 +96,26 @@ def contrasts(rows: pd.DataFrame, claim) -> list[str]:
     holds, fails = (same, outside), (holm(same), holm(outside))
     if claim.needed == "any":
         holds, fails = fails, holds
+    level = 0.025 if claim.again else 0.05
     return [
-        outcome(one, means[at], (holds[0][at], holds[1][at]), (fails[0][at], fails[1][at]))
+        outcome(one, means[at], (holds[0][at], holds[1][at]), (fails[0][at], fails[1][at]), level)
         for at, one in enumerate(claim.contrasts)
     ]
 
 
-def outcome(one, mean: float, holds: tuple[float, float], fails: tuple[float, float]) -> str:
+def outcome(
+    one, mean: float, holds: tuple[float, float], fails: tuple[float, float], level: float
+) -> str:
     """What a contrast shows, by its p values of no difference and of one beyond the margin."""
     signed = -mean if one.expect == "lower" else mean
     if np.isnan(signed):
         return "undecided"
     if one.expect == "equal":
-        differs = fails[0] < 0.05 and abs(signed) >= one.margin
-        return "equivalent" if holds[1] < 0.05 else "contradicted" if differs else "undecided"
-    if holds[0] < 0.05 and signed > 0 and signed >= one.margin:
+        differs = fails[0] < level and abs(signed) >= one.margin
+        return "equivalent" if holds[1] < level else "contradicted" if differs else "undecided"
+    if holds[0] < level and signed > 0 and signed >= one.margin:
         return "supported"
-    against = (fails[0] < 0.05 and signed < 0) or fails[1] < 0.05
+    against = (fails[0] < level and signed < 0) or fails[1] < level
     return "contradicted" if against else "undecided"
 
 
@@ -161,7 +164,7 @@ def test_what_was_not_run_or_has_no_test_is_called_so(rows):
         one.claim.key: one.standing for one in outcomes_of(claims, Pack(PACK).frame, Request())
     }
     for claim in claims:
-        sides = [series(rows, side) for side in claim.sides]
+        sides = [series(rows, side, claim.again > 0) for side in claim.sides]
         exact = rows["cell"] == exact_cell(claim.key).id
         nothing = not any(len(one) for one in sides) and not exact.any()
         missing = bool(claim.missing)

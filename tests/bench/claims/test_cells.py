@@ -1,11 +1,13 @@
 """Every claim names cells that exist, can run, and give the number that is read."""
 
+from dataclasses import replace
+
 import pytest
 
 from bench.api import registry
 from bench.api.answer import Answer
 from bench.api.backbone import BACKBONES
-from bench.api.claim import CLAIMS, FIRST_SEED, SEEDS
+from bench.api.claim import CLAIMS, FIRST_SEED, SECOND_SEED, SEEDS
 from bench.api.config import build_config
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.options import complete
@@ -136,12 +138,22 @@ def test_backbones_hold_the_slot_of_every_side():
 
 
 def test_a_plan_has_each_cell_once_on_the_seeds_of_claims():
-    claims = asked_claims(["C12", "C33"])
+    claims = asked_claims(["C28", "C33"])
     made = plan_of(claims, Request(first_seed=FIRST_SEED))
     ids = [one.cell.id for one in made.quality]
     assert len(ids) == len(set(ids)) == SEEDS * (2 + 4)
     assert len(made.analysis) == SEEDS * 2
     assert {cell.seed for cell in made.cells} == set(range(FIRST_SEED, FIRST_SEED + SEEDS))
+
+
+def test_a_second_sample_has_seeds_of_its_own():
+    (second,) = (replace(one, again=20) for one in asked_claims(["C28"]))
+    made = plan_of([second], Request(first_seed=FIRST_SEED))
+    assert {cell.seed for cell in made.cells} == set(range(SECOND_SEED, SECOND_SEED + 20))
+    fewer = plan_of([second], Request(first_seed=FIRST_SEED, seeds=2))
+    assert {cell.seed for cell in fewer.cells} == {SECOND_SEED, SECOND_SEED + 1}
+    with pytest.raises(InvalidConfig, match="need at least 6 seeds, got 5"):
+        replace(second, again=5)
 
 
 def test_a_budget_takes_whole_claims_in_order_of_priority():

@@ -6,13 +6,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench.api.claim import FIRST_SEED, SEEDS, Bound, Claim, Contrast, Exact, Side
+from bench.api.claim import FIRST_SEED, SECOND_SEED, SEEDS, Bound, Claim, Contrast, Exact, Side
 from bench.api.metric import Scored
 from bench.claims.cells import cells_of
 from bench.claims.computed import compute
 from bench.claims.verdicts import outcomes_of
 from bench.cli.registered import load_registry
 from bench.running.request import Request
+from reports.blocks import Paragraph
 from reports.claims_document import claims_document, headline
 from reports.claims_page import write_claims
 from results.frame import rows_of
@@ -46,11 +47,11 @@ def store(tmp_path):
         yield found
 
 
-def put(store, side, values, status="ok"):
+def put(store, side, values, status="ok", first=FIRST_SEED):
     """Store one value a seed, and another value of the same metric at another place."""
     environment = "0123456789ab"
     for at, value in enumerate(values):
-        cell = cells_of(side, Request(), FIRST_SEED + at).read
+        cell = cells_of(side, Request(), first + at).read
         rows = (
             Row(metric=side.metric, value=value, split=side.split, axis=side.axis, x=side.x),
             Row(metric=side.metric, value=0.5, split="validation"),
@@ -79,6 +80,40 @@ def test_a_difference_on_the_seeds_of_claims_is_found(store):
     found = outcome(store, claim(CONTRAST))
     assert (found.verdict, found.contrasts[0].finding.difference.count) == ("supported", SEEDS)
     assert found.contrasts[0].finding.difference.estimate == pytest.approx(0.393, abs=1e-3)
+
+
+def test_a_second_sample_decides_alone_and_the_page_shows_both(store):
+    put(store, DOT, [0.1, 0.9, 0.2, 0.8, 0.3, 0.7])
+    put(store, PLAIN, [0.5] * 6)
+    assert outcome(store, claim(CONTRAST)).verdict == "undecided"
+    assert outcome(store, claim(CONTRAST, again=6)).standing == "not run"
+    put(store, DOT, [0.91, 0.92, 0.90, 0.93, 0.91, 0.90], first=SECOND_SEED)
+    put(store, PLAIN, [0.51, 0.54, 0.50, 0.53, 0.51, 0.52], first=SECOND_SEED)
+    assert outcome(store, claim(CONTRAST)).verdict == "undecided"
+    found = outcome(store, claim(CONTRAST, again=6))
+    assert (found.verdict, found.contrasts[0].finding.difference.count) == ("supported", 6)
+    said = [
+        block.text
+        for block in claims_document([found]).sections[-1].blocks[:4]
+        if isinstance(block, Paragraph)
+    ]
+    assert "The first one, which decides nothing: dot minus scaled: +0 " in said[-1]
+
+
+def test_a_second_sample_decides_at_half_the_level(store):
+    gaps = [0.03, 0.1, -0.01, 0.09, 0.01, 0.08]  # p = 0.04
+    for first in (FIRST_SEED, SECOND_SEED):
+        put(store, DOT, [0.5 + gap for gap in gaps], first=first)
+        put(store, PLAIN, [0.5] * 6, first=first)
+    assert outcome(store, claim(CONTRAST)).verdict == "supported"
+    assert outcome(store, claim(CONTRAST, again=6)).verdict == "undecided"
+
+
+def test_what_lies_at_its_margin_needs_more_seeds_than_anyone_runs(store):
+    put(store, DOT, [0.5 + gap for gap in (-0.1, 0.3, 0.0, 0.25, -0.05, 0.19)])
+    put(store, PLAIN, [0.5] * 6)
+    reason = outcome(store, claim(replace(CONTRAST, margin=0.1))).reason()
+    assert reason.startswith("More than 200 seeds would decide (seen: 6), because “dot minus")
 
 
 def test_the_row_of_its_own_place_is_read(store):
