@@ -7,7 +7,7 @@ export HF_HUB_OFFLINE ?= 1
 # Without compiled files each of the many processes that tests start compiles all our code again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup run static test slow browser-test check publish publish-tasks publish-claims peers docs readme format clean
+.PHONY: setup run static test slow browser-test check has-run publish publish-tasks publish-claims peers docs readme format clean
 
 # A torch that is already in the environment (for a certain CUDA, say) is left alone.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -51,10 +51,12 @@ browser-test: setup
 	command -v npm >/dev/null && npm ci --silent --prefix tests/reports/browser || true
 	$(BIN)/python -m pytest -q -m browser tests/reports
 
+has-run:
+	@test -d "runs/$(RUN)/ledger" || { echo "runs/$(RUN) holds no run; name one, such as RUN=quick" >&2; exit 2; }
+
 # make publish RUN=quick: runs/quick becomes a reference result, its rows as one pack and its report as
 # Markdown. Attention maps and samples of data sets without an open license stay behind.
-publish: setup
-	test -d runs/$(RUN)/ledger
+publish: setup has-run
 	rm -rf results/published/$(RUN).parquet reports/published/$(RUN)
 	$(BIN)/python -m bench report runs/$(RUN) --publish --out reports/published/$(RUN) \
 		--pack results/published/$(RUN).parquet
@@ -62,8 +64,8 @@ publish: setup
 
 # make publish-tasks RUN=flagship TASKS=spoken_digits: cells of these tasks in runs/flagship join the
 # reference result of that name, whose other cells stay as they are.
-publish-tasks: setup
-	test -d runs/$(RUN)/ledger && test -n "$(TASKS)"
+publish-tasks: setup has-run
+	@test -n "$(TASKS)" || { echo "publish-tasks needs tasks of the run: TASKS=spoken_digits" >&2; exit 2; }
 	rm -rf runs/publish
 	$(BIN)/python -m bench report runs/$(RUN) --tasks $(TASKS) --publish --out runs/publish/part \
 		--pack runs/publish/part.parquet
@@ -88,7 +90,6 @@ peers:
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -c "import torch" 2>/dev/null || $(PEERS)/bin/python -m pip install --quiet -c constraints.txt torch
 	$(PEERS)/bin/python -m pip install --quiet -c constraints.txt -e ".[dev,peers]" --config-settings editable_mode=compat
-	rm -f $(PEERS_OUT)
 	BENCH_PEERS_OUT=$(PEERS_OUT) $(PEERS)/bin/python -m pytest -q tests/peers
 
 # make docs: the documentation as a folder of pages, site/index.html, with an offline search.

@@ -20,6 +20,7 @@ from bench.api.resolve import resolve
 from bench.api.source import Source
 from bench.api.variant import Variant
 from bench.docs.peers import PeerComparison
+from tests.peers.repositories import HOST, REPOSITORIES
 
 LIMITS = {torch.float32: 1e-5, torch.float64: 1e-10}
 
@@ -66,7 +67,8 @@ class Agreement:
 
         Args:
             variant: Our selector.
-            package: Whose code `theirs` is, `transformers` or `transformers (Llama)`.
+            package: Whose code `theirs` is, `transformers`, `transformers (Llama)`, or a repository
+                `owner/name`.
             compared: What was computed, in a few words.
             ours: Our output.
             theirs: That of the reference, of the same shape.
@@ -79,11 +81,13 @@ class Agreement:
         assert ours.shape == theirs.shape, f"{ours.shape} beside {theirs.shape}"
         limit = LIMITS[ours.dtype] if limit is None else limit
         named, _, model = package.partition(" ")
+        if "/" in named:
+            shown, version = f"{HOST}/{named}", REPOSITORIES[named].version
+        else:
+            shown, version = named, importlib.metadata.version(named)
         result = PeerComparison(
             variant=variant,
-            reference=" ".join(
-                part for part in (named, model, importlib.metadata.version(named)) if part
-            ),
+            reference=" ".join(part for part in (shown, model, version) if part),
             compared=compared,
             precision=str(ours.dtype).removeprefix("torch."),
             output=difference([ours], [theirs]),
@@ -129,7 +133,7 @@ def drawn(
 ) -> Tensor:
     """Normal numbers whose gradient is wanted."""
     generator = torch.Generator().manual_seed(seed)
-    found = torch.randn(*shape, generator=generator, dtype=torch.float64) * scale
+    found = torch.randn(shape, generator=generator, dtype=torch.float64) * scale
     return found.to(dtype).requires_grad_()
 
 

@@ -4,7 +4,8 @@ Lin, Nikishin, He & Courville, 2025, "Forgetting transformer: softmax attention 
 https://arxiv.org/abs/2503.02130, section 3, the architecture called Pro.
 
 Deviations: the feed-forward layer stays the backbone's. Gains of the norms of queries and keys are
-shared by the heads, as in the experiments of the paper.
+shared by the heads, as in the experiments of the paper. 1e-6 is added under their root, where the
+authors' code has 1e-5.
 """
 
 from collections.abc import Mapping

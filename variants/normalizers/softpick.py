@@ -3,7 +3,8 @@
 Zuhri et al., 2025, "Softpick: no attention sink, no massive activations with rectified softmax",
 https://arxiv.org/abs/2504.20966.
 
-Deviations: a row without any allowed key gives zeros.
+Deviations: a row without any allowed key gives zeros. 1e-6 is added to the denominator, where the
+authors' code has 1e-8.
 """
 
 from collections.abc import Mapping

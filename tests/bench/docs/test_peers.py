@@ -82,7 +82,7 @@ def test_names_without_a_reference_are_known_and_have_none():
     compared = {parse(one.variant).name for one in STORED_NOW}
     assert set(WITHOUT_NOW) <= set(listed_variants())
     assert not compared & set(WITHOUT_NOW)
-    assert "was found for `adaptive_span`, " in peers_page(STORED_NOW, WITHOUT_NOW)
+    assert "was found for `fire`, `tupe`; " in peers_page(STORED_NOW, ["fire", "tupe"])
     assert "was found" not in peers_page(STORED_NOW)
 
 
