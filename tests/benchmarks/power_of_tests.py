@@ -263,7 +263,7 @@ def main() -> None:
         equal = {kind: tables.draw(kind, shape) for kind in KINDS}
         apart = []
         for size in (3, 6, 12):
-            values = tables.draw("published", shape)
+            values = tables.draw("resampled", shape)
             values[:, 2:] += size
             apart.append(values)
         for name, test in PROCEDURES.items():
