@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from reports.blocks import NO_VALUE, Column, TableCell
 from reports.folder import RunFolder
 from reports.missing_values import NO_SPREAD, dash, why_no_score, why_no_speed
-from reports.numbers import between, percent, probability, scaled, with_interval
+from reports.numbers import between, percent, plain, probability, scaled, with_interval
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.rows import interval_text
 from reports.ranked_table.steps_to_threshold import not_reached
@@ -20,6 +20,7 @@ VERDICT_HELP = (
     "Better or worse: significant. Equivalent: shown to lie within the margin. Undecided: neither, "
     "with the number of seeds that would probably decide."
 )
+NONE_FOUND = "It would have to be more than the whole range of the metric."
 EXACT_HELP = "Counted once, {where}; exact, so without interval."
 
 
@@ -137,6 +138,18 @@ def _effect_size(line: RankedLine) -> TableCell:
     return TableCell(text=f"{value:+.2g}", sort=value)
 
 
+def _detectable(line: RankedLine) -> TableCell:
+    """What the test against the baseline would find in 80% of runs."""
+    ranked = line.comparison.compared.get(line.variant)
+    decision = None if ranked is None else ranked.against_baseline
+    limits = line.comparison.ranked_by.limits
+    if decision is None or not math.isfinite(decision.detectable):
+        return TableCell(text=NO_VALUE, sort="")
+    if decision.detectable >= limits[1] - limits[0]:
+        return TableCell(text="none", sort=decision.detectable, help=NONE_FOUND)
+    return TableCell(text=plain(decision.detectable), sort=decision.detectable)
+
+
 def _against(reference: str) -> Callable[[RankedLine], TableCell]:
     """How the test against a reference ended.
 
@@ -225,6 +238,15 @@ RANKED_COLUMNS = (
             help="Difference to the baseline in standard deviations of one seed.",
         ),
         cell=_effect_size,
+    ),
+    RankedColumn(
+        head=Column(
+            title="Detectable difference",
+            numeric=True,
+            help="Smallest true difference to the baseline that this test finds in 80 % of runs.",
+        ),
+        cell=_detectable,
+        of_metric=True,
     ),
     RankedColumn(
         head=Column(title="Against baseline", help=VERDICT_HELP),

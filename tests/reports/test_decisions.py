@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+from scipy import stats
 from synthetic import catalog, quality_cell, record
-from synthetic_run import write_run
+from synthetic_run import markdown_of, write_run
 from test_choices import BASE, DECIDED, METRIC, NEW, OTHER, TIED, UNIFORM, written
 
 from reports.blocks import NO_VALUE, Bullets, TableBlock, TableCell
@@ -185,3 +187,21 @@ def test_who_is_better_by_the_planned_test_is_nowhere_called_not_significant(
     assert not comparison.compared[BASE].differs_from_best
     assert verdict(comparison) == "better than no_attention and bahdanau"
     assert "better than bahdanau by the planned test" in marks(comparison, NEW, {})
+
+
+def test_what_a_test_would_find_stands_beside_its_p_value(tmp_path: Path) -> None:
+    levels = {BASE: (0.5, 0.6, 0.7), NEW: (0.58, 0.66, 0.8)}
+    of_seeds(tmp_path / "run", levels)
+    text = markdown_of(render(tmp_path / "run"))
+    heads, row = (
+        next(line for line in text.splitlines() if line.startswith(begin))
+        for begin in ("| Rank |", "| 1 | ")
+    )
+    names = [head.partition("<br>")[0].strip() for head in heads.split(" | ")]
+    cells = [cell.strip() for cell in row.split(" | ")]
+    # a paired t test of two: standard error 0.02 / sqrt(3), two degrees of freedom, power of 80%
+    error, freedom = 0.02 / math.sqrt(3), 2
+    least = error * (stats.t.ppf(0.975, freedom) + stats.t.ppf(0.8, freedom))
+    found = float(cells[names.index("Detectable difference")])
+    assert found == pytest.approx(least, rel=0.01)
+    assert names.index("Detectable difference") == names.index("Effect size") + 1

@@ -121,7 +121,7 @@ def test_one_token_in_each_seed_is_no_claim_and_says_so(tmp_path: Path) -> None:
     text = markdown_of(render(folder))
     assert "No variant is significantly better than bahdanau." in text
     (row,) = [line for line in text.splitlines() if line.startswith("| 1= | [scaled_dot]")]
-    assert "| **1.00** | +0.000977 | 0.50 | — | undecided |" in row
+    assert "| **1.00** | +0.000977 | 0.50 | — | — | undecided |" in row
     assert text.partition("## Ablations")[0].count("that of the sign test: 0.25 for three") == 1
     table = lines_of(folder).set_index("selector")
     assert math.isinf(table.loc["scaled_dot", "difference_high"])
