@@ -55,6 +55,11 @@ class ComparedCells:
         """Text of one setting of a variant."""
         return str(self._cells[variant][0][column]) if variant in self._cells else ""
 
+    @property
+    def every(self) -> frozenset[str]:
+        """Ids of all of them."""
+        return frozenset(str(cell["cell"]) for cells in self._cells.values() for cell in cells)
+
     def seeds(self, variant: str) -> tuple[str, ...]:
         """Ids of the cells of a variant, in the order of their seeds."""
         return tuple(str(cell["cell"]) for cell in self._cells.get(variant, ()))

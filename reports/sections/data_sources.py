@@ -2,6 +2,7 @@
 
 from reports.blocks import Column, Paragraph, Section, TableBlock, TableCell, clean
 from reports.folder import RunFolder
+from reports.ranked_table.comparison import Comparison
 
 DATA = "data"
 """Note that says which files, of which source."""
@@ -27,6 +28,7 @@ def data_section(folder: RunFolder) -> Section | None:
         )
         for task, notes in folder.notes.items()
         for about, values in notes.items()
+        if len(values) == 1 or about != CAVEAT
     )
     table = TableBlock(
         key="data-notes",
@@ -40,10 +42,15 @@ def data_section(folder: RunFolder) -> Section | None:
     return Section(key="data", title="Data", blocks=(*warnings, table))
 
 
-def caveats(folder: RunFolder, task: str) -> list[Paragraph]:
-    """What a task asks to be remembered when its scores are read."""
-    told = [clean(sentence) for sentence in folder.notes.get(task, {}).get(CAVEAT, ())]
-    why = folder.catalog.pipeline_check(task)
+def caveats(folder: RunFolder, comparison: Comparison) -> list[Paragraph]:
+    """What cells of a comparison ask to be remembered when their scores are read."""
+    here = comparison.cells.every
+    told = [
+        clean(sentence)
+        for sentence, cells in folder.notes.get(comparison.task, {}).get(CAVEAT, {}).items()
+        if any(one.record.id in here for one in cells)
+    ]
+    why = folder.catalog.pipeline_check(comparison.task)
     return [Paragraph(text) for text in ([f"{NO_EVIDENCE} {why}"] if why else []) + told]
 
 

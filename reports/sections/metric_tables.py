@@ -13,6 +13,7 @@ from reports.folder import RunFolder
 from reports.numbers import Seen, with_interval
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
+from reports.sections.data_sources import CAVEAT
 from results.statistics import t_interval
 
 PARTS = {
@@ -185,7 +186,7 @@ def _told(folder: RunFolder, comparison: Comparison, order: Sequence[str]) -> Ta
     lines = [
         (order.index(outcome.cell.variant), outcome.cell.seed, about, value)
         for about, values in notes.items()
-        if len(values) > 1
+        if len(values) > 1 and about != CAVEAT  # which stands below the table
         for value, outcomes in values.items()
         for outcome in outcomes
         if outcome.record.id in here

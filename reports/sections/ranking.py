@@ -143,7 +143,7 @@ def _tables(folder: RunFolder, found: list[Comparison]) -> list[Block]:
         blocks.append(_table(folder, shown, lines))
         told = about_the_headline(shown)
         blocks += [Paragraph(told)] if told else []
-        blocks += caveats(folder, comparison.task)
+        blocks += caveats(folder, comparison)
         blocks += measures(folder, comparison, [str(line["selector"]) for line in lines])
         first = next(one for one in found if one.task == comparison.task)
         blocks += beside_the_ranking(comparison, published_results=comparison is first)

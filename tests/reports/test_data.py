@@ -80,6 +80,19 @@ def test_a_caveat_of_a_task_stands_beneath_its_table(tmp_path: Path) -> None:
     assert "\nThe end is known.\n" in text.split("| Rank", 1)[1].split("\n#", 1)[0]
 
 
+def test_a_caveat_stands_beneath_the_table_of_the_cells_that_noted_it(tmp_path: Path) -> None:
+    known, open_ = quality_cell(TASK, BASE, 0), quality_cell(TASK, BASE, 0)
+    open_ = replace(open_, backbone="another[width=8]")
+    records = [record(cell, "ok", quality_rows(TASK, VARIANTS[BASE], 0)) for cell in (known, open_)]
+    folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
+    for one, said in zip(records, ("The end is known.", "The end is open."), strict=True):
+        write_json(folder / "artifacts" / f"{one.id}.json", {"notes": {"caveat": said}})
+    tables = [part.split("\n#", 1)[0] for part in markdown_of(render(folder)).split("| Rank")[1:]]
+    said = [("\nThe end is known.\n" in one, "\nThe end is open.\n" in one) for one in tables]
+    assert {(False, True), (True, False)} <= set(said)
+    assert (True, True) not in said
+
+
 def test_a_comparison_that_is_no_evidence_says_so_in_its_title_and_why(tmp_path: Path) -> None:
     records = [
         record(quality_cell(task, BASE, 0), "ok", quality_rows(task, VARIANTS[BASE], 0))
