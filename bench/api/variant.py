@@ -76,7 +76,7 @@ class Variant(Starting, ABC):
     those of its components."""
     takes_positions: ClassVar[bool] = False
     """Whether a mechanism accepts the axis `position`: positions that turn queries and keys, or are
-    added to the input. A chain accepts all."""
+    added to the input, and others if it says so. A chain accepts all."""
     positions: tuple[Position, ...] = ()
     key_inputs: Inputs = NO_INPUTS
     """Numbers wanted beside every key; see `Component.key_inputs`."""

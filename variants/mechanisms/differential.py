@@ -5,17 +5,19 @@ Ye et al., 2025, "Differential transformer", https://arxiv.org/abs/2410.05258, s
 Deviations: lambda starts near 0.8 in every layer, which the paper has as its second strategy; its
 first one grows with the layer. One query and key of a head are cut into the two pairs, so that the
 width of a head here is that of a value, twice the paper's d. Rotary positions are those that
-`position=rope` asks for, and turn each of the pairs by the same angles.
+`position=rope` asks for, and turn each of the pairs by the same angles. What other positions add to
+energies is added to those of both maps.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar, Unpack
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.call import Call, Dims, MixResult, Read
+from bench.api.call import Call, Dims, MixResult, OracleOptions, Read
 from bench.api.component import expand_heads
 from bench.api.config import Choices, Config, FloatRange
 from bench.api.errors import InvalidConfig, Refused
@@ -23,7 +25,7 @@ from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Mixed
 from bench.api.source import Source, Tree
 from bench.api.variant import Impl
-from variants.mechanisms.turned import Turned
+from variants.mechanisms.biased import Biased, Content, biased
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 
 EPS = 1e-5
@@ -64,7 +66,7 @@ class DifferentialConfig(Config):
         "baseline finds nearly every value of this task, so there is little noise to cancel."
     ),
 )
-class Differential(Turned):
+class Differential(Biased):
     """(softmax(q1.k1 / sqrt(E/2)) - lambda softmax(q2.k2 / sqrt(E/2))) V, then an RMS norm.
 
     lambda = exp(a.b) - exp(c.d) + lambda_init is one number for all heads. The norm has a learned
@@ -74,6 +76,11 @@ class Differential(Turned):
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"signed", "key_local"})
+    unread: ClassVar[Mapping[Content, str]] = dict.fromkeys(
+        ("queries", "keys"),
+        "differential has two of them in every head, while positions are made for vectors of the "
+        "whole width",
+    )
 
     def __init__(self, config: DifferentialConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
@@ -145,12 +152,12 @@ class Differential(Turned):
         """Two maps, their difference, the values, the norm."""
         heads, width = self.dims.heads, self.map_width
         key = expand_heads(call.memory.source.key, heads)
-        first, second = (
-            masked_softmax(
-                width**-0.5 * call.query[..., part] @ key[..., part].transpose(2, 3), call.allowed
-            )
+        more = self.position_energy(call)
+        energies = (
+            width**-0.5 * call.query[..., part] @ key[..., part].transpose(2, 3)
             for part in (slice(0, width), slice(width, 2 * width))
         )
+        first, second = (masked_softmax(biased(one, more), call.allowed) for one in energies)
         weights = first - self.share().to(first.dtype) * second
         output = weights @ expand_heads(call.memory.source.value, heads)
         return MixResult(self._normalized(output), weights, carried, {})
@@ -163,7 +170,11 @@ class Differential(Turned):
         return (level * self.gain * (1 - self.begin)).to(output.dtype)
 
     def oracle(
-        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
+        self,
+        query: Float[Tensor, "Hq L Eq"],
+        source: Source,
+        read: Read,
+        **call: Unpack[OracleOptions],
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Pair by pair, unit by unit."""
         heads, length, _ = query.shape
@@ -174,6 +185,7 @@ class Differential(Turned):
             for pair in (self.added, self.taken)
         )
         share = torch.exp(one) - torch.exp(two) + self.begin
+        more = self.oracle_position_energy(query, source, read, **call)
         outputs, weights = [], []
         for head, t in ((h, t) for h in range(heads) for t in range(length)):
             seen = [s <= t or self.dims.regime != "causal" for s in range(num_keys)]
@@ -184,7 +196,8 @@ class Differential(Turned):
                     units = range(begin, begin + self.map_width)
                     key = source.key[0, head // group, s]
                     products = (query[head, t, unit] * key[unit] for unit in units)
-                    energies.append(sum(products, zero) / self.map_width**0.5)
+                    energy = sum(products, zero) / self.map_width**0.5
+                    energies.append(energy + more[head, t, s])
                 maps.append(oracle_softmax(torch.stack(energies), seen))
             weights.append(maps[0] - share * maps[1])
             values = source.value[0, head // group]

@@ -4,24 +4,28 @@ Ramsauer et al., 2021, "Hopfield networks is all you need", https://arxiv.org/ab
 section 2, equation 3, and section 3.
 
 Deviations: the number of steps is fixed, and there is no test of convergence; patterns are not
-normalized.
+normalized. Positions that add c_j to the energy of pattern j add it at every step, so that e^c_j is
+how often the pattern counts. The energy x.x / 2 - log(sum_j e^(b x.k_j + c_j)) / b then still falls
+with every step. It need not where c depends on the query, which steps move, and such positions are
+refused.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar, Unpack
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.call import Call, Dims, MixResult, Read
+from bench.api.call import Call, Dims, MixResult, OracleOptions, Read
 from bench.api.component import expand_heads
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Source, Tree
 from bench.api.variant import Impl
-from variants.mechanisms.turned import Turned
+from variants.mechanisms.biased import Biased, Content, biased
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 
 
@@ -59,7 +63,7 @@ class HopfieldConfig(Config):
         "task, needs no further step."
     ),
 )
-class Hopfield(Turned):
+class Hopfield(Biased):
     """x = q; all steps but the last: x = softmax(b x K') K; the last one reads values.
 
     b = beta / sqrt(E). Time O(steps L S E) per head.
@@ -67,6 +71,9 @@ class Hopfield(Turned):
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"weights", "simplex", "weighted_sum", "key_local"})
+    unread: ClassVar[Mapping[Content, str]] = {
+        "queries": "hopfield moves the query at every step, so that its energy need not fall"
+    }
     starts_outside = "every step draws the query nearer to few patterns, which is what retrieval is"
     editable = True
 
@@ -86,19 +93,26 @@ class Hopfield(Turned):
         source, allowed = call.memory.source, call.allowed
         key = expand_heads(source.key, self.dims.heads)
         value = expand_heads(source.value, self.dims.heads)
-        asked = call.query
+        asked, more = call.query, self.position_energy(call)
         for _ in range(self.num_steps - 1):
-            asked = masked_softmax(self.beta * asked @ key.transpose(-1, -2), allowed) @ key
-        weights = masked_softmax(self.beta * asked @ key.transpose(-1, -2), allowed)
+            energy = biased(self.beta * asked @ key.transpose(-1, -2), more)
+            asked = masked_softmax(energy, allowed) @ key
+        energy = biased(self.beta * asked @ key.transpose(-1, -2), more)
+        weights = masked_softmax(energy, allowed)
         if call.edit is not None:
             weights = call.edit(weights, call)
         return MixResult(weights @ value, weights, carried, {})
 
     def oracle(
-        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
+        self,
+        query: Float[Tensor, "Hq L Eq"],
+        source: Source,
+        read: Read,
+        **call: Unpack[OracleOptions],
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Step by step, one query at a time."""
         group, value_group = (query.shape[0] // x.shape[1] for x in (source.key, source.value))
+        more = self.oracle_position_energy(query, source, read, **call)
         outputs, rows = [], []
         for head, place in ((h, p) for h in range(query.shape[0]) for p in range(query.shape[1])):
             key, value = source.key[0, head // group], source.value[0, head // value_group]
@@ -106,7 +120,7 @@ class Hopfield(Turned):
             asked, weights = query[head, place], torch.zeros_like(key[:, 0])
             for step in range(self.num_steps):
                 energy = [self.beta * sum(asked[e] * k[e] for e in range(len(k))) for k in key]
-                weights = oracle_softmax(torch.stack(energy), seen)
+                weights = oracle_softmax(torch.stack(energy) + more[head, place], seen)
                 if step < self.num_steps - 1:
                     zero = torch.zeros_like(asked)
                     asked = sum((weights[s] * key[s] for s in range(len(key))), zero)

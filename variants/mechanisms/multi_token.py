@@ -5,30 +5,34 @@ key-query convolution.
 
 Deviations: one convolution, before the softmax; the paper may add one after it, mixes heads (as
 `talking_heads` does) and normalizes and gates each head. Energies of keys that come after their own
-query count as zero within the convolution, which is the paper's simpler form.
+query count as zero within the convolution, which is the paper's simpler form. Positions that add to
+energies do so before the convolution, to those of the queries before this one, too.
 """
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated, Unpack
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from bench.api.call import Call, Dims, MixResult, QueryShape, Read
-from bench.api.component import expand_heads
+from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
+from bench.api.capabilities import Capability
+from bench.api.component import History, Position, expand_heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.variant import Impl
-from variants.mechanisms.turned import Turned
+from variants.mechanisms.biased import Biased, biased
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.one_sequence import CAUSAL_ONLY
 
 QUERIES = "queries"
 """Branch of the state: the last queries, whose energies the next ones need."""
+BESIDE_QUERIES: frozenset[Capability] = frozenset({"relations", "token_extras"})
+"""Needs of what comes with every query."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +65,7 @@ class MultiTokenConfig(Config):
     ),
     default_task=DefaultTask(task="offset"),
 )
-class MultiToken(Turned):
+class MultiToken(Biased):
     """softmax(sum_ab w_ab e_{i-a, j+b}) over keys j up to query i, w learned by head.
 
     a runs from 0 to c_q - 1 and b over c_k keys around j; an energy e_ij with j > i counts as zero.
@@ -86,6 +90,23 @@ class MultiToken(Turned):
         self.kernel = nn.Parameter(alone.repeat(dims.heads, 1, 1))
         self.starts = {"kernel": alone}
 
+    def stack_positions(
+        self, positions: tuple[Position, ...], histories: tuple[History, ...] = ()
+    ) -> None:
+        """Take positions that need no more of earlier queries than what is kept of them.
+
+        Raises:
+            Refused: One of them wants numbers beside queries, which are not kept.
+        """
+        for position in positions:
+            if position.query_inputs or position.needs & BESIDE_QUERIES:
+                raise Refused(
+                    f"{type(position).__name__} wants more of a query than its vector, and "
+                    "multi_token keeps vectors alone of the queries before; use positions that go "
+                    "by places, keys or queries, such as alibi or cope."
+                )
+        super().stack_positions(positions, histories)
+
     def start(self, memory: Memory | None, like: QueryShape) -> State:
         """Queries before the first one are zero, and so are their energies."""
         shape = (like.rows, like.heads, self.queries - 1, like.width)
@@ -96,6 +117,7 @@ class MultiToken(Turned):
         heads, source = self.dims.heads, call.memory.source
         query = torch.cat((leaf(carried, QUERIES), call.query), 2)
         energy = self.scale * query @ expand_heads(source.key, heads).transpose(2, 3)
+        energy = biased(energy, self._more(call, query))
         place = torch.arange(query.shape[2], device=query.device) + call.offset - self.queries + 1
         past = (call.key_position <= place[:, None]) & source.key_mask()[:, None, None, :]
         # zero before the convolution: it would carry energies of later keys to this query
@@ -109,17 +131,33 @@ class MultiToken(Turned):
         last = query[:, :, query.shape[2] - self.queries + 1 :]
         return MixResult(output, weights, {QUERIES: last}, {})
 
+    def _more(
+        self, call: Call, query: Float[Tensor, "B Hq l E"]
+    ) -> Float[Tensor, "#B Hq l S"] | None:
+        """What positions add for these queries and those before; zero before the first one."""
+        earlier = min(call.offset, self.queries - 1)
+        none = self.queries - 1 - earlier
+        more = self.position_energy(
+            replace(call, query=query[:, :, none:], offset=call.offset - earlier)
+        )
+        return None if more is None else functional.pad(more, (0, 0, none, 0))
+
     def oracle(
-        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
+        self,
+        query: Float[Tensor, "Hq L Eq"],
+        source: Source,
+        read: Read,
+        **call: Unpack[OracleOptions],
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Every pair of a query and a key looks at the pairs around it."""
         heads, length, _ = query.shape
         num_keys, group = source.key.shape[2], heads // source.key.shape[1]
+        more = self.oracle_position_energy(query, source, read, **call)
         outputs, weights = [], []
         for head in range(heads):
             key, value = source.key[0, head // group], source.value[0, head // group]
             energy = {
-                (t, s): query[head, t] @ key[s] * self.scale
+                (t, s): query[head, t] @ key[s] * self.scale + more[head, t, s]
                 for t in range(length)
                 for s in range(min(t + 1, num_keys))
             }

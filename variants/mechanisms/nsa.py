@@ -8,7 +8,9 @@ Deviations: blocks are compressed by their mean and do not overlap, where the pa
 network and half a block of overlap; one set of keys and values serves the three branches. Many
 queries at once are answered by masks and not gathers, so time stays quadratic; a step of decoding
 reads the means, which are kept, and the keys that it chose. The own block and the one before it are
-always chosen, and the first one.
+always chosen, and the first one. Positions that add to energies add to that of a mean the mean of
+what they add to its keys, because the energy of a mean is the mean of energies. A step then
+computes a number for every key.
 """
 
 from dataclasses import dataclass
@@ -29,7 +31,7 @@ from bench.api.shapes import Allowed, Mixed
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.variant import Impl
 from variants.block_means import block_means
-from variants.mechanisms.turned import Turned
+from variants.mechanisms.biased import Biased, biased
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.one_sequence import CAUSAL_ONLY
 
@@ -39,6 +41,8 @@ MEAN_KEY, MEAN_VALUE, REAL = "mean_key", "mean_value", "real"
 """Branches of the state: means of the closed blocks, and whether they hold any real token."""
 
 Pair = tuple[Mixed, Mixed]
+Added = Float[Tensor, "#B Hq L K"] | None
+"""What positions add to energies."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +80,7 @@ class NsaConfig(Config):
         "64 thousand tokens. Here blocks are masks, which save no time."
     ),
 )
-class Nsa(Turned):
+class Nsa(Biased):
     """g_1 softmax over means of closed blocks + g_2 over chosen blocks + g_3 over the window.
 
     Query heads that share keys choose the same blocks, by the sum of their weights of the means. A
@@ -117,13 +121,15 @@ class Nsa(Turned):
         numbers = torch.arange(real.shape[1], device=real.device)
         closed = (numbers + 1) * self.size <= call.position[:, None] + 1
         closed = closed & real[:, None, None]
-        coarse = masked_softmax(self._energy(call.query, leaf(carried, MEAN_KEY)), closed)
+        more = self.position_energy(call)
+        coarse = self._energy(call.query, leaf(carried, MEAN_KEY))
+        coarse = masked_softmax(biased(coarse, self._of_means(call, more, real)), closed)
         means = coarse @ expand_heads(leaf(carried, MEAN_VALUE), self.dims.heads)
         # the block that is open can be chosen, and has no mean
         still = -(-(call.offset + call.query.shape[2]) // self.size) - real.shape[1]
         weights, closed = (functional.pad(x, (0, still)) for x in (coarse.detach(), closed))
         read = self._read_one if call.query.shape[2] == 1 else self._read
-        every = (means, *read(call, weights, closed))
+        every = (means, *read(call, weights, closed, more))
         gates = torch.sigmoid(leaf(call.extras, GATES)).transpose(1, 2).unsqueeze(3)
         return MixResult((torch.stack(every, -1) * gates).sum(-1), None, carried, {})
 
@@ -145,11 +151,24 @@ class Nsa(Turned):
             REAL: torch.cat((known, count > 0), 1),
         }
 
-    def _read(self, call: Call, weights: Float[Tensor, "B Hq L N"], closed: Allowed) -> Pair:
+    def _of_means(
+        self, call: Call, more: Added, real: Bool[Tensor, "B N"]
+    ) -> Float[Tensor, "B Hq L N"] | None:
+        """What positions add to the energies of means, zero for a block without real keys."""
+        if more is None:
+            return None
+        rows, blocks = real.shape
+        some = more[..., : blocks * self.size].transpose(2, 3).expand(rows, -1, -1, -1)
+        keys = call.memory.source.key_mask()[:, : blocks * self.size]
+        return block_means(some, keys, self.size)[0].transpose(2, 3)
+
+    def _read(
+        self, call: Call, weights: Float[Tensor, "B Hq L N"], closed: Allowed, more: Added
+    ) -> Pair:
         """What many queries read of chosen blocks and of the window, by masks."""
         source, allowed = call.memory.source, call.allowed
         assert allowed is not None, "causal calls have a mask"
-        energy = self._energy(call.query, source.key)
+        energy = biased(self._energy(call.query, source.key), more)
         seen = self._chosen(call, weights, closed)[..., call.key_position // self.size]
         fine = masked_softmax(energy, seen & allowed)
         distance = call.position[:, None] - call.key_position
@@ -157,7 +176,9 @@ class Nsa(Turned):
         value = expand_heads(source.value, self.dims.heads)
         return fine @ value, local @ value
 
-    def _read_one(self, call: Call, weights: Float[Tensor, "B Hq 1 N"], closed: Allowed) -> Pair:
+    def _read_one(
+        self, call: Call, weights: Float[Tensor, "B Hq 1 N"], closed: Allowed, more: Added
+    ) -> Pair:
         """What the last query reads of them, from these keys alone."""
         source, last = call.memory.source, call.offset
         best, _ = self._best(call, weights, closed)
@@ -168,10 +189,15 @@ class Nsa(Turned):
         if source.mask is not None:
             real = source.mask[:, None].expand(-1, place.shape[1], -1)
             seen = seen & real.gather(2, place)
-        fine = self._one(call, _at(source.key, place), _at(source.value, place), seen)
+        there = None
+        if more is not None:  # of every head, at the keys that it reads
+            of_keys = more.transpose(2, 3).expand(place.shape[0], -1, -1, -1)
+            there = _at(of_keys, place).transpose(2, 3)
+        fine = self._one(call, _at(source.key, place), _at(source.value, place), seen, there)
         some = slice(max(0, last + 1 - self.near), last + 1)
         mask = None if source.mask is None else source.mask[:, None, some]
-        local = self._one(call, source.key[:, :, some], source.value[:, :, some], mask)
+        there = None if more is None else more[..., some]
+        local = self._one(call, source.key[:, :, some], source.value[:, :, some], mask, there)
         return fine, local
 
     def _one(
@@ -180,9 +206,10 @@ class Nsa(Turned):
         key: Float[Tensor, "B Hk S E"],
         value: Float[Tensor, "B Hv S Ev"],
         seen: Bool[Tensor, "B h S"] | None,
+        more: Added,
     ) -> Mixed:
         """Softmax over some keys, which differ from head to head."""
-        heads, energy = self.dims.heads, self._energy(call.query, key)
+        heads, energy = self.dims.heads, biased(self._energy(call.query, key), more)
         allowed = None
         if seen is not None:
             allowed = torch.repeat_interleave(seen, heads // seen.shape[1], 1).unsqueeze(2)
@@ -227,11 +254,12 @@ class Nsa(Turned):
         heads, length, _ = query.shape
         groups = source.key.shape[1]
         given = (call.get("extras") or {})[GATES]
+        more = self.oracle_position_energy(query, source, read, **call)
         found: dict[tuple[int, int], Tensor] = {}
         for t in range(length):
             for g in range(groups):
                 members = range(g * heads // groups, (g + 1) * heads // groups)
-                rows = [query[h, t] for h in members]
+                rows = [(query[h, t], more[h, t]) for h in members]
                 branches = self._oracle_group(rows, source.key[0, g], source.value[0, g], t)
                 for h, parts in zip(members, branches, strict=True):
                     gates = [1 / (1 + torch.exp(-number)) for number in given[t, h]]
@@ -245,12 +273,15 @@ class Nsa(Turned):
 
     def _oracle_group(
         self,
-        queries: list[Float[Tensor, " E"]],
+        queries: list[tuple[Float[Tensor, " E"], Float[Tensor, " S"]]],
         key: Float[Tensor, "S E"],
         value: Float[Tensor, "S Ev"],
         t: int,
     ) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """What the three branches of each head read, for heads that share keys."""
+        """What the three branches of each head read, for heads that share keys.
+
+        A head comes as its query, and what positions add to the energy of each key.
+        """
         size, own = self.size, t // self.size
         blocks = [range(n * size, (n + 1) * size) for n in range(own + 1)]
         closed = [n for n in range(own + 1) if blocks[n][-1] <= t]
@@ -258,8 +289,9 @@ class Nsa(Turned):
         mean_values = [torch.stack([value[s] for s in blocks[n]]).mean(0) for n in closed]
         nothing = torch.zeros_like(value[0])
         coarse, importance = [], dict.fromkeys(closed, 0.0)
-        for one in queries:
-            weights = self._oracle_weights(one, means)
+        for one, more in queries:
+            added = [torch.stack([more[s] for s in blocks[n]]).mean(0) for n in closed]
+            weights = self._oracle_weights(one, means, added)
             pairs = zip(weights, mean_values, strict=True)
             coarse.append(sum((weight * v for weight, v in pairs), nothing))
             for n, weight in zip(closed, weights, strict=True):
@@ -268,22 +300,26 @@ class Nsa(Turned):
         others = sorted((n for n in closed if n not in kept), key=lambda n: -importance[n])
         kept |= set(others[: self.chosen - len(kept)])
         found = []
-        for one, whole in zip(queries, coarse, strict=True):
+        for (one, more), whole in zip(queries, coarse, strict=True):
             parts = []
             for seen in (
                 [s for s in range(t + 1) if s // size in kept],
                 [s for s in range(t + 1) if t - s < self.near],
             ):
-                weights = self._oracle_weights(one, [key[s] for s in seen])
+                chosen = [key[s] for s in seen]
+                weights = self._oracle_weights(one, chosen, [more[s] for s in seen])
                 read = [weight * value[s] for weight, s in zip(weights, seen, strict=True)]
                 parts.append(sum(read, nothing))
             found.append((whole, parts[0], parts[1]))
         return found
 
-    def _oracle_weights(self, query: Float[Tensor, " E"], keys: list[Tensor]) -> list[Tensor]:
+    def _oracle_weights(
+        self, query: Float[Tensor, " E"], keys: list[Tensor], more: list[Tensor]
+    ) -> list[Tensor]:
         if not keys:
             return []
-        energy = torch.stack([(query * key).sum() * self.scale for key in keys])
+        pairs = zip(keys, more, strict=True)
+        energy = torch.stack([(query * key).sum() * self.scale + one for key, one in pairs])
         return list(oracle_softmax(energy, [True] * len(keys)))
 
 

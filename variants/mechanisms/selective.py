@@ -4,22 +4,25 @@ Leviathan et al., 2025, "Selective attention improves transformer",
 https://arxiv.org/abs/2410.02703, section 3.
 
 Deviations: the first token of the sequence is the one that is never lowered, whatever it is. Keys
-are not removed from the cache, and the loss that makes tokens lower more is not here.
+are not removed from the cache, and the loss that makes tokens lower more is not here. Energies are
+those with what positions add to them, also where a token says by how much it lowers others.
 """
+
+from typing import Unpack
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from bench.api.call import Call, Dims, MixResult, QueryShape, Read
+from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
 from bench.api.component import expand_heads
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.variant import Impl
-from variants.mechanisms.turned import Turned
+from variants.mechanisms.biased import Biased, biased
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.one_sequence import CAUSAL_ONLY
 
@@ -36,7 +39,7 @@ LOWERED = "lowered"
     ),
     default_task=DefaultTask(task="offset"),
 )
-class Selective(Turned):
+class Selective(Biased):
     """softmax(e_ij - sum_{t < i} max(0, e0_tj)), e0 the energies of the first head.
 
     The sum leaves out the first token, j = 0, and what a token says of itself, j = t. Time
@@ -67,6 +70,7 @@ class Selective(Turned):
         assert allowed is not None, "causal calls have a mask"
         key = expand_heads(call.memory.source.key, heads)
         energy = self.scale * call.query @ key.transpose(2, 3)
+        energy = biased(energy, self.position_energy(call))
         before = leaf(carried, LOWERED)
         others = (call.key_position > 0) & (call.key_position != call.position[:, None])
         says = torch.where(allowed[:, 0] & others, functional.relu(energy[:, 0]), 0.0)
@@ -80,17 +84,25 @@ class Selective(Turned):
         return MixResult(output, weights, {LOWERED: lowered[:, -1]}, {})
 
     def oracle(
-        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
+        self,
+        query: Float[Tensor, "Hq L Eq"],
+        source: Source,
+        read: Read,
+        **call: Unpack[OracleOptions],
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Token by token; the first head's energies are kept as they come."""
         heads, length, _ = query.shape
         num_keys, group = source.key.shape[2], heads // source.key.shape[1]
+        more = self.oracle_position_energy(query, source, read, **call)
         lowered = [query.new_zeros(()) for _ in range(num_keys)]
         rows = []
         for t in range(length):
             seen = [s <= t for s in range(num_keys)]
             energies = [
-                [query[h, t] @ source.key[0, h // group, s] * self.scale for s in range(num_keys)]
+                [
+                    query[h, t] @ source.key[0, h // group, s] * self.scale + more[h, t, s]
+                    for s in range(num_keys)
+                ]
                 for h in range(heads)
             ]
             rows.append(

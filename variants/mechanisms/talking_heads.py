@@ -3,23 +3,26 @@
 Shazeer et al., 2020, "Talking-heads attention", https://arxiv.org/abs/2003.02436.
 
 Deviations: there are as many heads of keys, of energies and of values, where the paper allows three
-numbers. Both maps start as the identity, which is multi-head attention.
+numbers. Both maps start as the identity, which is multi-head attention. Positions that add to
+energies add to those of each head before heads are mixed, as in a chain; the authors' code adds its
+bias behind the mixing.
 """
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.call import Call, Dims, MixResult, Read
+from bench.api.call import Call, Dims, MixResult, OracleOptions, Read
 from bench.api.component import expand_heads
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Source, Tree
 from bench.api.variant import Impl
-from variants.mechanisms.turned import Turned
+from variants.mechanisms.biased import Biased, biased
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 
 
@@ -30,7 +33,7 @@ from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
     citation=Citation(text="Shazeer et al., 2020", url="https://arxiv.org/abs/2003.02436"),
     default_task=DefaultTask(task="recall"),
 )
-class TalkingHeads(Turned):
+class TalkingHeads(Biased):
     """W softmax(M q.k / sqrt(E)), where M and W map heads to heads.
 
     A row of weights of head h sums to the sum of row h of W, and may hold weights of either sign.
@@ -60,6 +63,7 @@ class TalkingHeads(Turned):
         heads = self.dims.heads
         key = expand_heads(call.memory.source.key, heads)
         energy = self.scale * call.query @ key.transpose(2, 3)
+        energy = biased(energy, self.position_energy(call))
         mixed = torch.einsum("gh,bhls->bgls", self.before, energy)
         # hidden after mixing, or one head's hidden energy would fill the others
         weights = masked_softmax(mixed, call.allowed)
@@ -70,16 +74,24 @@ class TalkingHeads(Turned):
         return MixResult(output, weights, carried, {})
 
     def oracle(
-        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
+        self,
+        query: Float[Tensor, "Hq L Eq"],
+        source: Source,
+        read: Read,
+        **call: Unpack[OracleOptions],
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Query by query, with all heads of it."""
         heads, length, _ = query.shape
         num_keys, group = source.key.shape[2], heads // source.key.shape[1]
+        more = self.oracle_position_energy(query, source, read, **call)
         rows = []
         for t in range(length):
             seen = [s <= t or self.dims.regime != "causal" for s in range(num_keys)]
             energies = [
-                [query[h, t] @ source.key[0, h // group, s] * self.scale for s in range(num_keys)]
+                [
+                    query[h, t] @ source.key[0, h // group, s] * self.scale + more[h, t, s]
+                    for s in range(num_keys)
+                ]
                 for h in range(heads)
             ]
             single = [

@@ -135,7 +135,7 @@ def test_mechanisms_that_are_turned_are_green(name):
 
 
 @pytest.mark.parametrize("position", ["alibi", "shaw_rpr", "t5_bias"])
-@pytest.mark.parametrize("name", ["differential", "gla", "performer", "nsa", "hca"])
+@pytest.mark.parametrize("name", ["deltanet", "gla", "performer", "csa", "hca"])
 def test_positions_that_need_energies_are_refused_and_not_left_out(name, position):
     with pytest.raises(Refused, match="this mechanism has none"):
         built(f"{name}[position={position}]")
