@@ -55,12 +55,14 @@ def dims_of_slot(spec: VariantSpec, shape: AttendShape) -> Dims:
 def with_heads(chosen: Selector, heads: int) -> Selector:
     """The same heads in another number; those that share keys keep their share."""
     known = {field.name for field in fields(registry.find(HEADS, chosen.name).config)}
-    asked, shared = chosen.options.get("heads"), chosen.options.get("kv_heads")
+    asked = chosen.options.get("heads")
     if "heads" not in known or not isinstance(asked, int):
         return chosen
     options: dict[str, Value] = {"heads": heads}
-    if isinstance(shared, int):
-        options["kv_heads"] = key_heads(shared, asked, heads)
+    for name in ("kv_heads", "key_heads"):
+        shared = chosen.options.get(name)
+        if isinstance(shared, int):
+            options[name] = key_heads(shared, asked, heads)
     return chosen.with_options(**options)
 
 

@@ -5,7 +5,9 @@ https://arxiv.org/abs/2412.06464, section 3.4 and figure 1; the convolutions are
 2024, https://arxiv.org/abs/2405.21060, section 7.1.
 
 Deviations: none; `gate=silu` is the gate of the paper, `sigmoid` that of Kimi Linear (2025,
-https://arxiv.org/abs/2510.26692).
+https://arxiv.org/abs/2510.26692). Fewer heads of queries and keys than of values (`key_heads`) are
+not of the paper, but of Qwen3-Next (2025), where each head of values has gates of its own; here
+heads that share a key share its gates.
 """
 
 from collections.abc import Mapping
@@ -19,12 +21,13 @@ from torch.nn import functional
 
 from bench.api.call import Dims, QueryShape
 from bench.api.capabilities import Capability
+from bench.api.component import expand_heads
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.shapes import Query
 from bench.api.source import Source, Tree, leaf
-from variants.heads.projections import ProjectedHeads, oracle_linear
+from variants.heads.projections import ProjectedHeads, oracle_linear, split_heads
 
 EPS = 1e-5
 """Added to the mean square in the norm of the output."""
@@ -35,7 +38,9 @@ class ShortConvolutionConfig(Config):
     """Options of projections with short convolutions."""
 
     heads: Annotated[int, Choices((1, 2, 4, 8))] = 4
-    """Number of heads; divides the model width."""
+    """Number of heads of values, and of what asks; divides the model width."""
+    key_heads: Annotated[int, Choices((0, 1, 2))] = 0
+    """Number of heads of queries and keys, which divides `heads`; 0 for as many."""
     kernel: Annotated[int, Choices((2, 3, 4))] = 4
     """Tokens that each convolution sees, its own among them."""
     activation: Annotated[Literal["silu", "none"], Choices(("silu", "none"))] = "silu"
@@ -82,17 +87,22 @@ class ShortConvolutionHeads(ProjectedHeads):
                 f"short_convolution: heads must divide the model width {query_width}, kernel and "
                 f"expand be at least 1, got {config.heads}, {config.kernel}, {config.expand}."
             )
+        heads, keys = config.heads, config.key_heads or config.heads
+        if keys < 1 or heads % keys:
+            raise InvalidConfig(
+                f"short_convolution: key_heads must divide heads={heads}, got {keys}."
+            )
         self.config = config
-        width = query_width // config.heads
+        width = query_width // heads
         values = width * config.expand
-        self.project(
-            Dims(config.heads, config.heads, width, width, values, query_width, regime),
-            source_width,
-            bias=False,
-        )
-        inner = config.heads * values
+        dims = Dims(heads, keys, width, width, values, query_width, regime)
+        self.dims = dims._replace(value_heads=heads) if keys < heads else dims
+        inner = heads * values
         self.output_width = query_width
-        self.widths = (query_width, query_width, inner)
+        self.widths = (keys * width, keys * width, inner)
+        self.to_query, self.to_key, self.to_value = (
+            nn.Linear(query_width, units, bias=False) for units in self.widths
+        )
         self.taps = nn.Parameter(torch.empty(sum(self.widths), config.kernel))
         bound = config.kernel**-0.5
         nn.init.uniform_(self.taps, -bound, bound)
@@ -108,6 +118,24 @@ class ShortConvolutionHeads(ProjectedHeads):
         shape = (like.rows, self.config.kernel - 1, sum(self.widths))
         return {"projected": torch.zeros(shape, dtype=like.dtype, device=like.device)}
 
+    def query(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B H L E"]:
+        """Project and split, without a convolution."""
+        return self._shared(self.to_query(x))
+
+    def source(
+        self,
+        x: Float[Tensor, "B S D"],
+        mask: Bool[Tensor, "B S"] | None,
+        tokens: Int[Tensor, "B S"] | None,
+    ) -> Source:
+        """Project and split, without a convolution."""
+        key = split_heads(self.to_key(x), self.dims.kv_heads)
+        return Source(key, split_heads(self.to_value(x), self.dims.heads), mask, tokens)
+
+    def _shared(self, queries: Float[Tensor, "B L D"]) -> Float[Tensor, "B H L E"]:
+        """Queries of each head: neighbors ask with the same one where they share a key."""
+        return expand_heads(split_heads(queries, self.dims.kv_heads), self.dims.heads)
+
     def own(
         self,
         x: Float[Tensor, "B L D"],
@@ -121,9 +149,10 @@ class ShortConvolutionHeads(ProjectedHeads):
         mixed = functional.conv1d(wide.mT, self.taps.unsqueeze(1), groups=len(self.taps)).mT
         if self.config.activation == "silu":
             mixed = functional.silu(mixed)
-        query, key, value = (self._split(part) for part in mixed.split(self.widths, -1))
+        queries, keys, values = mixed.split(self.widths, -1)
+        key, value = split_heads(keys, self.dims.kv_heads), split_heads(values, self.dims.heads)
         kept = wide[:, wide.shape[1] - self.config.kernel + 1 :]
-        return query, Source(key, value, mask, tokens), {"projected": kept}
+        return self._shared(queries), Source(key, value, mask, tokens), {"projected": kept}
 
     def gate(
         self, output: Float[Tensor, "B H L Ev"], x: Float[Tensor, "B L D"]
@@ -133,7 +162,7 @@ class ShortConvolutionHeads(ProjectedHeads):
             output = output * (output.square().mean(-1, keepdim=True) + EPS).rsqrt() * self.gain
         if self.to_gate is None:
             return output
-        opened = self._split(self.to_gate(x))
+        opened = split_heads(self.to_gate(x), self.dims.heads)
         if self.config.gate == "sigmoid":
             return output * opened.sigmoid()
         return output * functional.silu(opened)
@@ -144,7 +173,7 @@ class ShortConvolutionHeads(ProjectedHeads):
 
     def oracle_own(
         self, x: Float[Tensor, "L D"]
-    ) -> tuple[Float[Tensor, "H L E"], Float[Tensor, "H L E"], Float[Tensor, "H L Ev"]]:
+    ) -> tuple[Float[Tensor, "H L E"], Float[Tensor, "Hk L E"], Float[Tensor, "H L Ev"]]:
         """Unit by unit: the weighted sum of the last few projections."""
         layers = (self.to_query, self.to_key, self.to_value)
         made = [[n for layer in layers for n in oracle_linear(layer, state)] for state in x]
@@ -160,9 +189,12 @@ class ShortConvolutionHeads(ProjectedHeads):
                 silu = self.config.activation == "silu"
                 row.append(total / (1 + torch.exp(-total)) if silu else total)
             rows.append(torch.stack(row))
-        parts = torch.stack(rows).split(self.widths, -1)
-        query, key, value = (p.unflatten(-1, (self.dims.heads, -1)).transpose(0, 1) for p in parts)
-        return query, key, value
+        queries, keys, values = torch.stack(rows).split(self.widths, -1)
+        heads, width = self.dims.heads, self.dims.key_width
+        shared = [queries[:, at : at + width] for at in range(0, queries.shape[1], width)]
+        query = torch.stack([shared[h * len(shared) // heads] for h in range(heads)])
+        key = keys.unflatten(-1, (len(shared), -1)).transpose(0, 1)
+        return query, key, values.unflatten(-1, (heads, -1)).transpose(0, 1)
 
     def oracle_gate(
         self, output: Float[Tensor, "H Ev"], x: Float[Tensor, " D"]

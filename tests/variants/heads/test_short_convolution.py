@@ -4,7 +4,8 @@ import pytest
 import torch
 
 import variants
-from bench.api.errors import Refused
+from bench.api.errors import InvalidConfig, Refused
+from bench.conformance.suite import certify
 
 NAME = "scaled_dot[head=short_convolution[{}]]"
 
@@ -61,6 +62,36 @@ def test_values_may_be_wider_than_keys():
     built = slot("heads=2,expand=2")
     assert built.heads.dims.value_width == 2 * built.heads.dims.key_width
     assert built(drawn()).shape == (2, 9, 8)
+
+
+def test_heads_of_values_may_share_queries_and_keys():
+    """As if the maps and the convolutions of a shared head had been copied."""
+    few, many = slot("heads=4,key_heads=2"), slot("heads=4")
+    dims = few.heads.dims
+    assert (dims.heads, dims.kv_heads, dims.num_value_heads) == (4, 2, 4)
+    units = torch.arange(4).view(2, 2).repeat_interleave(2, 0).flatten()
+    with torch.no_grad():
+        for name in ("to_query", "to_key"):
+            getattr(many.heads, name).weight.copy_(getattr(few.heads, name).weight[units])
+        for name in ("to_value", "to_gate", "to_output"):
+            getattr(many.heads, name).weight.copy_(getattr(few.heads, name).weight)
+        taps = few.heads.taps.split(few.heads.widths)
+        many.heads.taps.copy_(torch.cat((taps[0][units], taps[1][units], taps[2])))
+    assert torch.allclose(few(drawn()), many(drawn()), atol=1e-12)
+    state = few.attend(drawn(), None, few.start(None, drawn()), own=(drawn(), None, None))[1].state
+    assert state.heads["projected"].shape[-1] == 2 * 4 + 8
+
+
+@pytest.mark.parametrize("mechanism", ["gated_deltanet", "mamba2_ssd", "retnet", "scaled_dot"])
+def test_fewer_heads_of_keys_than_of_values_are_certified(mechanism):
+    chosen = f"{mechanism}[head=short_convolution[heads=4,key_heads=2]]"
+    found = certify(chosen)
+    assert found.green(), found.failed
+
+
+def test_heads_of_keys_divide_those_of_values():
+    with pytest.raises(InvalidConfig, match="key_heads must divide heads=4, got 3"):
+        slot("heads=4,key_heads=3")
 
 
 def test_places_without_an_order_of_arrival_are_refused():
