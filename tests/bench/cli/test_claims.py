@@ -13,9 +13,7 @@ from bench.cli.registered import load_registry
 from bench.running.request import Request
 from results.row import Record, Row
 from results.store import Store
-from tests.bench.cli.test_cli import call
 
-__all__ = ["call"]
 PLUGIN = Path(__file__).parents[1] / "claims" / "plugin_claim.py"
 
 

@@ -1,0 +1,47 @@
+"""Probes of the models of a run."""
+
+from bench.api.cell import cell_from_dict
+from results.store import Store
+from tests.bench.cli.command_lines import report_text
+
+
+def test_probes_look_at_the_models_of_a_run_and_their_rows_stand_in_the_report(call, tmp_path):
+    folder = tmp_path / "run"
+    asked = "--variants additive,none_state --tasks transduction --preset smoke --no-speed"
+    asked += " --training adam[steps=2]"
+    place = f"--no-verify --inline --out {folder}"
+    code, _, err = call("run", *asked.split(), *place.split())
+    assert code == 0, err
+    code, _, err = call("analyze", folder, "--inline")
+    assert code == 2
+    assert "no models" in err
+    again = f"{place}2 --probes blur"
+    code, _, err = call("run", *asked.split(), *again.split())
+    assert code == 0, err
+    records = [r for r in Store(tmp_path / "run2").records() if r.cell["kind"] == "analysis"]
+    assert sorted(r.status for r in records) == ["ok", "ok", "refused"]
+    (refused,) = (r for r in records if r.status == "refused")
+    assert "no attention weights" in refused.detail
+    report = report_text(tmp_path / "run2")
+    assert "## What the attention does" in report
+    assert "Effective number of keys" in report
+    code, _, err = call("analyze", f"{folder}2", "--inline", "--probes", "blur")
+    assert code == 0, err
+    assert len([*Store(tmp_path / "run2").records()]) == len(records) + 3  # nothing ran again
+    code, _, err = call("analyze", f"{folder}2", "--probes", "blurr")
+    assert code == 2
+    assert "did you mean 'blur'" in err
+    call("analyze", f"{folder}2", "--inline", "--probes", "blur")
+    code, out, err = call("analyze", f"{folder}2", "--inline", "--probes", "erasure")
+    assert code == 0, err
+    assert "erasure on transduction @ additive seed 0" in err
+    lines = [line.split() for line in out.splitlines()]
+    assert any(line[:3] == ["transduction", "erasure", "additive"] for line in lines)
+    assert "to baseline" not in out
+    head = (tmp_path / "run2" / "report.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    assert head.count("python -m bench analyze") == 2
+    assert head.index("python -m bench run") < head.index("python -m bench analyze")
+    label = cell_from_dict(dict(refused.cell)).label
+    code, out, err = call("run", "--cell", label, *place.split()[:2], "--out", tmp_path / "run3")
+    assert code == 0, err
+    assert "1 ok, 1 refused" in out

@@ -1,0 +1,60 @@
+"""Lists: what is registered, and where it can stand."""
+
+import json
+
+import pytest
+
+from bench.api import registry
+from bench.api.axes import AXES
+
+
+@pytest.mark.parametrize("kind", ["variants", "tasks", "backbones", "presets", "metrics", *AXES])
+def test_everything_can_be_listed(call, kind):
+    code, out, err = call("list", kind)
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) > 2
+    code, out, _ = call("list", kind, "--json")
+    rows = json.loads(out)
+    assert rows
+    assert all(set(row) == set(rows[0]) for row in rows)
+
+
+def test_the_matrix_says_where_each_variant_stands_and_why_not_elsewhere(call):
+    found = json.loads(call("list", "--matrix", "--json")[1])
+    assert list(found) == list(registry.listed_variants())
+    assert found["shaw_rpr"]["causal"] == ""
+    assert "two" in found["shaw_rpr"]["cross"]
+    assert "no attention" in found["none_state"]["pool"]
+    code, out, _ = call("list", "--matrix")
+    assert code == 0
+    line = next(line for line in out.splitlines() if line.startswith("shaw_rpr"))
+    number = line.split("no (")[1].split(")")[0]
+    assert f"\n{number}: {found['shaw_rpr']['cross']}\n" in out
+    code, _, err = call("list", "tasks", "--matrix")
+    assert code == 2
+    assert "about variants" in err
+
+
+def test_the_list_of_variants_has_every_paper_and_every_control_once(call):
+    rows = json.loads(call("list", "--json")[1])
+    assert [row["variant"] for row in rows] == list(registry.listed_variants())
+    for row in rows:
+        assert row["default_task"]
+        control = registry.listed_variants()[row["variant"]].control
+        assert row["what"].count("(control)") == (control is not None)
+
+
+def test_data_sets_are_listed_with_where_they_would_come_from(call, tmp_path):
+    code, out, _ = call("data", "list")
+    assert code == 0
+    assert "multi30k" in out
+    assert "not here; python -m bench data fetch multi30k" in out
+    (tmp_path / "multi30k").mkdir()
+    assert str(tmp_path / "multi30k") in call("data", "list", "--data-dir", tmp_path)[1]
+
+
+def test_the_environment_is_json_alone(call):
+    code, out, err = call("env", "--json")
+    assert (code, err) == (0, "")
+    assert {"cpu", "torch", "threads"} <= {*json.loads(out), *json.loads(out)["packages"]}
+    assert "python" in call("env")[1]

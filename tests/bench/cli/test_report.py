@@ -1,0 +1,77 @@
+"""Reports of runs, merged, cut to tasks, published and exported."""
+
+import json
+import shutil
+from pathlib import Path
+
+from results.pack import Pack
+from results.store import Store
+from tests.bench.cli.command_lines import SMOKE, report_text
+
+
+def test_a_report_is_published_and_exported(call, finished, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(finished, folder)
+    code, out, _ = call("report", folder, "--publish", "--export")
+    assert code == 0
+    written = [Path(line.split(": ")[1]) for line in out.splitlines()]
+    assert {path.suffix for path in written} == {".html", ".md", ".csv", ".tex"}
+    assert all(path.is_file() for path in written)
+    other = tmp_path / "elsewhere"
+    assert call("report", folder, "--out", other)[0] == 0
+    assert (other / "report.html").is_file()
+
+
+def test_commands_into_one_folder_keep_what_the_others_wrote(call, tmp_path):
+    folder = tmp_path / "run"
+    for name in ("dot", "general"):
+        assert call("run", "--variants", name, *SMOKE, "--out", folder)[0] == 0
+    spec = json.loads((folder / "spec.json").read_text())
+    assert spec["variants"] == "general"
+    assert [one["variants"] for one in spec["earlier"]] == ["dot"]
+    plan = json.loads((folder / "plan.json").read_text())
+    planned = " ".join(plan["cells"])
+    assert "dot" in planned
+    assert "general" in planned
+    assert call("run", "--spec", folder / "spec.json", "--inline", "--json")[0] == 0
+
+
+def test_runs_are_merged_into_a_report(call, finished, tmp_path):
+    folder = tmp_path / "run"
+    assert call("run", "--variants", "general", *SMOKE, "--out", folder)[0] == 0
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    code, _, err = call("report", folder, "--merge", finished)
+    assert code == 2
+    assert "--merge writes a run folder of its own; give --out" in err
+    assert call("report", folder, "--merge", finished, "--out", tmp_path / "both")[0] == 0
+    assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    folder = tmp_path / "both"
+    text = (folder / "report.md").read_text()
+    assert "The commands below compute everything again, in this order." in text
+    for name in ("general", "dot"):
+        assert f"python -m bench run --variants {name} " in text
+    names = {r.cell["variant"].partition("[")[0] for r in Store(folder).records()}
+    assert names == {"general", "scaled_dot", "dot"}
+    assert "dot" in (folder / "report.md").read_text()
+
+
+def test_a_report_of_some_tasks_alone_goes_elsewhere_and_holds_nothing_else(call, tmp_path):
+    folder, alone = tmp_path / "run", tmp_path / "alone"
+    asked = ["run", "--variants", "dot", "--tasks", "recall,offset", "--preset", "smoke"]
+    trained = ["--training", "adam[steps=2]", "--inline", "--no-verify", "--out", folder]
+    assert call(*asked, *trained)[0] == 0
+    whole = (folder / "report.md").read_bytes()
+    pack = tmp_path / "alone.parquet"
+    asked = ["report", folder, "--tasks", "recall", "--out", alone, "--export", "--pack", pack]
+    assert call(*asked)[0] == 0
+    assert {r.cell["task"].partition("[")[0] for r in Pack(pack).records()} == {"recall"}
+    assert "offset" not in (alone / "tables" / "cells.csv").read_text()
+    text = report_text(alone)
+    assert "# recall" in text
+    assert "offset" not in text.partition("\n## ")[2]
+    assert (folder / "report.md").read_bytes() == whole
+    code, _, err = call("report", folder, "--tasks", "recall")
+    assert (code, "give --out" in err) == (2, True)
+    code, _, err = call("report", folder, "--tasks", "recal", "--out", alone)
+    assert code == 2
+    assert "did you mean 'recall'" in err

@@ -1,0 +1,228 @@
+"""Runs: tables, spec files, labels of cells, exit codes, and going on."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.api.cell import parse_label
+from bench.running.presets import PRESETS
+from results.store import Store
+from tests.bench.cli.command_lines import SMOKE, report_text
+
+
+def test_a_run_ends_with_the_table_and_the_path_of_the_report(call, finished):
+    code, out, err = call("run", "--variants", "dot", *SMOKE, "--out", finished)
+    assert code == 0
+    assert "after_marker: along_training_token_accuracy" in out
+    assert f"report: {finished / 'report.html'}" in out
+    assert "2 were finished before" in out
+    assert "2 training cells and 0 speed cells" in err
+
+
+def test_a_run_with_json_prints_json_alone(call, finished):
+    code, out, _ = call("run", "--variants", "dot", *SMOKE, "--out", finished, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["counts"], found["already_finished"]) == ({}, 2)
+    assert len(found["table"]) == 2
+
+
+def test_a_spec_file_finds_everything_finished(call, finished):
+    code, out, _ = call("run", "--spec", finished / "spec.json", "--inline", "--json")
+    found = json.loads(out)
+    assert (code, found["counts"], found["already_finished"]) == (0, {}, 2)
+    assert found["folder"] == str(finished)
+
+
+def test_a_spec_file_reruns_everything_elsewhere(call, finished, tmp_path):
+    there = tmp_path / "again"
+    code, out, _ = call(
+        "run", "--spec", finished / "spec.json", "--out", there, "--inline", "--json"
+    )
+    assert (code, json.loads(out)["counts"]) == (0, {"ok": 2})
+    assert {r.id for r in Store(there).records()} == {r.id for r in Store(finished).records()}
+    assert json.loads((there / "spec.json").read_text()) == json.loads(
+        (finished / "spec.json").read_text()
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("run --spec {spec} --seeds 4", "leave out the option for 'seeds'"),
+        ("study --spec {spec}", "run: python -m bench run --spec"),
+        ("run --spec {odd}", "did you mean 'variants'"),
+        ("run --spec {list}", "is no spec"),
+        (
+            "run --spec {words}",
+            "seeds='three', and the default is 0; give a value of the same type",
+        ),
+    ],
+)
+def test_a_spec_that_does_not_fit_is_one_sentence(call, finished, tmp_path, arguments, said):
+    (tmp_path / "odd.json").write_text('{"varaints": "dot"}')
+    (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "words.json").write_text('{"seeds": "three"}')
+    paths = {
+        "spec": finished / "spec.json",
+        "odd": tmp_path / "odd.json",
+        "list": tmp_path / "list.json",
+        "words": tmp_path / "words.json",
+    }
+    code, out, err = call(*arguments.format(**paths).split())
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def values(folder):
+    return {
+        record.id: [
+            (row.metric, row.axis, row.x if row.axis != "cpu_s" else None, row.split, row.value)
+            for row in record.rows
+            if not row.metric.endswith(("_ms", "_s"))
+        ]
+        for record in Store(folder).records()
+    }
+
+
+def test_one_cell_is_reproduced_from_its_label(call, finished, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = {r.id: r for r in Store(finished).records()}
+    for id_, record in before.items():
+        label = next(
+            c
+            for c in json.loads((finished / "plan.json").read_text())["cells"]
+            if parse_label(c).id == id_
+        )
+        code, _, _ = call("run", "--cell", label, "--no-verify", "--inline")
+        assert code == 0
+        assert record.status == "ok"
+    assert values(tmp_path / "runs" / "cells") == values(finished)
+
+
+def test_a_label_of_other_code_is_refused(call, finished):
+    label = json.loads((finished / "plan.json").read_text())["cells"][0]
+    code, _, err = call("run", "--cell", replace(parse_label(label), revisions="dot:7").label)
+    assert code == 2
+    assert "this label is of another revision of the code" in err
+
+
+def test_refused_cells_alone_are_no_failure(call, tmp_path):
+    asked = ["run", "--variants", "bahdanau", *SMOKE, "--out", tmp_path / "run"]
+    code, out, _ = call(*asked)
+    assert code == 0
+    assert "1 ok, 1 refused" in out
+    (record,) = [r for r in Store(tmp_path / "run").records() if r.status == "refused"]
+    assert out.count(record.detail) == 1
+    assert f"refused, 1 cell: {record.detail}" in out
+    code, out, _ = call(*asked)
+    assert "2 were finished before; 1 refused before; --retry refused asks them again" in out
+    assert f"refused, 1 cell: {record.detail}" in out
+    (reason,) = json.loads(call(*asked, "--json")[1])["reasons"]
+    assert reason == {"status": "refused", "reason": record.detail, "cells": 1}
+
+
+def test_what_ends_with_exit_code_one_can_be_chosen(call, tmp_path, trouble_plugin):
+    refused = ["run", "--variants", "bahdanau", *SMOKE, "--out", tmp_path / "refused"]
+    code, _, err = call(*refused, "--fail-on", "red,refused")
+    assert code == 1
+    assert "1 cell refused; the reasons are above." in err
+    failed = ["run", "--variants", "raiser", *SMOKE, "--plugin", trouble_plugin]
+    failed += ["--out", tmp_path / "failed"]
+    assert call(*failed, "--fail-on", "none")[0] == 0
+    code, _, err = call(*failed)
+    assert code == 1
+    log = tmp_path / "failed" / "log.txt"
+    assert f"1 cell failed; {log} has the tracebacks, and --retry failed runs" in err
+    code, _, err = call(*failed, "--fail-on", "faild")
+    assert code == 2
+    assert "no ending named 'faild'; did you mean 'failed'?" in err
+
+
+def test_a_failed_cell_is_exit_code_one_also_when_it_failed_before(call, tmp_path, trouble_plugin):
+    asked = ["run", "--variants", "raiser", *SMOKE, "--plugin", trouble_plugin]
+    asked += ["--out", tmp_path / "run"]
+    code, out, _ = call(*asked)
+    assert code == 1
+    assert "1 failed, 1 ok" in out
+    assert "the score gave up" in (tmp_path / "run" / "log.txt").read_text()
+    assert call(*asked)[0] == 1
+    code, out, _ = call(*asked, "--retry", "failed")
+    assert code == 1
+    assert "1 failed, 1 were finished before" in out
+    assert max(r.attempt for r in Store(tmp_path / "run").records()) == 2
+
+
+def test_data_that_are_not_here_are_refused_rows_with_the_command_that_fetches_them(call, tmp_path):
+    asked = ["run", "--variants", "luong_global,bahdanau", "--tasks", "translation"]
+    asked += ["--preset", "smoke", "--no-speed", "--no-verify", "--inline"]
+    code, out, err = call(*asked, "--out", tmp_path / "run")
+    assert code == 1
+    assert "3 cells refused; the reasons are above." in err
+    assert "cells: 3 refused" in out
+    for record in Store(tmp_path / "run").records():
+        assert record.status == "refused"
+        assert "python -m bench data fetch multi30k" in record.detail
+    assert "python -m bench data fetch multi30k" in report_text(tmp_path / "run")
+
+
+def test_a_run_goes_on_from_a_pack_and_trains_what_is_missing_alone(call, finished, tmp_path):
+    pack, folder = tmp_path / "published.parquet", tmp_path / "run"
+    assert call("report", finished, "--out", tmp_path / "report", "--pack", pack)[0] == 0
+    before = {record.id: record for record in Store(finished).records()}
+    asked = ("run", "--variants", "dot,general", *SMOKE, "--out", folder, "--reuse")
+    code, _, err = call(*asked, tmp_path / "nowhere.parquet")
+    assert code == 2
+    assert "no pack at" in err
+    assert not folder.exists()
+    code, _, err = call(*asked, pack)
+    assert code == 0
+    assert f"{len(before)} finished cells from {pack}." in err
+    after = {record.id: record for record in Store(folder).records()}
+    assert {id_: after[id_] for id_ in before} == before
+    new = {
+        record.cell["variant"].partition("[")[0]
+        for id_, record in after.items()
+        if id_ not in before
+    }
+    assert new == {"general"}
+
+
+def test_cells_that_may_be_ranked_do_not_go_beside_cells_that_may_not(call, finished):
+    words = ["run", "--variants", "dot", "--tasks", "after_marker", "--preset", "demo"]
+    before = (finished / "catalog.json").read_text()
+    code, _, said = call(*words, "--no-speed", "--no-verify", "--inline", "--out", finished)
+    assert code == 2
+    assert "is a run of the preset smoke, and cells of smoke are too small to be ranked" in said
+    assert (finished / "catalog.json").read_text() == before
+
+
+def test_cells_of_a_run_are_trained_again_and_compared(call, finished, tmp_path):
+    words = ["reproduce", finished, "--cells", 1, "--inline", "--out", tmp_path / "again"]
+    code, out, _ = call(*words)
+    assert code == 0
+    assert "1 of 1 cells have the same test scores to the last bit." in out
+    with Store(tmp_path / "again") as store:
+        (record,) = store.ledger().newest().values()
+        moved = [replace(row, value=row.value + 0.25) for row in record.rows]
+        store.append(replace(record, rows=tuple(moved), attempt=2))
+    code, out, _ = call(*words)
+    assert code == 1
+    assert "the greatest difference of the others is 0.25" in out
+    assert call(*words, "--tolerance", 0.3)[0] == 0
+
+
+def test_a_run_that_trained_nothing_cannot_be_trained_again(call):
+    code, _, said = call("reproduce", "results/published/serving.parquet")
+    assert code == 2
+    assert "no trained cell" in said
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_run_goes_where_its_preset_says_unless_told(name):
+    from bench.cli.run_options import RunOptions
+
+    assert RunOptions(preset=name).folder == Path("runs") / name
+    assert RunOptions(preset=name, out="x").folder == Path("x")

@@ -1,0 +1,113 @@
+"""Certificates and rehearsals on the command line."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from results.store import Store
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_a_certificate_is_printed_and_is_json_alone(call):
+    code, out, err = call("verify", "uniform", "--json", "--jobs", 1)
+    assert (code, err) == (0, "")
+    (found,) = json.loads(out).values()
+    assert found["green"]
+    assert {"passed", "skipped", "failed", "expected"} <= set(found)
+    code, out, _ = call("verify", "uniform", "--jobs", 1)
+    assert code == 0
+    counted = next(line for line in out.splitlines() if line.startswith("uniform"))
+    assert ["uniform", "green", str(len(found["passed"]))] == counted.split()[:3]
+    assert all(f"\n{check}: " in f"\n{out}" for check in found["passed"])
+    for check, why in found["skipped"].items():
+        assert f"{check} skipped: {why}" in out
+
+
+def test_single_checks_are_run_and_a_misspelled_one_is_refused_before_any(call):
+    asked = ["--check", "splits", "--check", "shapes", "--json", "--jobs", 1]
+    code, out, err = call("verify", "uniform", *asked)
+    assert (code, err) == (0, "")
+    (found,) = json.loads(out).values()
+    assert found["passed"] == found["expected"] == ["shapes", "splits"]
+    code, out, err = call("verify", "uniform", "--check", "split")
+    assert (code, out) == (2, "")
+    assert "no check named 'split'; did you mean 'splits'?" in err
+    code, _, err = call("verify", "uniform", "--check", "splits", "--dtype", "bfloat16")
+    assert code == 2
+    assert "leave out --device, --dtype and --shape" in err
+
+
+def test_a_device_that_is_not_there_is_refused_before_anything_is_verified(call, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    code, out, err = call("verify", "uniform", "--device", "cuda")
+    assert (code, out) == (2, "")
+    assert err == ("this machine has no CUDA device; choose --device cpu.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "this machine has no CUDA device; add --rehearse to do all of it on the processor."),
+        (["--rehearse", "--minutes", "0"], "minutes must be above 0, got 0.0."),
+        (["--rehearse", "--variants", "bahdanaw"], "did you mean 'bahdanau'"),
+    ],
+)
+def test_what_cannot_be_measured_on_a_gpu_is_refused_in_one_sentence(
+    call, monkeypatch, tmp_path, words, sentence
+):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call("gpu", *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert sentence in err
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.slow
+def test_a_rehearsal_does_every_piece_and_goes_on_where_it_stopped(tmp_path):
+    command = [sys.executable, "-m", "bench", "gpu", "--rehearse", "--variants", "scaled_dot"]
+    command += ["--out", str(tmp_path / "run")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "BENCH_CACHE_DIR": str(tmp_path)}
+
+    def run(minutes):
+        words = [*command, "--minutes", str(minutes)]
+        return subprocess.run(
+            words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+
+    first = run(0.05)
+    assert first.returncode == 0, first.stderr
+    assert "The same command goes on with the rest." in first.stdout
+    whole = run(9)
+    assert whole.returncode == 0, whole.stderr
+    done = re.search(r"(\d+) of (\d+) pieces are done", whole.stdout)
+    assert done[1] == done[2]
+    text = (tmp_path / "run" / "gpu.md").read_text(encoding="utf-8")
+    assert text.rstrip().endswith("Nothing yet.")  # under what is missing
+    compiled = [line for line in text.splitlines() if "| compiled |" in line]
+    assert len(compiled) == 2  # torch.compile ran, in a process without the hook of the tests
+    assert "failed" not in text
+    rows = Store(tmp_path / "run").records()
+    assert {row.status for row in rows} == {"ok"}
+    assert {row.cell["kind"] for row in rows} == {"speed", "quality"}
+    layers = {(c["dtype"], c["impl"]) for c in (r.cell for r in rows) if "place=slot" in c["task"]}
+    assert layers == {("bfloat16", "auto"), ("float32", "eager")}
+    (entry,) = json.loads((tmp_path / "run" / "certificates.json").read_text()).values()
+    assert "timed_shape_on_cpu_bfloat16" in entry["passed"]
+
+
+@pytest.mark.slow
+def test_a_certificate_in_another_format_and_at_a_shape_has_checks_of_its_own(call):
+    asked = ["--dtype", "bfloat16", "--shape", "L=40", "--jobs", 1, "--json"]
+    code, out, _ = call("verify", "uniform", *asked)
+    assert code == 0
+    (found,) = json.loads(out).values()
+    assert {"answers_on_cpu_bfloat16", "timed_shape_on_cpu_bfloat16"} <= set(found["passed"])
+    assert {"oracle", "causality"} <= set(found["passed"])
