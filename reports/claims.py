@@ -131,6 +131,8 @@ class ClaimOutcome:
     claim: Claim
     verdict: ClaimVerdict
     contrasts: tuple[ContrastOutcome, ...]
+    unfinished: bool = False
+    """Whether seeds of a second sample are missing, so that nothing is decided yet."""
     first_sample: tuple[ContrastOutcome, ...] = ()
     """What the first sample showed, where a second one decides."""
     bounds: tuple[BoundOutcome, ...]
@@ -161,7 +163,11 @@ class ClaimOutcome:
             return "cannot be tested here"
         if not self.ran:
             return "not run"
-        return "undecided" if all(part.ran for part in self.parts) else "in part run"
+        return "in part run" if self._in_part else "undecided"
+
+    @property
+    def _in_part(self) -> bool:
+        return self.unfinished or not all(part.ran for part in self.parts)
 
     @property
     def falls_short(self) -> bool:
@@ -188,7 +194,7 @@ class ClaimOutcome:
             return self.claim.missing
         if not self.ran:
             return "It was not run; the command runs it."
-        if not all(part.ran for part in self.parts):
+        if self._in_part:
             return "Some of its cells were not run or have no value; the command runs them."
         open_ = [one for one in self.contrasts if one.finding.verdict == "undecided"]
         still = [one.contrast.title for one in open_ if one.finding.still]

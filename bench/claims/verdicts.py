@@ -74,11 +74,15 @@ def _outcome(claim: Claim, values: Values, seeds: Sequence[int], request: Reques
         known = all(bound.low is not None for bound in bounds)
         held = all(bound.holds for bound in bounds)
         parts.append("undecided" if not known else "supported" if held else "contradicted")
+    # half of a second sample decides nothing: its size was fixed before it ran
+    most = max((one.finding.difference.count for one in second), default=0)
+    unfinished = most < claim.again
     # what is missing here leaves the claim open, whatever its other parts say
-    joined = "undecided" if claim.missing else verdict_of(parts, claim.needed)
+    open_ = bool(claim.missing) or unfinished
     return ClaimOutcome(
         claim=claim,
-        verdict=joined,
+        verdict="undecided" if open_ else verdict_of(parts, claim.needed),
+        unfinished=unfinished,
         contrasts=contrasts,
         first_sample=first if second else (),
         bounds=tuple(bounds),

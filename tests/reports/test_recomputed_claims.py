@@ -133,6 +133,8 @@ def expected(rows: pd.DataFrame, claim) -> str:
             parts.append("undecided")
     if claim.missing:
         return "undecided"
+    if claim.again > max((len(series(rows, side, True)) for side in claim.sides), default=0):
+        return "undecided"  # a second sample is decided as a whole
     held = [part in ("supported", "equivalent") for part in parts]
     failed = [part == "contradicted" for part in parts]
     if all(held) if claim.needed == "all" else any(held):

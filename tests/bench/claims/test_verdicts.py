@@ -100,6 +100,16 @@ def test_a_second_sample_decides_alone_and_the_page_shows_both(store):
     assert "The first one, which decides nothing: dot minus scaled: +0 " in said[-1]
 
 
+def test_half_of_a_second_sample_decides_nothing(store):
+    put(store, DOT, [0.91, 0.92, 0.90, 0.93, 0.91, 0.90], first=SECOND_SEED)
+    put(store, PLAIN, [0.51, 0.54, 0.50, 0.53, 0.51, 0.52], first=SECOND_SEED)
+    found = outcome(store, claim(CONTRAST, again=12))
+    assert (found.verdict, found.standing) == ("undecided", "in part run")
+    assert (
+        found.reason() == "Some of its cells were not run or have no value; the command runs them."
+    )
+
+
 def test_a_second_sample_decides_at_half_the_level(store):
     gaps = [0.03, 0.1, -0.01, 0.09, 0.01, 0.08]  # p = 0.04
     for first in (FIRST_SEED, SECOND_SEED):
