@@ -5,7 +5,7 @@ import random
 import pytest
 
 from bench.api import registry
-from bench.api.claim import CLAIMS, FIRST_SEED
+from bench.api.claim import CLAIMS
 from bench.claims.cells import cells_of
 from bench.claims.verdicts import _outcome
 from bench.cli.registered import load_registry
@@ -23,7 +23,7 @@ def verdict(key, level, spread=lambda _: 0.005):
         spread: Side -> standard deviation over seeds.
     """
     claim = registry.find(CLAIMS, key).target
-    draw, values, seeds = random.Random(key), {}, range(FIRST_SEED, FIRST_SEED + claim.seeds)
+    draw, values, seeds = random.Random(key), {}, claim.sample
     for side in claim.sides:
         for seed in seeds:
             place = (cells_of(side, Request(), seed).read.id, side.metric, side.split)
