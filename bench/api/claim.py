@@ -193,10 +193,10 @@ class Claim:
             )
         spread = any(one.of == "spread" for one in self.contrasts)
         least = SPREAD_SEEDS if spread else SEEDS
-        short = self.seeds if self.seeds < least else self.again
-        if short < least and (short or self.seeds < least):
+        fewest = min(self.seeds, self.again) if self.again else self.seeds
+        if fewest < least:
             raise InvalidConfig(
-                f"claim {self.key}: its contrasts need at least {least} seeds, got {short}."
+                f"claim {self.key}: its contrasts need at least {least} seeds, got {fewest}."
             )
 
     def __repr__(self) -> str:
