@@ -149,7 +149,6 @@ def run(options: "RunOptions", keys: tuple[str, ...]) -> int:
     Raises:
         UnknownName: No claim has one of the keys.
     """
-    from bench.api.claim import FIRST_SEED
     from bench.claims.cells import asked_claims, plan_of
     from bench.claims.computed import compute
     from bench.cli.execution import execute, open_store
@@ -161,7 +160,6 @@ def run(options: "RunOptions", keys: tuple[str, ...]) -> int:
     options = replace(
         options,
         out=options.out or FOLDER,
-        first_seed=FIRST_SEED,
         speed=False,
         # a probe of a later call reads the model of a cell that has finished
         keep_models=True,
