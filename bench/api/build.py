@@ -18,7 +18,7 @@ from bench.api.component import (
 )
 from bench.api.errors import Refused
 from bench.api.resolve import VariantSpec
-from bench.api.selector import Selector, parse
+from bench.api.selector import parse
 from bench.api.variant import MECHANISMS, Impl, Slot, Variant
 
 
@@ -40,12 +40,9 @@ def build_variant(
     if spec.mechanism is not None:
         built = registry.make(MECHANISMS, spec.mechanism, dims, impl)
         if spec.axes.get("position"):
-            chosen = spec.axes["position"]
-            turned = built.position_dims(dims)
-            built.stack_positions(tuple(_position(s, dims, turned) for s in chosen))
+            built.stack_positions(_positions(spec, type(built), dims))
         return built
-    turned = Chain.position_dims(dims)
-    positions = tuple(_position(s, dims, turned) for s in spec.axes["position"])
+    positions = _positions(spec, Chain, dims)
     histories = tuple(registry.make(HISTORIES, s, dims) for s in spec.axes["history"])
     features = (*(part.num_features for part in positions), *(p.num_features for p in histories))
     dims = dims._replace(num_features=sum(features))
@@ -61,10 +58,14 @@ def build_variant(
     )
 
 
-def _position(chosen: Selector, dims: Dims, turned: Dims) -> Position:
-    """A position of the sizes that it sees: all of a vector, or what positions turn."""
-    turns = registry.find(POSITIONS, chosen.name).target.turns
-    return registry.make(POSITIONS, chosen, turned if turns else dims)
+def _positions(spec: VariantSpec, kind: type[Variant], dims: Dims) -> tuple[Position, ...]:
+    """Positions of the sizes that they see."""
+    found = []
+    for chosen in spec.axes["position"]:
+        turns = registry.find(POSITIONS, chosen.name).target.turns
+        seen = kind.position_dims(dims, turns=turns)
+        found.append(registry.make(POSITIONS, chosen, seen))
+    return tuple(found)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,9 @@ from bench.api.start import Starting
 NOTHING: frozenset[Capability] = frozenset()
 NO_INPUTS: Inputs = MappingProxyType({})
 
+Content = Literal["queries", "keys"]
+"""What the energies of a position may read beside places, labels and gates."""
+
 OracleState = dict[str, Any]
 """What an oracle carries from query to query: tensors, numbers or lists, as its component likes."""
 
@@ -156,6 +159,8 @@ class Position(Component):
     turns: bool = False
     """Whether queries and keys are turned by their places (rotary positions)."""
     changes_energy: bool = False
+    energy_reads: frozenset[Content] = frozenset()
+    """What its energies read; empty where they go by places, labels and gates alone."""
     changes_output: bool = False
     gives_features: bool = False
     num_features: int = 0

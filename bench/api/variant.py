@@ -121,9 +121,17 @@ class Variant(Starting, ABC):
             position.branch = f"position{index}"
 
     @classmethod
-    def position_dims(cls, dims: Dims) -> Dims:
-        """Sizes of what positions turn."""
-        width = dims.turned_width
+    def position_dims(cls, dims: Dims, *, turns: bool) -> Dims:
+        """Sizes of the vectors that a position sees.
+
+        Args:
+            dims: Of the variant.
+            turns: Whether the position turns them; others see all of a vector.
+
+        Raises:
+            Refused: The variant has no such vectors.
+        """
+        width = dims.turned_width if turns else 0
         return dims._replace(query_width=width, key_width=width) if width else dims
 
     def turn(

@@ -5,24 +5,20 @@ is what its loops add. A mechanism says in its own file what its energies are.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import ClassVar, Literal, Unpack
+from typing import ClassVar, Unpack
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.call import Call, Dims, OracleOptions, Read
-from bench.api.component import History, OneQuery, Position
+from bench.api.call import Call, OracleOptions, Read
+from bench.api.component import Content, History, OneQuery, Position
 from bench.api.errors import Refused
 from bench.api.inputs import all_inputs
 from bench.api.shapes import Energy
 from bench.api.source import Memory, Source, leaf
 from bench.api.variant import Variant
 from variants.mechanisms.turned import Turned
-
-Content = Literal["queries", "keys"]
-"""What the energies of a position may look at beside places and gates."""
 
 
 class Biased(Turned):
@@ -65,12 +61,11 @@ class Biased(Turned):
                 f"{name} gives features to a score, and energies of this mechanism are dot "
                 "products, which take none; use positions such as rope or alibi."
             )
-        if position.changes_energy and self.unread:
-            for content in sorted(depends_on(position, self.dims) & set(self.unread)):
-                raise Refused(
-                    f"{name} adds energies that depend on {content}, and {self.unread[content]}; "
-                    "use positions that go by places or gates, such as alibi or fox."
-                )
+        for content in sorted(position.energy_reads & self.unread.keys()):
+            raise Refused(
+                f"{name} adds energies that depend on {content}, and {self.unread[content]}; "
+                "use positions that go by places or gates, such as alibi or fox."
+            )
 
     def prepare(self, source: Source) -> Memory:
         """Let every position prepare its branch."""
@@ -142,38 +137,3 @@ class Biased(Turned):
 def biased(energy: Energy, more: Float[Tensor, "#B Hq L S"] | None) -> Energy:
     """The energy with what positions add to it."""
     return energy if more is None else energy + more
-
-
-def depends_on(position: Position, dims: Dims) -> set[Content]:
-    """Which of queries and keys the energies of a position depend on: those that gradients reach.
-
-    Positions do not declare it, so it is asked of two queries and two keys.
-    """
-    like = next(position.parameters(), torch.empty(()))
-
-    def ones(*shape: int) -> Tensor:
-        return torch.ones(shape, dtype=like.dtype, device=like.device, requires_grad=True)
-
-    with torch.inference_mode(mode=False), torch.enable_grad():
-        query = ones(1, dims.heads, 2, dims.query_width)
-        key = ones(1, dims.kv_heads, 2, dims.key_width)
-        beside = {
-            name: ones(1, one.num_heads(dims.kv_heads), 2, one.width)
-            for name, one in position.key_inputs.items()
-        }
-        zeros = torch.zeros(1, 2, dtype=torch.long, device=like.device)
-        source = Source(key, ones(1, dims.num_value_heads, 2, dims.value_width), extras=beside)
-        source = replace(source, tokens=zeros)
-        extras = {
-            name: ones(1, 2, one.num_heads(dims.heads), one.width)
-            for name, one in position.query_inputs.items()
-        }
-        extras |= {"word": ones(1, 2, dims.word_width), "relation": zeros[:, None].expand(1, 2, 2)}
-        memory = Memory(source, {position.branch: position.prepare(source)})
-        call = Call(query, memory, 0, causal=dims.regime == "causal", extras=extras)
-        energy = position.energy(call)
-        if not energy.requires_grad:
-            return set()
-        of_query, of_key = torch.autograd.grad(energy.sum(), (query, key), allow_unused=True)
-    found: dict[Content, Tensor | None] = {"queries": of_query, "keys": of_key}
-    return {content for content, gradient in found.items() if gradient is not None}

@@ -5,13 +5,12 @@ Ye et al., 2025, "Differential transformer", https://arxiv.org/abs/2410.05258, s
 Deviations: lambda starts near 0.8 in every layer, which the paper has as its second strategy; its
 first one grows with the layer. One query and key of a head are cut into the two pairs, so that the
 width of a head here is that of a value, twice the paper's d. Rotary positions are those that
-`position=rope` asks for, and turn each of the pairs by the same angles. What other positions add to
-energies is added to those of both maps.
+`position=rope` asks for, and turn each of the pairs by the same angles. Other positions add to the
+energies of each map, by the same tables, and read the query and the key of that map.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, ClassVar, Unpack
+from dataclasses import dataclass, replace
+from typing import Annotated, Unpack
 
 import torch
 from jaxtyping import Float
@@ -22,10 +21,10 @@ from bench.api.component import expand_heads
 from bench.api.config import Choices, Config, FloatRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.shapes import Mixed
+from bench.api.shapes import Energy, Mixed
 from bench.api.source import Source, Tree
 from bench.api.variant import Impl
-from variants.mechanisms.biased import Biased, Content, biased
+from variants.mechanisms.biased import Biased, biased
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 
 EPS = 1e-5
@@ -76,11 +75,6 @@ class Differential(Biased):
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"signed", "key_local"})
-    unread: ClassVar[Mapping[Content, str]] = dict.fromkeys(
-        ("queries", "keys"),
-        "differential has two of them in every head, while positions are made for vectors of the "
-        "whole width",
-    )
 
     def __init__(self, config: DifferentialConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
@@ -89,7 +83,8 @@ class Differential(Biased):
         if dims.key_width < 2:
             raise Refused("differential needs heads of width 2 or more, one unit for each map.")
         self.begin = config.start
-        self.map_width = dims.key_width // 2
+        self.map_width = width = dims.key_width // 2
+        self.maps = (slice(0, width), slice(width, 2 * width))
         self.added = nn.Parameter(DEVIATION * torch.randn(2, self.map_width))
         self.taken = nn.Parameter(DEVIATION * torch.randn(2, self.map_width))
         self.gain: nn.Parameter | None = None
@@ -98,13 +93,17 @@ class Differential(Biased):
             self.starts = {"gain": 1.0}
 
     @classmethod
-    def position_dims(cls, dims: Dims) -> Dims:
-        """Each map has queries and keys of its own, and positions turn one of them at a time.
+    def position_dims(cls, dims: Dims, *, turns: bool) -> Dims:
+        """Each map has queries and keys of its own, and positions see one of them at a time.
+
+        Args:
+            dims: Of both maps together.
+            turns: Whether the position turns vectors.
 
         Raises:
             Refused: Heads have a part that is turned and one that is not, across both maps.
         """
-        if dims.turned_width:
+        if turns and dims.turned_width:
             raise Refused(
                 "differential turns both halves of a vector, and these heads leave a part unturned."
             )
@@ -117,20 +116,17 @@ class Differential(Biased):
         """The queries or keys of both maps, turned by the same angles."""
         if not any(position.turns for position in self.positions):
             return x
-        width = self.map_width
-        first, second = (
-            super(Differential, self).turn(part, offset, keys=keys)
-            for part in (x[..., :width], x[..., width : 2 * width])
-        )
-        return torch.cat((first, second, x[..., 2 * width :]), -1)
+        turned = [
+            super(Differential, self).turn(x[..., part], offset, keys=keys) for part in self.maps
+        ]
+        return torch.cat((*turned, x[..., 2 * self.map_width :]), -1)
 
     def turn_by_loops(
         self, query: Float[Tensor, "Hq L Eq"], source: Source
     ) -> tuple[Float[Tensor, "Hq L Eq"], Source]:
         """Map by map."""
         queries, keys = [], []
-        for begin in (0, self.map_width):
-            part = slice(begin, begin + self.map_width)
+        for part in self.maps:
             one = source.with_key(source.key[..., part])
             turned, given = super().turn_by_loops(query[..., part], one)
             queries.append(turned)
@@ -150,17 +146,21 @@ class Differential(Biased):
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Two maps, their difference, the values, the norm."""
-        heads, width = self.dims.heads, self.map_width
-        key = expand_heads(call.memory.source.key, heads)
-        more = self.position_energy(call)
-        energies = (
-            width**-0.5 * call.query[..., part] @ key[..., part].transpose(2, 3)
-            for part in (slice(0, width), slice(width, 2 * width))
+        first, second = (
+            masked_softmax(self._energy(call, part), call.allowed) for part in self.maps
         )
-        first, second = (masked_softmax(biased(one, more), call.allowed) for one in energies)
         weights = first - self.share().to(first.dtype) * second
-        output = weights @ expand_heads(call.memory.source.value, heads)
+        output = weights @ expand_heads(call.memory.source.value, self.dims.heads)
         return MixResult(self._normalized(output), weights, carried, {})
+
+    def _energy(self, call: Call, part: slice) -> Energy:
+        """Energies of one map, of its part of queries and keys."""
+        source = call.memory.source
+        memory = replace(call.memory, source=source.with_key(source.key[..., part]))
+        one = replace(call, query=call.query[..., part], memory=memory)
+        key = expand_heads(memory.source.key, self.dims.heads)
+        energy = self.map_width**-0.5 * one.query @ key.transpose(2, 3)
+        return biased(energy, self.position_energy(one))
 
     def _normalized(self, output: Mixed) -> Mixed:
         if self.gain is None:
@@ -185,19 +185,24 @@ class Differential(Biased):
             for pair in (self.added, self.taken)
         )
         share = torch.exp(one) - torch.exp(two) + self.begin
-        more = self.oracle_position_energy(query, source, read, **call)
+        more = [
+            self.oracle_position_energy(
+                query[..., part], source.with_key(source.key[..., part]), read, **call
+            )
+            for part in self.maps
+        ]
         outputs, weights = [], []
         for head, t in ((h, t) for h in range(heads) for t in range(length)):
             seen = [s <= t or self.dims.regime != "causal" for s in range(num_keys)]
             maps = []
-            for begin in (0, self.map_width):
+            for part, added in zip(self.maps, more, strict=True):
                 energies = []
                 for s in range(num_keys):
-                    units = range(begin, begin + self.map_width)
+                    units = range(part.start, part.stop)
                     key = source.key[0, head // group, s]
                     products = (query[head, t, unit] * key[unit] for unit in units)
                     energy = sum(products, zero) / self.map_width**0.5
-                    energies.append(energy + more[head, t, s])
+                    energies.append(energy + added[head, t, s])
                 maps.append(oracle_softmax(torch.stack(energies), seen))
             weights.append(maps[0] - share * maps[1])
             values = source.value[0, head // group]

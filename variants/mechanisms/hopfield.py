@@ -19,13 +19,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Call, Dims, MixResult, OracleOptions, Read
-from bench.api.component import expand_heads
+from bench.api.component import Content, expand_heads
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Source, Tree
 from bench.api.variant import Impl
-from variants.mechanisms.biased import Biased, Content, biased
+from variants.mechanisms.biased import Biased, biased
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 
 

@@ -66,6 +66,7 @@ class Cope(Position):
         "strictly_past": "it counts the key at the query's own place, which queries do not read",
     }
     changes_energy = True
+    energy_reads = frozenset({"queries", "keys"})
 
     starts = {"table": 0.0}
 

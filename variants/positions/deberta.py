@@ -73,8 +73,10 @@ class Deberta(Position):
         self.key_table: nn.Parameter | None = None
         self.query_table: nn.Parameter | None = None
         if config.content_to_position:
+            self.energy_reads |= {"queries"}
             self.key_table = nn.Parameter(xavier_per_head(dims.heads, rows, dims.query_width))
         if config.position_to_content:
+            self.energy_reads |= {"keys"}
             self.query_table = nn.Parameter(xavier_per_head(dims.heads, rows, dims.key_width))
 
     def energy(self, call: Call) -> Float[Tensor, "B Hq L S"]:

@@ -75,6 +75,7 @@ class RelationAwarePosition(Position):
         self.changes_energy = config.use != "values"
         self.changes_output = config.use != "keys"
         if self.changes_energy:
+            self.energy_reads = frozenset({"queries"})
             self.key_table = nn.Parameter(xavier_per_head(heads, self.labels, dims.query_width))
         if self.changes_output:
             self.value_table = nn.Parameter(xavier_per_head(heads, self.labels, dims.value_width))

@@ -51,6 +51,7 @@ class TransformerXl(Position):
         "pool": "relative positions need one sequence, and the query of pooling is not in it",
     }
     changes_energy = True
+    energy_reads = frozenset({"queries", "keys"})
 
     def __init__(self, config: NoOptions, dims: Dims) -> None:
         super().__init__(config, dims)

@@ -16,7 +16,7 @@ from bench.api.registry import make, registrations
 from bench.api.selector import parse
 from bench.api.source import Source
 from bench.conformance import as_text, certify
-from variants.mechanisms.biased import Biased, depends_on
+from variants.mechanisms.biased import Biased
 from variants.mechanisms.nsa import GATES
 
 variants.load_all()
@@ -41,14 +41,8 @@ OF_QUERIES = (
 )
 OF_BOTH = ("cope", "deberta", "transformer_xl")
 EVERY = (*OF_PLACES, *OF_KEYS, *OF_QUERIES, *OF_BOTH)
-DEPENDS = {
-    **dict.fromkeys(OF_PLACES, frozenset()),
-    **dict.fromkeys(OF_KEYS, frozenset({"keys"})),
-    **dict.fromkeys(OF_QUERIES, frozenset({"queries"})),
-    **dict.fromkeys(OF_BOTH, frozenset({"queries", "keys"})),
-}
 TAKEN = {
-    "differential": OF_PLACES,
+    "differential": EVERY,
     "hopfield": (*OF_PLACES, *OF_KEYS),
     "multi_token": tuple(one for one in EVERY if one != "relation_aware[use=keys]"),
     "nsa": EVERY,
@@ -427,28 +421,9 @@ def test_the_energy_of_a_mean_is_the_mean_of_the_energies_of_its_real_keys(benea
 # what has no place
 
 
-@pytest.mark.parametrize("position", EVERY)
-def test_what_energies_depend_on_is_found_by_asking(position):
-    dims = Dims(HEADS, HEADS, 6, 6, 6, model_width=DIM, regime="causal", relations=RELATIONS)
-    assert depends_on(make("position", parse(position), dims), dims) == DEPENDS[position]
-    few = dims._replace(kv_heads=1)
-    assert depends_on(make("position", parse(position), few), few) == DEPENDS[position]
-
-
-def test_asking_draws_nothing_and_leaves_no_gradient():
-    dims = Dims(HEADS, HEADS, 6, 6, 6, model_width=DIM, regime="causal")
-    position = make("position", parse("cope"), dims)
-    before = torch.random.get_rng_state()
-    with torch.inference_mode():
-        assert depends_on(position, dims) == {"queries", "keys"}
-    assert torch.equal(torch.random.get_rng_state(), before)
-    assert all(one.grad is None for one in position.parameters())
-
-
 @pytest.mark.parametrize(("name", "position"), REFUSED)
 def test_energies_that_a_mechanism_cannot_hold_are_refused_with_the_reason(name, position):
     reason = {
-        "differential": "differential has two of them in every head",
         "hopfield": "hopfield moves the query at every step",
         "multi_token": "multi_token keeps vectors alone of the queries before",
     }
