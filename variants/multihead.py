@@ -199,8 +199,20 @@ class MultiheadAttention(nn.Module):
         return given
 
     def _is_plain_padding(self, padding: GivenMasks) -> bool:
-        """Whether padding is hidden on the right and nothing else is said, as every variant can."""
+        """Whether padding is hidden on the right and nothing else is said, as every variant can.
+
+        Compiled code cannot look into a mask to choose a way. There a chain reads it whole, and
+        what cannot read it stops where the mask says more.
+        """
         if torch.compiler.is_compiling():
+            if self._with_given_mask:
+                return False
+            says_no_number = (padding.added == 0).all()
+            torch._assert_async(
+                says_no_number,
+                "key_padding_mask adds to energies, which this variant does not have; pass a mask "
+                "of truth values, or -inf for padding.",
+            )
             return True
         allowed = padding.allowed
         plain = not bool((allowed[..., 1:] & ~allowed[..., :-1]).any() or padding.added.any())

@@ -155,6 +155,10 @@ class Batch:
             extra_words=tuple(self.extra_words[row] for row in chosen if self.extra_words),
         )
 
+    def first(self, count: int) -> "Batch":
+        """The first rows, or all where there are fewer."""
+        return self.select(torch.arange(min(count, len(self.targets)), device=self.targets.device))
+
     def to(self, device: torch.device) -> "Batch":
         """Move every tensor."""
         return self.map(lambda x: x.to(device))

@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from bench.api.errors import Refused
+
 
 class SlotInput(NamedTuple):
     """Numbers that are projected from the states of a slot."""
@@ -83,11 +85,18 @@ def all_inputs(parts: Mapping[str, Inputs]) -> dict[str, SlotInput]:
 
     Args:
         parts: Inputs of each part, by the name of the part.
+
+    Raises:
+        Refused: Two of them do.
     """
     found: dict[str, SlotInput] = {}
+    owners: dict[str, str] = {}
     for owner, wanted in parts.items():
         for name, one in wanted.items():
-            assert name not in found, f"{owner}: another part has an input {name!r}, too"
+            if name in found:
+                raise Refused(
+                    f"{owners[name]} and {owner} both want an input {name!r}; use one of them."
+                )
             assert not hasattr(nn.ModuleDict, name), f"{owner}: {name!r} is a word of PyTorch"
-            found[name] = one
+            found[name], owners[name] = one, owner
     return found

@@ -10,6 +10,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from types import FunctionType, ModuleType
 
@@ -20,6 +21,9 @@ from bench.api.foreign import is_ours
 
 Code = Mapping[tuple[object, str], object]
 """What stands under a name of a module or a class."""
+
+NOT_CALLED = (property, cached_property, classmethod)
+"""Code of a class that cannot be called as it lies there."""
 
 TORCH = Path(torch.__file__).parent
 MOST_NAMES = 3
@@ -58,8 +62,11 @@ def code_of_process() -> Code:
             if isinstance(held, FunctionType):
                 found[module, name] = held
             elif isinstance(held, type) and held.__module__ == module.__name__:
-                methods = ((name, one) for name, one in vars(held).items() if callable(one))
-                found.update(((held, name), one) for name, one in methods)
+                found.update(
+                    ((held, name), one)
+                    for name, one in vars(held).items()
+                    if callable(one) or isinstance(one, NOT_CALLED)
+                )
     return found
 
 

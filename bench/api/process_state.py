@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -83,6 +84,22 @@ def _set_attention_kernels(on: tuple[bool, bool, bool, bool]) -> None:
 
 def _attribute(owner: Any, name: str) -> tuple[Callable[[], Any], Callable[[Any], object]]:
     return (lambda: getattr(owner, name)), (lambda value: setattr(owner, name, value))
+
+
+def _autocast(device: str) -> tuple[Setting, Setting]:
+    """Whether autocast is on for a kind of device, and what it casts to."""
+    return (
+        Setting(
+            f"autocast on {device}",
+            partial(torch.is_autocast_enabled, device),
+            partial(torch.set_autocast_enabled, device),
+        ),
+        Setting(
+            f"the dtype of autocast on {device}",
+            partial(torch.get_autocast_dtype, device),
+            partial(torch.set_autocast_dtype, device),
+        ),
+    )
 
 
 def _folder() -> str:
@@ -162,9 +179,8 @@ SETTINGS = (
     Setting("torch's function and dispatch modes", _modes, None),
     Setting("the grad mode", torch.is_grad_enabled, torch.set_grad_enabled),
     Setting("the inference mode", torch.is_inference_mode_enabled, None),
-    Setting(
-        "autocast", torch.is_autocast_enabled, lambda on: torch.set_autocast_enabled("cpu", on)
-    ),
+    *_autocast("cpu"),
+    *_autocast("cuda"),
     Setting(
         "the anomaly mode",
         torch.is_anomaly_enabled,

@@ -1,7 +1,8 @@
 """Do a plan: into its run folder, in a session, with a report at the end."""
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from types import FrameType
 
@@ -194,9 +195,8 @@ def guarded(
     """Run work and report; where it stops early, say why, what is saved and how to go on."""
     if warning := unwritable_cache():
         click.echo(f"warning: {warning}", err=True)
-    handlers = {one: signal.signal(one, _interrupt) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with prints_to_standard_error():
+        with prints_to_standard_error(), _interrupts_raised():
             work()
     except KeyboardInterrupt:
         _tell_of_stop(options, session, "stopped.")
@@ -206,8 +206,6 @@ def guarded(
         return CELLS_FAILED
     finally:
         session.store.close()
-    for one, handler in handlers.items():
-        signal.signal(one, handler)
     return print_end(options, session, shown)
 
 
@@ -217,6 +215,22 @@ def _tell_of_stop(options: RunOptions, session: Session, why: str) -> None:
     except (BenchError, OSError):
         saved = f"what is saved in {options.folder} cannot be read"
     click.echo(f"\n{why} {saved}; go on with: {command_line()}", err=True)
+
+
+@contextmanager
+def _interrupts_raised() -> Iterator[None]:
+    """Stop the work inside at Ctrl-C or SIGTERM; both are ignored from then on."""
+    handlers = {one: signal.signal(one, _interrupt) for one in (signal.SIGINT, signal.SIGTERM)}
+    stopped = False
+    try:
+        yield
+    except KeyboardInterrupt:
+        stopped = True
+        raise
+    finally:
+        if not stopped:
+            for one, handler in handlers.items():
+                signal.signal(one, handler)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from bench.running.plan import Plan
 
 
+OTHER_COMMANDS = {
+    "exact": "`bench claims run` computes those of claims",
+    "trial": "`bench study` and `bench calibrate` train those",
+}
+"""Kinds of cells that no run has, and where they come from."""
+
+
 @click.command("run")
 @click.option("--variants", default="all", show_default=True, help=options.VARIANTS)
 @options.selection
@@ -86,7 +93,8 @@ def cell_plan(options: "RunOptions") -> "Plan":
     """A plan of the cells whose labels were given.
 
     Raises:
-        InvalidConfig: A label is of an older or newer revision of the code.
+        InvalidConfig: A label is of an older or newer revision of the code, or of a cell that no
+            run has.
     """
     from bench.api.cell import parse_label
     from bench.api.errors import InvalidConfig
@@ -101,6 +109,10 @@ def cell_plan(options: "RunOptions") -> "Plan":
     cells = [canonical_cell(parse_label(label)) for label in options.cells]
     made = Plan(options)
     for cell in cells:
+        if cell.kind in OTHER_COMMANDS:
+            raise InvalidConfig(
+                f"a run has no cell of kind {cell.kind}; {OTHER_COMMANDS[cell.kind]}."
+            )
         now = revisions_of(cell)
         if now != cell.revisions:
             raise InvalidConfig(

@@ -10,6 +10,7 @@ from torch.nn import functional
 from bench.api.answer import Answer, Picture
 from bench.api.backbone import Backbone
 from bench.api.batch import Batch, Sizes
+from bench.api.errors import Diverged
 from bench.api.metric import Scored
 from bench.api.noise import Noise
 from bench.api.task import Split, Task
@@ -42,7 +43,11 @@ class Evaluated:
 def evaluate(
     task: Task, backbone: Backbone, split: Split, device: torch.device, clock: Clock
 ) -> Evaluated:
-    """Answer every batch of a split and score the answers."""
+    """Answer every batch of a split and score the answers.
+
+    Raises:
+        Diverged: The network answers with what is no number, of which the best word is a word, too.
+    """
     training = backbone.training
     backbone.eval()
     answers: list[Answer] = []
@@ -51,6 +56,7 @@ def evaluate(
         for batch in task.evaluation(split):
             here = backbone.arrange(batch.to(device))
             answer = _teacher_forced(task, backbone, here)
+            _expect_numbers(answer, split)
             if task.decodes or backbone.output.sequence_only:
                 start = clock()
                 said = backbone.generate(here, task.sizes.max_length, Mode(noise=DRAWS))
@@ -84,6 +90,13 @@ def _teacher_forced(task: Task, backbone: Backbone, batch: Batch) -> Answer:
     on_cpu = batch.to(torch.device("cpu"))
     selected = next((t["selected"].cpu() for t in trace.source_terms if "selected" in t), None)
     return Answer(on_cpu, predicted, nll, None, weights, shares, selected, values)
+
+
+def _expect_numbers(answer: Answer, split: Split) -> None:
+    """Raise where something that is scored is NaN; a likelihood may well be zero."""
+    for found in (answer.nll, answer.values):
+        if found is not None and bool(found[answer.batch.mask].isnan().any()):
+            raise Diverged(f"the network answered {split} with NaN.")
 
 
 def _read_for(
@@ -195,13 +208,19 @@ def _words(task: Task, batch: Batch, row: int, ids: Sequence[int], *, source: bo
 
 
 def attention_maps(task: Task, answers: Sequence[Answer], count: int) -> list[dict[str, object]]:
-    """Some maps with their gold alignment: of a middle length, and one of the longest."""
+    """Some maps with their gold alignment: of the batch in the middle, and the longest of the last.
+
+    Batches of a task go from short to long.
+    """
     usable = [a for a in answers if a.weights is not None]
     if not usable:
         return []
-    middle, longest = usable[(len(usable) - 1) // 2], usable[-1]
-    rows = range(min(count - 1, len(middle.batch.targets)))
-    return [*(_map(task, middle, row) for row in rows), _map(task, longest, 0)]
+    middle, last = (len(usable) - 1) // 2, len(usable) - 1
+    longest = int(usable[last].batch.mask.sum(1).argmax())
+    rows = range(min(count - 1, len(usable[middle].batch.targets)))
+    # the batch in the middle may be the last one
+    places = dict.fromkeys([*((middle, row) for row in rows), (last, longest)])
+    return [_map(task, usable[place], row) for place, row in places]
 
 
 def _map(task: Task, answer: Answer, row: int) -> dict[str, object]:

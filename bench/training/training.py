@@ -56,7 +56,7 @@ class Training:
         """Take one step on one batch.
 
         Raises:
-            Diverged: The loss is not finite.
+            Diverged: The loss or its gradient is not finite.
         """
         self.pass_over(batch)
         start = self.clock()
@@ -74,11 +74,11 @@ class Training:
             terms, self.carry = self.system.losses(batch, mode, self.carry)
         loss = torch.stack(list(terms.values())).sum() if len(terms) > 1 else terms["nll"]
         loss.backward()
-        nn.utils.clip_grad_norm_(self.system.parameters(), protocol.clip)
+        norm = nn.utils.clip_grad_norm_(self.system.parameters(), protocol.clip)
         self.optimizer.step()
-        # one look at all three: each makes the host wait for a GPU
-        seen = (terms["nll"].detach(), loss.detach(), batch.mask.sum())
-        value, whole, tokens = torch.stack([one.double() for one in seen]).tolist()
+        # one look at all four: each makes the host wait for a GPU
+        seen = (terms["nll"].detach(), loss.detach(), norm, batch.mask.sum())
+        value, whole, length, tokens = torch.stack([one.double() for one in seen]).tolist()
         taken = self.clock() - start
         self.step += 1
         self.seconds += taken
@@ -87,6 +87,8 @@ class Training:
         self.losses.append(value)
         if not math.isfinite(whole):
             raise Diverged(f"the training loss was {whole} at step {self.step}.")
+        if not math.isfinite(length):  # the parameters are lost, which no later loss may show
+            raise Diverged(f"the norm of the gradient was {length} at step {self.step}.")
 
     def look(self, validated: Evaluated, watched: Metric) -> None:
         """Keep the score of a validation, and its weights if it is the best one."""

@@ -71,10 +71,11 @@ class SequentialTable:
             if left in names and right in names:
                 share = self._looks.share(number)
                 looked.append((share, table.difference(left, right, 1 - (1 - level) * share)))
-        # before the first look there is an estimate, and no evidence
-        share, shown = (
-            looked[-1] if looked else (self._looks.share(1), self._whole.difference(left, right))
-        )
+        if looked:
+            share, shown = looked[-1]
+        else:  # before the first look there is an estimate, and no evidence
+            share = self._looks.share(1)
+            shown = self._whole.difference(left, right, 1 - (1 - level) * share)
         p = _over_looks((share, one.p) for share, one in looked)
         together = {**vars(shown), "p": p, "share": share, "looked": tuple(looked)}
         return SequentialDifference(**together)

@@ -140,6 +140,10 @@ def _said_right(answer: Answer) -> tuple[list[int], list[bool]]:
     prefixes, whole = [], []
     for said, target, mask in zip(answer.generated or (), batch.targets, batch.mask, strict=True):
         wanted = target[mask].tolist()
+        if not wanted:
+            whole.append(False)
+            prefixes.append(0)
+            continue
         whole.append(list(said) == wanted[:-1])
         pairs = zip([*said, wanted[-1]], wanted, strict=False)
         prefixes.append(sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)))

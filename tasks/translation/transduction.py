@@ -269,7 +269,7 @@ class Transduction(Task):
     def examples(self) -> Batch:
         """First strings of the longest length inside the training range."""
         place = self.test_lengths().index(self.config.max_length)
-        return self.evaluation("test")[place].select(torch.arange(min(2, self.config.evaluate)))
+        return self.evaluation("test")[place].first(2)
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """First examples of the longest length inside the training range."""

@@ -204,7 +204,7 @@ class TwoSource(Task):
 
     def examples(self) -> Batch:
         """First strings of the test."""
-        return self.evaluation("test")[0].select(torch.arange(2))
+        return self.evaluation("test")[0].first(2)
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
         """Letters, and a square for what is hidden."""

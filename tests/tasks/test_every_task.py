@@ -358,3 +358,25 @@ def test_a_variant_that_cannot_show_its_advantage_says_why_in_its_own_words():
         assert is_a_sentence(registered.does_not_show)
         told = describe_variant(name, resolve(name)).does_not_show
         assert told == registered.does_not_show
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_task_of_the_fewest_examples_can_be_asked_and_scored(name):
+    registration = registry.find("task", name)
+    options = complete("task", parse(registration.target.presets["smoke"].options))
+    config = registry.build_config(registration.config, options.options, name)
+    if not hasattr(config, "evaluate"):
+        pytest.skip("the task does not say how many")
+    task = registration.target(replace(config, evaluate=1), 0)
+    assert task.examples() is None or len(task.examples().targets) >= 1
+    answers = []
+    for batch in task.evaluation("test"):
+        said = tuple(
+            tuple(row[real].tolist()[:-1])
+            for row, real in zip(batch.targets, batch.mask, strict=True)
+        )
+        zeros = torch.zeros(batch.mask.shape)
+        said = said if task.decodes else None
+        answers.append(Answer(batch, batch.targets, zeros, said, values=batch.values))
+    assert task.scores("test", answers)
+    task.samples(answers, 2)

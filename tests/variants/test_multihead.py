@@ -289,3 +289,23 @@ def test_a_decoder_layer_computes_what_pytorch_computes():
     layer.multihead_attn = variants.as_multihead("mha", 8, 2, batch_first=True, cross=True)
     layer.double().load_state_dict(state)
     torch.testing.assert_close(layer(x, memory, **options), wanted)
+
+
+@pytest.mark.parametrize("variant", ["scaled_dot", "additive", "retnet"])
+@pytest.mark.parametrize("kind", ["bool", "-inf", "left", "number"])
+def test_compiled_code_reads_the_mask_of_padding_as_eager_code_does(kind, variant):
+    hidden = PADDING.flip(1) if kind == "left" else PADDING
+    if kind in ("-inf", "number"):
+        level = float("-inf") if kind == "-inf" else -2.0
+        hidden = torch.zeros(2, 5).masked_fill(hidden, level)
+    torch.manual_seed(0)
+    module = variants.as_multihead(variant, 8, 2, batch_first=True, causal=variant == "retnet")
+    compiled = torch.compile(module, backend="eager")
+    x = drawn(2, 5, 8).float()
+    try:
+        wanted, _ = module(x, x, x, key_padding_mask=hidden)
+    except (Refused, InvalidConfig):
+        with pytest.raises(RuntimeError, match="key_padding_mask adds|padding before real"):
+            compiled(x, x, x, key_padding_mask=hidden)
+        return
+    torch.testing.assert_close(compiled(x, x, x, key_padding_mask=hidden)[0], wanted)

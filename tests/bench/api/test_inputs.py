@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from bench.api.inputs import InputMap, SlotInput
+from bench.api.errors import Refused
+from bench.api.inputs import InputMap, SlotInput, all_inputs
 
 STATES, HEADS = 5, 3
 
@@ -46,3 +47,9 @@ def test_states_learn_nothing_from_a_detached_input(detached):
         output.square().sum().backward()
         assert (x.grad is None) == detached
         assert made.outward.weight.grad.abs().sum() > 0
+
+
+def test_two_parts_that_want_one_name_are_refused_by_their_names():
+    parts = {"position0": {"forget": SlotInput(1)}, "position1": {"forget": SlotInput(1)}}
+    with pytest.raises(Refused, match="position0 and position1 both want an input 'forget'"):
+        all_inputs(parts)

@@ -12,7 +12,7 @@ from tests.bench.cli.command_lines import SMOKE
 @pytest.fixture
 def call(monkeypatch, capsys, fresh_registry):
     """`call(*arguments)` -> (exit code, standard output, standard error), in this process."""
-    handler = signal.getsignal(signal.SIGTERM)
+    handlers = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["bench", *map(str, arguments)])
@@ -26,7 +26,8 @@ def call(monkeypatch, capsys, fresh_registry):
         return code, said.out, said.err
 
     yield run
-    signal.signal(signal.SIGTERM, handler)
+    for number, handler in handlers.items():  # a command that was stopped ignores them
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="module")

@@ -226,3 +226,13 @@ def test_a_run_goes_where_its_preset_says_unless_told(name):
 
     assert RunOptions(preset=name).folder == Path("runs") / name
     assert RunOptions(preset=name, out="x").folder == Path("x")
+
+
+@pytest.mark.parametrize(
+    ("kind", "where"), [("exact", "bench claims run"), ("trial", "bench study")]
+)
+def test_a_label_of_a_cell_that_no_run_has_says_where_it_comes_from(call, finished, kind, where):
+    label = json.loads((finished / "plan.json").read_text())["cells"][0]
+    code, _, err = call("run", "--cell", replace(parse_label(label), kind=kind).label)
+    assert code == 2
+    assert where in err

@@ -3,11 +3,14 @@
 import errno
 import os
 import shutil
+import signal
 
 import pytest
 
+from bench.api.errors import InvalidConfig
 from bench.cli.main import cli
 from bench.cli.sentences import ended_with_a_sentence
+from bench.running.session import Session
 from results.ledger import LedgerWriter
 from results.store import Store
 from tasks.data.cache import CACHE_VARIABLE
@@ -72,3 +75,19 @@ def test_a_log_that_takes_nothing_costs_no_finished_cell(tmp_path, trouble_plugi
     assert run("--out", folder, *words) == 1
     assert "Traceback" not in capsys.readouterr().err
     assert "failed" in {record.status for record in Store(folder).records()}
+
+
+def test_signals_are_what_they_were_after_a_run_that_ends_by_itself(
+    tmp_path, monkeypatch, capsys, fresh_registry
+):
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    assert run("--out", tmp_path / "whole") == 0
+    assert {one: signal.getsignal(one) for one in before} == before
+
+    def broken(*_):
+        raise InvalidConfig("broken on purpose.")
+
+    monkeypatch.setattr(Session, "train", broken)
+    assert run("--out", tmp_path / "broken") == 2
+    assert "broken on purpose" in capsys.readouterr().err
+    assert {one: signal.getsignal(one) for one in before} == before

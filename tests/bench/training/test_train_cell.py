@@ -1,5 +1,6 @@
 """Training one cell: determinism, budgets, what is read, what is written."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.chain import Chain
 from bench.api.errors import Diverged, InvalidConfig, UnknownName
 from bench.api.selector import parse
 from bench.api.trace import Mode
@@ -438,3 +440,30 @@ def test_training_stops_early_for_what_ranks_and_for_nothing_else(smoke):
             curve = [r.value for r in rows if (r.metric, r.axis) == ("token_accuracy", "step")]
             assert curve[0] > enough
     assert steps == {"transduction": 4, "selective_copy": 2}
+
+
+def test_a_gradient_that_is_not_finite_diverges_though_the_last_loss_was(smoke, monkeypatch):
+    honest = System.losses
+
+    def spoiled(self, batch, mode, carry):
+        terms, carry = honest(self, batch, mode, carry)
+        some = next(p for p in self.parameters() if p.requires_grad)
+        steep = torch.zeros((), requires_grad=True)
+        return {**terms, "more": (some.sum() * 0 + steep).clamp(min=0).sqrt()}, carry
+
+    monkeypatch.setattr(System, "losses", spoiled)
+    with pytest.raises(Diverged, match="norm of the gradient was nan at step 1"):
+        train_cell(smoke(protocol="adam[steps=1,batch=8]"))
+
+
+def test_a_network_that_answers_with_nan_diverges_and_is_not_scored(smoke, monkeypatch):
+    honest = Chain.mix
+
+    def spoiled(self, call, carried, want_weights):
+        found = honest(self, call, carried, want_weights)
+        lost = found._replace(output=found.output * math.nan)
+        return found if torch.is_grad_enabled() else lost
+
+    monkeypatch.setattr(Chain, "mix", spoiled)
+    with pytest.raises(Diverged, match="the network answered validation with NaN"):
+        train_cell(smoke(protocol="adam[steps=1,batch=8]"))

@@ -199,3 +199,14 @@ def test_added_seeds_decide_more_than_as_many_seeds_for_all():
         fixed += sum(one.decided for one in found.values())
     assert count < 14
     assert added > fixed
+
+
+def test_before_the_first_look_the_interval_is_as_wide_as_that_of_a_first_look(values):
+    scores = scores_of(values, [2, 2, 2, 2])
+    table = SequentialTable(scores, scores, LOOKS)
+    plain = ModeratedTable(scores)
+    for level in (0.95, 0.99):
+        found = table.difference("v3", "v0", level)
+        wanted = plain.difference("v3", "v0", 1 - 0.25 * (1 - level))
+        assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high))
+        assert found.p == 1.0

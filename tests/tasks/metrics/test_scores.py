@@ -225,3 +225,11 @@ def test_nothing_selected_has_no_match_and_nothing_to_select_has_no_scores():
     empty = answer([2], [[1]], gold=gold, selected=torch.zeros(1, 3))
     assert plain(selection_scores([empty], 8)) == {"selected_proportion": 0}
     assert selection_scores([answer([2], [[1]], gold=gold)], 8) == []
+
+
+def test_a_decoded_row_of_which_nothing_is_scored_is_left_out():
+    mask = torch.tensor([[True, True], [False, False]])
+    targets = torch.tensor([[5, 2], [0, 0]])
+    batch = Batch(sources=(), inputs=targets, targets=targets, mask=mask)
+    scores = scores_by_length([Answer(batch, generated=((5,), ()))], 2, curve=False)
+    assert {one.metric: one.value for one in scores}["sequence_accuracy"] == 1.0
