@@ -42,11 +42,15 @@ class Module:
     """Statements that define nothing and run at import."""
 
 
+_SEEN: dict[str, tuple[ModuleType, bytes]] = {}
+"""Modules with the source that they had when they were first seen here."""
+
+
 class SourceCode:
-    """The sources of all loaded modules of the project and of plug-ins, as they are now."""
+    """The sources of all loaded modules of the project and of plug-ins, as they were imported."""
 
     def __init__(self) -> None:
-        """Read the files at once: what is edited later is not what was imported."""
+        """Read the files that nobody has read yet: what is edited later is not what runs here."""
         plugins = loaded_plugins()
         self.plugins = plugins_digest()
         self._sources = {name: one.source for name, one in plugins.items()}
@@ -59,8 +63,9 @@ class SourceCode:
                 continue
             ours = name.partition(".")[0] in PACKAGES and path.is_relative_to(PROJECT)
             beside = not ours and path.resolve().parent in folders
-            if ours or beside:
-                self._sources[name] = path.read_bytes()
+            source = _first_seen(name, module, path) if ours or beside else None
+            if source is not None:
+                self._sources[name] = source
                 self._whole |= {name} if beside else set()
         self._modules: dict[str, Module] = {}
         self._digests: dict[Place, str] = {}
@@ -155,12 +160,12 @@ class SourceCode:
 
 
 def loaded_source() -> SourceCode:
-    """The code that this process has loaded, read once for all that is loaded."""
-    return _read(plugins_digest(), len(sys.modules))
+    """The code that this process has loaded; made anew only when more was loaded."""
+    return _made(plugins_digest(), frozenset(sys.modules))
 
 
 @lru_cache(maxsize=1)
-def _read(plugins: str, modules: int) -> SourceCode:
+def _made(plugins: str, modules: frozenset[str]) -> SourceCode:
     return SourceCode()
 
 
@@ -173,11 +178,22 @@ def plugins_digest() -> str:
 
 
 def _source_file(module: ModuleType) -> Path | None:
-    """The Python file of a loaded module, if there is one."""
+    """The Python file that a loaded module names, if it names one."""
     file = getattr(module, "__file__", None)
-    if not isinstance(file, str) or not file.endswith(".py"):
-        return None
-    return path if (path := Path(file)).is_file() else None
+    return Path(file) if isinstance(file, str) and file.endswith(".py") else None
+
+
+def _first_seen(name: str, module: ModuleType, path: Path) -> bytes | None:
+    """The source of a module when it was first seen; None if it had no file then.
+
+    Memory and the server that workers are forked from hold that code, whatever happens to the file.
+    """
+    held = _SEEN.get(name)
+    if held is None or held[0] is not module:  # another module of this name has been imported
+        if not path.is_file():
+            return None
+        held = _SEEN[name] = (module, path.read_bytes())
+    return held[1]
 
 
 def _split(module: Module, body: Iterable[ast.stmt]) -> Module:

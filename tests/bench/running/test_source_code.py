@@ -8,7 +8,7 @@ import pytest
 
 from bench.api.loading import load_plugin
 from bench.running import source_code
-from bench.running.source_code import SourceCode
+from bench.running.source_code import SourceCode, loaded_source
 
 FIRST = '''
 """A module."""
@@ -124,6 +124,21 @@ def test_what_a_registration_says_of_itself_does_not_count(digest):
     assert once(registered("One", "Config")) != usual
 
 
+def test_an_edit_after_the_import_changes_no_hash_of_this_process(digest, tmp_path):
+    digest()
+    root = sys.modules["small.first"].rooted
+    usual = loaded_source().digest([root])
+    edited = tmp_path / "small" / "third.py"
+    edited.write_text(THIRD.replace("LARGE = 10", "LARGE = 11"))
+    (tmp_path / "small" / "later.py").write_text("def late():\n    return 1\n")
+    late = importlib.import_module("small.later").late
+    assert loaded_source().digest([root]) == usual, "what ran is the code that was imported"
+    assert loaded_source().digest([root, late]) != usual, "what was imported since is added"
+    edited.unlink()
+    assert SourceCode().digest([root]) == usual, "a file that is gone was imported all the same"
+    assert digest(third=THIRD.replace("LARGE = 10", "LARGE = 11")) != usual, "a new import"
+
+
 def test_a_plugin_counts_as_a_whole_and_as_it_was_imported(tmp_path):
     path = tmp_path / "source_code_plugin.py"
     text = "def answer():\n    return 1\n\n\ndef beside():\n    return 2\n"
@@ -184,6 +199,9 @@ def test_a_plugin_reaches_what_it_inherits_and_what_lies_beside_it(tmp_path, mon
         inherited._sources["variants.scores.scaled_dot"] = code.replace(b"return ", b"return 2 * ")
         assert inherited.digest([root]) != usual
         (tmp_path / "beside_a_plugin.py").write_text("FACTOR = 3\n")
+        assert SourceCode().digest([root]) == usual, "nobody has imported the edit"
+        del sys.modules["beside_a_plugin"]
+        importlib.import_module("beside_a_plugin")
         assert SourceCode().digest([root]) != usual
     finally:
         _forget(name)
