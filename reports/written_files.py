@@ -4,11 +4,11 @@ A run folder may come from somebody else, with links in the place of files. A dr
 replaces a link and leaves alone what it leads to.
 """
 
-import os
 from pathlib import Path
 
 from bench.api.errors import InvalidConfig
 from bench.api.plain_text import storable
+from bench.api.whole_file import written_whole
 
 
 def own_folder(path: Path) -> Path:
@@ -27,13 +27,7 @@ def own_folder(path: Path) -> Path:
 
 def write_file(path: Path, text: str) -> Path:
     """Replace a file as a whole; a link is replaced and not followed."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    draft.unlink(missing_ok=True)
-    try:
-        with draft.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(storable(text))  # what somebody wrote into a ledger may be no text
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    with written_whole(path, durable=False) as draft:
+        # what somebody wrote into a ledger may be no text
+        draft.write_text(storable(text), encoding="utf-8", newline="\n")
     return path

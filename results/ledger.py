@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bench.api.errors import BenchError
 from bench.api.plain_text import message_of, shortened
+from bench.api.whole_file import sync_folder
 from results.row import RECORD_SCHEMA, Record, record_from_json
 
 MOST_QUOTED = 200
@@ -122,15 +123,6 @@ def _write_whole(descriptor: int, line: bytes, folder: Path) -> None:
         )
 
 
-def sync_folder(folder: Path) -> None:
-    """Make new names in a folder survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 @dataclass
 class _Progress:
     """What was read of one file so far."""
@@ -140,6 +132,12 @@ class _Progress:
     torn: bool = False
     records: list[Record] = field(default_factory=list)
     corrupt: list[str] = field(default_factory=list)
+    compared: int = 0
+    """How many of the records have been compared with others of their cells."""
+
+
+Standing = tuple[tuple[int, str], Path, int]
+"""What decides between records of one cell: age, then the place in the ledger."""
 
 
 class LedgerReader:
@@ -148,6 +146,7 @@ class LedgerReader:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files: dict[Path, _Progress] = {}
+        self._newest: dict[str, tuple[Standing, Record]] = {}
 
     def read(self) -> Ledger:
         """Read what is on disk now.
@@ -155,15 +154,42 @@ class LedgerReader:
         Raises:
             OtherSchema: A line was written by a version of the bench with other rows.
         """
-        paths = sorted(self._folder.glob("*.jsonl"))
-        for path in paths:
-            _read_on(path, self._files.setdefault(path, _Progress()))
-        files = [self._files[path] for path in paths]
+        self._go_on()
+        files = [self._files[path] for path in sorted(self._files)]
         return Ledger(
             records=tuple(record for progress in files for record in progress.records),
             torn_tails=sum(progress.torn for progress in files),
             corrupt_lines=tuple(place for progress in files for place in progress.corrupt),
         )
+
+    def newest_of(self, cell_id: str) -> Record | None:
+        """The record of a cell that counts now, as `Ledger.newest` picks it; None without one.
+
+        However long the ledger is, this looks only at what was appended since it was last asked.
+
+        Raises:
+            OtherSchema: A line was written by a version of the bench with other rows.
+        """
+        self._go_on()
+        for path, progress in self._files.items():
+            for number in range(progress.compared, len(progress.records)):
+                record = progress.records[number]
+                standing = age(record), path, number
+                held = self._newest.get(record.id)
+                if held is None or standing > held[0]:
+                    self._newest[record.id] = standing, record
+            progress.compared = len(progress.records)
+        found = self._newest.get(cell_id)
+        return None if found is None else found[1]
+
+    def _go_on(self) -> None:
+        """Read what was appended; what stood in a file that has gone counts no more."""
+        paths = {*self._folder.glob("*.jsonl")}
+        if not self._files.keys() <= paths:
+            self._files.clear()
+            self._newest.clear()
+        for path in paths:
+            _read_on(path, self._files.setdefault(path, _Progress()))
 
 
 def _read_on(path: Path, progress: _Progress) -> None:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from bench.api.errors import DataDamaged
 from bench.api.plain_text import message_of
+from bench.api.whole_file import written_whole
 from results.catalog import CATALOG
 from results.frame import COLUMNS, NUMBERS, StoredRun, rows_of
 from results.json_values import Json, JsonObject, as_list, as_object, as_text, read_value
@@ -21,7 +22,6 @@ from results.published_commands import with_run_folder
 from results.row import RECORD_SCHEMA, Record, record_from_json
 from results.shown_artifacts import RunWithArtifacts, packed, shown_artifacts, unpacked
 from results.store import NotARunFolder, Store
-from results.whole_file import written_whole
 
 LATER = ("code",)
 """Columns that packs of earlier versions do not have."""

@@ -8,13 +8,13 @@ from types import TracebackType
 
 from bench.api.errors import BenchError, DataDamaged
 from bench.api.plain_text import message_of
+from bench.api.whole_file import sync_folder, written_whole
 from results.artifact import whole_artifact
 from results.environment import Environment
 from results.json_values import Json, JsonObject, as_object, read_value
-from results.ledger import Ledger, LedgerReader, LedgerWriter, sync_folder
+from results.ledger import Ledger, LedgerReader, LedgerWriter
 from results.reservations import Reservations
 from results.row import Record, Status
-from results.whole_file import written_whole
 
 LEDGER, ENVIRONMENTS, ARTIFACTS = "ledger", "environments", "artifacts"
 RESERVATIONS, FILES_LOCK = "ledger/reservations.lock", "ledger/files.lock"
@@ -97,6 +97,10 @@ class Store:
         """Read the newest attempt of every finished cell, in no promised order."""
         return list(self.ledger().newest().values())
 
+    def newest_of(self, cell_id: str) -> Record | None:
+        """The newest attempt of one cell on disk now, or None; cheap in a long ledger, too."""
+        return self._reader.newest_of(cell_id)
+
     def finished(self) -> dict[str, Status]:
         """Status of every finished cell by id, whatever the status."""
         return {id_: record.status for id_, record in self.ledger().newest().items()}
@@ -104,7 +108,7 @@ class Store:
     def reserve(self, cell_id: str) -> bool:
         """Reserve a cell among the processes that share this folder; never waits.
 
-        Reserve first and ask `finished` second: then no cell is run twice, whoever else writes
+        Reserve first and ask `newest_of` second: then no cell is run twice, whoever else writes
         here. A killed process leaves no reservation behind.
 
         Returns:

@@ -16,6 +16,7 @@ from typing import Any
 from bench.api import registry
 from bench.api.errors import InvalidConfig
 from bench.api.selector import Selector, parse
+from bench.api.whole_file import written_whole
 
 FOLDER = "calibration"
 _CHOICES: dict[str, tuple["Choice", ...]] = {}
@@ -161,10 +162,8 @@ def keep_choice(name: str, new: Choice) -> Path:
     path = choices_file(name)
     text = json.dumps({"choices": [one.to_json() for one in every]}, indent=1, ensure_ascii=False)
     try:
-        path.parent.mkdir(exist_ok=True)
-        draft = path.with_suffix(".tmp")
-        draft.write_text(text + "\n", encoding="utf-8")
-        draft.replace(path)
+        with written_whole(path) as draft:
+            draft.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise InvalidConfig(
             f"cannot write {path} ({error.strerror}); calibrate in a checkout that can be written."

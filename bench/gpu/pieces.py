@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from bench.api.whole_file import written_whole
 from bench.timing.reason import Reason, attempt
 from bench.timing.timer import Clock
 from results.json_values import Json, JsonObject, as_number, as_object, as_text
-from tasks.data.cache import write_atomically
 
 STATE = "gpu.json"
 """File in the run folder that says what became of each piece."""
@@ -69,7 +69,8 @@ class State:
             "found": None if isinstance(found, Reason) else found,
         }
         text = json.dumps({"pieces": self.pieces}, indent=1, allow_nan=False)
-        write_atomically(self.path, text.encode())
+        with written_whole(self.path) as draft:
+            draft.write_text(text, encoding="utf-8")
 
 
 def do_pieces(

@@ -19,6 +19,7 @@ from bench.api.process_state import ProcessState
 from bench.api.registry import watch_made
 from bench.api.selector import parse
 from bench.api.variant import impl_of
+from bench.api.whole_file import written_whole
 from bench.conformance import CHECKS, COMPILE, certify, certify_on
 from bench.running.code_of_cells import timed_parts
 from bench.running.devices import NO_CUDA
@@ -246,13 +247,11 @@ def _measure(job: Job, share_done: ShareDone, start: float) -> JobResult:
 
 
 def _save(system: torch.nn.Module, path: Path) -> None:
-    """Write trained weights; a half-written file never has the final name."""
+    """Write trained weights, before a record says that they are kept."""
     from safetensors.torch import save_model  # noqa: PLC0415  an optional feature's library
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".tmp")
-    save_model(system, str(draft))
-    draft.replace(path)
+    with written_whole(path) as draft:
+        save_model(system, str(draft))
 
 
 def trace_of(error: BaseException) -> str:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from bench.api.batch import Batch
 from bench.api.metric import Scored
+from bench.api.whole_file import written_whole
 from bench.training.evaluate import Evaluated
 from bench.training.training import Training
 from results.row import Row
@@ -49,11 +50,9 @@ class Checkpoint:
         """
         if time.monotonic() - self._last < self.every_s:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        draft = self.path.with_suffix(".tmp")
         measured = [asdict(row) for row in rows]
-        torch.save({**_progress(run), "rows": measured, "targets": batch.targets}, draft)
-        draft.replace(self.path)
+        with written_whole(self.path, durable=False) as draft:
+            torch.save({**_progress(run), "rows": measured, "targets": batch.targets}, draft)
         self._last = time.monotonic()
 
     def load(self, run: Training) -> list[Row] | None:
