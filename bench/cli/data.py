@@ -43,9 +43,9 @@ def data_sets(data_dir: str) -> str:
     from tabulate import tabulate
 
     from bench.api import registry
+    from bench.api.data_folder import data_folder
     from bench.api.task import TASKS
     from bench.cli.registered import load_registry
-    from tasks.data.files import data_folder
     from tasks.data.hub_copies import read_copy
     from tasks.data.hub_sets import FETCHABLE, fetch_command
 

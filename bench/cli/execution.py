@@ -8,6 +8,7 @@ from types import FrameType
 
 import click
 
+from bench.api.cache import unwritable_cache
 from bench.api.cell import Cell
 from bench.api.errors import BenchError, InvalidConfig
 from bench.api.foreign_prints import prints_to_standard_error
@@ -39,7 +40,6 @@ from results.pack import Pack, open_run
 from results.row import STATUSES
 from results.store import Store
 from results.stored_plan import StoredPlan, plan_with
-from tasks.data.cache import unwritable_cache
 
 CERTIFIED = 8192
 """Tokens of all rows up to which a certificate calls a slot that may be refused for its size."""
@@ -139,7 +139,7 @@ def _plan_probes(options: RunOptions, made: Plan) -> None:
 
 def _write_plan(options: RunOptions, made: Plan, store: Store) -> None:
     now = StoredPlan(
-        cells=[cell.label for cell in made.cells],
+        cells={cell.id: cell.label for cell in made.cells},
         left_out=[asdict(left) for left in made.left_out],
     )
     asked = {"asked": spec_of(options), "expected_s": round(made.seconds, 1)}

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from bench.api.data_folder import data_folder
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.running.request import MOST_SEEDS, Request
 from results.looks import Looks
 from results.row import STATUSES
-from tasks.data.files import data_folder
 
 DECIDED = "decided"
 """What `--until` may say."""

@@ -7,13 +7,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TypedDict
 
+from bench.api.data_folder import DATA_VARIABLE, data_folder
 from bench.cli.run_options import RunOptions
 from bench.running.catalog import catalog_of, known_metrics
 from bench.running.request import AskedTask, AskedVariant
 from results.catalog import CATALOG, ChangedAxis, RunCatalog
 from results.json_values import Json, JsonObject, as_object
 from results.store import Store
-from tasks.data.files import DATA_VARIABLE, data_folder
 
 
 def write_catalog(

@@ -5,10 +5,10 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
+from bench.api.cache import cache_folder, keep
 from bench.running.code_of_cells import CodeOfCells
 from results.certificate import CertificateEntry, certificate_entry
 from results.json_values import Json, as_object
-from tasks.data.cache import cache_folder, keep
 
 
 class CertificateCache:

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bench.api import registry
+from bench.api.cache import cache_folder
+from bench.api.data_folder import data_folder
 from bench.api.errors import DataUnavailable
 from bench.api.selector import Selector
 from bench.api.task import TASKS
 from bench.running.families import compared_tasks
 from bench.running.quality_cells import PlannedCell, sized_task
 from bench.running.request import Request
-from tasks.data.cache import cache_folder
-from tasks.data.files import data_folder
 from tasks.data.paths import path_of
 
 

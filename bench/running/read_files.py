@@ -7,10 +7,10 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from bench.api.cache import cache_folder
+from bench.api.data_folder import data_folder
 from bench.api.errors import DataUnavailable
 from bench.api.loading import loaded_plugins
-from tasks.data.cache import cache_folder
-from tasks.data.files import data_folder
 
 CODE = (".py", ".pyc")
 COPIES = (".jsonl",)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tasks.data.cache import cache_folder, keep
+from bench.api.cache import cache_folder, keep
 
 DIGEST = "digest"
 """Array of a stored file that tells whether the others are whole."""

@@ -2,15 +2,12 @@
 
 import gzip
 import hashlib
-import os
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.api.errors import DataDamaged, DataUnavailable
-
-DATA_VARIABLE = "BENCH_DATA_DIR"
 
 _REMEDY = "copy the file again from its source"
 _BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
@@ -24,25 +21,6 @@ class TextFile:
     path: Path
     lines: tuple[str, ...]
     sha256: str
-
-
-def data_folder(explicit: Path | None = None) -> Path | None:
-    """Name the directory: `--data-dir` wins over `BENCH_DATA_DIR`; None where neither is given.
-
-    Raises:
-        DataUnavailable: The folder that was named does not exist.
-    """
-    source, named = "--data-dir", str(explicit) if explicit is not None else ""
-    if explicit is None:
-        source, named = DATA_VARIABLE, os.environ.get(DATA_VARIABLE, "")
-    if not named:
-        return None
-    folder = Path(named).expanduser()
-    if not folder.is_dir():
-        raise DataUnavailable(
-            f"{source} names {folder}, which is not a folder; correct the path or leave it out."
-        )
-    return folder
 
 
 def read_text(path: Path, *, allow_blank: bool = False) -> TextFile:

@@ -15,8 +15,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from bench.api.cache import cache_folder
 from bench.api.errors import DataDamaged
-from tasks.data.cache import cache_folder
 from tasks.data.hub_sets import HubDataset, fetch_command, find_data_set
 
 Row = Mapping[str, object]

@@ -7,9 +7,10 @@ sentences may be used for research and are never committed with a report.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bench.api.data_folder import DATA_VARIABLE, data_folder
 from bench.api.errors import DataUnavailable, InvalidConfig, UnknownName
 from tasks.data.corpus import Lines, Origin, ParallelCorpus, Part
-from tasks.data.files import DATA_VARIABLE, data_folder, read_parallel
+from tasks.data.files import read_parallel
 from tasks.data.hub_copies import copy_folder, read_copy
 from tasks.data.hub_sets import FETCHABLE, fetch_command
 

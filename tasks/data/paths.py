@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tasks.data.files import data_folder
+from bench.api.data_folder import data_folder
 from tasks.data.hub_copies import copy_folder
 from tasks.data.hub_sets import FETCHABLE
 

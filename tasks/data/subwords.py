@@ -8,8 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.api.cache import cache_folder, keep
 from bench.api.errors import InvalidConfig
-from tasks.data.cache import cache_folder, keep
 from tasks.data.corpus import ParallelCorpus
 
 if TYPE_CHECKING:

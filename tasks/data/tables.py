@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.api.data_folder import DATA_VARIABLE, data_folder
 from bench.api.errors import DataDamaged, DataUnavailable
 from bench.api.plain_text import shortened
 from tasks.data.corpus import Origin, origin_note
-from tasks.data.files import DATA_VARIABLE, TextFile, data_folder, read_text
+from tasks.data.files import TextFile, read_text
 from tasks.data.hub_copies import HubCopy, copy_folder, read_copy
 from tasks.data.hub_sets import FETCHABLE, fetch_command
 

@@ -7,13 +7,13 @@ import signal
 
 import pytest
 
+from bench.api.cache import CACHE_VARIABLE
 from bench.api.errors import InvalidConfig
 from bench.cli.main import cli
 from bench.cli.sentences import ended_with_a_sentence
 from bench.running.session import Session
 from results.ledger import LedgerWriter
 from results.store import Store
-from tasks.data.cache import CACHE_VARIABLE
 
 ASKED = ["run", "--variants", "dot,general", "--tasks", "after_marker", "--preset", "smoke"]
 ASKED += ["--training", "adam[steps=1]", "--no-speed", "--no-verify", "--inline"]

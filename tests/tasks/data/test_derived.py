@@ -5,9 +5,9 @@ import random
 import numpy as np
 import pytest
 
+from bench.api.cache import CACHE_VARIABLE
 from bench.running.certificate_cache import CertificateCache
 from bench.running.code_of_cells import CodeOfCells
-from tasks.data.cache import CACHE_VARIABLE, unwritable_cache
 from tasks.data.derived import kept_arrays, pack, unpack
 from tasks.data.subwords import SubwordConfig, cached_subwords
 
@@ -78,28 +78,13 @@ def test_a_damaged_vocabulary_is_trained_anew_and_never_another(tmp_path):
 
 
 @pytest.mark.parametrize("place", ["/dev/null", "/proc/nothing"])
-def test_a_cache_that_takes_nothing_is_one_sentence_and_the_data_are_made(monkeypatch, place):
+def test_data_are_made_where_the_cache_takes_nothing(monkeypatch, place):
     monkeypatch.setenv(CACHE_VARIABLE, f"{place}/cache")
     made = []
     for _ in range(2):
         assert unpack(kept(None, made)) == ROWS
     assert len(made) == 2
     assert cached_subwords(LINES, SubwordConfig(size=40)).size <= 40
-    sentence = unwritable_cache()
-    assert sentence.startswith("nothing can be kept in the cache")
-    assert sentence.endswith(f"name a folder that can be written to in {CACHE_VARIABLE}.")
     CertificateCache(CodeOfCells()).write(
         "dot", "auto", {"passed": [], "skipped": {}, "failed": {}}
     )
-
-
-def test_a_home_folder_that_nobody_knows_is_a_cache_that_takes_nothing(monkeypatch):
-    monkeypatch.delenv(CACHE_VARIABLE, raising=False)
-    monkeypatch.setattr("pathlib.Path.home", lambda: (_ for _ in ()).throw(RuntimeError("home")))
-    assert unwritable_cache().startswith("nothing can be kept")
-
-
-def test_a_cache_that_takes_files_has_nothing_to_say(tmp_path, monkeypatch):
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "new"))
-    assert unwritable_cache() == ""
-    assert list((tmp_path / "new").iterdir()) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.api.errors import DataDamaged, DataUnavailable
-from tasks.data.files import data_folder, read_parallel, read_text
+from tasks.data.files import read_parallel, read_text
 
 
 def refusal(path: Path, content: bytes) -> str:
@@ -103,22 +103,3 @@ def test_a_missing_file_is_unavailable(tmp_path):
         read_text(tmp_path / "x.gz")
     with pytest.raises(DataUnavailable, match="cannot be read"):
         read_text(tmp_path)
-
-
-def test_the_argument_wins_over_the_environment(tmp_path, monkeypatch):
-    named = tmp_path / "named"
-    named.mkdir()
-    assert data_folder() is None
-    monkeypatch.setenv("BENCH_DATA_DIR", str(tmp_path))
-    assert data_folder() == tmp_path
-    assert data_folder(named) == named
-    monkeypatch.setenv("BENCH_DATA_DIR", "")
-    assert data_folder() is None
-
-
-def test_a_folder_that_is_not_there_is_refused(tmp_path, monkeypatch):
-    with pytest.raises(DataUnavailable, match=r"--data-dir names .*nowhere"):
-        data_folder(tmp_path / "nowhere")
-    monkeypatch.setenv("BENCH_DATA_DIR", str(tmp_path / "gone"))
-    with pytest.raises(DataUnavailable, match=r"BENCH_DATA_DIR names .*gone"):
-        data_folder()

@@ -1,8 +1,10 @@
-"""The folder for what can be made again: fetched copies and trained vocabularies."""
+"""The folder for what can be made again: fetched copies, trained vocabularies, certificates."""
 
 import os
 import tempfile
 from pathlib import Path
+
+from bench.api.whole_file import written_whole
 
 CACHE_VARIABLE = "BENCH_CACHE_DIR"
 NO_CACHE = Path(os.devnull) / "no-home-folder"
@@ -30,7 +32,8 @@ def keep(path: Path, content: bytes) -> bool:
         Whether it was written. `unwritable_cache` says why not, once for a whole run.
     """
     try:
-        write_atomically(path, content)
+        with written_whole(path) as draft:
+            draft.write_bytes(content)
     except OSError:
         return False
     return True
@@ -49,18 +52,3 @@ def unwritable_cache() -> str:
             f"name a folder that can be written to in {CACHE_VARIABLE}."
         )
     return ""
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write `content` so that a reader sees the old file or the whole new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(partial).replace(path)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
