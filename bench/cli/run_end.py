@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from bench.cli.run_options import RunOptions
+from bench.running.kept_results import LOG
 from bench.running.session import Session
-from bench.running.shared_queue import LOG
 from bench.running.tally import Tally
 
 if TYPE_CHECKING:

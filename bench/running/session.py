@@ -16,6 +16,7 @@ from bench.running.devices import device_name
 from bench.running.finished import Finished
 from bench.running.inline import InlineExecutor
 from bench.running.job import Job, Outcome
+from bench.running.kept_results import KeptResults
 from bench.running.processes import Executor, ProcessExecutor
 from bench.running.quality_cells import PlannedCell
 from bench.running.read_files import DataFiles
@@ -57,9 +58,8 @@ class Session:
         data = DataFiles(Path(self.settings.data_dir) if self.settings.data_dir else None)
         before = self.store.records()
         finished = Finished(before, self._code, data, self.retry, keep_old=self.keep_old)
-        self._queue = SharedQueue(
-            self.store, self.executor, finished, self._code, self.tally, self.stream, environment
-        )
+        self._results = KeptResults(self.store, finished, self._code, self.tally, environment)
+        self._queue = SharedQueue(self._results, self.executor, self.stream)
 
     def certify(
         self, variants: Iterable[VariantSpec], impl: str, on: RunsOn | None = None
@@ -124,7 +124,7 @@ class Session:
 
     def train(self, planned: Sequence[PlannedCell], repeats: Sequence[int] = ()) -> list[Outcome]:
         """Train cells that have not finished; returns the outcomes of this call."""
-        todo = self._queue.todo([one.cell for one in planned])
+        todo = self._results.todo([one.cell for one in planned])
         jobs = []
         for index, one in enumerate(planned):
             if one.cell.id not in todo:
@@ -161,7 +161,7 @@ class Session:
 
     def analyze(self, cells: Sequence[Cell]) -> None:
         """Run probes on trained models; finished cells are not run again."""
-        todo = self._queue.todo(cells)
+        todo = self._results.todo(cells)
         jobs = [
             Job(
                 kind="analysis",
@@ -186,7 +186,7 @@ class Session:
         """Time cells that have not finished, block by block, while no other job runs."""
         cells = [one.cell for one in planned]
         seconds = {one.cell.id: one.seconds for one in planned}
-        todo = self._queue.todo(cells)
+        todo = self._results.todo(cells)
         canonical = baseline.canonical.show()
         jobs = []
         for block in group_blocks(cells):

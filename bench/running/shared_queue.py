@@ -1,83 +1,43 @@
-"""Jobs on their way to an executor: cells are shared with other processes, and results are kept."""
+"""Jobs on their way to an executor; other processes may take cells of the same run folder."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TextIO
 
 from bench.api.cell import Cell
 from bench.api.selector import parse
-from bench.running.code_of_cells import CodeOfCells
-from bench.running.finished import Finished
-from bench.running.job import Job, JobResult, Outcome
+from bench.running.job import Job, JobResult
+from bench.running.kept_results import KeptResults
 from bench.running.machine_lock import machine_lock
 from bench.running.processes import Executor
 from bench.running.progress import Display
-from bench.running.tally import Tally
-from results.row import Record
-from results.store import Store
 
-LOG = "log.txt"
-"""File of a run folder with the traceback of every unexpected error."""
 SLACK = 30.0
 """A cell may take this many times its expected seconds before it is ended."""
 LEAST_TIMEOUT_S = 120.0
 
 
 class SharedQueue:
-    """Gives jobs to an executor and stores what they leave, cell by cell.
+    """Gives jobs to an executor, and what they leave to the results, cell by cell.
 
     Other processes may run into the same folder: a cell is reserved before it runs, and one that
     another process holds is looked at again later.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        executor: Executor,
-        finished: Finished,
-        code: CodeOfCells,
-        tally: Tally,
-        stream: TextIO,
-        environment: str,
-    ) -> None:
+    def __init__(self, results: KeptResults, executor: Executor, stream: TextIO) -> None:
         """Take what is shared by all jobs of a session.
 
         Args:
-            store: Where results go.
+            results: Which cells need not run, and where results go.
             executor: Who does the jobs.
-            finished: Which cells need not run.
-            code: The code of today, which records name.
-            tally: Counts how cells end.
             stream: Where progress is told.
-            environment: Id of this machine's facts.
         """
-        self.store = store
-        self.executor = executor
-        self._finished = finished
-        self._code = code
-        self._tally = tally
+        self._results = results
+        self._executor = executor
         self._stream = stream
-        self._environment = environment
         self._queue: deque[Job] = deque()
-
-    def todo(self, cells: Iterable[Cell]) -> set[str]:
-        """Ids of the cells to run; counts those that have finished."""
-        newest = self.store.ledger().newest()
-        asked = {cell.id for cell in cells}
-        todo = {id_ for id_ in asked if self._finished.wants(newest.get(id_))}
-        for id_ in asked - todo:
-            self._found(newest[id_])
-        return todo
-
-    def _found(self, record: Record) -> None:
-        """Count a finished cell, and write down whether its code and data are those of today."""
-        today = self._finished.restated(record)
-        if today is not record:
-            self.store.append(today)
-        self._tally.found(today)
 
     def run(
         self, jobs: list[Job], at_once: int, *, exclusive: bool
@@ -96,7 +56,7 @@ class SharedQueue:
         try:
             with (
                 machine_lock(exclusive=exclusive, say=display.say),
-                closing(self.executor.run(self._take(display), at_once, display.watch)) as done,
+                closing(self._executor.run(self._take(display), at_once, display.watch)) as done,
             ):
                 for job, result in done:
                     if result.died and len(job.cells) > 1:
@@ -104,7 +64,7 @@ class SharedQueue:
                         display.finish(job, "died; one by one")
                         display.expect(self._split(job))
                         continue
-                    self._keep(job, result)
+                    self._results.keep(job, result)
                     display.finish(job, _said(result))
                     yield job, result
         finally:
@@ -140,54 +100,9 @@ class SharedQueue:
 
     def _reserve(self, cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
         """Cells that are ours to run, and cells that another process holds now."""
-        free = [cell for cell in cells if self.store.reserve(cell.id)]
+        free = [cell for cell in cells if self._results.reserve(cell)]
         held = [cell for cell in cells if cell not in free]
-        newest = self.store.ledger().newest() if free else {}
-        mine = []
-        for cell in free:
-            found = newest.get(cell.id)
-            if self._finished.wants(found):
-                mine.append(cell)
-            elif found is not None:
-                self._found(found)
-                self.store.release(cell.id)
-        return mine, held
-
-    def _keep(self, job: Job, result: JobResult) -> None:
-        """Store what a job left, before anything else is done with it."""
-        for outcome in result.outcomes:
-            self._tally.ended(outcome)
-            if outcome.artifact:
-                self.store.write_artifact(outcome.cell.id, outcome.artifact)
-            self.store.append(self.record_of(outcome, result.plugins))
-            self.store.release(outcome.cell.id)
-        if result.trace:
-            with (self.store.folder / LOG).open("a", encoding="utf-8") as log:
-                log.write(f"{datetime.now(UTC).isoformat()} {job.label}\n{result.trace}\n")
-
-    def record_of(self, outcome: Outcome, plugins: str = "") -> Record:
-        """The record of how a cell ended here and now."""
-        cell = outcome.cell
-        # an edit between our import and that of the worker leaves nothing to say for certain
-        same = plugins in ("", self._code.source.plugins)
-        before = self.store.ledger().newest().get(cell.id)
-        attempt = before.attempt + 1 if before else 1
-        return Record(
-            cell={name: getattr(cell, name) for name in cell.__dataclass_fields__},
-            id=cell.id,
-            status=outcome.status,
-            detail=outcome.detail,
-            environment=self._environment,
-            attempt=attempt,
-            seconds=round(outcome.seconds, 3),
-            finished=datetime.now(UTC).isoformat(timespec="seconds"),
-            rows=outcome.rows,
-            environmental=outcome.environmental,
-            code=self._code.digest(cell, outcome.made) if same else "",
-            made=outcome.made,
-            data=dict(outcome.data),
-            unmeasured=outcome.unmeasured,
-        )
+        return [cell for cell in free if not self._results.done_elsewhere(cell)], held
 
 
 def speed_job(cells: tuple[Cell, ...], reference: Cell, expected: float) -> Job:

@@ -81,6 +81,37 @@ def test_the_newest_attempt_of_a_cell_wins_wherever_it_stands(store):
     assert len(store.ledger().records) == 4
 
 
+def test_one_cell_is_asked_for_while_others_append(store):
+    mine = Store(store.folder)
+    assert mine.newest_of(record(1).id) is None
+    store.append(record(1, loss=2.0, attempt=2))
+    store.append(record(1, loss=1.0, attempt=1))
+    assert mine.newest_of(record(1).id) == record(1, loss=2.0, attempt=2)
+    mine.append(record(1, loss=3.0, attempt=3))
+    store.append(record(2))
+    assert mine.newest_of(record(1).id) == record(1, loss=3.0, attempt=3)
+    assert mine.newest_of(record(2).id) == record(2)
+    assert mine.newest_of("0" * 12) is None
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_equal_attempts_are_decided_by_their_places_and_not_by_who_read_first(store, order):
+    for name in order:
+        line = json.dumps(record(1, loss=float(ord(name))).to_json())
+        (store.folder / "ledger" / f"{name}.jsonl").write_text(line + "\n")
+        store.newest_of(record(1).id)
+    assert store.newest_of(record(1).id) == store.ledger().newest()[record(1).id]
+    assert store.newest_of(record(1).id) == record(1, loss=float(ord("b")))
+
+
+def test_what_stood_in_a_file_that_has_gone_counts_no_more(store):
+    store.append(record(1))
+    assert store.newest_of(record(1).id) == record(1)
+    the_file(store).unlink()
+    assert store.newest_of(record(1).id) is None
+    assert store.records() == []
+
+
 def test_a_torn_tail_is_dropped_and_counted(store):
     store.append(record(1))
     with the_file(store).open("ab") as file:

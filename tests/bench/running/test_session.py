@@ -182,7 +182,7 @@ def test_a_cell_that_another_process_finishes_meanwhile_is_not_run(start, made, 
 
     def answer(job):
         if len(session.executor.done) == 3:
-            rival.store.append(rival._queue.record_of(Outcome(held, "refused", "no.")))
+            rival.store.append(rival._results.record_of(Outcome(held, "refused", "no.")))
             other.communicate()
         return "ok"
 

@@ -1,0 +1,101 @@
+"""Results of a session: which cells have one that counts, and how the others get theirs stored."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from bench.api.cell import Cell
+from bench.running.code_of_cells import CodeOfCells
+from bench.running.finished import Finished
+from bench.running.job import Job, JobResult, Outcome
+from bench.running.tally import Tally
+from results.row import Record
+from results.store import Store
+
+LOG = "log.txt"
+"""File of a run folder with the traceback of every unexpected error."""
+
+
+class KeptResults:
+    """Makes the record of each cell that has ended, and keeps it with what the cell left."""
+
+    def __init__(
+        self, store: Store, finished: Finished, code: CodeOfCells, tally: Tally, environment: str
+    ) -> None:
+        """Take what is shared by all cells of a session.
+
+        Args:
+            store: Where results go.
+            finished: Which cells need not run.
+            code: The code of today, which records name.
+            tally: Counts how cells end.
+            environment: Id of this machine's facts.
+        """
+        self._store = store
+        self._finished = finished
+        self._code = code
+        self._tally = tally
+        self._environment = environment
+
+    def todo(self, cells: Iterable[Cell]) -> set[str]:
+        """Ids of the cells to run; counts those that have finished."""
+        newest = self._store.ledger().newest()  # one look for all of them
+        asked = {cell.id for cell in cells}
+        todo = {id_ for id_ in asked if self._finished.wants(newest.get(id_))}
+        for id_ in asked - todo:
+            self._found(newest[id_])
+        return todo
+
+    def reserve(self, cell: Cell) -> bool:
+        """Whether a cell is ours now, and not held by another process."""
+        return self._store.reserve(cell.id)
+
+    def done_elsewhere(self, cell: Cell) -> bool:
+        """Whether a cell that is ours was finished before; then it is counted and given back."""
+        found = self._store.newest_of(cell.id)
+        if found is None or self._finished.wants(found):
+            return False
+        self._found(found)
+        self._store.release(cell.id)
+        return True
+
+    def _found(self, record: Record) -> None:
+        """Count a finished cell, and write down whether its code and data are those of today."""
+        today = self._finished.restated(record)
+        if today is not record:
+            self._store.append(today)
+        self._tally.found(today)
+
+    def keep(self, job: Job, result: JobResult) -> None:
+        """Store what a job left, before anything else is done with it."""
+        for outcome in result.outcomes:
+            self._tally.ended(outcome)
+            if outcome.artifact:
+                self._store.write_artifact(outcome.cell.id, outcome.artifact)
+            self._store.append(self.record_of(outcome, result.plugins))
+            self._store.release(outcome.cell.id)
+        if result.trace:
+            with (self._store.folder / LOG).open("a", encoding="utf-8") as log:
+                log.write(f"{datetime.now(UTC).isoformat()} {job.label}\n{result.trace}\n")
+
+    def record_of(self, outcome: Outcome, plugins: str = "") -> Record:
+        """The record of how a cell ended here and now."""
+        cell = outcome.cell
+        # an edit between our import and that of the worker leaves nothing to say for certain
+        same = plugins in ("", self._code.source.plugins)
+        before = self._store.newest_of(cell.id)
+        return Record(
+            cell={name: getattr(cell, name) for name in cell.__dataclass_fields__},
+            id=cell.id,
+            status=outcome.status,
+            detail=outcome.detail,
+            environment=self._environment,
+            attempt=before.attempt + 1 if before else 1,
+            seconds=round(outcome.seconds, 3),
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            rows=outcome.rows,
+            environmental=outcome.environmental,
+            code=self._code.digest(cell, outcome.made) if same else "",
+            made=outcome.made,
+            data=dict(outcome.data),
+            unmeasured=outcome.unmeasured,
+        )
