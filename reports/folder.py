@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from bench.api.cell import Cell, cell_from_dict
+from bench.api.cell import Cell, cell_from_dict, parse_label
 from bench.api.command import run_command
+from bench.api.errors import InvalidSelector
 from reports.catalog import Catalog, Certificates
 from reports.numbers import counted
 from reports.ranked_table.comparison import Comparison
@@ -91,8 +92,11 @@ class RunFolder:
 
     def _reads_data(self, label: str) -> bool:
         """Whether a cell reads what lies in a data directory; yes where nobody wrote that down."""
-        kind, _, place = label.partition(" ")
-        return kind != "speed" and self.catalog.task(place.partition(" @ ")[0]).needs_download
+        try:
+            cell = parse_label(label)
+        except InvalidSelector:
+            return True  # as a later version writes it
+        return cell.kind != "speed" and self.catalog.task(cell.task).needs_download
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -149,8 +153,8 @@ class RunFolder:
     @cached_property
     def unfinished(self) -> tuple[str, ...]:
         """Labels that were planned and have no record yet."""
-        done = {outcome.cell.label for outcome in self.outcomes}
-        return tuple(label for label in self.plan["cells"] if label not in done)
+        planned = self.plan["cells"].items()
+        return tuple(label for id_, label in planned if id_ not in self.by_id)
 
     def of_kind(self, kind: str, status: str = "ok") -> list[StoredOutcome]:
         """Outcomes of one kind of cell."""

@@ -11,7 +11,7 @@ from results.ledger import Ledger, age
 from results.pack import Pack, open_run
 from results.reproduced import ValueKey, values_on_test
 from results.store import ENVIRONMENTS, Store
-from results.stored_plan import stored_plan
+from results.stored_plan import merged_plans
 
 ASKED = "spec.json"
 """What was asked; that of the first run stays."""
@@ -123,12 +123,9 @@ def _catalogs(ours: Json, theirs: Json) -> Json:
 
 
 def _plans(ours: Json, theirs: Json) -> Json:
-    """What one run planned is not left out because another one left it out."""
-    one, two = stored_plan(as_object(ours)), stored_plan(as_object(theirs))
-    cells = dict.fromkeys([*one["cells"], *two["cells"]])
-    left = {found.get("label", ""): found for found in (*two["left_out"], *one["left_out"])}
-    left_out: list[Json] = [dict(found) for label, found in left.items() if label not in cells]
-    return {"cells": [*cells], "left_out": left_out}
+    both = merged_plans(ours, theirs)
+    left_out: list[Json] = [dict(one) for one in both["left_out"]]
+    return {"cells": dict(both["cells"]), "left_out": left_out}
 
 
 def _certificates(ours: Json, theirs: Json) -> Json:

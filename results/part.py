@@ -66,7 +66,7 @@ class Part:
                 dict(one) for one in plan["left_out"] if self._plans(one.get("label", ""))
             ]
             return {
-                "cells": [one for one in plan["cells"] if self._plans(one)],
+                "cells": {i: label for i, label in plan["cells"].items() if self._plans(label)},
                 "left_out": left_out,
             }
         return found

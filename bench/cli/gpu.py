@@ -105,7 +105,7 @@ def _write_names(options: "RunOptions", store: "Store", shop: "Workshop") -> Non
     planned = shop.planned()
     tasks = {one.cell.task: one.task for one in planned if one.task}.values()
     write_catalog(options, store, shop.variants, tasks)
-    cells = StoredPlan(cells=[one.cell.label for one in planned], left_out=[])
+    cells = StoredPlan(cells={one.cell.id: one.cell.label for one in planned}, left_out=[])
     asked = {"asked": spec_of(options)}
     store.update_json("plan.json", lambda held: {**asked, **plan_with(held, cells)})
 

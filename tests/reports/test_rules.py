@@ -300,8 +300,15 @@ def test_planned_cells_that_have_not_run_are_listed(tmp_path: Path) -> None:
     waiting = quality_cell(TASK, "lstmn", 7).label
     write_json(folder / "plan.json", {"asked": {}, "cells": [waiting, "not a label"]})
     text = markdown_of(render(folder))
-    assert "2 not run yet" in text
+    assert "2 not run yet" in text, "of a plan of an earlier version, which has labels alone"
     assert f"--cell '{waiting}'" in text
+
+
+def test_a_finished_cell_that_is_printed_in_another_way_is_not_waited_for(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", records=[scored(BASE, 0, 0.5)], tasks=[TASK])
+    finished = quality_cell(TASK, BASE, 0)
+    write_json(folder / "plan.json", {"cells": {finished.id: f"{finished.label} / dtype=float32"}})
+    assert "not run yet" not in markdown_of(render(folder))
 
 
 def test_a_damaged_ledger_is_admitted(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_merged_catalogs_plans_and_certificates_hold_the_entries_of_both(tmp_pat
     together = Store(tmp_path / "all")
     catalog = {"baseline": "dot", "variants": {"dot": {"short": "dot"}, "add": {"short": "add"}}}
     assert together.read_json("catalog.json") == catalog
-    plan = {"cells": ["one", "two", "three"], "left_out": []}
+    plan = {"cells": {name: name for name in ("one", "two", "three")}, "left_out": []}
     assert together.read_json("plan.json") == plan
     assert together.read_json("certificates.json")["add"]["passed"] == ["causality"]
 
@@ -125,7 +125,7 @@ def test_a_pack_becomes_a_run_folder_that_knows_what_made_each_cell(tmp_path):
         source.append(replace(record(2), made=first.made, data=first.data))
         source.append(record(3, status="refused", detail="no.", rows=(), environmental=True))
         source.write_environment(collect(threads=1))
-        source.write_json("plan.json", {"cells": ["one"], "left_out": []})
+        source.write_json("plan.json", {"cells": {"one": "one"}, "left_out": []})
         source.write_json("spec.json", {"preset": "modern"})
     pack = write_pack(source, tmp_path / "run.parquet")
     done = merge(tmp_path / "again", [pack])

@@ -63,7 +63,8 @@ def test_a_part_holds_what_is_said_of_its_tasks_and_nothing_of_others(store):
     catalog, plan = part.read_json("catalog.json"), part.read_json("plan.json")
     assert [*catalog["variants"]] == ["dot", "uniform"], "the baseline stays"
     assert [*catalog["tasks"]] == [COPYING]
-    assert plan["cells"] == [cell(COPYING, "concat").label]
+    concat = cell(COPYING, "concat")
+    assert plan["cells"] == {concat.id: concat.label}
     assert [one["label"] for one in plan["left_out"]] == [cell(COPYING, "general").label]
     assert part.read_json("spec.json") is None
 

@@ -30,7 +30,7 @@ def test_commands_into_one_folder_keep_what_the_others_wrote(call, tmp_path):
     assert spec["variants"] == "general"
     assert [one["variants"] for one in spec["earlier"]] == ["dot"]
     plan = json.loads((folder / "plan.json").read_text())
-    planned = " ".join(plan["cells"])
+    planned = " ".join(plan["cells"].values())
     assert "dot" in planned
     assert "general" in planned
     assert call("run", "--spec", folder / "spec.json", "--inline", "--json")[0] == 0

@@ -91,11 +91,8 @@ def test_one_cell_is_reproduced_from_its_label(call, finished, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     before = {r.id: r for r in Store(finished).records()}
     for id_, record in before.items():
-        label = next(
-            c
-            for c in json.loads((finished / "plan.json").read_text())["cells"]
-            if parse_label(c).id == id_
-        )
+        label = json.loads((finished / "plan.json").read_text())["cells"][id_]
+        assert parse_label(label).id == id_
         code, _, _ = call("run", "--cell", label, "--no-verify", "--inline")
         assert code == 0
         assert record.status == "ok"
@@ -103,7 +100,7 @@ def test_one_cell_is_reproduced_from_its_label(call, finished, tmp_path, monkeyp
 
 
 def test_a_label_of_other_code_is_refused(call, finished):
-    label = json.loads((finished / "plan.json").read_text())["cells"][0]
+    label, *_ = json.loads((finished / "plan.json").read_text())["cells"].values()
     code, _, err = call("run", "--cell", replace(parse_label(label), revisions="dot:7").label)
     assert code == 2
     assert "this label is of another revision of the code" in err
@@ -232,7 +229,7 @@ def test_a_run_goes_where_its_preset_says_unless_told(name):
     ("kind", "where"), [("exact", "bench claims run"), ("trial", "bench study")]
 )
 def test_a_label_of_a_cell_that_no_run_has_says_where_it_comes_from(call, finished, kind, where):
-    label = json.loads((finished / "plan.json").read_text())["cells"][0]
+    label, *_ = json.loads((finished / "plan.json").read_text())["cells"].values()
     code, _, err = call("run", "--cell", replace(parse_label(label), kind=kind).label)
     assert code == 2
     assert where in err

@@ -1,0 +1,47 @@
+"""Plans of several commands and versions are told apart by the ids of their cells."""
+
+from bench.api.cell import Cell
+from results.stored_plan import StoredPlan, merged_plans, plan_with, stored_plan
+
+
+def cell(variant):
+    asked = {"task": "copying", "backbone": "rnn_seq2seq", "slot": "cross", "protocol": "adam"}
+    return Cell(kind="quality", variant=variant, **asked)
+
+
+def left(label):
+    return {"label": label, "reason": "no time", "command": "run"}
+
+
+DOT, GENERAL, CONCAT = map(cell, ("dot", "general", "concat"))
+
+
+def test_a_plan_of_labels_alone_is_read_as_one_with_ids():
+    found = stored_plan({"cells": [DOT.label, "as a later version prints it"]})
+    assert found["cells"] == {
+        DOT.id: DOT.label,
+        "as a later version prints it": "as a later version prints it",
+    }
+    assert stored_plan({"cells": found["cells"]}) == found
+
+
+def test_a_cell_that_is_printed_in_another_way_is_planned_once():
+    now = StoredPlan(cells={DOT.id: "as it is printed now"}, left_out=[])
+    held = {"cells": [DOT.label, GENERAL.label], "left_out": [left(CONCAT.label)]}
+    found = plan_with(held, now)
+    assert found["cells"] == {DOT.id: "as it is printed now", GENERAL.id: GENERAL.label}
+    assert found["left_out"] == [left(CONCAT.label)]
+
+
+def test_what_is_left_out_now_is_planned_no_more():
+    now = StoredPlan(cells={}, left_out=[left(DOT.label), left("training of dot")])
+    held = {"cells": {DOT.id: DOT.label}, "left_out": [left("training of dot")]}
+    assert plan_with(held, now) == now
+
+
+def test_merged_plans_keep_the_order_and_the_labels_of_the_first():
+    ours = {"cells": {DOT.id: "ours"}, "left_out": [left(GENERAL.label), left("training of dot")]}
+    theirs = {"cells": [GENERAL.label, DOT.label], "left_out": []}
+    found = merged_plans(ours, theirs)
+    assert [*found["cells"].items()] == [(DOT.id, "ours"), (GENERAL.id, GENERAL.label)]
+    assert found["left_out"] == [left("training of dot")]
