@@ -23,7 +23,7 @@ from results.row import RECORD_SCHEMA, Record, record_from_json
 from results.shown_artifacts import RunWithArtifacts, packed, shown_artifacts, unpacked
 from results.store import NotARunFolder, Store
 
-LATER = ("code",)
+ADDED_COLUMNS = ("code",)
 """Columns that packs of earlier versions do not have."""
 SUFFIX = ".parquet"
 FILES = ("catalog.json", "certificates.json", "plan.json", "spec.json")
@@ -101,7 +101,7 @@ class Pack:
         """
         with self._whole():
             stored = pq.read_table(self.folder).to_pandas()
-            for name in LATER:
+            for name in ADDED_COLUMNS:
                 if name not in stored:
                     stored[name] = ""
             return stored[list(COLUMNS)].astype(_dtypes())

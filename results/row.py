@@ -19,7 +19,7 @@ STATUSES: tuple[Status, ...] = (
     "other_code",
 )
 
-LATER: dict[str, object] = {
+ADDED_FIELDS: dict[str, object] = {
     "environmental": False,
     "code": "",
     "made": (),
@@ -128,7 +128,7 @@ class Record:
     def to_json(self) -> dict[str, object]:
         """Plain data for one ledger line."""
         found = asdict(self)
-        for name, usual in LATER.items():  # as lines were written before there was the field
+        for name, usual in ADDED_FIELDS.items():  # as lines were written before there was the field
             if found[name] == usual:
                 del found[name]
         return found
