@@ -11,7 +11,10 @@ from bench.api.selector import Selector, parse
 
 @dataclass(frozen=True, kw_only=True)
 class AdamProtocol(Config):
-    """Adam with linear warm-up, a constant rate, linear cooldown, and gradient clipping."""
+    """AdamW with linear warm-up, a constant rate, linear cooldown, and gradient clipping.
+
+    AdamW is Adam where `weight_decay` is 0, as by default, so the selector says `adam`.
+    """
 
     lr: Annotated[float, FloatRange(3e-4, 3e-2, log=True)] = 3e-3
     """Learning rate after warm-up."""

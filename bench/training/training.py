@@ -134,7 +134,7 @@ def start_training(
     clock: Clock,
     precision: AbstractContextManager[object] | None = None,
 ) -> Training:
-    """Make the optimizer for a system that is already on its device."""
+    """Make the optimizer, AdamW, for a system that is already on its device."""
     optimizer = torch.optim.AdamW(
         system.parameters(), lr=protocol.lr, weight_decay=protocol.weight_decay, fused=True
     )
