@@ -26,6 +26,7 @@ from bench.api.source import Source, Tree
 from bench.api.variant import Impl
 from variants.mechanisms.biased import Biased, biased
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
+from variants.precision import at_least_single
 
 EPS = 1e-5
 """Added to the mean square of an output, as in the authors' code."""
@@ -165,7 +166,7 @@ class Differential(Biased):
     def _normalized(self, output: Mixed) -> Mixed:
         if self.gain is None:
             return output
-        wide = output.to(torch.promote_types(output.dtype, torch.float32))
+        wide = at_least_single(output)
         level = wide * (wide.square().mean(-1, keepdim=True) + EPS).rsqrt()
         return (level * self.gain * (1 - self.begin)).to(output.dtype)
 

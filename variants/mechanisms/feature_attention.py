@@ -21,6 +21,7 @@ from bench.api.errors import Refused
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.variant import Impl, Variant
 from variants.mechanisms.chunked_state import Steps, run
+from variants.precision import at_least_single, wide_format
 
 EPS = 1e-6
 """Added to the sum of weights, so that a row without any key is zero."""
@@ -80,7 +81,7 @@ class FeatureAttention(Variant):
         """An empty matrix under causal self-attention."""
         if self.dims.regime != "causal":
             return State()
-        dtype = torch.promote_types(like.dtype, torch.float32)
+        dtype = wide_format(like.dtype)
         shape = (like.rows, like.heads, self.num_maps)
         matrix = torch.zeros(*shape, self.dims.value_width, dtype=dtype, device=like.device)
         normalizer = torch.zeros(*shape, 1, dtype=dtype, device=like.device)
@@ -88,7 +89,7 @@ class FeatureAttention(Variant):
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Read the matrix; under causal self-attention read and write it, chunk by chunk."""
-        query = self.of_queries(_wide(call.query), call.position)
+        query = self.of_queries(at_least_single(call.query), call.position)
         tree = carried if call.causal else call.memory.parts
         matrix, normalizer = leaf(tree, "matrix"), leaf(tree, "normalizer")
         if not call.causal:
@@ -107,7 +108,7 @@ class FeatureAttention(Variant):
     ) -> tuple[Float[Tensor, "B Hq S F"], Float[Tensor, "B Hq S Ev"]]:
         """Features and values of keys; both zero where a key is padding."""
         heads = self.dims.heads
-        key, value = (_wide(expand_heads(x, heads)) for x in (source.key, source.value))
+        key, value = (at_least_single(expand_heads(x, heads)) for x in (source.key, source.value))
         if source.mask is None:
             return self.of_keys(key, place), value
         real = source.mask[:, None, :, None]
@@ -132,8 +133,3 @@ class FeatureAttention(Variant):
                     total, mass = total + similarity * value[s], mass + similarity
                 found.append(total / mass)
         return torch.stack(found).unflatten(0, query.shape[:2]), None
-
-
-def _wide(x: Float[Tensor, "B H n E"]) -> Float[Tensor, "B H n E"]:
-    """Float32 at least."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))

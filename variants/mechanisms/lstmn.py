@@ -27,7 +27,7 @@ from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.variant import Impl, Variant
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.per_head_linear import per_head_linear, xavier_per_head
-from variants.precision import at_least_single
+from variants.precision import at_least_single, wide_format
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class Lstmn(Variant):
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
         """An empty tape."""
-        dtype = torch.promote_types(like.dtype, torch.float32)
+        dtype = wide_format(like.dtype)
         shape = (like.rows, like.heads)
 
         def nothing(length: int, width: int) -> Tensor:

@@ -30,7 +30,7 @@ from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.variant import Impl, Variant
 from variants.normalizers.ntm_addressing import sharpened, shifted
 from variants.per_head_linear import per_head_linear, xavier_per_head
-from variants.precision import at_least_single
+from variants.precision import at_least_single, wide_format
 
 LEAST_NORM = 1e-2
 """Of a key and of a slot in the cosine; an empty slot has cosine zero with everything."""
@@ -122,7 +122,7 @@ class NtmMemory(Variant):
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
         """An empty memory, and both heads on its first slot."""
-        dtype = torch.promote_types(like.dtype, torch.float32)
+        dtype = wide_format(like.dtype)
         shape = (like.rows, like.heads, self.slots)
         empty = torch.zeros(*shape, self.width, dtype=dtype, device=like.device)
         first = torch.zeros(shape, dtype=dtype, device=like.device)

@@ -26,6 +26,7 @@ from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.variant import Impl, Variant
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
+from variants.precision import wide_format
 
 RANK = 32
 """Width of the vector between the two maps of directions (section 3.1)."""
@@ -111,7 +112,7 @@ class Path(Variant):
     def prepare(self, source: Source) -> Memory:
         """Directions, strengths and the logarithms of forget gates, in float32 at least."""
         direction = leaf(source.extras, "direction")
-        wide = torch.promote_types(direction.dtype, torch.float32)
+        wide = wide_format(direction.dtype)
         raw = leaf(source.extras, "strength").to(wide)
         strength = 2 * torch.sigmoid(raw + self.bias.to(wide)[:, None, None])
         parts = {"direction": _at_keys(source, direction.to(wide))}
@@ -124,7 +125,7 @@ class Path(Variant):
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
         """No keys yet."""
-        wide = torch.promote_types(like.dtype, torch.float32)
+        wide = wide_format(like.dtype)
 
         def empty(width: int, dtype: torch.dtype) -> Tensor:
             shape = (like.rows, like.heads, 0, width)

@@ -25,6 +25,7 @@ from bench.api.variant import Impl
 from variants.mechanisms.biased import Biased, biased
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.one_sequence import CAUSAL_ONLY
+from variants.precision import wide_format
 
 LOWERED = "lowered"
 """Branch of the state: by how much each key is lowered for the next query."""
@@ -60,7 +61,7 @@ class Selective(Biased):
     def start(self, memory: Memory | None, like: QueryShape) -> State:
         """No key yet, so none is lowered."""
         # in float32 at least, since it adds up over the whole sequence
-        wide = torch.promote_types(like.dtype, torch.float32)
+        wide = wide_format(like.dtype)
         empty = torch.zeros(like.rows, 0, dtype=wide, device=like.device)
         return State(carried={LOWERED: empty})
 

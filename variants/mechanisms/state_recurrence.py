@@ -20,6 +20,7 @@ from bench.api.shapes import Mixed
 from bench.api.source import Memory, Source, State, Tree, leaf, tree_map
 from bench.api.variant import Impl, Variant
 from variants.mechanisms.chunked_state import Steps, run
+from variants.precision import wide_format
 
 IN_ORDER = "its matrix is written in the order of the queries"
 
@@ -65,7 +66,7 @@ class StateRecurrence(Variant):
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
         """An empty matrix."""
-        dtype = torch.promote_types(like.dtype, torch.float32)
+        dtype = wide_format(like.dtype)
         shape = (like.rows, like.heads, self.dims.key_width, self.dims.value_width)
         return State(carried={"matrix": torch.zeros(shape, dtype=dtype, device=like.device)})
 

@@ -30,6 +30,7 @@ from variants.mechanisms.state_recurrence import (
     oracle_product,
 )
 from variants.mechanisms.turned import Turned
+from variants.precision import wide_format
 
 EPS = 1e-6
 """Added to variances."""
@@ -92,7 +93,7 @@ class Ttt(Turned, StateRecurrence):
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
         """The first map, which is also the one before the first batch."""
-        dtype = torch.promote_types(like.dtype, torch.float32)
+        dtype = wide_format(like.dtype)
         matrix = self.first.to(dtype).expand(like.rows, -1, -1, -1)
         seen = torch.zeros(like.rows, dtype=dtype, device=like.device)
         return State(carried={"matrix": matrix, "before": matrix, "seen": seen})

@@ -27,6 +27,7 @@ from bench.api.registry import Citation, DefaultTask, Recipe, register, register
 from bench.api.trace import Emit, Trace
 from variants.normalizers.masked_softmax import masked_softmax
 from variants.outputs.copy_scores import (
+    FLOOR,
     NEVER,
     copy_ids,
     log_softmax,
@@ -45,8 +46,6 @@ from variants.scores.gated_convolution import (
     unit_gate,
 )
 
-FLOOR = 1e-20
-"""Probability of copying a word that is not there; keeps logarithms and gradients finite."""
 ADDED = 1e-7
 """Added to the probability of a copy in training."""
 NOTHING = -1000.0

@@ -12,6 +12,8 @@ from variants.precision import at_least_single
 
 NEVER = -1e30
 """Logarithm of no probability; finite, so that gradients are."""
+FLOOR = 1e-20
+"""Probability of a word that is not there; keeps logarithms and gradients finite."""
 
 
 def copy_ids(batch: Batch, owner: str) -> Int[Tensor, "B S"]:

@@ -19,7 +19,7 @@ from bench.api.batch import Batch
 from bench.api.output import Output
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Emit, Trace
-from variants.outputs.copy_scores import NEVER, oracle_vocabulary
+from variants.outputs.copy_scores import NEVER, log_softmax, oracle_vocabulary, scatter_rows
 from variants.outputs.latent_alignment import in_chunks, values_as_contexts
 
 CHUNK_LOGITS = 2**22
@@ -53,8 +53,7 @@ class HardExactOutput(Output):
         targets = batch.targets[batch.mask]
         targets = torch.where(targets >= self.sizes.vocab, self.sizes.unk, targets)
         losses = -torch.cat(list(self._chunks(trace, emit, batch.mask, targets)))
-        full = torch.zeros(batch.mask.shape, dtype=losses.dtype, device=losses.device)
-        return full.masked_scatter(batch.mask, losses)
+        return scatter_rows(batch.mask, losses)
 
     def _chunks(
         self, trace: Trace, emit: Emit, picked: Tensor, targets: Int[Tensor, " N"] | None
@@ -109,7 +108,7 @@ def _mixture(
     targets: Int[Tensor, " N"] | None,
 ) -> Tensor:
     """Log of the mean prediction: of one word a row, or of every word."""
-    known = torch.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), -1)
+    known = log_softmax(logits)
     if targets is None:
         return torch.logsumexp(known + log_weights.unsqueeze(-1), 1)
     index = targets[:, None, None].expand(-1, known.shape[1], 1)

@@ -23,12 +23,9 @@ from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes, Pair
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Emit, Trace
-from variants.outputs.copy_scores import log_softmax, oracle_vocabulary, scatter_rows
+from variants.outputs.copy_scores import FLOOR, log_softmax, oracle_vocabulary, scatter_rows
 from variants.outputs.lexicon import Lexicon
 from variants.precision import at_least_single
-
-FLOOR = 1e-20
-"""Lexicon probability of a word that it does not know; keeps logarithms finite."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -24,12 +24,14 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Emit, Trace
-from variants.outputs.copy_scores import oracle_vocabulary
-
-FLOOR = 1e-20
-"""Probability of copying a word that is not there; keeps logarithms and gradients finite."""
-NEVER = -1e30
-"""Logarithm of the probability of generating a word outside the vocabulary."""
+from variants.outputs.copy_scores import (
+    FLOOR,
+    NEVER,
+    copy_ids,
+    log_softmax,
+    oracle_vocabulary,
+    scatter_rows,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,9 +75,9 @@ class PointerGeneratorOutput(Output):
     def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
         """Scatter the weights to the words they point at, then mix."""
         generate, copy = self._gates(trace.states, trace.context, trace.embedded)
-        known = _log_softmax(emit(trace.states, trace.context, trace.embedded))
+        known = log_softmax(emit(trace.states, trace.context, trace.embedded))
         known = functional.pad(known, (0, batch.num_extra), value=NEVER)
-        ids = _extended(batch).unsqueeze(1).expand(-1, known.shape[1], -1)
+        ids = copy_ids(batch, "pointer_generator").unsqueeze(1).expand(-1, known.shape[1], -1)
         copied = torch.zeros_like(known).scatter_add(2, ids, self._pointed(trace).to(known.dtype))
         return torch.logaddexp(generate + known, copy + copied.clamp_min(FLOOR).log())
 
@@ -87,16 +89,15 @@ class PointerGeneratorOutput(Output):
         generate, copy = self._gates(*parts)
         outside = targets >= self.sizes.vocab
         index = torch.where(outside, 0, targets).unsqueeze(-1)
-        known = _log_softmax(emit(*parts)).gather(-1, index)
+        known = log_softmax(emit(*parts)).gather(-1, index)
         known = torch.where(outside.unsqueeze(-1), NEVER, known)
-        same = _extended(batch).unsqueeze(1) == batch.targets.unsqueeze(-1)
+        same = copy_ids(batch, "pointer_generator").unsqueeze(1) == batch.targets.unsqueeze(-1)
         copied = torch.where(same, self._pointed(trace), 0.0).sum(-1)[picked].unsqueeze(-1)
         if self.force_copy and self.training:
             known = torch.where(same.any(-1)[picked].unsqueeze(-1), NEVER, known)
         copied = copied.to(known.dtype).clamp_min(FLOOR).log()
         losses = -torch.logaddexp(generate + known, copy + copied).squeeze(-1)
-        full = torch.zeros(picked.shape, dtype=losses.dtype, device=losses.device)
-        return full.masked_scatter(picked, losses)
+        return scatter_rows(picked, losses)
 
     def _pointed(self, trace: Trace) -> Float[Tensor, "B T S"]:
         """The weights that point."""
@@ -122,11 +123,11 @@ class PointerGeneratorOutput(Output):
 
     def oracle_nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, " T"]:
         """By both ways; in training with `force_copy` only as a copy where the source has it."""
-        found = []
+        found, source = [], copy_ids(batch, "pointer_generator")[0].tolist()
         targets, mask = batch.targets[0].tolist(), batch.mask[0].tolist()
         for t, (generated, copied) in enumerate(self._oracle_ways(trace, emit, batch)):
             word = targets[t]
-            forced = self.force_copy and self.training and word in _extended(batch)[0].tolist()
+            forced = self.force_copy and self.training and word in source
             chance = copied[word] if forced else generated[word] + copied[word]
             found.append(-torch.log(chance) if mask[t] else torch.zeros_like(chance))
         return torch.stack(found)
@@ -136,7 +137,7 @@ class PointerGeneratorOutput(Output):
     ) -> Iterator[tuple[list[Tensor], list[Tensor]]]:
         """Probability of generating and of copying each word, step by step."""
         weight, bias = self.gate.weight[0], self.gate.bias[0]
-        source, heads = _extended(batch)[0].tolist(), trace.attended[0].weights
+        source, heads = copy_ids(batch, "pointer_generator")[0].tolist(), trace.attended[0].weights
         assert heads is not None, "a pointer-generator needs weights"
         pointing = heads[0, -self.heads :] if self.heads else heads[0]
         for t in range(trace.states.shape[1]):
@@ -151,17 +152,6 @@ class PointerGeneratorOutput(Output):
                     copies[word] = copies[word] + weights[t, place] / len(pointing)
             copied = [c if c > 0 else c + FLOOR for c in copies]
             yield [gate * p for p in known], [(1 - gate) * c for c in copied]
-
-
-def _extended(batch: Batch) -> Int[Tensor, "B S"]:
-    if batch.extended is None:
-        raise Refused("pointer_generator copies source words, and this batch has no ids for them.")
-    return batch.extended
-
-
-def _log_softmax(logits: Tensor) -> Tensor:
-    """In at least float32."""
-    return torch.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), -1)
 
 
 register_recipe(

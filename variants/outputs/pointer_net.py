@@ -16,11 +16,8 @@ from bench.api.batch import Batch
 from bench.api.output import Output
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.trace import Emit, Trace
-from variants.outputs.copy_scores import copy_ids
+from variants.outputs.copy_scores import FLOOR, copy_ids
 from variants.precision import at_least_single
-
-FLOOR = 1e-20
-"""Probability of a word that is not there; keeps logarithms and gradients finite."""
 
 
 @register(

@@ -17,6 +17,7 @@ from bench.api.config import NoOptions
 from bench.api.registry import Citation, DefaultTask, register
 from variants.one_sequence import ONE_SEQUENCE
 from variants.positions.relative_distances import diagonals, distances
+from variants.precision import wide_format
 
 LAST_EXPONENT = 8.0
 """The smallest slope is 2 to minus this, where the number of heads is a power of two."""
@@ -46,7 +47,7 @@ class Alibi(Position):
 
     def energy(self, call: Call) -> Float[Tensor, "1 Hq L S"]:
         """Multiply every distance by every slope, in float32 at least."""
-        wide = torch.promote_types(call.query.dtype, torch.float32)
+        wide = wide_format(call.query.dtype)
         distance = distances(call).abs().to(wide)
         slope = slopes(self.heads, distance)
         return diagonals((-slope[:, None] * distance).to(call.query.dtype), call)

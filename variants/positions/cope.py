@@ -23,6 +23,7 @@ from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy
+from variants.precision import at_least_single
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +90,7 @@ class Cope(Position):
         """Gates summed from each key to the query, in float32 at least."""
         key = expand_heads(call.memory.source.key, call.query.shape[1])
         product = (call.query * self.scale) @ key.transpose(-1, -2)
-        wide = product.to(torch.promote_types(product.dtype, torch.float32))
+        wide = at_least_single(product)
         gate = wide.sigmoid()
         if call.allowed is not None:
             gate = gate.masked_fill(~call.allowed, 0.0)

@@ -21,6 +21,7 @@ from bench.api.component import OneQuery, Position
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
+from variants.precision import wide_format
 
 EPS = 1e-6
 """Keeps the share of the first place finite, as in the paper's listing."""
@@ -84,7 +85,7 @@ class Fire(Position):
 
     def energy(self, call: Call) -> Float[Tensor, "1 Hq L S"]:
         """One pass of the network for every pair."""
-        dtype = torch.promote_types(call.query.dtype, torch.float32)
+        dtype = wide_format(call.query.dtype)
         rate = self.rate.to(dtype).abs()
         place = call.position.to(dtype)[:, None]
         distance = (place - call.key_position).abs()

@@ -24,6 +24,7 @@ from bench.api.config import Config, FloatRange
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Source, Tree, leaf
+from variants.precision import at_least_single
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,7 @@ class Fox(Position):
     def prepare(self, source: Source) -> Tree:
         """The logarithm of each gate, in float32 at least; padding forgets nothing."""
         raw = leaf(source.extras, "forget")
-        wide = raw.to(torch.promote_types(raw.dtype, torch.float32))
+        wide = at_least_single(raw)
         log_gate = functional.logsigmoid(wide + self.bias.to(wide.dtype)[:, None, None])
         if source.mask is not None:
             log_gate = log_gate.masked_fill(~source.mask[:, None, :, None], 0.0)

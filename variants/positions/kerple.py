@@ -21,6 +21,7 @@ from bench.api.config import Choices, Config
 from bench.api.registry import Citation, DefaultTask, register
 from variants.one_sequence import ONE_SEQUENCE
 from variants.positions.relative_distances import diagonals, distances
+from variants.precision import wide_format
 
 LARGEST_EXPONENT = 2.0
 """Beyond it the power is no kernel of the family."""
@@ -71,7 +72,7 @@ class Kerple(Position):
 
     def energy(self, call: Call) -> Float[Tensor, "1 Hq L S"]:
         """The kernel of every distance that occurs, in float32 at least."""
-        wide = torch.promote_types(call.query.dtype, torch.float32)
+        wide = wide_format(call.query.dtype)
         distance = distances(call).abs().to(wide)
         height = functional.softplus(self.height.to(wide))[:, None]
         rate = self.rate.to(wide)[:, None]

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from variants.precision import at_least_single
+
 Layout = Literal["interleaved", "halves"]
 """Which numbers are a pair: neighbors, or number m and number m of the second half."""
 
@@ -24,7 +26,7 @@ def rotate(
 ) -> Float[Tensor, "B H n E"]:
     """Turn pair m of every vector by place times frequency m, in float32 at least."""
     angle = places[:, None] * frequency
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    wide = at_least_single(x)
     cosine, sine = angle.cos().to(wide.dtype), angle.sin().to(wide.dtype)
     if layout == "interleaved":
         one, two = wide.unflatten(-1, (-1, 2)).unbind(-1)

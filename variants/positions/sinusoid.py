@@ -22,6 +22,7 @@ from bench.api.capabilities import Capability
 from bench.api.component import Position
 from bench.api.config import Choices, Config
 from bench.api.registry import Citation, DefaultTask, register
+from variants.precision import wide_format
 
 BASE = 10000.0
 
@@ -69,7 +70,7 @@ class SinusoidPosition(Position):
         """Add the sinusoids of the positions from `offset` on."""
         length, width = x.shape[1:]
         # angles in half precision would be wrong from the first few hundred positions on
-        dtype = torch.promote_types(x.dtype, torch.float32)
+        dtype = wide_format(x.dtype)
         place = torch.arange(offset, offset + length, dtype=dtype, device=x.device)
         angle = place[:, None] * self._frequency(width, dtype, x.device)
         sine, cosine = angle.sin(), angle.cos()[:, : width // 2]

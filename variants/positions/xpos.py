@@ -24,6 +24,7 @@ from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from variants.positions.rotation import frequencies, rotate
+from variants.precision import at_least_single
 
 BASE = 10000.0
 
@@ -94,7 +95,7 @@ class Xpos(Position):
         return self._turn(x, places, -places)
 
     def _turn(self, x: Tensor, places: Tensor, power: Tensor) -> Tensor:
-        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        wide = at_least_single(x)
         front, rest = wide[..., : self.width], wide[..., self.width :]
         turned = rotate(front, places, frequencies(self.width, BASE, x.device), "interleaved")
         even = torch.arange(0, self.width, 2, dtype=torch.float64, device=x.device)
