@@ -115,7 +115,10 @@ class StateRecurrence(Variant):
         found = []
         for head in range(heads):
             key, value = source.key[0, head // group], source.value[0, head // value_group]
-            beside = {name: leaf(source.extras, name)[0, head // group] for name in self.key_inputs}
+            beside = {
+                name: leaf(source.extras, name)[0, wanted.head(head // group)]
+                for name, wanted in self.key_inputs.items()
+            }
             matrix = self.oracle_start(value)
             for t in range(length):
                 given = {name: one[t] for name, one in beside.items()}

@@ -1,5 +1,7 @@
 """What mechanisms with a matrix of memory have in common."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -105,3 +107,15 @@ def test_other_regimes_and_implementations_are_refused(name):
         Refused, match=f"{name.partition('[')[0]} has no impl=sdpa; use auto or eager"
     ):
         variants.build(name, dim=8, heads=2, regime="causal", impl="sdpa")
+
+
+def test_loops_read_an_input_that_all_heads_share_from_its_one_head(beneath, draw, answer):
+    drawn = draw(1, 2, 5, 5, lengths=())
+    variant = beneath("gla", regime="causal")
+    wanted = variant.key_inputs["decay"]
+    variant.key_inputs = {"decay": wanted._replace(shared=True)}
+    decay = draw(1, 1, 5, 5, (wanted.width,) * 3, seed=1, lengths=()).query
+    source = replace(drawn.source, extras={"decay": decay})
+    found = answer(variant, drawn.query, source).output
+    expected, _ = variant.oracle(drawn.query[0], source, "expected")
+    torch.testing.assert_close(found[0], expected, rtol=0, atol=1e-10)
