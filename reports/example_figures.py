@@ -9,9 +9,6 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from matplotlib.colors import ListedColormap
-from matplotlib.patches import Rectangle
-
 from reports.blocks import Figure
 from reports.figures.canvas import draw
 from reports.figures.maps import Map, attention_maps
@@ -158,6 +155,8 @@ def _places(axes: Any, one: Shown, at: int) -> None:
 
 
 def _one_color() -> Any:
+    from matplotlib.colors import ListedColormap  # noqa: PLC0415
+
     return ListedColormap([SHADE])
 
 
@@ -214,6 +213,8 @@ def _lines(one: Shown) -> list[list[int]]:
 
 
 def _shaded(axes: Any, one: Shown, lines: Sequence[Sequence[int]]) -> None:
+    from matplotlib.patches import Rectangle  # noqa: PLC0415
+
     axes.set_axis_off()
     axes.set_xlim(0, LINE_LETTERS + 2)
     axes.set_ylim(len(lines), 0)

@@ -1,4 +1,4 @@
-"""Stable SVG from matplotlib, for drawings of pixels: maps of weights, pictures and sounds."""
+"""Stable SVG from matplotlib, for drawings of pixels: pictures, sounds and shaded words."""
 
 import html
 import io
@@ -6,10 +6,6 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
-
-import matplotlib as mpl
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure as Canvas
 
 from reports.blocks import Figure, clean
 from reports.figures.style import INK, PAPER, RULE
@@ -71,6 +67,11 @@ def draw(
         size: Width and height (inches).
 
     """
+    # half a second that most reports do not need
+    import matplotlib as mpl  # noqa: PLC0415
+    from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415
+    from matplotlib.figure import Figure as Canvas  # noqa: PLC0415
+
     buffer = io.StringIO()
     # Fonts lack glyphs of some scripts; the reader's browser has them, since text stays text.
     with mpl.rc_context(_SETTINGS), warnings.catch_warnings():

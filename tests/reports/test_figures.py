@@ -1,16 +1,22 @@
 """Drawings: stable bytes, unique ids, three channels, readable numbers of lines."""
 
+import base64
+import html
+import io
 import math
 import re
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
+from PIL import Image
 from synthetic_document import overview
 
 from reports.blocks import QualityPoint
 from reports.figures import Curve, Legend, Panel, panels, quality_cost_figure
 from reports.figures.axes import scale_over
+from reports.figures.canvas import draw
 from reports.figures.inline import InlineDrawings
 from reports.figures.labels import Box, Tag, place, spread
 from reports.figures.maps import Map, attention_maps
@@ -24,6 +30,7 @@ from reports.figures.style import (
     STYLE_SHEET,
     looks,
 )
+from reports.figures.svg import width_of
 
 WORDS = {"title": 'A <b> "title"', "description": "What & why", "caption": "c"}
 
@@ -37,6 +44,17 @@ def many(count: int, key: str = "curves") -> str:
     )
     panel = Panel(title="t", x_label="step", y_label="score", lines=lines)
     return panels(key, WORDS, [panel, panel], Legend(looks(names), {})).svg
+
+
+def pixels(word: str) -> str:
+    """A drawing of matplotlib."""
+
+    def paint(figure: Any) -> None:
+        axes = figure.subplots()
+        axes.imshow([[0.0, 1.0]], cmap="gray")
+        axes.set_title(word)
+
+    return draw("pixels", WORDS, paint, size=(1.0, 1.0)).svg
 
 
 def test_the_same_figure_has_the_same_bytes() -> None:
@@ -77,7 +95,7 @@ def test_the_page_decides_about_paper_and_ink() -> None:
     maps = attention_maps(
         "maps", WORDS, [Map(title="m", query=("a",), source=("b",), weights=((1,),))]
     )
-    text = inline.drawing(many(2)) + inline.drawing(maps.svg)
+    text = "".join(map(inline.drawing, (many(2), maps.svg, pixels("a"))))
     for color in (INK, PAPER):
         assert color in inline.style_sheet or color not in text
         assert color not in text
@@ -163,9 +181,7 @@ def test_a_panel_of_curves_is_small() -> None:
 
 
 def test_slim_drawings_keep_words_and_the_ids_that_are_used() -> None:
-    token = ' id="x" transform="1.23456" <g></g>'
-    one = Map(title="m", query=(token[:14], "b"), source=("a",), weights=((0.5,), (0.5,)))
-    svg = attention_maps("maps", WORDS, [one]).svg
+    svg = pixels(' id="x" trans')
     assert ' id="x" trans' in svg.replace("&quot;", '"')
     assert not re.search(r"<g(/>|>\s*</g>)", svg)
     assert not re.search(r'<path[^>]* d="[^"]*\.\d{3}', svg)
@@ -186,6 +202,71 @@ def test_mere_numbers_of_places_are_named_every_fifth() -> None:
     svg = attention_maps("maps", WORDS, [one]).svg
     assert svg.count(">25<") == 2
     assert ">24<" not in svg
+
+
+def drawn_weights(svg: str) -> list[list[int]]:
+    """Shades in the middle of the cells of a map of two by three."""
+    (picture,) = re.findall(r'href="data:image/png;base64,([^"]+)"', svg)
+    with Image.open(io.BytesIO(base64.b64decode(picture))) as image:
+        wide, high = image.size
+        return [
+            [image.getpixel((wide * (2 * x + 1) // 6, high * (2 * y + 1) // 4)) for x in range(3)]
+            for y in range(2)
+        ]
+
+
+def test_every_weight_is_a_cell_of_its_shade() -> None:
+    weights = ((0.0, 0.5, 1.0), (1.5, -1.0, 0.2))
+    one = Map(title="m", query=("a", "b"), source=("c", "d", "e"), weights=weights)
+    svg = attention_maps("maps", WORDS, [one]).svg
+    assert drawn_weights(svg) == [[0, 128, 255], [255, 0, 51]]
+
+
+def test_gold_is_a_square_a_link_and_the_map_of_gold_has_none() -> None:
+    links = ((1.0, 0.0), (1.0, 1.0))
+    one = Map(title="m", query=("a", "b"), source=("c", "d"), weights=links, gold=links)
+    assert [path.count("M") for path in _gold_of(one)] == [3]
+    assert _gold_of(replace(one, is_gold=True)) == _gold_of(replace(one, gold=None)) == []
+
+
+def _gold_of(one: Map) -> list[str]:
+    svg = attention_maps("maps", WORDS, [one]).svg
+    return re.findall(r'<path class="s2 w" fill="none" d="([^"]*)"', svg)
+
+
+TOKENS = ("a", "extraordinarily", "incomprehensible", "W" * 30, "漢字仮名交じり文の例えば東京", ".")
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("length", [1, 6, 60])
+def test_nothing_of_a_map_is_cut_off(count: int, length: int) -> None:
+    words = (TOKENS * 10)[-length:]
+    titles = ("dot", "multi-query differential attention of six heads, and then some more words")
+    maps = [
+        Map(title=titles[at % 2], query=words[at:] or words, source=words, weights=weights)
+        for at, weights in enumerate([((0.5,) * length,) * max(1, length - 4)] * count)
+    ]
+    svg = attention_maps("maps", WORDS, maps).svg
+    panels_ = re.findall(r'<svg class="panel"[^>]*viewBox="0 0 (\S+) (\S+)">(.*?)</svg>', svg)
+    assert len(panels_) == -(-count // 4)
+    for wide, high, body in panels_:
+        for left, top, right, bottom in map(_box_of, re.findall(r"<text.*?</text>", body)):
+            assert 0 <= left <= right <= float(wide)
+            assert 0 <= top <= bottom <= float(high)
+
+
+def _box_of(text: str) -> tuple[float, float, float, float]:
+    """Where a line of text lies, by the widths that a usual font has at most."""
+    found = re.match(r'<text x="(\S+)" y="(\S+)" class="([^"]+)"(.*?)>(.*)</text>', text)
+    assert found
+    x, y = float(found.group(1)), float(found.group(2))
+    kinds, turned = found.group(3).split(), found.group(4)
+    size = 11.0 if "h" in kinds else 10.0
+    width = width_of(html.unescape(found.group(5)), size)
+    if turned:
+        return x - 0.8 * size, y - width, x + 0.2 * size, y
+    left = x - width if "e" in kinds else x - width / 2
+    return left, y - 0.8 * size, left + width, y + 0.2 * size
 
 
 @pytest.mark.parametrize("token", ["$x$", "_a", "</text>", "漢字", "a" * 50])
