@@ -42,6 +42,12 @@ class Text:
             frames=maybe(self.frames),
         )
 
+    def ids(self, row: int) -> list[int]:
+        """Tokens of one row without its padding."""
+        words = self.tokens[row] if self.mask is None else self.tokens[row][self.mask[row]]
+        found: list[int] = words.tolist()
+        return found
+
 
 @dataclass(frozen=True)
 class Batch:

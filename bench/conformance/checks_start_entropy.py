@@ -20,7 +20,7 @@ from bench.api.source import Source
 from bench.api.start import Starting
 from bench.conformance.compare import expect
 from bench.conformance.place import VOCAB, WORD_WIDTH, Placed, build_subject
-from bench.conformance.question import Question, ReadMode, answer, padding
+from bench.conformance.question import Question, ReadMode, answer, normal_draws, padding
 
 LOW, HIGH = 0.3, 1.0
 """Share of the uniform entropy in which attention starts."""
@@ -95,10 +95,7 @@ def _states(subject: Placed, seed: int) -> Question:
     slot, heads = subject.slot, subject.slot.heads
     rng = torch.Generator().manual_seed(seed)
     rows = len(LENGTHS)
-
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=rng, dtype=torch.float64)
-
+    normal = normal_draws(rng)
     queries = KEYS if subject.own else 1 if subject.regime == "pool" else QUERIES
     asked = normal(rows, queries, heads.dims.model_width)
     read = asked if subject.own else normal(rows, KEYS, subject.source_width)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -136,6 +137,11 @@ class Question:
         return replace(self, query=named["query"], source=source, inputs=inputs)
 
 
+def normal_draws(rng: torch.Generator) -> Callable[..., Tensor]:
+    """A function that draws a tensor of the shape it is given, in float64."""
+    return partial(torch.randn, generator=rng, dtype=torch.float64)
+
+
 def ask(
     subject: Placed,
     *,
@@ -149,10 +155,7 @@ def ask(
     dims = subject.slot.heads.dims
     queries = keys if subject.own else 1 if subject.regime == "pool" else queries
     rng = torch.Generator().manual_seed(seed)
-
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=rng, dtype=torch.float64)
-
+    normal = normal_draws(rng)
     spread = subject.variant.spread
     query = spread * normal(rows, dims.heads, queries, dims.query_width)
     key = spread * normal(rows, dims.kv_heads, keys, dims.key_width)

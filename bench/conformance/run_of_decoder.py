@@ -16,7 +16,7 @@ from bench.api.output import OutputSizes
 from bench.api.source import Memory, Source, State
 from bench.api.trace import Emit, Terms, Trace
 from bench.conformance.place import VOCAB, Placed
-from bench.conformance.question import ReadMode, answer, ask, cut
+from bench.conformance.question import ReadMode, answer, ask, cut, normal_draws
 
 KEYS, STEPS, STATES, EMBEDDED, HIDDEN = 5, 4, 3, 2, 8
 LENGTHS = (5, 2, 4, 1, 5, 3)
@@ -143,10 +143,7 @@ def _trace(attention: Attention, leaves: dict[str, Tensor]) -> Trace:
 
 def _output_layer(rng: torch.Generator, sizes: OutputSizes) -> Emit:
     """An output layer with one hidden layer, so that words and states interact."""
-
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=rng, dtype=torch.float64)
-
+    normal = normal_draws(rng)
     of_states, of_embedded = normal(STATES, HIDDEN), normal(EMBEDDED, HIDDEN)
     of_context, last = normal(sizes.context, HIDDEN), normal(HIDDEN, WORDS)
 

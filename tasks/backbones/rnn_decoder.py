@@ -15,7 +15,6 @@ from typing import Annotated
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch
@@ -74,7 +73,7 @@ class RnnDecoder(Backbone):
     def __init__(self, config: RnnDecoderConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)
         sizes, hidden = parts.sizes, config.hidden
-        self.dropout = config.dropout
+        self.dropout = nn.Dropout(config.dropout)
         self.embedding = nn.Embedding(sizes.target_vocab, config.embedding)
         self.frames = input_frames(sizes, config.embedding)
         self.rnn = recurrent(config.cell, config.embedding, hidden, layers=config.layers)
@@ -105,7 +104,7 @@ class RnnDecoder(Backbone):
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Run the whole sequence; states first, then the attention among them."""
         embedded = with_frames(self.embedding(batch.inputs), self.frames, batch)
-        states, _ = encode(self.rnn, self._drop(embedded), None)
+        states, _ = encode(self.rnn, self.dropout(embedded), None)
         placed = self.slot.variant.embed(states, 0)
         start = self.slot.start(None, placed)
         own = (placed, None, None)
@@ -115,13 +114,8 @@ class RnnDecoder(Backbone):
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Output layer and vocabulary projection."""
         read = torch.tanh(self.of_context(context) + self.of_state(states))
-        return self.project(self._drop(read))
+        return self.project(self.dropout(read))
 
     def variant_slots(self) -> tuple[Slot, ...]:
         """The one slot."""
         return (self.slot,)
-
-    def _drop(self, x: Tensor) -> Tensor:
-        if not self.training or self.dropout == 0:
-            return x
-        return functional.dropout(x, self.dropout)

@@ -74,7 +74,7 @@ class RnnSeq2Seq(Backbone):
         super().__init__(config, parts)
         sizes = parts.sizes
         self.sizes = sizes
-        self.dropout = config.dropout
+        self.dropout = nn.Dropout(config.dropout)
         self.low_precision = config.projection == "bfloat16"
         self.source_embeddings = nn.ModuleList(
             source_table(sizes, source, config.embedding)
@@ -158,7 +158,7 @@ class RnnSeq2Seq(Backbone):
         ):
             assert isinstance(encoder, Encoder), "every source has an encoder"
             found.append(
-                encoder.read(self._drop(embed_source(table, text)), text.mask, batch, mode)
+                encoder.read(self.dropout(embed_source(table, text)), text.mask, batch, mode)
             )
         return tuple(found)
 
@@ -166,7 +166,7 @@ class RnnSeq2Seq(Backbone):
         """Run under teacher forcing."""
         batch = self.arrange(batch)
         encoded, memories, path = self._begin(batch, mode)
-        embedded = self._drop(self.target_embedding(batch.inputs))
+        embedded = self.dropout(self.target_embedding(batch.inputs))
         if self.fed or (self.decoder.sampling > 0 and mode.read == "train"):
             embedded, steps = self._run_by_word(embedded, batch, memories, path, mode)
         else:
@@ -197,7 +197,7 @@ class RnnSeq2Seq(Backbone):
             if t > 0 and drawn is not None and bool(drawn[:, t].any()):
                 said = self._said(found[-1], read[-1], mode, t)
                 words[t] = torch.where(drawn[:, t], said, words[t])
-                fresh = self._drop(self.target_embedding(said))
+                fresh = self.dropout(self.target_embedding(said))
                 given[t] = torch.where(drawn[:, t, None], fresh, given[t])
             states = found[-1].states if found else None
             read.append(self.join_feed(given[t], states, words[t], carried))
@@ -247,7 +247,7 @@ class RnnSeq2Seq(Backbone):
 
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Output layer and vocabulary projection."""
-        read = self._drop(self.decoder.output_layer(states, context, embedded))
+        read = self.dropout(self.decoder.output_layer(states, context, embedded))
         if not self.low_precision:
             return self.project(read)
         weight, bias = self.project.weight.bfloat16(), self.project.bias.bfloat16()
@@ -279,11 +279,6 @@ class RnnSeq2Seq(Backbone):
     def variant_slots(self) -> tuple[Slot, ...]:
         """One slot a source, or one for all."""
         return self.decoder.slots
-
-    def _drop(self, x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        if not self.training or self.dropout == 0:
-            return x
-        return functional.dropout(x, self.dropout)
 
 
 def _backward_units(encoders: list[Encoder]) -> tuple[int, ...]:

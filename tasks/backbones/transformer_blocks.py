@@ -6,7 +6,6 @@ from typing import Annotated, Literal, NamedTuple
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn import functional
 
 from bench.api.call import Attended
 from bench.api.combiner import Answers, Combiner
@@ -129,7 +128,7 @@ class Sublayer(nn.Module):
         super().__init__()
         self.placement = config.norm
         self.residual = config.residual
-        self.dropout = config.dropout
+        self.dropout = nn.Dropout(config.dropout)
         self.norm = nn.Identity() if config.norm == "off" else layer_norm(config)
 
     def before(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
@@ -138,8 +137,7 @@ class Sublayer(nn.Module):
 
     def after(self, x: Float[Tensor, "B L D"], y: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """Add the function's output to its input."""
-        if self.training and self.dropout:
-            y = functional.dropout(y, self.dropout)
+        y = self.dropout(y)
         joined = x + y if self.residual else y
         return self.norm(joined) if self.placement == "post" else joined
 

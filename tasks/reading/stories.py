@@ -143,7 +143,7 @@ class Reading(Task):
         found = []
         for answer in answers[:: max(1, len(answers) // max(1, count))][:count]:
             assert answer.predicted is not None, "answers are predicted under teacher forcing"
-            texts = (" ".join(self.words.decode(_real(t, 0))) for t in answer.batch.sources)
+            texts = (" ".join(self.words.decode(t.ids(0))) for t in answer.batch.sources)
             true, said = int(answer.batch.targets[0, 0]), int(answer.predicted[0, 0])
             found.append(Sample(" | ".join(texts), *self.words.decode([true, said])))
         return found
@@ -210,9 +210,3 @@ def question_epochs(
 
 def _length(row: Asked) -> tuple[int, ...]:
     return len(row.story), sum(map(len, row.story))
-
-
-def _real(text: Text, row: int) -> list[int]:
-    words = text.tokens[row] if text.mask is None else text.tokens[row][text.mask[row]]
-    ids: list[int] = words.tolist()
-    return ids

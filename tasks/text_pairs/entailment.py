@@ -84,7 +84,7 @@ class Inference(Task):
         assert answer.predicted is not None, "labels are predicted under teacher forcing"
         found = []
         for row in range(min(count, len(answer.batch.targets))):
-            texts = (self._read(text, row) for text in answer.batch.sources)
+            texts = (" ".join(self.words.decode(t.ids(row))) for t in answer.batch.sources)
             true, said = int(answer.batch.targets[row, 0]), int(answer.predicted[row, 0])
             found.append(Sample(" → ".join(texts), RELATIONS[true], RELATIONS[said]))
         return found
@@ -107,10 +107,6 @@ class Inference(Task):
         ]
         names = tuple(f"{premise} → {hypothesis}" for premise, hypothesis, _ in examples)
         return label_batch(rows, names, tuple(relation for _, _, relation in examples))
-
-    def _read(self, text: Text, row: int) -> str:
-        ids = text.tokens[row] if text.mask is None else text.tokens[row][text.mask[row]]
-        return " ".join(self.words.decode(ids.tolist()))
 
 
 def text_of(rows: Sequence[Sequence[int]]) -> Text:

@@ -110,7 +110,7 @@ class Similarity(Task):
         assert answer.batch.values is not None, "targets are numbers"
         found = []
         for row in range(min(count, len(answer.values))):
-            texts = (self._read(text, row) for text in answer.batch.sources)
+            texts = (" ".join(self.words.decode(t.ids(row))) for t in answer.batch.sources)
             numbers = (answer.batch.values[row, 0, 0], answer.values[row, 0, 0])
             found.append(Sample(" | ".join(texts), *(f"{float(n):.2f}" for n in numbers)))
         return found
@@ -127,10 +127,6 @@ class Similarity(Task):
         ]
         names = tuple(f"{one} | {two}" for one, two, _ in examples)
         return graded_batch(rows, names, tuple(f"{score:.3g}" for _, _, score in examples))
-
-    def _read(self, text: Text, row: int) -> str:
-        ids = text.tokens[row] if text.mask is None else text.tokens[row][text.mask[row]]
-        return " ".join(self.words.decode(ids.tolist()))
 
 
 def graded_batch(

@@ -23,7 +23,8 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Query
 from bench.api.source import Source, Tree, leaf
-from variants.heads.projections import JoinedHeads, oracle_linear, split_heads
+from variants.heads.grouped import NormedHeads
+from variants.heads.projections import oracle_linear, split_heads
 from variants.heads.query_key_norm import RmsNorm
 
 PAPER = Citation(text="Lin et al., 2025", url="https://arxiv.org/abs/2503.02130", where="section 3")
@@ -48,7 +49,7 @@ class FoxProConfig(Config):
 
 
 @register("head", "fox_pro", config=FoxProConfig, citation=PAPER)
-class FoxProHeads(JoinedHeads):
+class FoxProHeads(NormedHeads):
     """k_t = norm(a_t W x_(t-1) + (1 - a_t) W x_t), a_t = sigmoid(w . x_t) for each head.
 
     Values are shifted alike, with shares of their own and no norm; output = gate * norm(read). The
@@ -90,11 +91,6 @@ class FoxProHeads(JoinedHeads):
         zeros = torch.zeros(shape, dtype=like.dtype, device=like.device)
         return {"key": zeros, "value": zeros}
 
-    def query(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B H L E"]:
-        """Project, split and normalize."""
-        found = super().query(x)
-        return found if self.norm is None else self.norm.query(found)
-
     def own(
         self,
         x: Float[Tensor, "B L D"],
@@ -124,13 +120,6 @@ class FoxProHeads(JoinedHeads):
         if self.to_gate is None:
             return output
         return output * split_heads(self.to_gate(x), self.dims.heads).sigmoid()
-
-    def oracle_query(self, x: Float[Tensor, " D"]) -> Float[Tensor, "H E"]:
-        """One vector, head by head."""
-        found = super().oracle_query(x)
-        if self.norm is None:
-            return found
-        return torch.stack([self.norm.oracle_query(head) for head in found])
 
     def oracle_own(
         self, x: Float[Tensor, "L D"]

@@ -58,7 +58,22 @@ class ProjectedHeads(Heads):
         return split_heads(x, self.dims.heads)
 
 
-class JoinedHeads(ProjectedHeads):
+class Concatenated(Heads):
+    """Heads that are concatenated and mapped back to the model width; a subclass makes the map."""
+
+    to_output: nn.Linear
+
+    def merge(self, output: Float[Tensor, "B H L E"]) -> Float[Tensor, "B L D"]:
+        """Concatenate the heads and project."""
+        return self.to_output(output.transpose(1, 2).flatten(2))
+
+    def oracle_merge(self, output: Float[Tensor, "H E"]) -> Float[Tensor, " D"]:
+        """One head after the other."""
+        joined = torch.stack([number for head in output for number in head])
+        return torch.stack(oracle_linear(self.to_output, joined))
+
+
+class JoinedHeads(Concatenated, ProjectedHeads):
     """Projected heads that are concatenated and mapped back to the model width."""
 
     def project(self, dims: Dims, source_width: int, *, bias: bool) -> None:
@@ -69,15 +84,6 @@ class JoinedHeads(ProjectedHeads):
         self.to_output = nn.Linear(joined, dims.model_width, bias=bias)
         for layer in (self.to_query, self.to_key, self.to_value, self.to_output):
             nn.init.xavier_uniform_(layer.weight)
-
-    def merge(self, output: Float[Tensor, "B H L E"]) -> Float[Tensor, "B L D"]:
-        """Concatenate the heads and project."""
-        return self.to_output(output.transpose(1, 2).flatten(2))
-
-    def oracle_merge(self, output: Float[Tensor, "H E"]) -> Float[Tensor, " D"]:
-        """One head after the other."""
-        joined = torch.stack([number for head in output for number in head])
-        return torch.stack(oracle_linear(self.to_output, joined))
 
 
 def split_heads(x: Float[Tensor, "B L D"], heads: int) -> Float[Tensor, "B H L E"]:

@@ -27,7 +27,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.shapes import Query
 from bench.api.source import Source, Tree, leaf
-from variants.heads.projections import ProjectedHeads, oracle_linear, split_heads
+from variants.heads.projections import Concatenated, ProjectedHeads, oracle_linear, split_heads
 
 EPS = 1e-5
 """Added to the mean square in the norm of the output."""
@@ -63,7 +63,7 @@ class ShortConvolutionConfig(Config):
         text="Yang et al., 2025", url="https://arxiv.org/abs/2412.06464", where="section 3.4"
     ),
 )
-class ShortConvolutionHeads(ProjectedHeads):
+class ShortConvolutionHeads(Concatenated, ProjectedHeads):
     """q, k, v = activation(conv(W x)) for each unit by itself; output = gate * norm(read).
 
     The last `kernel - 1` projected states are kept, in the dtype of the states.
@@ -167,10 +167,6 @@ class ShortConvolutionHeads(ProjectedHeads):
             return output * opened.sigmoid()
         return output * functional.silu(opened)
 
-    def merge(self, output: Float[Tensor, "B H L Ev"]) -> Float[Tensor, "B L D"]:
-        """Concatenate the heads and project."""
-        return self.to_output(output.transpose(1, 2).flatten(2))
-
     def oracle_own(
         self, x: Float[Tensor, "L D"]
     ) -> tuple[Float[Tensor, "H L E"], Float[Tensor, "Hk L E"], Float[Tensor, "H L Ev"]]:
@@ -217,8 +213,3 @@ class ShortConvolutionHeads(ProjectedHeads):
                     number = number * share * (gate if self.config.gate == "silu" else 1)
                 found.append(number)
         return torch.stack(found).unflatten(0, (heads, width))
-
-    def oracle_merge(self, output: Float[Tensor, "H Ev"]) -> Float[Tensor, " D"]:
-        """One head after the other."""
-        joined = torch.stack([number for head in output for number in head])
-        return torch.stack(oracle_linear(self.to_output, joined))

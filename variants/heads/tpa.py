@@ -17,14 +17,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bench.api.call import Dims
-from bench.api.component import Heads
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
 from bench.api.packing import Packing, Turn
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Key, Value
 from bench.api.source import Source
-from variants.heads.projections import oracle_linear
+from variants.heads.projections import Concatenated, oracle_linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +81,7 @@ class Factors(Packing):
         text="Zhang et al., 2025", url="https://arxiv.org/abs/2501.06425", where="section 3.1"
     ),
 )
-class TpaHeads(Heads):
+class TpaHeads(Concatenated):
     """Head h of a query, key or value is the mean over r of a_rh b_r, with a and b linear in x.
 
     Cost: a cache of 2 R (H + E) numbers a token, R for keys and for values; 2 H E of all keys are
@@ -129,10 +128,6 @@ class TpaHeads(Heads):
         width = found.shape[-1]
         return Source(found, found, mask=mask, tokens=tokens, shared=width, packing=self.factors)
 
-    def merge(self, output: Float[Tensor, "B H L E"]) -> Float[Tensor, "B L D"]:
-        """Concatenate the heads and project."""
-        return self.to_output(output.transpose(1, 2).flatten(2))
-
     def oracle_query(self, x: Float[Tensor, " D"]) -> Float[Tensor, "H E"]:
         """One number after the other."""
         return self._oracle_product(oracle_linear(self.to_query, x))
@@ -143,11 +138,6 @@ class TpaHeads(Heads):
         """One number after the other."""
         made = [oracle_linear(layer, x) for layer in (self.to_key, self.to_value)]
         return self._oracle_product(made[0]), self._oracle_product(made[1])
-
-    def oracle_merge(self, output: Float[Tensor, "H E"]) -> Float[Tensor, " D"]:
-        """One head after the other."""
-        joined = torch.stack([number for head in output for number in head])
-        return torch.stack(oracle_linear(self.to_output, joined))
 
     def _oracle_product(self, numbers: list[Float[Tensor, ""]]) -> Float[Tensor, "H E"]:
         heads, width = self.dims.heads, self.dims.query_width

@@ -27,12 +27,11 @@ from bench.api.variant import Impl
 from variants.mechanisms.chunked_state import Steps
 from variants.mechanisms.state_recurrence import StateRecurrence, without_padding
 from variants.mechanisms.step_decay import (
+    decaying_steps,
     drawn_biases,
     drawn_rates,
-    log_decays,
     oracle_decay,
     oracle_softplus,
-    steps_of,
 )
 from variants.mechanisms.turned import Turned
 from variants.softplus import inverse_softplus
@@ -97,9 +96,7 @@ class LogLinear(Turned, StateRecurrence):
 
     def steps(self, call: Call) -> Steps:
         """A token writes as much as its step is long."""
-        source = call.memory.source
-        step = steps_of(leaf(source.extras, "step"), self.bias)
-        return Steps(call.query, source.key, step * source.value, log_decays(step, self.rate))
+        return decaying_steps(call, self.bias, self.rate)
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Read the matrices of all levels, chunk by chunk."""

@@ -17,7 +17,6 @@ from bench.api.config import NoOptions
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Mixed
-from bench.api.source import leaf
 from bench.api.variant import Impl
 from variants.mechanisms.chunked_state import Steps
 from variants.mechanisms.state_recurrence import (
@@ -28,12 +27,11 @@ from variants.mechanisms.state_recurrence import (
     oracle_written,
 )
 from variants.mechanisms.step_decay import (
+    decaying_steps,
     drawn_biases,
     drawn_rates,
-    log_decays,
     oracle_decay,
     oracle_softplus,
-    steps_of,
 )
 from variants.mechanisms.turned import Turned
 
@@ -69,9 +67,7 @@ class Mamba2Ssd(Turned, StateRecurrence):
 
     def steps(self, call: Call) -> Steps:
         """A token writes as much as its step is long."""
-        source = call.memory.source
-        step = steps_of(leaf(source.extras, "step"), self.bias)
-        return Steps(call.query, source.key, step * source.value, log_decays(step, self.rate))
+        return decaying_steps(call, self.bias, self.rate)
 
     def finish(self, call: Call, output: Mixed) -> Mixed:
         """The value of the token itself is added."""

@@ -12,6 +12,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
+from bench.api.call import Call
+from bench.api.source import leaf
+from variants.mechanisms.chunked_state import Steps
+
 SHORTEST, LONGEST = 0.001, 0.1
 FASTEST = 16.0
 
@@ -41,6 +45,13 @@ def log_decays(
 ) -> Float[Tensor, "B H n w"]:
     """Logarithms of decays, which are not positive."""
     return -rates.to(step.dtype).exp()[:, None, None] * step
+
+
+def decaying_steps(call: Call, bias: Float[Tensor, "H 1"], rates: Float[Tensor, " H"]) -> Steps:
+    """A token writes as much as its step is long, and the longer the more is forgotten."""
+    source = call.memory.source
+    step = steps_of(leaf(source.extras, "step"), bias)
+    return Steps(call.query, source.key, step * source.value, log_decays(step, rates))
 
 
 def oracle_softplus(said: Tensor, bias: Tensor) -> Tensor:

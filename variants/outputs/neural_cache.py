@@ -31,7 +31,7 @@ from variants.outputs.copy_scores import (
     oracle_vocabulary,
     scatter_rows,
 )
-from variants.outputs.recent_states import RecentStates, extended, known_words
+from variants.outputs.recent_states import RecentStates, extended, known_words, recent_states
 from variants.precision import at_least_single
 
 
@@ -82,7 +82,7 @@ class NeuralCacheOutput(Output):
 
     def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
         """Zero probability for extra ids."""
-        return self._mixed(trace, emit, batch, self._recent(trace, batch))
+        return self._mixed(trace, emit, batch, recent_states(trace, batch, self.sizes))
 
     def step(
         self, trace: Trace, emit: Emit, batch: Batch, words: Int[Tensor, "B 1"], carried: Tree
@@ -100,7 +100,7 @@ class NeuralCacheOutput(Output):
         known = emit(trace.states[picked], trace.context[picked], trace.embedded[picked])
         known = log_softmax(known).gather(-1, targets[picked].unsqueeze(-1)).squeeze(-1)
         if not self.training or self.config.in_training:
-            recent = self._recent(trace, batch)
+            recent = recent_states(trace, batch, self.sizes)
             scores = self._scores(trace.states, recent)
             cached = log_matches(scores, _following(recent), targets)
             known = self._mix(known, cached[picked], _filled(scores)[picked])
@@ -139,9 +139,6 @@ class NeuralCacheOutput(Output):
             chance = said[word if word < self.sizes.vocab else self.sizes.unk]
             found.append(-torch.log(chance) if batch.mask[0, t] else torch.zeros_like(chance))
         return torch.stack(found)
-
-    def _recent(self, trace: Trace, batch: Batch) -> RecentStates:
-        return RecentStates(trace.states, known_words(batch.inputs, self.sizes))
 
     def _mixed(
         self, trace: Trace, emit: Emit, batch: Batch, recent: RecentStates

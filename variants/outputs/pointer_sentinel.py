@@ -30,7 +30,7 @@ from variants.outputs.copy_scores import (
     oracle_vocabulary,
     scatter_rows,
 )
-from variants.outputs.recent_states import RecentStates, extended, known_words
+from variants.outputs.recent_states import RecentStates, extended, known_words, recent_states
 from variants.precision import at_least_single
 
 
@@ -95,7 +95,7 @@ class PointerSentinelOutput(Output):
 
     def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
         """Zero probability for extra ids."""
-        return self._mixed(trace, emit, batch, self._recent(trace, batch))
+        return self._mixed(trace, emit, batch, recent_states(trace, batch, self.sizes))
 
     def step(
         self, trace: Trace, emit: Emit, batch: Batch, words: Int[Tensor, "B 1"], carried: Tree
@@ -108,7 +108,7 @@ class PointerSentinelOutput(Output):
         """The mixture at the scored targets; an extra id is trained as UNK."""
         picked = batch.mask
         targets = known_words(batch.targets, self.sizes)
-        recent = self._recent(trace, batch)
+        recent = recent_states(trace, batch, self.sizes)
         pointed = self._point(trace.states, recent)
         copied = log_matches(pointed.places, recent.words, targets)[picked]
         known = emit(trace.states[picked], trace.context[picked], trace.embedded[picked])
@@ -119,7 +119,7 @@ class PointerSentinelOutput(Output):
         """The gate's: the sentinel should be sure where no word in the window is right."""
         if self.gate_loss == 0:
             return {}
-        recent = self._recent(trace, batch)
+        recent = recent_states(trace, batch, self.sizes)
         pointed = self._point(trace.states, recent)
         targets = known_words(batch.targets, self.sizes)
         copied = log_matches(pointed.places, recent.words, targets)
@@ -165,9 +165,6 @@ class PointerSentinelOutput(Output):
             gate, places = self._oracle_pointer(trace, batch, t)
             total = total - torch.log(sum((p for w, p in places if w == right), gate))
         return {"gate": self.gate_loss * total}
-
-    def _recent(self, trace: Trace, batch: Batch) -> RecentStates:
-        return RecentStates(trace.states, known_words(batch.inputs, self.sizes))
 
     def _mixed(
         self, trace: Trace, emit: Emit, batch: Batch, recent: RecentStates

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from bench.api.batch import Batch
 from bench.api.output import OutputSizes
 from bench.api.source import Tree, leaf
 from bench.api.trace import Trace
@@ -28,6 +29,11 @@ class RecentStates(NamedTuple):
 def known_words(words: Int[Tensor, "B N"], sizes: OutputSizes) -> Int[Tensor, "B N"]:
     """Ids of the vocabulary: a copied word counts as UNK."""
     return torch.where(words < sizes.vocab, words, sizes.unk)
+
+
+def recent_states(trace: Trace, batch: Batch, sizes: OutputSizes) -> RecentStates:
+    """The states of a whole batch, each with the word that it has read."""
+    return RecentStates(trace.states, known_words(batch.inputs, sizes))
 
 
 def extended(

@@ -2,7 +2,7 @@
 
 import torch
 
-from bench.api.batch import Batch
+from bench.api.batch import Batch, Text
 
 
 def batch(gold):
@@ -20,3 +20,10 @@ def test_a_state_has_the_gold_of_all_its_tokens():
     assert found.extended is None
     assert found.stride == 2
     assert found.folded(3).stride == 6
+
+
+def test_ids_of_a_row_leave_out_its_padding():
+    tokens = torch.tensor([[5, 6, 7], [8, 0, 0]])
+    real = torch.tensor([[True, True, True], [True, False, False]])
+    assert [Text(tokens, real).ids(row) for row in (0, 1)] == [[5, 6, 7], [8]]
+    assert Text(tokens, None).ids(1) == [8, 0, 0]
