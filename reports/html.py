@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -77,14 +78,7 @@ def page(document: Document, *, more: tuple[str, str] = ("", "")) -> str:
         return f"{more[0]}{href}" if elsewhere else href
 
     inline = InlineDrawings()
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = _environment()
     views = _views(document.sections)
     scripts = [_file(name) for name in (("report.js", "steps.js") if views else ("report.js",))]
     body = environment.get_template("body.html.j2").render(
@@ -110,6 +104,19 @@ def page(document: Document, *, more: tuple[str, str] = ("", "")) -> str:
         css=Markup(_file("report.css") + inline.style_sheet),
         scripts=[Markup(script) for script in scripts],
         hashes=" ".join(f"'sha256-{_digest(script)}'" for script in scripts),
+    )
+
+
+@cache
+def _environment() -> Environment:
+    """The engine with its templates, each compiled once in a process."""
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
 
 

@@ -9,7 +9,7 @@ import ast
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
@@ -58,11 +58,12 @@ class SourceCode:
         """Modules that count as a whole: plug-ins, and what they import from beside them."""
         folders = {one.path.resolve().parent for one in plugins.values()}
         for name, module in [*sys.modules.items()]:
-            path = _source_file(module)
+            named = name.partition(".")[0] in PACKAGES
+            path = _source_file(module) if named or folders else None
             if name in plugins or path is None:
                 continue
-            ours = name.partition(".")[0] in PACKAGES and path.is_relative_to(PROJECT)
-            beside = not ours and path.resolve().parent in folders
+            ours = named and path.is_relative_to(PROJECT)
+            beside = not ours and _resolved(path.parent) in folders
             source = _first_seen(name, module, path) if ours or beside else None
             if source is not None:
                 self._sources[name] = source
@@ -181,6 +182,11 @@ def _source_file(module: ModuleType) -> Path | None:
     """The Python file that a loaded module names, if it names one."""
     file = getattr(module, "__file__", None)
     return Path(file) if isinstance(file, str) and file.endswith(".py") else None
+
+
+@cache
+def _resolved(folder: Path) -> Path:
+    return folder.resolve()
 
 
 def _first_seen(name: str, module: ModuleType, path: Path) -> bytes | None:
