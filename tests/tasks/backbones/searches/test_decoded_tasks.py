@@ -30,8 +30,8 @@ def test_greedy_decoding_scores_what_teacher_forcing_does():
 
 def test_replacing_unknown_words_solves_what_needs_copying():
     task = "oov_copy[length=3,beyond=4,vocab=6,unknown=0.5,evaluate=64,decode=true]"
-    plain = scores("additive", task, steps=300)
-    replaced = scores("unk_replacement", task, steps=300)
+    plain = scores("additive", task, steps=150)
+    replaced = scores("unk_replacement", task, steps=150)
     assert replaced["sequence_accuracy"] > plain["sequence_accuracy"] + 0.3
 
 
