@@ -1,19 +1,21 @@
-"""The table of what to choose: a use of attention, a variant, the evidence and the cost."""
+"""The table of what to choose: a use of attention, its test, a variant, the numbers, the cost."""
 
 import math
 from collections.abc import Sequence
 
 from reports.blocks import NO_VALUE, Column, TableBlock, TableCell
 from reports.catalog import uncapitalized
-from reports.evidence import evidence_text, stands_for
+from reports.evidence import evidence_of, evidence_text, stands_for
 from reports.folder import RunFolder
-from reports.needs import Need, divided, needs, often_tied
+from reports.needs import Need, divided, needs
 from reports.numbers import counted, plain
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from reports.training_cost import ABOUT_THE_SAME, CostNoise, cost_text, relative_cost
 
-MOST_ROWS = 8
+MOST_ROWS = 12
+EVERY = "A choice for each use of attention"
+"""Title of the table that has a row for each use."""
 OTHER_TASKS = "on other tasks"
 NONE_YET = "none yet"
 """In the place of a variant where none is above uniform attention."""
@@ -21,18 +23,21 @@ COST_HELP = (
     "CPU time of a training step over that of the baseline, with its 95% interval over seeds. It "
     "is that “on other tasks” of the use where the two ran on different processors."
 )
-NEED_HELP = (
-    "A use of attention, the test with the evidence, of how many of the use it is one, and how "
-    "many variants were compared with the baseline."
+TEST_HELP = "The test with the smallest p, of how many tests of the use, and of how many variants."
+AGAINST_HELP = (
+    "Score of the baseline; of uniform attention where nothing is significantly better than the "
+    "baseline."
 )
+P_HELP = "Of no difference between the two scores, after Holm's correction."
+NON_NEURAL_HELP = "Score of the best method without a network, such as counts."
+TIED_HELP = "Variants that are not significantly different from the best one."
 RULE = (
-    "The rule: of the variants that are tied with the best on some test of a use, the table names "
-    "the one that is significantly better than the baseline on most tests. Of several, those come "
-    "first that are above the best non-neural baseline in every seed, then those that are tied "
-    "with the best on most tests, then the cheapest, then the baseline. The row shows the test "
-    "with the smallest p. A generated test is a small model of its use, and a choice among few "
-    "contenders says little. Where nothing is significantly above uniform attention, nothing is "
-    "named."
+    "How a variant is chosen: it is tied with the best on some test of the use, and significantly "
+    "better than the baseline on most tests. If that holds for several, these come first: those "
+    "above the best method without a network in every seed; then those tied with the best on most "
+    "tests; then the cheapest; then the baseline. Where nothing is significantly better than "
+    "uniform attention, nothing is named. A generated test is a small model of its use, and a "
+    "choice among few variants says little."
 )
 MOST_NAMED = 3
 """Needs that one cell names."""
@@ -45,13 +50,15 @@ def choices_table(folder: RunFolder) -> TableBlock | None:
         return None
     decided, clear, open_ = divided(found)
     if len(found) <= MOST_ROWS:
-        rows = [_row(need) for need in (*decided, *clear, *open_)]
+        shown = [*decided, *clear, *open_]
+        rows = [_row(need) for need in shown]
     else:
-        kept = decided[: MOST_ROWS - bool(clear) - bool(open_)]
-        rows = [_row(need) for need in kept]
+        shown = decided[: MOST_ROWS - bool(clear) - bool(open_)]
+        rows = [_row(need) for need in shown]
         rows += [_merged(clear)] if clear else []
         rows += [_merged_open(open_)] if open_ else []
-    notes = (*_dropped(decided, rows), RULE, _about_costs(found[0].noise))
+        shown = [*shown, *(one[0] for one in (clear, open_) if len(one) == 1)]
+    notes = (*_dropped(decided, rows), *_tests(shown), RULE, _about_costs(found[0].noise))
     return _table("choices", "What to choose", rows, notes)
 
 
@@ -61,7 +68,7 @@ def every_need(folder: RunFolder) -> TableBlock | None:
     if not found:
         return None
     order = sorted(found, key=lambda need: (need.is_open, not need.beats_baseline, need.title))
-    return _table("every-need", "A choice for each use of attention", [*map(_row, order)])
+    return _table("every-need", EVERY, [*map(_row, order)])
 
 
 def _about_costs(noise: CostNoise) -> str:
@@ -86,10 +93,16 @@ def _table(
         key=key,
         title=title,
         columns=(
-            Column(title="Use", help=NEED_HELP),
+            Column(title="Use"),
+            Column(title="Test", help=TEST_HELP),
             Column(title="Variant"),
-            Column(title="Evidence", help="Mean test score over seeds; p after Holm's correction."),
-            Column(title="Cost", help=COST_HELP),
+            Column(title="Score", help="Mean over seeds with its 95% interval."),
+            Column(title="Compared with", help=AGAINST_HELP),
+            Column(title="p", numeric=True, help=P_HELP),
+            Column(title="Seeds"),
+            Column(title="Without a network", help=NON_NEURAL_HELP),
+            Column(title="Tied with", help=TIED_HELP),
+            Column(title="Cost of a step", help=COST_HELP),
         ),
         rows=tuple(rows),
         notes=notes,
@@ -108,35 +121,36 @@ def _title(need: Need) -> str:
 
 
 def _row(need: Need) -> tuple[TableCell, ...]:
-    comparison = need.evidence
-    where = (
-        stands_for(comparison),
-        *filter(None, (comparison.part,)),
-        _share(need),
-        _rivals(comparison),
-    )
-    open_ = need.is_open
-    name = NONE_YET if open_ else comparison.catalog.label(need.variant)
+    comparison, found = need.evidence, evidence_of(need)
+    known, open_ = comparison.catalog, need.is_open
+    cost = TableCell(text=NO_VALUE)
+    if not open_:
+        cost = _cost([comparison], need.variant, need.noise, need.comparisons)
+    plain_cells = (found.p, found.seeds, found.non_neural, found.tied)
     return (
-        TableCell(text=_title(need), marks=tuple(filter(None, where))),
-        TableCell(text=name, code=not open_),
-        TableCell(text=_capitalized(evidence_text(need))),
-        TableCell(text=NO_VALUE)
-        if open_
-        else _cost([comparison], need.variant, need.noise, need.comparisons),
+        TableCell(text=_title(need)),
+        TableCell(text=known.task_label(comparison.task), code=True, marks=_about_test(need)),
+        TableCell(text=NONE_YET if open_ else known.label(need.variant), code=not open_),
+        TableCell(text=found.score or NO_VALUE),
+        TableCell(text=found.against or NO_VALUE, marks=found.marks),
+        *(TableCell(text=text or NO_VALUE) for text in plain_cells),
+        cost,
     )
 
 
-def _share(need: Need) -> str:
-    """Of how many tests of the use the shown one is one."""
-    count = len(need.comparisons)
-    return f"one of {count} tests" if count > 1 else ""
-
-
-def _rivals(comparison: Comparison) -> str:
-    """How many contenders the baseline has, or all of them where it is not among them."""
+def _about_test(need: Need) -> tuple[str, ...]:
+    """The part of the test, of how many of the use it is one, and how many were compared on it."""
+    comparison, count = need.evidence, len(need.comparisons)
     others = [name for name in comparison.contenders if name != comparison.baseline]
-    return counted(len(others), "contender")
+    share = f"1 of {count} tests, " if count > 1 else ""
+    about = f"{share}{counted(len(others) + 1, 'variant')}"
+    return (comparison.part, about) if comparison.part else (about,)
+
+
+def _tests(found: Sequence[Need]) -> tuple[str, ...]:
+    """What the tests ask."""
+    told = dict.fromkeys(stands_for(need.evidence) for need in found)
+    return (f"Tests: {'; '.join(told)}.",) if told else ()
 
 
 def _capitalized(text: str) -> str:
@@ -164,41 +178,36 @@ def _cost(
     for tasks, marks in ((found, ()), (others, (OTHER_TASKS,))):
         cost = relative_cost(tasks, variant)
         if math.isfinite(cost.estimate):
-            return TableCell(text=f"{cost_text(cost, noise)} training step", marks=marks)
+            return TableCell(text=cost_text(cost, noise), marks=marks)
     return TableCell(text=NO_VALUE)
 
 
 def _merged(found: Sequence[Need]) -> tuple[TableCell, ...]:
-    """One row for the needs where no variant is better than the baseline."""
+    """One row for the uses where no variant is better than the baseline."""
     if len(found) == 1:
         return _row(found[0])
-    often = often_tied(found)
-    label = found[0].comparisons[0].catalog.label
-    variant, count = often[0] if often else ("", 0)
-    base = found[0].comparisons[0].catalog.baseline
-    told = f"tied with the best in {count} of {len(found)} uses" if variant else "no common choice"
-    if base:
-        told = f"nothing is significantly better than {label(base)}; {told}"
-    if all(need.beats_uniform for need in found):
-        told += "; the best is better than uniform attention"
-    everything = [comparison for need in found for comparison in need.comparisons]
-    return (
-        _many(found),
-        TableCell(text=label(variant) if variant else NO_VALUE, code=bool(variant)),
-        TableCell(text=_capitalized(told)),
-        _cost(everything, variant, found[0].noise),
-    )
+    known = found[0].comparisons[0].catalog
+    told = f"The choice for each use is in the table “{EVERY}”"
+    if known.baseline:
+        tied = sum(known.baseline in need.candidates for need in found)
+        told = (
+            f"Nothing is significantly better than {known.label(known.baseline)}, which is tied "
+            f"with the best in {tied} of {len(found)} uses. {told}"
+        )
+    return _shared_row(found, NO_VALUE, told)
 
 
 def _merged_open(found: Sequence[Need]) -> tuple[TableCell, ...]:
     """One row for the needs where no variant is above uniform attention."""
     if len(found) == 1:
         return _row(found[0])
-    told = "No variant is significantly above uniform attention"
-    cells = (TableCell(text=NONE_YET), TableCell(text=told), TableCell(text=NO_VALUE))
-    return (_many(found), *cells)
+    told = "No variant is significantly above uniform attention, or nothing is decided"
+    return _shared_row(found, NONE_YET, told)
 
 
-def _many(found: Sequence[Need]) -> TableCell:
+def _shared_row(found: Sequence[Need], name: str, told: str) -> tuple[TableCell, ...]:
+    """One row for several uses, with a sentence in the place of numbers."""
     names = join([uncapitalized(need.title) for need in found], MOST_NAMED)
-    return TableCell(text=f"{len(found)} other uses", marks=(names,))
+    use = TableCell(text=f"{len(found)} other uses", marks=(names,))
+    nothing = TableCell(text=NO_VALUE)
+    return (use, nothing, TableCell(text=name), TableCell(text=told), *[nothing] * 6)

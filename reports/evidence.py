@@ -1,5 +1,6 @@
-"""The evidence for a choice in words: against what it was measured, and what else is as good."""
+"""The evidence for a choice: against what it was measured, and what else is as good."""
 
+from dataclasses import dataclass
 from statistics import fmean
 
 from reports.blocks import clean
@@ -11,14 +12,84 @@ from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.steps_to_threshold import STEPS
 from reports.training_cost import differs, relative_cost
 
+NOTHING_DECIDED = "nothing is decided"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """The numbers behind a choice, one a column; empty where there is none."""
+
+    score: str
+    """Of the variant, with its metric."""
+    against: str
+    """Score of the baseline, or of uniform attention where the baseline is not beaten."""
+    marks: tuple[str, ...] = ()
+    """What the reference lacks, and how the baseline stands where it is not the reference."""
+    p: str = ""
+    seeds: str
+    non_neural: str
+    """The best non-neural baseline."""
+    tied: str
+    """What is tied with the best."""
+
+
+def evidence_of(need: Need) -> Evidence:
+    """The numbers behind a choice, or behind the sentence that there is none yet."""
+    comparison, variant = need.evidence, need.variant
+    base, uniform = comparison.baseline, comparison.uniform_baseline
+    beaten = base if need.beats_baseline else uniform if need.beats_uniform else None
+    if need.is_open or not variant:
+        level = _reference(comparison, uniform) if uniform in comparison.compared else ""
+        return Evidence(
+            score="",
+            against=level,
+            seeds=str(comparison.most_seeds),
+            non_neural=_non_neural(need),
+            tied=_worse_than_uniform(comparison),
+        )
+    marks = ["no positions"] if need.beats_baseline and lacks_positions(need) else []
+    if base and base not in (variant, beaten):
+        marks.append(f"n.s. against {_reference(comparison, base)}")
+    compared = beaten if beaten in comparison.compared else None
+    return Evidence(
+        score=_measured(comparison, variant),
+        against=_reference(comparison, compared) if compared else "",
+        marks=tuple(marks),
+        p=p_text(comparison.p_better(variant, compared)).removeprefix("p ").removeprefix("= ")
+        if compared
+        else "",
+        seeds=_seeds(comparison, variant, compared or variant),
+        non_neural=_non_neural(need),
+        tied=_ties(need),
+    )
+
 
 def evidence_text(need: Need) -> str:
-    """Score of the chosen variant, what it was compared with, and what is tied with it."""
+    """The same as a sentence."""
     if not need.variant:
         return "no variant has learned the task"
-    parts = [_nothing_yet(need) if need.is_open else _compared(need)]
-    parts += [part for part in (_non_neural(need), _ties(need)) if part]
+    found, comparison = evidence_of(need), need.evidence
+    parts = [found.score]
+    if need.is_open:
+        uniform = comparison.uniform_baseline
+        name = comparison.catalog.label(uniform) if uniform else ""
+        title = uncapitalized(comparison.ranked_by.title)
+        parts = [f"no variant is significantly above {name}" if name else NOTHING_DECIDED]
+        if found.against:
+            parts[0] += f", which has {title} {found.against.partition(' of ')[0]}"
+    elif found.against:
+        parts[0] += f" against {found.against}"
+    parts[0] += "".join(f", {mark}" for mark in found.marks)
+    parts[0] += f", {found.seeds} seeds" + (f", p {_signed(found.p)}" if found.p else "")
+    if found.tied:
+        parts.append(found.tied if need.is_open else f"tied with {found.tied}")
+    if found.non_neural:
+        parts.append(f"without a network {found.non_neural}")
     return "; ".join(parts)
+
+
+def _signed(p: str) -> str:
+    return p if p.startswith("<") else f"= {p}"
 
 
 def lacks_positions(need: Need) -> bool:
@@ -37,65 +108,37 @@ def stands_for(comparison: Comparison) -> str:
     return f"{kind}{task}, “{title}”" if title else f"{kind}{task}"
 
 
-def _nothing_yet(need: Need) -> str:
-    comparison, uniform = need.evidence, need.evidence.uniform_baseline or ""
-    label = comparison.catalog.label(uniform)
-    seeds = counted(comparison.most_seeds, "seed")
-    if uniform not in comparison.compared:
-        return f"no variant is significantly above {label}, {seeds}"
-    score = comparison.short_score(uniform)
-    title = uncapitalized(comparison.ranked_by.title)
-    told = f"no variant is significantly above {label}, which has {title} {score}, {seeds}"
-    found = comparison.primary.items()
+def _worse_than_uniform(comparison: Comparison) -> str:
+    """How many variants are worse than uniform attention."""
+    uniform, found = comparison.uniform_baseline, comparison.primary.items()
     worse = sum(one.reference == uniform and made.outcome == "worse" for one, made in found)
-    count = len(comparison.contenders)
-    return f"{told}; {worse} of {count} variants are significantly worse" if worse else told
-
-
-def _compared(need: Need) -> str:
-    comparison, variant = need.evidence, need.variant
-    mine = _measured(comparison, variant)
-    base, uniform = comparison.baseline, comparison.uniform_baseline
-    if need.beats_baseline and base:
-        without = ", which has no positions" if lacks_positions(need) else ""
-        p = p_text(need.p_baseline)
-        seeds = _seeds(comparison, variant, base)
-        return f"{mine} against {_reference(comparison, base)}{without}, {seeds}, {p}"
-    tied = "" if variant == base or not base else f", n.s. against {_reference(comparison, base)}"
-    seeds = counted(comparison.asked_seeds(variant), "seed")
-    if need.beats_uniform and uniform:
-        if uniform not in comparison.compared:
-            return f"{mine}, not reached by {comparison.catalog.label(uniform)}, {seeds}{tied}"
-        p = p_text(comparison.p_better(variant, uniform))
-        seeds = _seeds(comparison, variant, uniform)
-        return f"{mine} against {_reference(comparison, uniform)}, {seeds}, {p}{tied}"
-    return f"{mine}, {seeds}{tied}"
+    return f"{worse} of {len(comparison.contenders)} are significantly worse" if worse else ""
 
 
 def _seeds(comparison: Comparison, variant: str, other: str) -> str:
-    """The seeds that both have; where one has more, what the test of pairs saw of them."""
+    """The seeds of both; where one has more, what the test of pairs saw of them."""
     counts = [len(comparison.scores.get(name, ())) for name in (variant, other)]
     gaps = comparison.differences(variant, other)
     if len({*counts, len(gaps)}) == 1 or not gaps:
-        return counted(comparison.asked_seeds(variant), "seed")
+        return str(comparison.asked_seeds(variant))
     return (
-        f"{counts[0]} and {counts[1]} seeds; difference {plain(fmean(gaps))} on the "
-        f"{len(gaps)} that both have"
+        f"{counts[0]} and {counts[1]}; difference {plain(fmean(gaps))} on the {len(gaps)} that "
+        "both have"
     )
 
 
 def _non_neural(need: Need) -> str:
-    """The best non-neural baseline."""
+    """The best non-neural baseline and its score."""
     comparison = need.evidence
     if not comparison.without:
         return ""
     name, by_seed = next(iter(comparison.without.items()))
-    return f"the non-neural baseline “{name}” gives {plain(fmean(by_seed.values()))}"
+    return f"{plain(fmean(by_seed.values()))} ({name})"
 
 
 def _ties(need: Need) -> str:
     """How many others are as good, and why one with a better mean was not chosen."""
-    tied = [] if need.is_open else tied_with_best(need.evidence)
+    tied = tied_with_best(need.evidence)
     others = [name for name in tied if name != need.variant]
     if not others:
         return ""
@@ -104,8 +147,8 @@ def _ties(need: Need) -> str:
         need.variant
     )
     if not better:
-        return f"tied with {counted(len(others), 'other')}"
-    told = f"tied with {_better(need, first)}"
+        return counted(len(others), "other")
+    told = _better(need, first)
     return f"{told} and {counted(len(others) - 1, 'other')}" if len(others) > 1 else told
 
 

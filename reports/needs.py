@@ -12,6 +12,8 @@ from reports.ranked_table.headline import separating
 from reports.training_cost import CostNoise, in_order, noise_of, relative_cost
 from results.statistics import Interval
 
+DIAGNOSTICS = "diagnostics"
+"""Family of the tasks that ask about one ability each, and stand for no use."""
 LEVEL = 0.05
 """A p below it is called significant."""
 
@@ -83,9 +85,17 @@ class Need:
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing is above uniform attention, so that there is nothing to choose yet."""
-        known = self.evidence.uniform_baseline is not None
-        return not self.variant or (known and not self.beats_uniform)
+        """Whether nothing is above uniform attention, or decided, so that nothing is chosen yet."""
+        if self.evidence.uniform_baseline is None:
+            return not self.variant or not self.decides_anything
+        return not self.variant or not self.beats_uniform
+
+    @property
+    def decides_anything(self) -> bool:
+        """Whether a primary hypothesis of the use is decided."""
+        return any(
+            decision.decided for one in self.comparisons for decision in one.primary.values()
+        )
 
     @property
     def p_baseline(self) -> float:
@@ -96,20 +106,27 @@ class Need:
 def needs(folder: RunFolder) -> list[Need]:
     """Uses of attention of a run whose comparisons can decide something, in order of their names.
 
-    A task of no family stands for itself. Where the whole test is solved, its hardest part or the
-    steps to a threshold decide. Input ablations, pipeline checks and comparisons of one variant,
-    or of one seed each, decide nothing.
+    A task of no family stands for itself, and so does a diagnostic task, which asks about one
+    ability. Where the whole test is solved, its hardest part or the steps to a threshold decide.
+    Input ablations, pipeline checks and comparisons of one variant, or of one seed each, decide
+    nothing.
     """
     groups: dict[str, list[Comparison]] = {}
     for comparison in folder.comparisons:
         if decides(comparison):
-            known = comparison.catalog
-            title = known.family(comparison.task) or known.task_label(comparison.task)
-            groups.setdefault(title, []).append(separating(comparison))
+            groups.setdefault(_title(comparison), []).append(separating(comparison))
     noise = noise_of(folder.comparisons)
     return [
         Need(title=title, comparisons=tuple(groups[title]), noise=noise) for title in sorted(groups)
     ]
+
+
+def _title(comparison: Comparison) -> str:
+    known, task = comparison.catalog, comparison.task
+    family = known.family(task)
+    if family == DIAGNOSTICS:
+        return f"diagnostic test {known.task_label(task).partition('[')[0]}"
+    return family or known.task_label(task)
 
 
 def divided(found: Sequence[Need]) -> tuple[list[Need], list[Need], list[Need]]:

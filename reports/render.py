@@ -13,7 +13,7 @@ from reports.folder import RunFolder, read_folder
 from reports.html import REPORT, pages
 from reports.longer_inputs import longer_inputs_section
 from reports.markdown import DETAILS, FIGURES, SHORT, details, twin
-from reports.numbers import counted
+from reports.numbers import counted, scaled
 from reports.profiles import profiles_section
 from reports.quality_cost import quality_cost
 from reports.result_sentence import headline
@@ -21,13 +21,13 @@ from reports.sections.agreement import agreement_section
 from reports.sections.all_tasks import all_tasks_section
 from reports.sections.certificates import certificates_section
 from reports.sections.data_sources import data_section
-from reports.sections.decisions import decisions_section, scope, tested_comparisons, told
+from reports.sections.decisions import decided_share, decisions_section, scope
 from reports.sections.examples import attention_section, samples_section
 from reports.sections.findings import findings_section
 from reports.sections.needs import needs_section
 from reports.sections.not_shown import not_shown_section
 from reports.sections.parity import parity_section
-from reports.sections.probes import probes_section
+from reports.sections.probes import probed_section, probes_section
 from reports.sections.provenance import (
     commands_section,
     counts,
@@ -45,6 +45,7 @@ from reports.sections.variants_and_tasks import names_section
 from reports.sections.warnings import warnings_section
 from reports.state_size import state_section
 from reports.steps import steps_section
+from reports.tested import tested_comparisons
 from reports.tradeoffs import delay_section, pareto_section
 from reports.written_files import own_folder, write_file
 
@@ -132,7 +133,7 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         needs_section(folder),
         decisions_section(folder),
         *_quotable(folder, "summary"),
-        not_shown_section(folder),
+        probed_section(folder),
         longest_slot_section(folder),
         all_tasks_section(folder),
         *(_folded(section) for section in _details(folder, legend, publish=publish)),
@@ -165,13 +166,14 @@ def _headline(folder: RunFolder) -> str:
     if not folder.comparisons and (timed := slots_sentence(folder)):
         return f"Nothing was trained. {timed}"
     tested = tested_comparisons(folder)
-    return f"{headline(folder)} {told(tested)}" if tested else headline(folder)
+    return f"{headline(folder)} {decided_share(tested)}" if tested else headline(folder)
 
 
 def _details(folder: RunFolder, legend: Legend, *, publish: bool) -> list[Section | None]:
     return [
         how_to_read_section(folder),
         findings_section(folder),
+        not_shown_section(folder),
         uses_section(folder) or score_grid_section(folder),
         agreement_section(folder),
         profiles_section(folder, legend),
@@ -242,15 +244,34 @@ def _facts(folder: RunFolder) -> tuple[tuple[str, str], ...]:
         ("Preset", catalog.preset or "none"),
         ("Baseline", catalog.label(catalog.baseline) if catalog.baseline else "none"),
         ("Seeds", _seeds(folder)),
+        *_networks(folder),
         ("Cells", counts(folder)),
         ("Measured (UTC)", when),
         ("Cell time", f"{hours:.2f} h"),
     )
 
 
+def _networks(folder: RunFolder) -> list[tuple[str, str]]:
+    """How large what was trained is, and for how long, from the least to the most."""
+    rows = folder.frame[folder.frame["kind"] == "quality"]
+    found = []
+    for metric, unit in (("parameters_count", "parameters"), ("train_steps_count", "updates")):
+        values = rows.loc[rows["metric"] == metric, "value"].dropna()
+        if len(values):
+            least, most = scaled(values.min()), scaled(values.max())
+            found.append(f"{most if least == most else f'{least} to {most}'} {unit}")
+    return [("Networks", ", ".join(found))] if found else []
+
+
 def _seeds(folder: RunFolder) -> str:
-    """How many seeds, and in how many comparisons it is fewer."""
-    counts = [comparison.most_seeds for comparison in folder.comparisons]
-    seeds = {outcome.cell.seed for outcome in folder.of_kind("quality")}
-    few = sum(count < len(seeds) for count in counts)
-    return f"{len(seeds)}, fewer in {few} of {len(counts)} comparisons" if few else str(len(seeds))
+    """How many seeds the variants have, from the fewest to the most."""
+    counts = [
+        len(found)
+        for comparison in folder.comparisons
+        for name in comparison.contenders
+        if (found := comparison.scores[name])
+    ]
+    if not counts:
+        return str(len({outcome.cell.seed for outcome in folder.of_kind("quality")}))
+    least, most = min(counts), max(counts)
+    return str(most) if least == most else f"{least} to {most}"

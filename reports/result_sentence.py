@@ -1,4 +1,4 @@
-"""The first sentence of a report: what is better than the baseline, and what is not decided."""
+"""The first sentences of a report: what is better than the baseline, and what is not decided."""
 
 import math
 from collections.abc import Sequence
@@ -51,21 +51,27 @@ def _result(folder: RunFolder, found: Sequence[Need]) -> str:
 
 
 def _named(need: Need) -> str:
-    catalog = need.evidence.catalog
-    told = f"{catalog.label(need.variant)} for {uncapitalized(need.title)}"
-    if not lacks_positions(need):
-        return told
-    return f"{told} (where {catalog.label(catalog.baseline)} has no positions)"
+    """A variant, the test of which it is the choice, and the two scores."""
+    comparison = need.evidence
+    catalog, base = comparison.catalog, comparison.baseline or ""
+    told = f"{catalog.label(need.variant)} on {catalog.task_label(comparison.task)}"
+    scores = f"{comparison.short_score(need.variant)} against {comparison.short_score(base)}"
+    without = f" of {catalog.label(base)} without positions" if lacks_positions(need) else ""
+    return f"{told} ({uncapitalized(comparison.ranked_by.title)} {scores}{without})"
 
 
 def _nothing_yet(found: Sequence[Need]) -> str:
-    """The uses in which no variant is above uniform attention."""
-    if not found:
-        return ""
-    names = join([uncapitalized(need.title) for need in found], MOST_NAMED)
-    longer = all(is_made(need.evidence.metric, "beyond_training") for need in found)
-    where = ", on inputs longer than those of training" if longer else ""
-    return f"No variant is significantly above uniform attention for {names}{where}."
+    """The uses in which no variant is above uniform attention, or nothing is decided."""
+    below = [need for need in found if need.evidence.uniform_baseline is not None]
+    parts = []
+    if below:
+        names = join([uncapitalized(need.title) for need in below], MOST_NAMED)
+        longer = all(is_made(need.evidence.metric, "beyond_training") for need in below)
+        where = ", on inputs longer than those of training" if longer else ""
+        parts.append(f"No variant is significantly above uniform attention for {names}{where}.")
+    if rest := [uncapitalized(need.title) for need in found if need not in below]:
+        parts.append(f"Nothing is decided for {join(rest, MOST_NAMED)}.")
+    return " ".join(parts)
 
 
 def _tied(found: Sequence[Need], *, other: bool = False) -> str:

@@ -19,8 +19,8 @@ from reports.speed_rows import TIMED_TOGETHER, place_text
 
 LEAST_WIDTH = 60
 """A narrower terminal gets lines instead of columns."""
-SHARES = (0.24, 0.22, 0.38, 0.16)
-"""Of the width: need, variant, evidence and cost."""
+SHARES = {"Use": 0.2, "Variant": 0.2, "Score": 0.22, "Compared with": 0.22, "Cost of a step": 0.16}
+"""Columns of the choice table that are printed, and what they have of the width."""
 MOST_TABLES = 3
 """Ranked tables, or tables of timings, that are printed; of more the report has them."""
 TIMED = {"forward_time_ms": "forward ms", "decode_step_time_ms": "decode ms"}
@@ -107,12 +107,14 @@ def _time(line: dict[Any, Any] | None, *, against: bool) -> list[str]:
 
 def choices_text(table: TableBlock, width: int) -> str:
     """A choice table within a width; long fields continue on the next line."""
-    rows = [[_text(cell) for cell in row] for row in table.rows]
-    heads = [column.title for column in table.columns]
+    titles = [column.title for column in table.columns]
+    places = [titles.index(title) for title in SHARES]
+    rows = [[_text(row[place]) for place in places] for row in table.rows]
+    heads = [*SHARES]
     if width < LEAST_WIDTH:
         return "\n".join(_stacked(row, width) for row in rows)
     free = width - len(GAP) * (len(heads) - 1)
-    sizes = [int(share * free) for share in SHARES]
+    sizes = [int(share * free) for share in SHARES.values()]
     lines = [*_lines(heads, sizes), GAP.join("-" * size for size in sizes)]
     for row in rows:
         lines += _lines(row, sizes)

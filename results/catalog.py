@@ -111,6 +111,9 @@ class CatalogTask:
     """Score of guessing, by the ranking metric."""
     ceiling: float | None = None
     """The best score possible."""
+    margin: float | None = None
+    """Largest difference of the ranking metric without practical meaning; None where it is that of
+    the metric."""
     trained_to: float | None = None
     """Longest input of training, by which a test is divided; None where nothing is known."""
     tuned: Mapping[str, int] | None = None
@@ -134,6 +137,7 @@ class CatalogTask:
             ),
             chance=as_number(data.get("chance")),
             ceiling=as_number(data.get("ceiling")),
+            margin=as_number(data.get("margin")),
             trained_to=as_number(data.get("trained_to")),
             tuned=_counts(data.get("tuned")),
         )

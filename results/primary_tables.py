@@ -6,7 +6,7 @@ from typing import Literal
 
 import pandas as pd
 
-from results.catalog import RunCatalog
+from results.catalog import CatalogTask, RunCatalog
 from results.comparable import SAME, SPLITS, comparable
 from results.frame import final_values, scores
 from results.looks import Looks
@@ -80,15 +80,19 @@ def primary_tables(
             continue
         if task.whole in ("", str(group["task"].iloc[0])) and not task.pipeline_check:
             mine = rows[rows["cell"].isin(group["cell"])]
-            found.append(_table(mine, group, catalog, red, task.primary))
+            found.append(_table(mine, group, catalog, red, task))
     return found
 
 
 def _table(
-    rows: pd.DataFrame, cells: pd.DataFrame, catalog: RunCatalog, red: Collection[str], metric: str
+    rows: pd.DataFrame,
+    cells: pd.DataFrame,
+    catalog: RunCatalog,
+    red: Collection[str],
+    task: CatalogTask,
 ) -> PrimaryTable:
-    scored = scores(final_values(rows, metric))
-    known = catalog.metrics[metric]
+    scored = scores(final_values(rows, task.primary))
+    known = catalog.metrics[task.primary]
     control = {
         name: described.control
         for name in scored
@@ -102,7 +106,7 @@ def _table(
             str(name): frozenset(seeds.tolist()) for name, seeds in cells.groupby("variant")["seed"]
         },
         better="lower" if known.better == "lower" else "higher",
-        margin=known.margin,
+        margin=known.margin if task.margin is None else task.margin,
         baseline=catalog.baseline,
         uniform=uniform[0] if uniform else None,
         controls=tuple(control),

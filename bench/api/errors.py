@@ -21,14 +21,15 @@ class UnknownName(BenchError):
         """Build the message: the name asked for, the closest known one, and where to look.
 
         >>> str(UnknownName.among("task", "copyng", ["copying", "recall"], see="bench list tasks"))
-        "no task named 'copyng'; did you mean 'copying'? 2 are known: run `bench list tasks`."
+        "no task named 'copyng'; did you mean 'copying'? `bench list tasks` has them all."
         """
         names = sorted(known)
         name = shortened(name, MOST_QUOTED)
         close = get_close_matches(name, names, n=1, cutoff=0.6)
         hint = f"; did you mean {close[0]!r}?" if close else ";"
-        where = f"run `{see}`" if see else ", ".join(names) or "none"
-        return cls(f"no {kind} named {name!r}{hint} {len(names)} are known: {where}.")
+        every = f"known are {', '.join(names) or 'none'}."
+        where = f"`{see}` has them all." if see else every
+        return cls(f"no {kind} named {name!r}{hint} {where}")
 
 
 class InvalidSelector(BenchError):

@@ -96,6 +96,9 @@ class Task:
     """Why its comparison shows that the pipeline works and is no evidence about any variant, in one
     sentence: a non-neural baseline wins, or nothing separates; empty where it is evidence. A size
     may say that it is (`TaskPreset.evidence`)."""
+    margin: ClassVar[float | None] = None
+    """Largest difference of what ranks that has no practical meaning here, > 0, in the unit of the
+    metric; None where it is that of the metric."""
     published_results: ClassVar[tuple[PublishedResult, ...]] = ()
     ablated_inputs: ClassVar[tuple[str, ...]] = ()
     """Options that take away from what a network is given and leave the question as it is, so that

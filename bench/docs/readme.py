@@ -8,18 +8,23 @@ from pathlib import Path
 from statistics import fmean
 
 from reports.blocks import Figure, TableCell
+from reports.choices import NONE_YET
 from reports.folder import RunFolder, read_folder
 from reports.longer_inputs import longer_inputs_section
 from reports.markdown import escape
 from reports.numbers import plain
 from reports.render import document
+from reports.sections.quotable import quotable_section
 from reports.state_size import state_section
 
 PUBLISHED = Path("results", "published")
 RUN = "quick.parquet"
-FIGURE = "docs/images/quality_cost.svg"
 MODERN = "modern.parquet"
 FLAGSHIP = "flagship.parquet"
+FLAGSHIP_FIGURE = ("transduction", "docs/images/copying.svg")
+"""Task whose drawing is taken, and where it is kept."""
+LEFT_OUT = "Tests: "
+"""Start of the note below the table of choices that the report alone has."""
 MODERN_FIGURES = (
     (state_section, "recall", "docs/images/state.svg"),
     (longer_inputs_section, "induction", "docs/images/positions.svg"),
@@ -74,8 +79,8 @@ FINDINGS = (
     "afterwards by the most attended one (`unk_replacement`). Of strings of 7 and 8 words, "
     "which decide the rank, `copynet` writes {oov_copy/copynet} of a string before its first "
     "error, `unk_replacement` {oov_copy[decode=true]/unk_replacement} and `scaled_dot` "
-    "{oov_copy/scaled_dot}; whether these two differ is undecided. A rule that translates word "
-    "for word gives {oov_copy/word for word}.",
+    "{oov_copy/scaled_dot}. The difference between the last two is undecided. A program that "
+    "translates word for word writes {oov_copy/word for word}.",
     "- **Attention by content alone does not count places.** On `offset`, `scaled_dot` without "
     "positions names {offset/scaled_dot} of the symbols right, no more than the uniform "
     "baseline ({offset/uniform}); with sinusoids or rotary positions it is {offset/rope}.",
@@ -87,17 +92,17 @@ FINDINGS = (
     "{transduction[rule=copy]/ssnt} and `mma_h` {transduction[rule=copy]/mma_h}. `scaled_dot` "
     "writes {transduction[rule=copy]/scaled_dot}. The monotonic `raffel_monotonic` "
     "({transduction[rule=copy]/raffel_monotonic}) and `mocha` ({transduction[rule=copy]/mocha}) "
-    "are not significantly different from it. A rule that copies the source gives "
-    "{transduction[rule=copy]/copy the source}.",
+    "are not significantly different from it. A program that copies the source would score "
+    "{transduction[rule=copy]/copy the source}; the question is whether attention learns it.",
     "- **With more pairs than in training, softmax attention still finds the values; small "
     "states and windows do not.** On `recall`, in one layer of width 32, trained on up to 8 "
     "pairs and tested on 20 and 32, `scaled_dot`, which keeps every pair, finds "
     "{recall/scaled_dot} of the values. `linear_attention` and `gated_deltanet`, with states of "
     "about 1 kB, find {recall/linear_attention} and {recall/gated_deltanet}, `sliding_window` "
-    "{recall/sliding_window}. With 8 pairs they find, in the same order, "
-    "{recall/scaled_dot|token_accuracy}, {recall/linear_attention|token_accuracy}, "
-    "{recall/gated_deltanet|token_accuracy} and {recall/sliding_window|token_accuracy}, so the "
-    "last two are behind at the lengths of training already.",
+    "{recall/sliding_window}. With 8 pairs `scaled_dot` finds "
+    "{recall/scaled_dot|token_accuracy} and the other three are behind already: "
+    "{recall/linear_attention|token_accuracy}, {recall/gated_deltanet|token_accuracy} and "
+    "{recall/sliding_window|token_accuracy}.",
 )
 FLAGSHIP_FINDINGS = (
     "- **At four and eight times the length of training the same mechanisms lead.** Trained on "
@@ -133,10 +138,12 @@ MODERN_FINDINGS = (
 LIMITS = (
     "Networks here have widths of 32 to 256 and train for seconds to minutes on a CPU; they say "
     "nothing about large models or GPUs. The baseline `scaled_dot` has no positions unless they "
-    "are named. Learning rates are the best of three on one seed of validation for strings, "
-    "copying and recall, and two thirds of them lie at an end of that grid; elsewhere all have the "
-    "same. Validation holds the longer inputs, too, so rates have seen them. Some sizes and "
-    "recipes were chosen by looking at scores of published seeds ([limits](docs/limits.md)). "
+    "are named. For strings, copying and recall, three learning rates of each variant were tried "
+    "on one seed of validation. Two thirds of the chosen rates are the smallest or the largest of "
+    "the three, so a better one may exist. On other tasks all variants have one rate. Validation "
+    "holds the longer inputs, too, which influenced the choice. Some sizes and recipes were chosen "
+    "by looking at scores of published seeds ([limits](docs/limits.md)). “Decided” means that a "
+    "test finds a difference, or that the difference is smaller than a margin. "
     "Scores are means of {} to {} paired seeds with 95% t intervals of these seeds (min–max where "
     "that would leave the range)."
 )
@@ -149,8 +156,21 @@ def findings(root: Path) -> str:
     seeds = Counter((cell.task, cell.backbone, cell.slot, cell.variant) for cell in trained)
     limits = LIMITS.format(min(seeds.values()), max(seeds.values()))
     told = _filled(FINDINGS, folder)
-    told += _filled(FLAGSHIP_FINDINGS, read_folder(root / PUBLISHED / FLAGSHIP))
-    return "\n".join([limits, "", *told])
+    flagship = read_folder(root / PUBLISHED / FLAGSHIP)
+    told += _filled(FLAGSHIP_FINDINGS, flagship)
+    task, place = FLAGSHIP_FIGURE
+    section = quotable_section(flagship)
+    blocks = () if section is None else section.blocks
+    drawn = [one for one in blocks if isinstance(one, Figure) and task in one.title]
+    return "\n".join([limits, "", *told, "", _drawing(root, drawn[0], place)])
+
+
+def _drawing(root: Path, figure: Figure, place: str) -> str:
+    """Keep a drawing at a place; the lines that show it there."""
+    path = root / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(figure.svg, encoding="utf-8")
+    return f"![{escape(figure.description)}]({place}){_caption(figure)}"
 
 
 def _filled(texts: Sequence[str], folder: RunFolder) -> list[str]:
@@ -177,21 +197,20 @@ def _number(folder: RunFolder, task: str, name: str, metric: str) -> str:
 
 
 def choice(root: Path) -> str:
-    """The headline and the choice table of the published run, and its figure under docs/images."""
-    report = document(read_folder(root / PUBLISHED / RUN), publish=True)
+    """The headline of the published run, and where a variant is better than the baseline."""
+    folder = read_folder(root / PUBLISHED / RUN)
+    report = document(folder, publish=True)
     parts = [escape(report.headline)] if report.headline else []
     if report.choices is not None:
         heads = [escape(column.title) for column in report.choices.columns]
-        rows = [[_cell(cell) for cell in row] for row in report.choices.rows]
+        chosen = heads.index("Variant")
+        neither = (NONE_YET, folder.catalog.label(folder.catalog.baseline))
+        shown = [row for row in report.choices.rows if row[chosen].text not in neither]
+        rows = [[_cell(cell) for cell in row] for row in shown]
         lines = [f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *rows)]
         parts.append("\n".join(lines))
-        parts.append(" ".join(map(escape, report.choices.notes)))
-    figure = report.overview_figure
-    if figure is not None:
-        path = root / FIGURE
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(figure.svg, encoding="utf-8")
-        parts.append(f"![{escape(figure.description)}]({FIGURE}){_caption(figure)}")
+        notes = [note for note in report.choices.notes if not note.startswith(LEFT_OUT)]
+        parts.append(" ".join(map(escape, notes)))
     return "\n\n".join(parts)
 
 

@@ -118,6 +118,7 @@ def describe_task(asked: str, task: Selector, preset: str = "") -> CatalogTask:
         license=target.data_license,
         chance=target.chance_of(config),
         ceiling=target.ceiling,
+        margin=target.margin,
         trained_to=target.trained_to_of(config),
         tuned=_tuned(parse(asked), chosen, preset),
     )

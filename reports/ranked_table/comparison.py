@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 
@@ -57,8 +57,11 @@ class Comparison:
 
     @property
     def ranked_by(self) -> MetricInfo:
-        """The metric that ranks."""
-        return self.measured or self.catalog.metric(self.metric)
+        """The metric that ranks, with the margin of the task where that has one of its own."""
+        known, task = self.catalog.metric(self.metric), self.catalog.task(self.task)
+        if self.measured or task.margin is None or self.metric != task.primary:
+            return self.measured or known
+        return replace(known, margin=task.margin)
 
     @property
     def better(self) -> Side:

@@ -115,7 +115,8 @@ def _marks(
     if lost > 0 and not catalog.flag(variant, "control"):
         uniform_baseline = catalog.label(comparison.uniform_baseline or "")
         never = lost == seeds
-        where = f"in any of {seeds} seeds" if never else f"in {lost} of {seeds} seeds"
+        every = f"in any of {seeds} seeds" if seeds > 1 else "in its one seed"
+        where = every if never else f"in {lost} of {seeds} seeds"
         beyond = " beyond training" if is_about_longer_inputs(comparison) else ""
         kind = ("never above" if never else "not above") + (" beyond" if beyond else "")
         found.append((f"not above {uniform_baseline}{beyond} {where}", kind))

@@ -2,7 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import compress
 
 from reports.blocks import (
     NO_VALUE,
@@ -18,8 +19,10 @@ from reports.folder import RunFolder
 from reports.missing_values import dash
 from reports.numbers import counted, plain
 from reports.ranked_table.comparison import Comparison
-from reports.ranked_table.verdicts import AT_EDGE, OUTCOMES, decision_counts
+from reports.ranked_table.verdicts import AT_EDGE, OUTCOMES, decision_counts, planned
 from reports.sections.mixed_environments import places_of
+from reports.sections.not_shown import behind, not_shown_section
+from reports.tested import tested_comparisons
 from results.statistics import MOST_SEEDS, Decision
 
 HOW_TO_READ = (
@@ -37,8 +40,8 @@ LOOKS = (
     "all looks together, so the error rate of 5% holds for all looks together."
 )
 CHECKS = (
-    "Pipeline checks are left out here and in every summary, for they are no evidence. Tasks are "
-    "marked so, at the size that is named:"
+    "Pipeline checks are left out here and in every summary, for they are no evidence. The reason "
+    "was written down before this run, for the size that it names:"
 )
 EDGE_HELP = (
     "Equivalent because both scores are within 1% of the best possible one, or of chance: the task "
@@ -48,6 +51,12 @@ SEEDS_HELP = (
     "Seeds that would probably decide half of what is undecided, if means and spreads stay as they "
     "are. An order of magnitude."
 )
+MARGIN = "Margin"
+"""Title of the column that is left out where all comparisons have the same."""
+SAME_MARGIN = "Scores that differ by less than {margin} are equivalent."
+NO_MARGIN = "No margin was fixed for these metrics, so nothing is called equivalent."
+AS_UNIFORM = " (as uniform attention is)"
+"""Behind what is equivalent to the baseline where uniform attention is, too."""
 NO_SPREAD = "no spread was seen in these scores, so it is not known."
 DETECTABLE_HELP = (
     "Smallest true difference that half of the tests would find in 80 % of runs, with these seeds."
@@ -60,50 +69,40 @@ def decisions_section(folder: RunFolder) -> Section | None:
     if not tested:
         return None
     references = _references(tested)
+    margins = {one.ranked_by.margin for one in tested}
+    columns = (
+        Column(title="Comparison"),
+        Column(title="Metric"),
+        Column(title=MARGIN, numeric=True, help="Scores that differ by less are equivalent."),
+        Column(title="Seeds", numeric=True),
+        Column(title="Tested", numeric=True, help="Primary hypotheses."),
+        *(_column(folder.catalog.label(name)) for name in references),
+        Column(title="Equivalent", unit=AT_EDGE, numeric=True, help=EDGE_HELP),
+        Column(title="Detectable difference", numeric=True, help=DETECTABLE_HELP),
+        Column(title="Seeds to decide", numeric=True, help=SEEDS_HELP),
+    )
+    rows = [_row(folder, one, references) for one in sorted(tested, key=_share_undecided)]
+    shown = [column.title != MARGIN or len(margins) > 1 for column in columns]
     table = TableBlock(
         key="decisions-table",
         title="Primary hypotheses of each comparison",
-        columns=(
-            Column(title="Comparison"),
-            Column(title="Metric"),
-            Column(title="Margin", numeric=True, help="Differences below it mean nothing."),
-            Column(title="Seeds", numeric=True),
-            Column(title="Tested", numeric=True, help="Primary hypotheses."),
-            *(_column(folder.catalog.label(name)) for name in references),
-            Column(title="Equivalent", unit=AT_EDGE, numeric=True, help=EDGE_HELP),
-            Column(title="Detectable difference", numeric=True, help=DETECTABLE_HELP),
-            Column(title="Seeds to decide", numeric=True, help=SEEDS_HELP),
-        ),
-        rows=tuple(_row(folder, one, references) for one in tested),
+        columns=tuple(compress(columns, shown)),
+        rows=tuple(tuple(compress(row, shown)) for row in rows),
+        notes=_about_columns(margins),
     )
     return Section(
         key="decisions",
         title="What was decided",
         blocks=(
-            Paragraph(told(tested)),
+            Paragraph(f"{decided_share(tested)} {outcomes_text(tested)}"),
             Paragraph(HOW_TO_READ),
             *_about_looks(folder),
             table,
+            *_not_shown(folder),
             *_checks(folder),
         ),
         group="summary",
     )
-
-
-def tested_comparisons(folder: RunFolder) -> list[Comparison]:
-    """Comparisons with primary hypotheses, by the metric that their task declared.
-
-    Input ablations are left out: they ask whether an input matters, not which variant to choose.
-    So are pipeline checks, which are no evidence.
-    """
-    known = folder.catalog
-    return [
-        one
-        for one in folder.comparisons
-        if one.primary
-        and known.whole(one.task) in ("", one.task)
-        and not known.pipeline_check(one.task)
-    ]
 
 
 def scope(folder: RunFolder) -> str:
@@ -125,12 +124,65 @@ def scope(folder: RunFolder) -> str:
 
 
 def left_out(folder: RunFolder) -> list[str]:
-    """Pipeline checks, each with the reason why it is no evidence."""
+    """Pipeline checks, each with the reason why it is no evidence, and how it was in this run."""
     known = folder.catalog
-    tasks = dict.fromkeys(one.task for one in folder.comparisons)
+    found: dict[str, list[Comparison]] = {}
+    for one in folder.comparisons:
+        if known.pipeline_check(one.task):
+            found.setdefault(one.task, []).append(one)
     return [
-        f"{known.task_label(task)}: {why}" for task in tasks if (why := known.pipeline_check(task))
+        f"{known.task_label(task)}: {known.pipeline_check(task)}{_in_this_run(comparisons)}"
+        for task, comparisons in found.items()
     ]
+
+
+def _in_this_run(comparisons: Sequence[Comparison]) -> str:
+    """How many variants were better than the best method without a network after all."""
+    every = {name for one in comparisons for name in one.contenders if one.without}
+    better = {name for one in comparisons for name in one.beats_the_rest}
+    if not better:
+        return ""
+    return (
+        f" In this run {len(better)} of {counted(len(every), 'variant')} are better than the best "
+        "method without a network in every seed. The mark was kept."
+    )
+
+
+def _about_columns(margins: Collection[float | None]) -> tuple[str, ...]:
+    """What the columns mean, and the margin where all comparisons have the same."""
+    told = [
+        "Comparisons of which most is decided come first. The detectable difference is the "
+        "smallest true one that half of the tests would find in 80% of runs with these seeds. "
+        "Seeds to decide are those that would probably decide half of what is undecided."
+    ]
+    if len(margins) == 1:
+        (margin,) = margins
+        told.insert(0, NO_MARGIN if margin is None else SAME_MARGIN.format(margin=plain(margin)))
+    return tuple(told)
+
+
+def _share_undecided(comparison: Comparison) -> float:
+    """Share of the hypotheses of a comparison that were not decided, or show nothing."""
+    counts = decision_counts(comparison)
+    return (counts["undecided"] + counts[AT_EDGE]) / max(sum(counts.values()), 1)
+
+
+def _not_shown(folder: RunFolder) -> list[Block]:
+    """How many variants do not show what their papers report, and where the page says why."""
+    section, found = not_shown_section(folder), [*behind(folder)]
+    if section is None:
+        return []
+    worse = sum(one.worse for one in found)
+    base = folder.catalog.label(folder.catalog.baseline)
+    reasons = sum(bool(one.reason) for one in found)
+    told = (
+        f"On the task that is said to show what they are for, {counted(worse, 'variant')} "
+        f"{'is' if worse == 1 else 'are'} significantly worse than {base}, and "
+        f"{len(found) - worse} below it and undecided. “{section.title}” among the details has "
+        f"them all; for {reasons} it says why the advantage that the paper reports may not appear "
+        "at this size."
+    )
+    return [Paragraph(told)]
 
 
 def _checks(folder: RunFolder) -> list[Block]:
@@ -138,26 +190,28 @@ def _checks(folder: RunFolder) -> list[Block]:
     return [Paragraph(CHECKS), Bullets(tuple(found))] if found else []
 
 
-def told(tested: Sequence[Comparison]) -> str:
-    """How much of what was tested is decided: against the baseline, and against uniform.
+def decided_share(tested: Sequence[Comparison]) -> str:
+    """How much of what was tested is decided; what is equivalent at an edge is not."""
+    totals = _totals(tested)
+    every = sum(found.total() for found in totals.values())
+    open_ = sum(found[AT_EDGE] + found["undecided"] for found in totals.values())
+    decided, where = every - open_, counted(len(tested), "comparison")
+    share = f"{decided} of {every} primary hypotheses ({decided / every:.0%})"
+    return f"The run decides {share} in {where}."
+
+
+def outcomes_text(tested: Sequence[Comparison]) -> str:
+    """What was decided against the baseline, and against uniform attention.
 
     The two references are not added up. To be better than uniform attention shows that something
     was learned; only the other count speaks for a variant. What is equivalent at the ceiling or at
     chance is counted apart.
     """
-    totals = {name: Counter[str]() for name in _references(tested)}
-    for comparison in tested:
-        for name, found in totals.items():
-            found.update(decision_counts(comparison, name))
-    every = sum(found.total() for found in totals.values())
+    totals, known = _totals(tested), tested[0].catalog
     edges = sum(found[AT_EDGE] for found in totals.values())
-    decided = every - edges - sum(found["undecided"] for found in totals.values())
-    where = counted(len(tested), "comparison")
-    known = tested[0].catalog
-    parts = [f"The run decides {decided} of {every} primary hypotheses ({decided / every:.0%}) in"]
-    parts.append(f"{where}.")
+    parts = []
     if edges:
-        are = "is" if edges == 1 else "are"
+        are = "hypothesis is" if edges == 1 else "hypotheses are"
         parts.append(f"Another {edges} {are} equivalent {AT_EDGE}, which shows nothing.")
     for name, found in totals.items():
         uniform = known.flag(name, "uniform_baseline")
@@ -165,6 +219,15 @@ def told(tested: Sequence[Comparison]) -> str:
         told_ = ", ".join(f"{found[outcome]} {outcome}" for outcome in kinds)
         parts.append(f"Against {'uniform attention' if uniform else known.label(name)}: {told_}.")
     return " ".join(parts)
+
+
+def _totals(tested: Sequence[Comparison]) -> dict[str, Counter[str]]:
+    """Outcomes of all comparisons, by reference."""
+    totals = {name: Counter[str]() for name in _references(tested)}
+    for comparison in tested:
+        for name, found in totals.items():
+            found.update(decision_counts(comparison, name))
+    return totals
 
 
 def _references(tested: Sequence[Comparison]) -> list[str]:
@@ -185,8 +248,13 @@ def _outcomes(comparison: Comparison, reference: str) -> TableCell:
     What is equivalent at the ceiling or at chance has a column of its own.
     """
     counts = decision_counts(comparison, reference)
-    told_ = ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
-    return TableCell(text=told_ or NO_VALUE, sort=counts["better"])
+    told_ = [f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome]]
+    base, uniform = comparison.baseline, comparison.uniform_baseline
+    if reference == base and counts["equivalent"] and uniform:
+        plain_pair = planned(comparison, base or "", uniform)
+        if plain_pair is not None and plain_pair.outcome == "equivalent":
+            told_ = [f"{one}{AS_UNIFORM * one.endswith('equivalent')}" for one in told_]
+    return TableCell(text=", ".join(told_) or NO_VALUE, sort=counts["better"])
 
 
 def _row(

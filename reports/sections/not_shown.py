@@ -12,7 +12,7 @@ from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.marks import is_about_longer_inputs
 from reports.ranked_table.verdicts import planned
-from reports.sections.decisions import tested_comparisons
+from reports.tested import tested_comparisons
 from results.statistics import Decision
 
 MOST_ROWS = 30
@@ -68,7 +68,6 @@ def not_shown_section(folder: RunFolder) -> Section | None:
         key="not-shown",
         title="Where an advantage does not appear",
         blocks=tuple(blocks),
-        group="summary",
     )
 
 

@@ -1,6 +1,7 @@
 """What probes saw in trained models: a table for each probe and each kind of network."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import pandas as pd
@@ -16,6 +17,8 @@ from results.comparable import SAME, SPLITS, comparable
 from results.statistics import t_interval
 
 KIND = "analysis"
+MOST_VALUES = 3
+"""Values of a probe on the first page, from the most telling one on."""
 
 
 class Seen(NamedTuple):
@@ -53,6 +56,29 @@ def probes_section(folder: RunFolder) -> Section | None:
             for _, group in curves.groupby(["metric", "axis"], sort=True)
         ]
     return Section(key="probes", title="What the attention does", blocks=(lead, *tables))
+
+
+def probed_section(folder: RunFolder) -> Section | None:
+    """The first values of each probe, where most trained models were looked at; else None."""
+    cells = folder.frame.drop_duplicates("cell")
+    kinds = cells["kind"].value_counts()
+    if 2 * kinds.get(KIND, 0) < kinds.get("quality", 0):
+        return None
+    tables = []
+    for at, seen in enumerate(_seen(folder), start=1):
+        told = [*seen.single["metric"].unique()][:MOST_VALUES]
+        rows = seen.single[seen.single["metric"].isin(told)]
+        if len(rows):
+            table = _table(folder, f"{seen.task}: {seen.probe}", rows, at)
+            tables.append(replace(table, key=f"first-{table.key}"))
+    if not tables:
+        return None
+    lead = Paragraph(
+        "The first values of each probe, means over seeds with a 95% t interval; the others are "
+        "among the details. Nothing here is tested."
+    )
+    title = "What the attention does, in short"
+    return Section(key="probed", title=title, blocks=(lead, *tables), group="summary")
 
 
 def probes_text(folder: RunFolder) -> str:

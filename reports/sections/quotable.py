@@ -7,9 +7,10 @@ from reports.figures.scores import ScoreLine, scores_figure
 from reports.folder import RunFolder
 from reports.numbers import p_text, plain
 from reports.prose import join
+from reports.quality_cost import seen_within
 from reports.ranked_table.comparison import Comparison
-from reports.sections.decisions import tested_comparisons
 from reports.sections.mixed_environments import shared_facts
+from reports.tested import tested_comparisons
 from results.statistics import Decision
 
 LEAST_SEEDS, MOST_VARIANTS = 5, 24
@@ -23,8 +24,8 @@ OPENINGS = (
     ("undecided", "undecided"),
 )
 CAPTION = (
-    "Means over paired seeds with their 95% t intervals. The square is the baseline, the triangle "
-    "a control."
+    "Means over paired seeds with their 95% t intervals, or from the lowest to the highest seed "
+    "where an interval would leave the range. The square is the baseline, the triangle a control."
 )
 
 
@@ -60,11 +61,13 @@ def _figure(at: int, comparison: Comparison) -> Block:
     known, metric = comparison.catalog, comparison.ranked_by
     lines = []
     for name in _ordered(comparison):
-        mean = comparison.means[name]
+        mean = seen_within(comparison.scores[name].values(), metric.limits)
         control = "control" if known.flag(name, "control") else "variant"
         kind = "baseline" if name == known.baseline else control
-        label, (low, high) = known.label(name), (mean.low, mean.high)
-        lines.append(ScoreLine(name=label, kind=kind, mean=mean.estimate, low=low, high=high))
+        one = ScoreLine(
+            name=known.label(name), kind=kind, mean=mean.estimate, low=mean.low, high=mean.high
+        )
+        lines.append(one)
     said = (f"{metric.title}: {comparison.title}", CAPTION, metric.axis)
     return scores_figure(f"quotable-{at}", said, lines, metric.limits)
 

@@ -98,9 +98,58 @@ def longest_slot_section(folder: RunFolder) -> Section | None:
     if place is None:
         return None
     table = _table(folder, "longest-slot", place, slots)
-    blocks: tuple[Block, ...] = (Paragraph(HOW_TO_READ), table)
-    title = "Prompts and decoding with the longest cache"
+    blocks: tuple[Block, ...] = (
+        Paragraph(HOW_TO_READ),
+        table,
+        *_over_lengths(folder, place, slots),
+    )
+    title = "Prompts and decoding with a layer"
     return Section(key="longest", title=title, blocks=blocks, group="summary")
+
+
+def _over_lengths(
+    folder: RunFolder, longest: tuple[Any, ...], slots: Slots
+) -> tuple[TableBlock, ...]:
+    """Decoding of every variant with caches of several lengths; nothing where there is one."""
+    shown = _places_by_length(longest, slots)
+    if len(shown) < 2:
+        return ()
+    label, base = folder.catalog.label, folder.catalog.baseline
+    names = {name for place in shown.values() for name in slots.lines[place] if name != base}
+    found = {
+        name: [slots.lines[place].get(name, {}).get(DECODE) for place in shown.values()]
+        for name in names
+    }
+
+    def order(name: str) -> tuple[float, str]:
+        known = [float(line["ratio"]) for line in found[name] if line is not None]
+        return -known[-1] if known else 0.0, name
+
+    table = TableBlock(
+        key="decoding-over-lengths",
+        title=f"Decoded tokens per second against {label(base)}, by keys in the cache",
+        columns=(
+            Column(title="Variant"),
+            *(Column(title=f"{length:,.0f}", numeric=True, better="higher") for length in shown),
+        ),
+        rows=tuple(
+            (TableCell(text=label(name)), *(_ratio(label(name), line) for line in found[name]))
+            for name in sorted(names, key=order)
+        ),
+        notes=("Ratios with 95% t intervals; more than 1 is faster than the baseline.",),
+    )
+    return (table,)
+
+
+def _places_by_length(longest: tuple[Any, ...], slots: Slots) -> Mapping[float, tuple[Any, ...]]:
+    """Places with the settings of the one with the longest cache; of each length the fullest."""
+
+    def settings(place: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (_batch(place[0]), *place[1:5])
+
+    alike = [place for place in slots.lines if settings(place) == settings(longest)]
+    alike.sort(key=lambda place: (place[-1], len(slots.lines[place])))
+    return {place[-1]: place for place in alike}
 
 
 def slots_sentence(folder: RunFolder) -> str:
@@ -117,7 +166,8 @@ def slots_sentence(folder: RunFolder) -> str:
     others = [name for name in steps if name != known.baseline]
     faster = [name for name in others if steps[name]["verdict"] == "FAST"]
     slower = [name for name in others if steps[name]["verdict"] == "SLOW"]
-    length = f"{place[-1]:,.0f} keys in the cache of one layer"
+    rows = counted(_batch(place[0]), "row")
+    length = f"{place[-1]:,.0f} keys in the cache of one layer ({rows}, {place[2]} on {place[3]})"
     rest = len(others) - len(faster) - len(slower)
     told = (
         f"With {length}, {len(faster)} of {counted(len(others), 'variant')} "

@@ -3,7 +3,7 @@
 from functools import partial
 
 from bench.api.claim import Claim, Contrast, Side, register_claim
-from tasks.claims.sources import NOTES, SUMMARY, TEXTBOOK
+from tasks.claims.sources import BLOG_POST, NOTES, TEXTBOOK
 
 UNI = "rnn_seq2seq[encoder=uni_rnn]"
 REVERSED = "rnn_seq2seq[encoder=uni_rnn,source_order=reversed]"
@@ -60,7 +60,7 @@ for one in (
     Claim(
         key="C02",
         title="Without attention quality falls faster with the length of the input.",
-        source=SUMMARY,
+        source=BLOG_POST,
         quote="The performance of basic encoder-decoder drops rapidly as the length of an input "
         "sentence increases … especially those that are longer than the sentences in the training "
         "corpus",
@@ -88,7 +88,7 @@ for one in (
         key="C03",
         title="The first words are forgotten, for their gradient is small; attention shortens the "
         "way.",
-        source=SUMMARY,
+        source=BLOG_POST,
         quote="It will forget the former part when processing the latter sequence",
         contrasts=(
             Contrast(
@@ -105,7 +105,7 @@ for one in (
     Claim(
         key="C04",
         title="Reversing the source helps a network without attention.",
-        source=SUMMARY,
+        source=BLOG_POST,
         quote="Sutskever et al. proposed a trick that only reversing the order of source sentences "
         "rather than target sentences could be of benefit",
         contrasts=(

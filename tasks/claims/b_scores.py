@@ -4,7 +4,7 @@ from functools import partial
 
 from bench.api.claim import Bound, Claim, Contrast, Exact, Side, register_claim
 from tasks.claims import computed_scores
-from tasks.claims.sources import EXPLAINED, NOTES, SUMMARY
+from tasks.claims.sources import BLOG_POST, COURSE, NOTES
 
 swapped = partial(Side, metric="sequence_accuracy")
 FEW, MANY = "transduction[rule=swap,pairs=500]", "transduction[rule=swap,pairs=10000]"
@@ -136,7 +136,7 @@ for one in (
     Claim(
         key="C10",
         title="Without scaling the gradient of softmax shrinks as the width grows.",
-        source=SUMMARY,
+        source=BLOG_POST,
         quote="The dot products grow large in magnitude, pushing the softmax function into regions "
         "where it has extremely small gradients",
         exact=Exact(
@@ -164,7 +164,7 @@ for one in (
         key="C11",
         title="At small widths additive and dot product are alike; at large ones dot without "
         "scaling is worse.",
-        source=SUMMARY,
+        source=BLOG_POST,
         quote="For large values of d_k, additive attention outperforms dot product attention "
         "without scaling",
         contrasts=(
@@ -247,7 +247,7 @@ for one in (
     Claim(
         key="C14",
         title="Popular simple scores work quite well; a complicated one is not needed.",
-        source=EXPLAINED,
+        source=COURSE,
         quote="You can apply any function you want - even a very complicated one. However, usually "
         "you don't need to - there are several popular and simple variants which work quite well.",
         contrasts=(

@@ -4,7 +4,7 @@ from functools import partial
 
 from bench.api.claim import Bound, Claim, Contrast, Exact, Side, register_claim
 from tasks.claims import computed_masks
-from tasks.claims.sources import EXPLAINED, NOTES, TEXTBOOK
+from tasks.claims.sources import COURSE, NOTES, TEXTBOOK
 
 copy_cover = partial(Side, task="transduction[rule=copy]", probe="coverage")
 fertile = partial(Side, task="transduction[rule=fert]", metric="sequence_accuracy")
@@ -239,7 +239,7 @@ for one in (
     Claim(
         key="C29",
         title="Attention learns alignment without being taught.",
-        source=EXPLAINED,
+        source=COURSE,
         quote="Attention Learns (Nearly) Alignment … the decoder looks at those source tokens "
         "which it is translating at the current step",
         contrasts=(

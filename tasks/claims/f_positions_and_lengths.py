@@ -4,7 +4,7 @@ from functools import partial
 
 from bench.api.claim import Bound, Claim, Contrast, Exact, Side, register_claim
 from tasks.claims import computed_kernels, computed_lengths
-from tasks.claims.sources import NOTES, SUMMARY
+from tasks.claims.sources import BLOG_POST, NOTES
 
 shifted = partial(Side, task="offset", metric="token_accuracy", axis="length")
 inside, beyond = partial(shifted, x=24.0), partial(shifted, x=96.0)
@@ -31,7 +31,7 @@ for one in (
         key="C39",
         title="Positions can be learned or fixed: in range there is no difference, beyond it both "
         "fail.",
-        source=SUMMARY,
+        source=BLOG_POST,
         quote="Positional embeddings can be learned or pre-fixed",
         contrasts=(
             Contrast(
@@ -63,7 +63,7 @@ for one in (
         key="C40",
         title="Clipped relative positions generalize to unseen lengths, and see only a fixed "
         "window.",
-        source=SUMMARY,
+        source=BLOG_POST,
         quote="which generalizes to the unseen sequence lengths during training … RPR only "
         "considers context in a fixed window size 2k+1",
         contrasts=(
@@ -105,7 +105,7 @@ for one in (
     Claim(
         key="C41",
         title="One round of attention answers one question at a time; more hops answer more.",
-        source=SUMMARY,
+        source=BLOG_POST,
         quote="current attention mechanism is one round, and one dimension",
         contrasts=(
             Contrast(

@@ -5,7 +5,7 @@ from functools import partial
 from bench.api.claim import Bound, Claim, Contrast, Exact, Side, register_claim
 from tasks.claims import computed_masks, computed_recurrence
 from tasks.claims.six_layers import WITHOUT_RESIDUAL, in_six_layers
-from tasks.claims.sources import NOTES, SUMMARY
+from tasks.claims.sources import BLOG_POST, NOTES
 
 paired = partial(Side, task="distant_pair", metric="token_accuracy", axis="difficulty")
 attends = partial(paired, variant="sinusoid")
@@ -130,7 +130,7 @@ for one in (
     Claim(
         key="C37",
         title="Self-attention without positions does not know the order of its input.",
-        source=SUMMARY,
+        source=BLOG_POST,
         quote="self-attention cannot capture the order information of input sequences",
         exact=Exact(
             compute=computed_masks.order_of_the_source,
@@ -158,7 +158,7 @@ for one in (
     Claim(
         key="C38",
         title="Residual connections carry positions to higher layers.",
-        source=SUMMARY,
+        source=BLOG_POST,
         quote="Residual connections help propagate position information to higher layers.",
         contrasts=(
             *(
@@ -195,7 +195,7 @@ for one in (
     Claim(
         key="C43",
         title="Under causal attention an output depends on nothing that comes later.",
-        source=SUMMARY,
+        source=BLOG_POST,
         quote="the prediction output at position i only depends on the known outputs at positions "
         "less than i, regardless of the future",
         exact=Exact(

@@ -5,7 +5,7 @@ from functools import partial
 from bench.api.claim import Bound, Claim, Contrast, Exact, Side, register_claim
 from tasks.claims import computed_kernels
 from tasks.claims.six_layers import WITHOUT_RESIDUAL, in_six_layers
-from tasks.claims.sources import EXPLAINED, NOTES, SUMMARY, TEXTBOOK
+from tasks.claims.sources import BLOG_POST, COURSE, NOTES, TEXTBOOK
 
 right = partial(Side, variant="scaled_dot", metric="sequence_accuracy")
 SWAP, DICT, COPY = (f"transduction[rule={rule}]" for rule in ("swap", "dict", "copy"))
@@ -27,7 +27,7 @@ for one in (
     Claim(
         key="C44",
         title="Two directions encode each word better than one.",
-        source=EXPLAINED,
+        source=COURSE,
         quote="To better encode each source word, the encoder has two RNNs",
         contrasts=(
             Contrast(
@@ -69,7 +69,7 @@ for one in (
         key="C46",
         title="Attention between steps (Bahdanau) or after the step (Luong) serve alike, and input "
         "feeding helps.",
-        source=EXPLAINED,
+        source=COURSE,
         quote="attention applied: between decoder steps … attention applied: between decoder RNN "
         "state t and prediction for this step",
         contrasts=(
@@ -113,7 +113,7 @@ for one in (
     Claim(
         key="C48",
         title="Feed-forward networks with attention solve long-term memory problems.",
-        source=SUMMARY,
+        source=BLOG_POST,
         quote="Raffel, C., & Ellis, D.P. (2015). Feed-Forward Networks with Attention Can Solve "
         "Some Long-Term Memory Problems.",
         contrasts=(
@@ -245,7 +245,7 @@ for one in (
         key="C53",
         title="A transformer needs residual connections, layer normalization and positions, which "
         "may be added to embeddings.",
-        source=SUMMARY,
+        source=BLOG_POST,
         quote="residual connection and layer normalization … take the sum of PE and input "
         "embeddings",
         contrasts=(

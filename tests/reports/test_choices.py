@@ -9,6 +9,7 @@ from synthetic_run import write_json, write_run
 
 from reports.blocks import NO_VALUE, TableBlock, TableCell
 from reports.choices import MOST_ROWS, NONE_YET, _cost, choices_table, every_need
+from reports.evidence import evidence_text
 from reports.folder import RunFolder, read_folder
 from reports.markdown import MOST_LINES
 from reports.needs import needs
@@ -84,27 +85,42 @@ def written(
     return read_folder(write_run(path, records=records, catalog_data=known, tasks=[*tasks]))
 
 
-def texts(folder: RunFolder) -> list[list[str]]:
+def rows(folder: RunFolder) -> list[dict[str, TableCell]]:
     table = choices_table(folder)
     assert table is not None
-    return [[cell.text for cell in row] for row in table.rows]
+    titles = [column.title for column in table.columns]
+    return [dict(zip(titles, row, strict=True)) for row in table.rows]
+
+
+def texts(folder: RunFolder) -> list[dict[str, str]]:
+    return [{title: cell.text for title, cell in row.items()} for row in rows(folder)]
 
 
 def test_a_significantly_better_variant_is_chosen_with_its_evidence_and_cost(tmp_path: Path):
     folder = written(tmp_path / "run", {"copying": DECIDED}, steps={NEW: 22.0})
     (row,) = texts(folder)
-    assert row[:2] == ["Use of copying", "shaw_rpr"]
-    assert "0.901" in row[2]
-    assert "against 0.501" in row[2]
-    assert "of bahdanau, 3 seeds, p" in row[2]
-    assert row[3] == "2.2× (2.2–2.2) training step"
-    assert headline(folder) == "Significantly better than bahdanau: shaw_rpr for use of copying."
+    assert row == {
+        "Use": "Use of copying",
+        "Test": "copying",
+        "Variant": "shaw_rpr",
+        "Score": "Token accuracy 0.9013 ± 0.0038",
+        "Compared with": "0.5013 ± 0.0038 of bahdanau",
+        "p": "< 0.001",
+        "Seeds": "3",
+        "Without a network": NO_VALUE,
+        "Tied with": NO_VALUE,
+        "Cost of a step": "2.2× (2.2–2.2)",
+    }
+    assert headline(folder) == (
+        "Significantly better than bahdanau: shaw_rpr on copying (token accuracy 0.9013 ± 0.0038 "
+        "against 0.5013 ± 0.0038)."
+    )
 
 
 def test_of_tied_variants_the_cheaper_one_is_chosen_and_the_sentence_says_why(tmp_path: Path):
     tasks = {"copying": DECIDED, "sorting": TIED, "recall": TIED}
     folder = written(tmp_path / "run", tasks, steps={OTHER: 5.0})
-    assert [row[1] for row in texts(folder)] == ["shaw_rpr", "scaled_dot", "scaled_dot"]
+    assert [row["Variant"] for row in texts(folder)] == ["shaw_rpr", "scaled_dot", "scaled_dot"]
     assert headline(folder).endswith(
         "In the other 2 uses at this size scaled_dot and bahdanau are tied with the best, and "
         "scaled_dot is the cheaper."
@@ -115,10 +131,13 @@ def test_where_nothing_is_above_uniform_attention_none_is_named(tmp_path: Path):
     tasks = {"copying": NOTHING, "sorting": TIED}
     folder = written(tmp_path / "run", tasks, without={"copying": 0.75})
     (_, row) = texts(folder)
-    assert row[1] == NONE_YET
-    assert row[2].startswith("No variant is significantly above no_attention, which has ")
-    assert row[2].endswith("the non-neural baseline “naive Bayes” gives 0.750")
-    assert row[3] == NO_VALUE
+    assert (row["Variant"], row["Score"], row["p"]) == (NONE_YET, NO_VALUE, NO_VALUE)
+    assert row["Compared with"].endswith(" of no_attention")
+    assert row["Without a network"] == "0.750 (naive Bayes)"
+    assert row["Cost of a step"] == NO_VALUE
+    told = evidence_text(next(need for need in needs(folder) if need.is_open))
+    assert told.startswith("no variant is significantly above no_attention, which has ")
+    assert told.endswith("without a network 0.750 (naive Bayes)")
     told = headline(folder)
     assert told.startswith("No variant is significantly better than bahdanau.")
     assert "For use of sorting at this size" in told
@@ -137,19 +156,21 @@ def test_a_non_neural_baseline_is_named_whether_it_is_better_or_not(tmp_path: Pa
     tasks = {"copying": DECIDED, "sorting": DECIDED}
     level = {"copying": 0.901, "sorting": 0.899}
     folder = written(tmp_path / "run", tasks, without=level)
-    found = {row[0]: row[2] for row in texts(folder)}
-    assert "the non-neural baseline “naive Bayes” gives 0.901" in found["Use of copying"]
-    assert "the non-neural baseline “naive Bayes” gives 0.899" in found["Use of sorting"]
+    found = {row["Use"]: row["Without a network"] for row in texts(folder)}
+    assert found == {
+        "Use of copying": "0.901 (naive Bayes)",
+        "Use of sorting": "0.899 (naive Bayes)",
+    }
 
 
 def test_of_tied_variants_one_above_the_non_neural_baseline_in_every_seed_is_chosen(tmp_path: Path):
     levels = {BASE: 0.50, NEW: 0.900, OTHER: 0.9005, UNIFORM: 0.30}
     folder = written(tmp_path / "run", {"copying": levels}, steps={OTHER: 22.0})
-    assert [row[1] for row in texts(folder)] == ["shaw_rpr"]
+    assert [row["Variant"] for row in texts(folder)] == ["shaw_rpr"]
     folder = written(
         tmp_path / "second", {"copying": levels}, steps={OTHER: 22.0}, without={"copying": 0.9002}
     )
-    assert [row[1] for row in texts(folder)] == ["scaled_dot"]
+    assert [row["Variant"] for row in texts(folder)] == ["scaled_dot"]
 
 
 def test_the_test_is_described_and_ties_are_counted(tmp_path: Path):
@@ -157,28 +178,26 @@ def test_the_test_is_described_and_ties_are_counted(tmp_path: Path):
     folder = written(tmp_path / "run", tasks, family="the one use")
     table = choices_table(folder)
     assert table is not None
-    ((need, _, evidence, _),) = table.rows
-    assert need.marks[0].startswith("generated test copying, “")
-    assert need.marks[-2:] == ("one of 2 tests", "1 contender")
-    assert "tied with scaled_dot (0.9018 ± 0.0038)" in evidence.text
-    assert table.notes[0].startswith("The rule: ")
+    (row,) = rows(folder)
+    assert row["Test"].marks == ("1 of 2 tests, 2 variants",)
+    assert row["Tied with"].text == "scaled_dot (0.9018 ± 0.0038)"
+    assert table.notes[0].startswith("Tests: generated test copying, “")
+    assert table.notes[1].startswith("How a variant is chosen: ")
 
 
 def test_a_better_mean_that_costs_more_is_named_with_that_reason(tmp_path: Path):
     folder = written(tmp_path / "run", {"copying": TIED}, steps={OTHER: 30.0})
-    ((_, name, evidence, _),) = texts(folder)
-    assert name == "bahdanau"
-    assert "tied with scaled_dot (0.9018 ± 0.0038, which costs more)" in evidence
+    (row,) = texts(folder)
+    assert row["Variant"] == "bahdanau"
+    assert row["Tied with"] == "scaled_dot (0.9018 ± 0.0038, which costs more)"
 
 
 def test_it_is_said_where_the_baseline_has_no_positions(tmp_path: Path):
     folder = written(tmp_path / "run", {"copying": DECIDED}, positions=(NEW,))
-    ((_, _, evidence, _),) = texts(folder)
-    assert "of bahdanau, which has no positions, 3 seeds" in evidence
-    assert "(where bahdanau has no positions)" in headline(folder)
+    assert rows(folder)[0]["Compared with"].marks == ("no positions",)
+    assert "of bahdanau without positions)" in headline(folder)
     both = written(tmp_path / "both", {"copying": DECIDED}, positions=(NEW, BASE))
-    ((_, _, evidence, _),) = texts(both)
-    assert "positions" not in evidence
+    assert rows(both)[0]["Compared with"].marks == ()
 
 
 def test_one_seed_chooses_nothing(tmp_path: Path):
@@ -196,8 +215,8 @@ def test_a_preset_that_ranks_nothing_chooses_nothing(tmp_path: Path):
     assert "too small to choose" in headline(folder)
 
 
-def test_many_uses_fill_eight_rows_at_most_and_none_is_lost(tmp_path: Path):
-    tasks = {f"d{at}": DECIDED for at in range(9)} | {f"t{at}": TIED for at in range(4)}
+def test_many_uses_fill_twelve_rows_at_most_and_none_is_lost(tmp_path: Path):
+    tasks = {f"d{at}": DECIDED for at in range(13)} | {f"t{at}": TIED for at in range(4)}
     folder = written(tmp_path / "run", tasks | {"n0": NOTHING, "n1": NOTHING})
     table, every = choices_table(folder), every_need(folder)
     assert table is not None
@@ -206,7 +225,11 @@ def test_many_uses_fill_eight_rows_at_most_and_none_is_lost(tmp_path: Path):
     assert len(every.rows) == len(tasks) + 2
     assert table.rows[-2][0].text == "4 other uses"
     assert table.rows[-1][0].text == "2 other uses"
-    assert "use of d8" in " ".join(table.notes)
+    assert table.rows[-2][3].text == (
+        "Nothing is significantly better than bahdanau, which is tied with the best in 4 of 4 "
+        "uses. The choice for each use is in the table “A choice for each use of attention”"
+    )
+    assert "better also for use of d7, use of d8 and use of d9" in " ".join(table.notes)
 
 
 def test_where_the_whole_test_is_solved_its_harder_part_decides(tmp_path: Path):
@@ -216,9 +239,7 @@ def test_where_the_whole_test_is_solved_its_harder_part_decides(tmp_path: Path):
     (need,) = needs(folder)
     assert need.evidence.part == "length 64"
     assert need.beats_baseline
-    table = choices_table(folder)
-    assert table is not None
-    assert "length 64" in table.rows[0][0].marks
+    assert rows(folder)[0]["Test"].marks == ("length 64", "2 variants")
     (whole,) = folder.comparisons
     assert whole.part == ""
     assert whole.means[NEW].estimate > 0.99
@@ -310,9 +331,15 @@ def test_a_cost_that_one_task_lacks_is_that_of_the_other_tasks_of_the_use(tmp_pa
     folder = written(tmp_path / "run", {"copying": DECIDED, "sorting": TIED}, steps={NEW: 12.0})
     timed, untimed = folder.comparisons
     noise = CostNoise(1.1)
-    cost = "1.20× (1.20–1.20) training step"
+    cost = "1.20× (1.20–1.20)"
     assert _cost([timed], NEW, noise) == TableCell(text=cost)
     assert _cost([untimed], NEW, noise).text == NO_VALUE
     assert _cost([untimed], NEW, noise, [untimed, timed]) == TableCell(
         text=cost, marks=("on other tasks",)
     )
+
+
+def test_a_diagnostic_task_stands_for_itself(tmp_path: Path):
+    tasks = {"copying": DECIDED, "sorting": DECIDED}
+    found = needs(written(tmp_path / "run", tasks, family="diagnostics"))
+    assert [need.title for need in found] == ["diagnostic test copying", "diagnostic test sorting"]

@@ -23,11 +23,11 @@ from reports.ranked_table.verdicts import (
     verdict_text,
 )
 from reports.render import render
-from reports.sections.decisions import _detectable, decisions_section
+from reports.sections.decisions import _detectable, decisions_section, left_out
 from reports.sections.findings import _task
 from reports.sections.uses_of_attention import verdict
 from results.row import Row
-from results.statistics import MOST_SEEDS
+from results.statistics import MOST_SEEDS, Hypothesis
 
 
 def of_seeds(path: Path, levels: Mapping[str, tuple[float, ...]]) -> RunFolder:
@@ -205,3 +205,63 @@ def test_what_a_test_would_find_stands_beside_its_p_value(tmp_path: Path) -> Non
     found = float(cells[names.index("Detectable difference")])
     assert found == pytest.approx(least, rel=0.01)
     assert names.index("Detectable difference") == names.index("Effect size") + 1
+
+
+def table_and_notes(folder: RunFolder) -> tuple[list[dict[str, str]], str]:
+    section = decisions_section(folder)
+    assert section is not None
+    table = next(block for block in section.blocks if isinstance(block, TableBlock))
+    heads = [column.title for column in table.columns]
+    rows = [dict(zip(heads, [cell.text for cell in row], strict=True)) for row in table.rows]
+    return rows, " ".join(table.notes)
+
+
+def with_margins(folder: RunFolder, margin: float) -> RunFolder:
+    metrics = folder.catalog.metrics
+    folder.catalog.metrics = {name: replace(one, margin=margin) for name, one in metrics.items()}
+    return folder
+
+
+def test_a_margin_that_all_comparisons_share_is_a_sentence_and_no_column(tmp_path: Path) -> None:
+    folder = written(tmp_path / "run", {"copying": DECIDED, "sorting": TIED})
+    rows, notes = table_and_notes(folder)
+    assert "Margin" not in rows[0]
+    assert "No margin was fixed for these metrics" in notes
+    _, notes = table_and_notes(with_margins(folder, 0.05))
+    assert "Scores that differ by less than 0.0500 are equivalent." in notes
+
+
+def test_comparisons_of_which_most_is_decided_come_first(tmp_path: Path) -> None:
+    folder = written(tmp_path / "run", {"a": TIED, "b": DECIDED})
+    assert [row["Comparison"] for row in table_and_notes(folder)[0]] == ["b", "a"]
+
+
+def test_an_equivalence_that_uniform_attention_shares_says_so(tmp_path: Path) -> None:
+    levels = {BASE: 0.50, OTHER: 0.5005, UNIFORM: 0.495}
+    folder = with_margins(written(tmp_path / "run", {"sorting": levels}), 0.05)
+    (row,), _ = table_and_notes(folder)
+    assert row["Against bahdanau"] == "1 equivalent (as uniform attention is)"
+    apart = with_margins(written(tmp_path / "apart", {"sorting": TIED}), 0.05)
+    (row,), _ = table_and_notes(apart)
+    assert row["Against bahdanau"] == "1 equivalent"
+
+
+def test_a_pipeline_check_says_who_was_better_than_counts_after_all(tmp_path: Path) -> None:
+    folder = written(tmp_path / "run", {"sorting": DECIDED}, without={"sorting": 0.7})
+    (told,) = left_out(checked(folder, "sorting", "Counts win in every seed."))
+    assert told == (
+        "sorting: Counts win in every seed. In this run 1 of 2 variants are better than the best "
+        "method without a network in every seed. The mark was kept."
+    )
+
+
+def test_a_task_may_have_a_margin_of_its_own(tmp_path: Path) -> None:
+    folder = with_margins(written(tmp_path / "run", {"sorting": TIED}), 0.05)
+    (comparison,) = folder.comparisons
+    assert comparison.primary[Hypothesis(OTHER, BASE)].outcome == "equivalent"
+    known = folder.catalog
+    known.tasks = {"sorting": replace(known.task("sorting"), margin=0.0001)}
+    del folder.__dict__["comparisons"]
+    (comparison,) = folder.comparisons
+    assert comparison.ranked_by.margin == 0.0001
+    assert comparison.primary[Hypothesis(OTHER, BASE)].outcome == "undecided"

@@ -8,6 +8,7 @@ from test_choices import BASE, NEW, OTHER, UNIFORM, Levels, written
 from reports.blocks import Paragraph, TableBlock
 from reports.folder import RunFolder
 from reports.render import render
+from reports.sections.decisions import decisions_section
 from reports.sections.not_shown import behind, not_shown_section
 
 WHY = "Its authors report less time and no gain of quality over the baseline."
@@ -68,3 +69,14 @@ def test_nobody_behind_is_no_section(tmp_path: Path) -> None:
     folder = written(tmp_path / "run", {"copying": {BASE: 0.5, NEW: 0.9, UNIFORM: 0.3}})
     assert not_shown_section(folder) is None
     assert "Where an advantage" not in render(folder.path).markdown.read_text(encoding="utf-8")
+
+
+def test_the_first_page_counts_who_is_behind_and_names_the_section(tmp_path: Path) -> None:
+    section = decisions_section(told(tmp_path / "run"))
+    assert section is not None
+    (counted,) = [
+        block.text
+        for block in section.blocks
+        if isinstance(block, Paragraph) and "Where an advantage does not appear" in block.text
+    ]
+    assert "1 variant is significantly worse than bahdanau, and 1 below it and undecided" in counted

@@ -5,7 +5,7 @@ from synthetic import BASE, TASKS, quality_cell, record
 from synthetic_run import write_run
 
 from reports.folder import read_folder
-from reports.sections.probes import probes_section, probes_text
+from reports.sections.probes import probed_section, probes_section, probes_text
 from results.row import Row
 
 
@@ -88,3 +88,18 @@ def test_a_probe_that_ended_badly_has_no_value_in_a_mean(tmp_path):
     ]
     found, _ = tables_of(tmp_path, records)
     assert found == {"reversal: blur": {"bahdanau": "1.00"}}
+
+
+@pytest.mark.parametrize("trained", [3, 9])
+def test_probes_stand_on_the_first_page_where_most_trained_models_were_looked_at(tmp_path, trained):
+    task = next(iter(TASKS))
+    records = [looked(BASE, seed, 1.0 + seed) for seed in range(3)]
+    rows = [Row(metric="token_accuracy", value=0.5, split="test")]
+    records += [record(quality_cell(task, BASE, seed), "ok", rows) for seed in range(trained)]
+    section = probed_section(read_folder(write_run(tmp_path / "run", records=records)))
+    if trained == 9:
+        assert section is None
+        return
+    assert section.group == "summary"
+    (table,) = section.blocks[1:]
+    assert [row[0].text for row in table.rows] == ["bahdanau"]

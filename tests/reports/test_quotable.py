@@ -85,3 +85,11 @@ def test_few_seeds_or_many_variants_are_not_quoted(tmp_path: Path):
     assert quotable_section(folder(tmp_path / "few", seeds=4)) is None
     many = {BASE: 0.5, **{f"{NEW[:-1]},heads={at}]": 0.5 for at in range(MOST_VARIANTS)}}
     assert quotable_section(folder(tmp_path / "many", levels=many)) is None
+
+
+def test_an_interval_that_would_leave_the_range_is_drawn_from_seed_to_seed(tmp_path: Path):
+    section = quotable_section(folder(tmp_path, levels={**LEVELS, NEW: 0.995}))
+    assert section is not None
+    _, figure = section.blocks
+    assert isinstance(figure, Figure)
+    assert "shaw_rpr: 0.995 (0.992 to 0.999)" in figure.svg
