@@ -29,12 +29,12 @@ AGAINST_HELP = (
     "baseline."
 )
 P_HELP = "Of no difference between the two scores, after Holm's correction."
-NON_NEURAL_HELP = "Score of the best method without a network, such as counts."
+NON_NEURAL_HELP = "Score of the best non-neural baseline, such as counts."
 TIED_HELP = "Variants that are not significantly different from the best one."
 RULE = (
     "How a variant is chosen: it is tied with the best on some test of the use, and significantly "
     "better than the baseline on most tests. If that holds for several, these come first: those "
-    "above the best method without a network in every seed; then those tied with the best on most "
+    "above the best non-neural baseline in every seed; then those tied with the best on most "
     "tests; then the cheapest; then the baseline. Where nothing is significantly better than "
     "uniform attention, nothing is named. A generated test is a small model of its use, and a "
     "choice among few variants says little."
@@ -100,7 +100,7 @@ def _table(
             Column(title="Compared with", help=AGAINST_HELP),
             Column(title="p", numeric=True, help=P_HELP),
             Column(title="Seeds"),
-            Column(title="Without a network", help=NON_NEURAL_HELP),
+            Column(title="Non-neural baseline", help=NON_NEURAL_HELP),
             Column(title="Tied with", help=TIED_HELP),
             Column(title="Cost of a step", help=COST_HELP),
         ),
@@ -129,7 +129,7 @@ def _row(need: Need) -> tuple[TableCell, ...]:
     plain_cells = (found.p, found.seeds, found.non_neural, found.tied)
     return (
         TableCell(text=_title(need)),
-        TableCell(text=known.task_label(comparison.task), code=True, marks=_about_test(need)),
+        TableCell(text=known.task_label(comparison.task), marks=_about_test(need)),
         TableCell(text=NONE_YET if open_ else known.label(need.variant), code=not open_),
         TableCell(text=found.score or NO_VALUE),
         TableCell(text=found.against or NO_VALUE, marks=found.marks),

@@ -84,7 +84,7 @@ def evidence_text(need: Need) -> str:
     if found.tied:
         parts.append(found.tied if need.is_open else f"tied with {found.tied}")
     if found.non_neural:
-        parts.append(f"without a network {found.non_neural}")
+        parts.append(f"non-neural baseline {found.non_neural}")
     return "; ".join(parts)
 
 

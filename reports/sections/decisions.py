@@ -137,14 +137,14 @@ def left_out(folder: RunFolder) -> list[str]:
 
 
 def _in_this_run(comparisons: Sequence[Comparison]) -> str:
-    """How many variants were better than the best method without a network after all."""
+    """How many variants were better than the best non-neural baseline after all."""
     every = {name for one in comparisons for name in one.contenders if one.without}
     better = {name for one in comparisons for name in one.beats_the_rest}
     if not better:
         return ""
     return (
         f" In this run {len(better)} of {counted(len(every), 'variant')} are better than the best "
-        "method without a network in every seed. The mark was kept."
+        "non-neural baseline in every seed. The mark was kept."
     )
 
 

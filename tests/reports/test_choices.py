@@ -107,7 +107,7 @@ def test_a_significantly_better_variant_is_chosen_with_its_evidence_and_cost(tmp
         "Compared with": "0.5013 ± 0.0038 of bahdanau",
         "p": "< 0.001",
         "Seeds": "3",
-        "Without a network": NO_VALUE,
+        "Non-neural baseline": NO_VALUE,
         "Tied with": NO_VALUE,
         "Cost of a step": "2.2× (2.2–2.2)",
     }
@@ -133,11 +133,11 @@ def test_where_nothing_is_above_uniform_attention_none_is_named(tmp_path: Path):
     (_, row) = texts(folder)
     assert (row["Variant"], row["Score"], row["p"]) == (NONE_YET, NO_VALUE, NO_VALUE)
     assert row["Compared with"].endswith(" of no_attention")
-    assert row["Without a network"] == "0.750 (naive Bayes)"
+    assert row["Non-neural baseline"] == "0.750 (naive Bayes)"
     assert row["Cost of a step"] == NO_VALUE
     told = evidence_text(next(need for need in needs(folder) if need.is_open))
     assert told.startswith("no variant is significantly above no_attention, which has ")
-    assert told.endswith("without a network 0.750 (naive Bayes)")
+    assert told.endswith("non-neural baseline 0.750 (naive Bayes)")
     told = headline(folder)
     assert told.startswith("No variant is significantly better than bahdanau.")
     assert "For use of sorting at this size" in told
@@ -156,7 +156,7 @@ def test_a_non_neural_baseline_is_named_whether_it_is_better_or_not(tmp_path: Pa
     tasks = {"copying": DECIDED, "sorting": DECIDED}
     level = {"copying": 0.901, "sorting": 0.899}
     folder = written(tmp_path / "run", tasks, without=level)
-    found = {row["Use"]: row["Without a network"] for row in texts(folder)}
+    found = {row["Use"]: row["Non-neural baseline"] for row in texts(folder)}
     assert found == {
         "Use of copying": "0.901 (naive Bayes)",
         "Use of sorting": "0.899 (naive Bayes)",

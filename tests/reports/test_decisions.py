@@ -251,7 +251,7 @@ def test_a_pipeline_check_says_who_was_better_than_counts_after_all(tmp_path: Pa
     (told,) = left_out(checked(folder, "sorting", "Counts win in every seed."))
     assert told == (
         "sorting: Counts win in every seed. In this run 1 of 2 variants are better than the best "
-        "method without a network in every seed. The mark was kept."
+        "non-neural baseline in every seed. The mark was kept."
     )
 
 

@@ -1,4 +1,4 @@
-"""Plans of several commands and versions are told apart by the ids of their cells."""
+"""Plans of several commands and versions go by the ids of their cells."""
 
 from bench.api.cell import Cell
 from results.stored_plan import StoredPlan, merged_plans, plan_with, stored_plan
