@@ -17,7 +17,6 @@ from bench.api.errors import Refused
 from bench.api.inputs import all_inputs
 from bench.api.shapes import Energy
 from bench.api.source import Memory, Source, leaf
-from bench.api.variant import Variant
 from variants.mechanisms.turned import Turned
 
 
@@ -40,16 +39,19 @@ class Biased(Turned):
         Raises:
             Refused: One of them has no place here.
         """
-        for position in positions:
-            self._take(position)
-        Variant.stack_positions(self, positions, histories)  # `Turned` refuses all energies
+        super().stack_positions(positions, histories)
         mine = {"the mechanism": self.key_inputs}, {"the mechanism": self.query_inputs}
         self.key_inputs = all_inputs(mine[0] | {one.branch: one.key_inputs for one in positions})
         self.query_inputs = all_inputs(
             mine[1] | {one.branch: one.query_inputs for one in positions}
         )
 
-    def _take(self, position: Position) -> None:
+    def refuse(self, position: Position) -> None:
+        """Refuse a position that adds to outputs, or whose energies have no place here.
+
+        Raises:
+            Refused: It does.
+        """
         name = type(position).__name__
         if position.changes_output:
             raise Refused(

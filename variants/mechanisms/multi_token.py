@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
 from bench.api.capabilities import Capability
-from bench.api.component import History, Position, expand_heads
+from bench.api.component import Position, expand_heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, DefaultTask, register
@@ -90,22 +90,19 @@ class MultiToken(Biased):
         self.kernel = nn.Parameter(alone.repeat(dims.heads, 1, 1))
         self.starts = {"kernel": alone}
 
-    def stack_positions(
-        self, positions: tuple[Position, ...], histories: tuple[History, ...] = ()
-    ) -> None:
-        """Take positions that need no more of earlier queries than what is kept of them.
+    def refuse(self, position: Position) -> None:
+        """Refuse a position that needs more of earlier queries than what is kept of them.
 
         Raises:
-            Refused: One of them wants numbers beside queries, which are not kept.
+            Refused: It does, or it has no place in such a mechanism.
         """
-        for position in positions:
-            if position.query_inputs or position.needs & BESIDE_QUERIES:
-                raise Refused(
-                    f"{type(position).__name__} wants more of a query than its vector, and "
-                    "multi_token keeps vectors alone of the queries before; use positions that go "
-                    "by places, keys or queries, such as alibi or cope."
-                )
-        super().stack_positions(positions, histories)
+        if position.query_inputs or position.needs & BESIDE_QUERIES:
+            raise Refused(
+                f"{type(position).__name__} wants more of a query than its vector, and "
+                "multi_token keeps vectors alone of the queries before; use positions that go "
+                "by places, keys or queries, such as alibi or cope."
+            )
+        super().refuse(position)
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
         """Queries before the first one are zero, and so are their energies."""

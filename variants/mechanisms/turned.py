@@ -20,15 +20,23 @@ class Turned(Variant):
     def stack_positions(
         self, positions: tuple[Position, ...], histories: tuple[History, ...] = ()
     ) -> None:
-        """Take positions that need no energies.
+        """Take positions.
 
         Raises:
-            Refused: One of them would change nothing here.
+            Refused: One of them has no place here.
         """
         for position in positions:
-            if position.changes_energy or position.changes_output or position.gives_features:
-                raise Refused(
-                    f"{type(position).__name__} adds to energies or outputs of a chain, and this "
-                    "mechanism has none; use positions that turn queries and keys, such as rope."
-                )
+            self.refuse(position)
         super().stack_positions(positions, histories)
+
+    def refuse(self, position: Position) -> None:
+        """Refuse a position that would change nothing here.
+
+        Raises:
+            Refused: It would.
+        """
+        if position.changes_energy or position.changes_output or position.gives_features:
+            raise Refused(
+                f"{type(position).__name__} adds to energies or outputs of a chain, and this "
+                "mechanism has none; use positions that turn queries and keys, such as rope."
+            )
