@@ -88,8 +88,8 @@ def test_few_seeds_or_many_variants_are_not_quoted(tmp_path: Path):
 
 
 def test_an_interval_that_would_leave_the_range_is_drawn_from_seed_to_seed(tmp_path: Path):
-    section = quotable_section(folder(tmp_path, levels={**LEVELS, NEW: 0.995}))
+    section = quotable_section(folder(tmp_path, levels={**LEVELS, NEW: 0.0035}))
     assert section is not None
     _, figure = section.blocks
     assert isinstance(figure, Figure)
-    assert "shaw_rpr: 0.995 (0.992 to 0.999)" in figure.svg
+    assert "shaw_rpr: 0.0035 (0.0005 to 0.0075)" in figure.svg
