@@ -8,7 +8,7 @@ from reports.catalog import uncapitalized
 from reports.evidence import evidence_of, evidence_text, stands_for
 from reports.folder import RunFolder
 from reports.needs import Need, divided, needs
-from reports.numbers import counted, plain
+from reports.numbers import counted, plain, probability
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from reports.training_cost import ABOUT_THE_SAME, CostNoise, cost_text, relative_cost
@@ -39,6 +39,8 @@ RULE = (
     "uniform attention, nothing is named. A generated test is a small model of its use, and a "
     "choice among few variants says little."
 )
+TESTS = "Tests: "
+"""Start of the note that says what the tests ask."""
 MOST_NAMED = 3
 """Needs that one cell names."""
 
@@ -126,7 +128,9 @@ def _row(need: Need) -> tuple[TableCell, ...]:
     cost = TableCell(text=NO_VALUE)
     if not open_:
         cost = _cost([comparison], need.variant, need.noise, need.comparisons)
-    plain_cells = (found.p, found.seeds, found.non_neural, found.tied)
+    p = probability(found.p) if math.isfinite(found.p) else ""
+    seeds = "; ".join(filter(None, (found.seeds, found.gap)))
+    plain_cells = (p, seeds, found.non_neural, found.tied)
     return (
         TableCell(text=_title(need)),
         TableCell(text=known.task_label(comparison.task), marks=_about_test(need)),
@@ -150,7 +154,7 @@ def _about_test(need: Need) -> tuple[str, ...]:
 def _tests(found: Sequence[Need]) -> tuple[str, ...]:
     """What the tests ask."""
     told = dict.fromkeys(stands_for(need.evidence) for need in found)
-    return (f"Tests: {'; '.join(told)}.",) if told else ()
+    return (f"{TESTS}{'; '.join(told)}.",) if told else ()
 
 
 def _capitalized(text: str) -> str:

@@ -1,5 +1,6 @@
 """The evidence for a choice: against what it was measured, and what else is as good."""
 
+import math
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -25,8 +26,12 @@ class Evidence:
     """Score of the baseline, or of uniform attention where the baseline is not beaten."""
     marks: tuple[str, ...] = ()
     """What the reference lacks, and how the baseline stands where it is not the reference."""
-    p: str = ""
+    p: float = math.nan
+    """Of no difference to the reference; NaN where nothing was tested."""
     seeds: str
+    """Of the variant and of the reference."""
+    gap: str = ""
+    """The mean difference on common seeds, where the two have different numbers of seeds."""
     non_neural: str
     """The best non-neural baseline."""
     tied: str
@@ -51,14 +56,14 @@ def evidence_of(need: Need) -> Evidence:
     if base and base not in (variant, beaten):
         marks.append(f"n.s. against {_reference(comparison, base)}")
     compared = beaten if beaten in comparison.compared else None
+    seeds, gap = _seeds(comparison, variant, compared or variant)
     return Evidence(
         score=_measured(comparison, variant),
         against=_reference(comparison, compared) if compared else "",
         marks=tuple(marks),
-        p=p_text(comparison.p_better(variant, compared)).removeprefix("p ").removeprefix("= ")
-        if compared
-        else "",
-        seeds=_seeds(comparison, variant, compared or variant),
+        p=comparison.p_better(variant, compared) if compared else math.nan,
+        seeds=seeds,
+        gap=gap,
         non_neural=_non_neural(need),
         tied=_ties(need),
     )
@@ -76,20 +81,19 @@ def evidence_text(need: Need) -> str:
         title = uncapitalized(comparison.ranked_by.title)
         parts = [f"no variant is significantly above {name}" if name else NOTHING_DECIDED]
         if found.against:
-            parts[0] += f", which has {title} {found.against.partition(' of ')[0]}"
+            parts[0] += f", which has {title} {comparison.short_score(uniform or '')}"
     elif found.against:
         parts[0] += f" against {found.against}"
     parts[0] += "".join(f", {mark}" for mark in found.marks)
-    parts[0] += f", {found.seeds} seeds" + (f", p {_signed(found.p)}" if found.p else "")
+    parts[0] += f", {found.seeds} {'seed' if found.seeds == '1' else 'seeds'}"
+    parts[0] += f", {p_text(found.p)}" if math.isfinite(found.p) else ""
+    if found.gap:
+        parts.append(found.gap)
     if found.tied:
         parts.append(found.tied if need.is_open else f"tied with {found.tied}")
     if found.non_neural:
         parts.append(f"non-neural baseline {found.non_neural}")
     return "; ".join(parts)
-
-
-def _signed(p: str) -> str:
-    return p if p.startswith("<") else f"= {p}"
 
 
 def lacks_positions(need: Need) -> bool:
@@ -115,16 +119,14 @@ def _worse_than_uniform(comparison: Comparison) -> str:
     return f"{worse} of {len(comparison.contenders)} are significantly worse" if worse else ""
 
 
-def _seeds(comparison: Comparison, variant: str, other: str) -> str:
-    """The seeds of both; where one has more, what the test of pairs saw of them."""
+def _seeds(comparison: Comparison, variant: str, other: str) -> tuple[str, str]:
+    """The seeds of both, and where one has more, what the test of pairs saw of them."""
     counts = [len(comparison.scores.get(name, ())) for name in (variant, other)]
     gaps = comparison.differences(variant, other)
     if len({*counts, len(gaps)}) == 1 or not gaps:
-        return str(comparison.asked_seeds(variant))
-    return (
-        f"{counts[0]} and {counts[1]}; difference {plain(fmean(gaps))} on the {len(gaps)} that "
-        "both have"
-    )
+        return str(comparison.asked_seeds(variant)), ""
+    gap = f"difference {plain(fmean(gaps))} on the {len(gaps)} that both have"
+    return f"{counts[0]} and {counts[1]}", gap
 
 
 def _non_neural(need: Need) -> str:

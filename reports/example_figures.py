@@ -155,7 +155,7 @@ def _places(axes: Any, one: Shown, at: int) -> None:
 
 
 def _one_color() -> Any:
-    from matplotlib.colors import ListedColormap  # noqa: PLC0415
+    from matplotlib.colors import ListedColormap  # noqa: PLC0415  many reports have no picture
 
     return ListedColormap([SHADE])
 
@@ -213,7 +213,7 @@ def _lines(one: Shown) -> list[list[int]]:
 
 
 def _shaded(axes: Any, one: Shown, lines: Sequence[Sequence[int]]) -> None:
-    from matplotlib.patches import Rectangle  # noqa: PLC0415
+    from matplotlib.patches import Rectangle  # noqa: PLC0415  many reports have no picture
 
     axes.set_axis_off()
     axes.set_xlim(0, LINE_LETTERS + 2)

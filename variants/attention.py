@@ -149,13 +149,13 @@ def key_mask(mask: Tensor | None, x: Tensor) -> Tensor | None:
             f"attended to, got {tuple(mask.shape)}."
         )
     if mask.dtype != torch.bool:
-        _check(
+        expect_all(
             (mask == 0) | (mask == 1),
             "a mask must be True (or 1) where a vector is real and False (or 0) where it is "
             "padding; this one has other values.",
         )
         mask = mask != 0
-    _check(
+    expect_all(
         mask[:, :-1] | ~mask[:, 1:],
         "the mask has padding before real vectors; move the padding to the right, because places "
         "are counted from the first vector.",
@@ -163,7 +163,7 @@ def key_mask(mask: Tensor | None, x: Tensor) -> Tensor | None:
     return mask
 
 
-def _check(holds: Tensor, sentence: str) -> None:
+def expect_all(holds: Tensor, sentence: str) -> None:
     """Raise unless all hold; in compiled code and on an accelerator without waiting for it."""
     if holds.is_cpu and not torch.compiler.is_compiling():
         if not bool(holds.all()):

@@ -15,7 +15,7 @@ from torch.nn import functional
 from bench.api.call import AttendOptions, Call
 from bench.api.chain import Chain
 from bench.api.errors import Refused
-from variants.attention import Attention
+from variants.attention import Attention, expect_all
 from variants.heads.multi import MultiHeads
 from variants.multihead_masks import (
     GivenMasks,
@@ -207,9 +207,8 @@ class MultiheadAttention(nn.Module):
         if torch.compiler.is_compiling():
             if self._with_given_mask:
                 return False
-            says_no_number = (padding.added == 0).all()
-            torch._assert_async(
-                says_no_number,
+            expect_all(
+                padding.added == 0,
                 "key_padding_mask adds to energies, which this variant does not have; pass a mask "
                 "of truth values, or -inf for padding.",
             )

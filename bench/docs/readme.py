@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 
 from reports.blocks import Figure, TableCell
-from reports.choices import NONE_YET
+from reports.choices import NONE_YET, TESTS
 from reports.folder import RunFolder, read_folder
 from reports.longer_inputs import longer_inputs_section
 from reports.markdown import escape
@@ -23,8 +23,6 @@ MODERN = "modern.parquet"
 FLAGSHIP = "flagship.parquet"
 FLAGSHIP_FIGURE = ("transduction", "docs/images/copying.svg")
 """Task whose drawing is taken, and where it is kept."""
-LEFT_OUT = "Tests: "
-"""Start of the note below the table of choices that the report alone has."""
 MODERN_FIGURES = (
     (state_section, "recall", "docs/images/state.svg"),
     (longer_inputs_section, "induction", "docs/images/positions.svg"),
@@ -209,7 +207,9 @@ def choice(root: Path) -> str:
         rows = [[_cell(cell) for cell in row] for row in shown]
         lines = [f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *rows)]
         parts.append("\n".join(lines))
-        notes = [note for note in report.choices.notes if not note.startswith(LEFT_OUT)]
+        notes = [
+            note for note in report.choices.notes if not note.startswith(TESTS)
+        ]  # the report has it
         parts.append(" ".join(map(escape, notes)))
     return "\n\n".join(parts)
 

@@ -68,9 +68,9 @@ def draw(
 
     """
     # half a second that most reports do not need
-    import matplotlib as mpl  # noqa: PLC0415
-    from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415
-    from matplotlib.figure import Figure as Canvas  # noqa: PLC0415
+    import matplotlib as mpl  # noqa: PLC0415  many reports have no picture
+    from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415  many reports have no picture
+    from matplotlib.figure import Figure as Canvas  # noqa: PLC0415  many reports have no picture
 
     buffer = io.StringIO()
     # Fonts lack glyphs of some scripts; the reader's browser has them, since text stays text.

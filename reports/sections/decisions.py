@@ -21,7 +21,7 @@ from reports.numbers import counted, plain
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.verdicts import AT_EDGE, OUTCOMES, decision_counts, planned
 from reports.sections.mixed_environments import places_of
-from reports.sections.not_shown import behind, not_shown_section
+from reports.sections.not_shown import NOT_SHOWN, behind
 from reports.tested import tested_comparisons
 from results.statistics import MOST_SEEDS, Decision
 
@@ -169,8 +169,8 @@ def _share_undecided(comparison: Comparison) -> float:
 
 def _not_shown(folder: RunFolder) -> list[Block]:
     """How many variants do not show what their papers report, and where the page says why."""
-    section, found = not_shown_section(folder), [*behind(folder)]
-    if section is None:
+    found = [*behind(folder)]
+    if not found:
         return []
     worse = sum(one.worse for one in found)
     base = folder.catalog.label(folder.catalog.baseline)
@@ -178,7 +178,7 @@ def _not_shown(folder: RunFolder) -> list[Block]:
     told = (
         f"On the task that is said to show what they are for, {counted(worse, 'variant')} "
         f"{'is' if worse == 1 else 'are'} significantly worse than {base}, and "
-        f"{len(found) - worse} below it and undecided. “{section.title}” among the details has "
+        f"{len(found) - worse} below it and undecided. “{NOT_SHOWN}” among the details has "
         f"them all; for {reasons} it says why the advantage that the paper reports may not appear "
         "at this size."
     )
@@ -248,13 +248,13 @@ def _outcomes(comparison: Comparison, reference: str) -> TableCell:
     What is equivalent at the ceiling or at chance has a column of its own.
     """
     counts = decision_counts(comparison, reference)
-    told_ = [f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome]]
+    told = {name: f"{counts[name]} {name}" for name in OUTCOMES if counts[name]}
     base, uniform = comparison.baseline, comparison.uniform_baseline
-    if reference == base and counts["equivalent"] and uniform:
-        plain_pair = planned(comparison, base or "", uniform)
-        if plain_pair is not None and plain_pair.outcome == "equivalent":
-            told_ = [f"{one}{AS_UNIFORM * one.endswith('equivalent')}" for one in told_]
-    return TableCell(text=", ".join(told_) or NO_VALUE, sort=counts["better"])
+    if base and reference == base and "equivalent" in told:
+        references = planned(comparison, base, uniform)
+        if references is not None and references.outcome == "equivalent":
+            told["equivalent"] += AS_UNIFORM
+    return TableCell(text=", ".join(told.values()) or NO_VALUE, sort=counts["better"])
 
 
 def _row(

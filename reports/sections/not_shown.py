@@ -26,6 +26,7 @@ HOW_TO_READ = (
     "size, the last column has the reason. A reason is not a test: the variant may also be wrong, "
     "or badly tuned."
 )
+NOT_SHOWN = "Where an advantage does not appear"
 NO_REASON = "no reason is known"
 
 
@@ -66,7 +67,7 @@ def not_shown_section(folder: RunFolder) -> Section | None:
         blocks.append(Paragraph(f"Below and undecided, {NO_REASON}: {many}, {_named(rest)}."))
     return Section(
         key="not-shown",
-        title="Where an advantage does not appear",
+        title=NOT_SHOWN,
         blocks=tuple(blocks),
     )
 
