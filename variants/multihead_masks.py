@@ -8,9 +8,10 @@ from torch import Tensor
 
 from bench.api.call import Call, Dims
 from bench.api.chain import Chain
-from bench.api.component import Mask, Position
 from bench.api.config import NoOptions
 from bench.api.errors import InvalidConfig
+from bench.api.mask import Mask
+from bench.api.position import Position
 from bench.api.shapes import Allowed
 from bench.api.source import Source, Tree
 

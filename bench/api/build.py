@@ -6,18 +6,15 @@ from bench.api import registry
 from bench.api.call import Dims, Regime
 from bench.api.capabilities import Capability
 from bench.api.chain import Chain
-from bench.api.component import (
-    HEADS,
-    HISTORIES,
-    MASKS,
-    NORMALIZERS,
-    POSITIONS,
-    READOUTS,
-    SCORES,
-    Position,
-)
 from bench.api.errors import Refused
+from bench.api.heads import HEADS
+from bench.api.history import HISTORIES
+from bench.api.mask import MASKS
+from bench.api.normalizer import NORMALIZERS
+from bench.api.position import POSITIONS, Position
+from bench.api.readout import READOUTS
 from bench.api.resolve import VariantSpec
+from bench.api.score import SCORES
 from bench.api.selector import parse
 from bench.api.variant import MECHANISMS, Impl, Slot, Variant
 

@@ -116,6 +116,8 @@ CAPABILITIES: Mapping[Capability, str] = MappingProxyType(
 )
 
 
+NOTHING: frozenset[Capability] = frozenset()
+
 DECLARED = ("needs", "gives", "removes", "unsupported")
 """The attributes of `Capabilities`."""
 

@@ -12,20 +12,18 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
-from bench.api.component import (
-    Component,
-    History,
-    Mask,
-    Normalizer,
-    Position,
-    Readout,
-    Score,
-)
+from bench.api.component import Component
 from bench.api.errors import Refused
 from bench.api.fused import fused_softmax
 from bench.api.gathered import fold_call, fold_windows, spread, unfold
+from bench.api.history import History
 from bench.api.inputs import all_inputs
+from bench.api.mask import Mask
+from bench.api.normalizer import Normalizer
 from bench.api.oracle import chain_oracle
+from bench.api.position import Position
+from bench.api.readout import Readout
+from bench.api.score import Score
 from bench.api.shapes import Allowed, Features, Mixed, Weights
 from bench.api.source import Memory, Source, State, Tree, branch
 from bench.api.stream import stream_hard

@@ -4,7 +4,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from bench.api.component import expand_heads
+from bench.api.heads import expand_heads
 from bench.api.shapes import Key, Mixed, Query, Value
 
 

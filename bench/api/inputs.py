@@ -5,6 +5,7 @@ of, without a bias: what a part adds, it owns. They come head by head, or once f
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
@@ -38,6 +39,8 @@ class SlotInput(NamedTuple):
 
 Inputs = Mapping[str, SlotInput]
 """By name."""
+
+NO_INPUTS: Inputs = MappingProxyType({})
 
 
 class InputMap(nn.Module):

@@ -8,9 +8,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Read
-from bench.api.component import OneQuery, OracleState
 from bench.api.inputs import Inputs
 from bench.api.noise import Noise
+from bench.api.one_query import OneQuery, OracleState
 from bench.api.source import Source, leaf
 
 if TYPE_CHECKING:

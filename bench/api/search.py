@@ -10,8 +10,7 @@ from bench.api.axes import Axis
 from bench.api.backbone import Generated
 from bench.api.batch import Batch, Sizes
 from bench.api.call import Read
-from bench.api.capabilities import Capability
-from bench.api.component import NOTHING
+from bench.api.capabilities import NOTHING, Capability
 from bench.api.config import Config
 from bench.api.trace import HasCapabilities, Trace
 

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bench.api.call import Call
-from bench.api.component import expand_heads
+from bench.api.heads import expand_heads
 from bench.api.source import Memory, Source, tree_map
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bench.api.call import Attended, AttendOptions, Edit, Read
-from bench.api.capabilities import Capability, check_capabilities
-from bench.api.component import NOTHING
+from bench.api.capabilities import NOTHING, Capability, check_capabilities
 from bench.api.errors import Refused
 from bench.api.noise import Noise
 from bench.api.source import Memory

@@ -23,11 +23,13 @@ from bench.api.call import (
     QueryShape,
     Read,
 )
-from bench.api.capabilities import Capability, check_capabilities
-from bench.api.component import NO_INPUTS, NOTHING, Heads, History, Position
+from bench.api.capabilities import NOTHING, Capability, check_capabilities
 from bench.api.errors import Refused, UnknownName
-from bench.api.inputs import Inputs, input_maps, maps_of
+from bench.api.heads import Heads
+from bench.api.history import History
+from bench.api.inputs import NO_INPUTS, Inputs, input_maps, maps_of
 from bench.api.noise import Noise
+from bench.api.position import Position
 from bench.api.shapes import Query, Value, Weights
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.start import Starting

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from bench.api.call import Attended, Call
 from bench.api.chain import Chain
-from bench.api.component import expand_heads
+from bench.api.heads import expand_heads
 from bench.conformance.compare import EXACT, LOOPS, expect, expect_near, gradients
 from bench.conformance.place import ROWS, WEIGHTED, Placed
 from bench.conformance.question import (

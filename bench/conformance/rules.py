@@ -7,7 +7,9 @@ from bench.api.axes import CHAIN_AXES
 from bench.api.call import REGIMES, Regime
 from bench.api.capabilities import Capability
 from bench.api.checks import MEANING
-from bench.api.component import History, Mask, Position
+from bench.api.history import History
+from bench.api.mask import Mask
+from bench.api.position import Position
 from bench.api.resolve import VariantSpec
 from bench.api.variant import Impl
 from bench.conformance.checks_loss import joints_of

@@ -10,8 +10,8 @@ import torch
 
 from bench.api import registry
 from bench.api.call import Dims
-from bench.api.component import HEADS
 from bench.api.head_sizes import key_heads, multiples_of
+from bench.api.heads import HEADS
 from bench.api.options import complete
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, Value

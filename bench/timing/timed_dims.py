@@ -9,8 +9,8 @@ import torch
 
 from bench.api import registry
 from bench.api.call import Dims
-from bench.api.component import HEADS
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.heads import HEADS
 from bench.api.plain_text import message_of
 from bench.api.resolve import VariantSpec
 from bench.timing.fitted_heads import with_heads

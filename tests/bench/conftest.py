@@ -21,7 +21,7 @@ Deviations: none.
 from dataclasses import dataclass
 from typing import Annotated
 
-from bench.api.component import Mask
+from bench.api.mask import Mask
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
@@ -72,7 +72,7 @@ import signal
 import sys
 import time
 
-from bench.api.component import Score
+from bench.api.score import Score
 from bench.api.registry import DefaultTask, register
 from variants.scores.scaled_dot import ScaledDotScore
 

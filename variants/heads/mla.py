@@ -20,9 +20,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bench.api.call import Dims
-from bench.api.component import Heads
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.heads import Heads
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.source import Source
 from variants.heads.projections import oracle_linear, split_heads

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bench.api.call import Dims
-from bench.api.component import Heads
+from bench.api.heads import Heads
 from bench.api.source import Source
 
 

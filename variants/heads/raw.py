@@ -12,8 +12,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bench.api.call import Dims
-from bench.api.component import Heads
 from bench.api.config import NoOptions
+from bench.api.heads import Heads
 from bench.api.registry import Citation, register
 from bench.api.source import Source
 

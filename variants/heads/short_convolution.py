@@ -21,9 +21,9 @@ from torch.nn import functional
 
 from bench.api.call import Dims, QueryShape
 from bench.api.capabilities import Capability
-from bench.api.component import expand_heads
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
+from bench.api.heads import expand_heads
 from bench.api.registry import Citation, register
 from bench.api.shapes import Query
 from bench.api.source import Source, Tree, leaf

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from bench.api.call import Call
 from bench.api.capabilities import Capability
-from bench.api.component import OneQuery
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Weights
 from bench.api.source import Tree, leaf

@@ -21,9 +21,10 @@ from torch import Tensor, nn
 from bench.api.batch import Sizes
 from bench.api.call import Call, Dims, QueryShape
 from bench.api.capabilities import Capability
-from bench.api.component import History, OneQuery
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.history import History
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features, Weights
 from bench.api.source import Memory, Source, Tree, leaf

@@ -9,9 +9,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from bench.api.call import Call, Dims, QueryShape
-from bench.api.component import History, OneQuery
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.history import History
+from bench.api.one_query import OneQuery
 from bench.api.shapes import Features
 from bench.api.source import Memory, Tree, leaf
 

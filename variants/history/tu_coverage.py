@@ -18,9 +18,11 @@ from torch import Tensor, nn
 
 from bench.api.call import Call, Dims, QueryShape
 from bench.api.capabilities import Capability
-from bench.api.component import History, OneQuery, expand_heads
 from bench.api.config import Choices, Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.heads import expand_heads
+from bench.api.history import History
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features, Weights
 from bench.api.source import Memory, Source, Tree, leaf

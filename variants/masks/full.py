@@ -6,7 +6,8 @@ Deviations: none.
 """
 
 from bench.api.call import Call
-from bench.api.component import Mask, OneQuery
+from bench.api.mask import Mask
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, register
 from bench.api.shapes import Allowed
 

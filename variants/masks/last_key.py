@@ -12,7 +12,8 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from bench.api.call import Call
-from bench.api.component import Mask, OneQuery
+from bench.api.mask import Mask
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, register
 
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from bench.api.call import Call, Dims
-from bench.api.component import Mask, OneQuery
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.mask import Mask
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed
 from variants.one_sequence import ONE_SEQUENCE

@@ -22,10 +22,12 @@ from torch import Tensor
 
 from bench.api.call import Call, Dims
 from bench.api.capabilities import Capability
-from bench.api.component import Mask, OneQuery, expand_heads
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.heads import expand_heads
+from bench.api.mask import Mask
 from bench.api.noise import Noise
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed
 from bench.api.source import Source, Tree, leaf

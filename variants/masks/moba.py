@@ -14,9 +14,11 @@ from typing import Annotated
 import torch
 
 from bench.api.call import Call, Dims
-from bench.api.component import Mask, OneQuery, expand_heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.heads import expand_heads
+from bench.api.mask import Mask
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed
 from variants.block_means import block_means

@@ -13,9 +13,10 @@ from typing import Annotated
 import torch
 
 from bench.api.call import Call, Dims
-from bench.api.component import Mask, OneQuery, Windows
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.mask import Mask, Windows
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed
 from variants.masks.window_keys import window_keys

@@ -8,7 +8,8 @@ Deviations: none. The first query has no key and reads zero.
 """
 
 from bench.api.call import Call
-from bench.api.component import Mask, OneQuery
+from bench.api.mask import Mask
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, register
 from bench.api.shapes import Allowed
 from variants.one_sequence import CAUSAL_ONLY

@@ -17,9 +17,10 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from bench.api.call import Call, Dims
-from bench.api.component import Mask, OneQuery
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.mask import Mask
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed
 from variants.one_sequence import CAUSAL_ONLY

@@ -17,9 +17,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims, MixResult, OracleOptions, Read
-from bench.api.component import expand_heads
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.heads import expand_heads
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Source, Tree
 from bench.api.variant import Impl, Variant

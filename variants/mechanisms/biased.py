@@ -12,9 +12,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Call, OracleOptions, Read
-from bench.api.component import Content, History, OneQuery, Position
 from bench.api.errors import Refused
+from bench.api.history import History
 from bench.api.inputs import all_inputs
+from bench.api.one_query import OneQuery
+from bench.api.position import Content, Position
 from bench.api.shapes import Energy
 from bench.api.source import Memory, Source, leaf
 from variants.mechanisms.turned import Turned

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
-from bench.api.component import expand_heads
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.heads import expand_heads
 from bench.api.inputs import SlotInput
 from bench.api.shapes import Allowed
 from bench.api.source import Memory, Source, State, Tree, branch, leaf, tree_join, tree_map

@@ -16,8 +16,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bench.api.call import Call, Dims, MixResult, QueryShape, Read
-from bench.api.component import expand_heads
 from bench.api.errors import Refused
+from bench.api.heads import expand_heads
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.variant import Impl, Variant
 from variants.mechanisms.chunked_state import Steps, run

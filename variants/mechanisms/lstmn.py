@@ -19,9 +19,9 @@ from torch.nn import functional
 
 from bench.api.call import Call, Dims, MixResult, QueryShape, Read
 from bench.api.capabilities import Capability
-from bench.api.component import expand_heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.heads import expand_heads
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.variant import Impl, Variant

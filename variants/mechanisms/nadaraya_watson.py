@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.api.call import Call, Dims, MixResult, Read
-from bench.api.component import expand_heads
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.heads import expand_heads
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Weights
 from bench.api.source import Memory, Source, Tree, leaf

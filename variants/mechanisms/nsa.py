@@ -22,9 +22,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
-from bench.api.component import expand_heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.heads import expand_heads
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Mixed

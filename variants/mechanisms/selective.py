@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
-from bench.api.component import expand_heads
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
+from bench.api.heads import expand_heads
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.variant import Impl

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
 from bench.api.capabilities import Capability
-from bench.api.component import expand_heads
 from bench.api.errors import Refused
+from bench.api.heads import expand_heads
 from bench.api.shapes import Mixed
 from bench.api.source import Memory, Source, State, Tree, leaf, tree_map
 from bench.api.variant import Impl, Variant

@@ -16,9 +16,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims, MixResult, OracleOptions, Read
-from bench.api.component import expand_heads
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
+from bench.api.heads import expand_heads
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Source, Tree
 from bench.api.variant import Impl

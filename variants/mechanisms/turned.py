@@ -4,8 +4,9 @@ Su et al., 2021, https://arxiv.org/abs/2104.09864, section 3.2: a mechanism that
 keys through their dot products alone then sees differences of places alone.
 """
 
-from bench.api.component import History, Position
 from bench.api.errors import Refused
+from bench.api.history import History
+from bench.api.position import Position
 from bench.api.variant import Variant
 
 

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from bench.api import registry
 from bench.api.call import Call, Dims
-from bench.api.component import SCORES, OneQuery
 from bench.api.config import OfAxis
 from bench.api.errors import Refused
+from bench.api.one_query import OneQuery
+from bench.api.score import SCORES
 from bench.api.selector import Selector
 from bench.api.shapes import Allowed, Energy, Weights
 from bench.api.source import Memory, Source, Tree, branch

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 from bench.api.call import Call, Dims, QueryShape
 from bench.api.capabilities import Capability
-from bench.api.component import Normalized, Normalizer, OneQuery
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
+from bench.api.normalizer import Normalized, Normalizer
+from bench.api.one_query import OneQuery
 from bench.api.shapes import Allowed, Energy, Weights
 from bench.api.source import Memory, Tree, leaf
 from variants.normalizers.expected_alignment import Computation, expected_alignment, hard_walk

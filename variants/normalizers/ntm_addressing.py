@@ -21,9 +21,10 @@ from torch.nn import functional
 
 from bench.api.call import Call, Dims
 from bench.api.capabilities import Capability
-from bench.api.component import Normalized, Normalizer, OneQuery
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.normalizer import Normalized, Normalizer
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed, Energy, Weights
 from bench.api.source import Tree, leaf

@@ -16,9 +16,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Call, Dims
-from bench.api.component import Normalized, Normalizer, OneQuery
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
+from bench.api.normalizer import Normalized, Normalizer
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, register
 from bench.api.shapes import Allowed, Energy, Weights
 from bench.api.source import Tree

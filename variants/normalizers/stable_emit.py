@@ -23,9 +23,10 @@ from torch.nn import functional
 from bench.api import registry
 from bench.api.call import Call, Dims, QueryShape
 from bench.api.capabilities import Capability
-from bench.api.component import NORMALIZERS, Normalized, Normalizer, OneQuery
 from bench.api.config import Config, FloatRange, OfAxis
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.normalizer import NORMALIZERS, Normalized, Normalizer
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, register
 from bench.api.selector import Selector
 from bench.api.shapes import Allowed, Energy, Weights

@@ -18,7 +18,8 @@ from torch.nn import functional
 
 from bench.api.call import Call
 from bench.api.capabilities import Capability
-from bench.api.component import Normalized, Normalizer, OneQuery
+from bench.api.normalizer import Normalized, Normalizer
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Allowed, Energy
 from bench.api.source import Tree

@@ -12,8 +12,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Call, Dims
-from bench.api.component import OneQuery, Position
 from bench.api.config import NoOptions
+from bench.api.one_query import OneQuery
+from bench.api.position import Position
 from bench.api.registry import Citation, DefaultTask, register
 from variants.one_sequence import ONE_SEQUENCE
 from variants.positions.relative_distances import diagonals, distances

@@ -18,9 +18,11 @@ from torch import Tensor, nn
 
 from bench.api.call import Call, Dims
 from bench.api.capabilities import Capability
-from bench.api.component import OneQuery, Position, expand_heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.heads import expand_heads
+from bench.api.one_query import OneQuery
+from bench.api.position import Position
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy
 from variants.precision import at_least_single

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 
 from bench.api.call import Call, Dims
 from bench.api.capabilities import Capability
-from bench.api.component import OneQuery, Position
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.one_query import OneQuery
+from bench.api.position import Position
 from bench.api.registry import Citation, register
 
 

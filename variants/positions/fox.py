@@ -19,9 +19,11 @@ from torch.nn import functional
 
 from bench.api.call import Call, Dims
 from bench.api.capabilities import Capability
-from bench.api.component import OneQuery, Position, expand_heads
 from bench.api.config import Config, FloatRange
+from bench.api.heads import expand_heads
 from bench.api.inputs import SlotInput
+from bench.api.one_query import OneQuery
+from bench.api.position import Position
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Source, Tree, leaf
 from variants.precision import at_least_single

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from bench.api.call import Dims
 from bench.api.capabilities import Capability
-from bench.api.component import Position
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.position import Position
 from bench.api.registry import Citation, DefaultTask, register
 
 

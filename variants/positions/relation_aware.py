@@ -20,9 +20,10 @@ from torch import Tensor, nn
 
 from bench.api.call import Call, Dims
 from bench.api.capabilities import Capability
-from bench.api.component import OneQuery, Position
 from bench.api.config import Choices, Config
 from bench.api.errors import Refused
+from bench.api.one_query import OneQuery
+from bench.api.position import Position
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Mixed, Weights
 from bench.api.source import leaf

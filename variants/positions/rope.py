@@ -21,9 +21,9 @@ from torch import Tensor
 
 from bench.api.call import Dims
 from bench.api.capabilities import Capability
-from bench.api.component import Position
 from bench.api.config import Choices, Config, FloatRange
 from bench.api.errors import InvalidConfig
+from bench.api.position import Position
 from bench.api.registry import Citation, DefaultTask, register
 from variants.positions.rotation import Layout, frequencies, rotate
 

@@ -18,9 +18,10 @@ from torch import Tensor, nn
 
 from bench.api.call import Call, Dims
 from bench.api.capabilities import Capability
-from bench.api.component import OneQuery, Position
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.one_query import OneQuery
+from bench.api.position import Position
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Mixed, Weights
 from variants.per_head_linear import per_head_linear, xavier_per_head

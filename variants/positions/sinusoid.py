@@ -19,8 +19,8 @@ from torch.nn import functional
 
 from bench.api.call import Dims
 from bench.api.capabilities import Capability
-from bench.api.component import Position
 from bench.api.config import Choices, Config
+from bench.api.position import Position
 from bench.api.registry import Citation, DefaultTask, register
 from variants.precision import wide_format
 

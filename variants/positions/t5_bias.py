@@ -16,9 +16,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims
-from bench.api.component import OneQuery, Position
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.one_query import OneQuery
+from bench.api.position import Position
 from bench.api.registry import Citation, DefaultTask, register
 from variants.one_sequence import ONE_SEQUENCE
 from variants.positions.relative_distances import diagonals, distances

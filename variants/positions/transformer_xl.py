@@ -18,8 +18,10 @@ from torch.nn import functional
 
 from bench.api.call import Call, Dims
 from bench.api.capabilities import Capability
-from bench.api.component import OneQuery, Position, expand_heads
 from bench.api.config import NoOptions
+from bench.api.heads import expand_heads
+from bench.api.one_query import OneQuery
+from bench.api.position import Position
 from bench.api.registry import Citation, DefaultTask, register
 from variants.per_head_linear import per_head_linear, xavier_per_head
 from variants.positions.relative_distances import distances, shift

@@ -19,9 +19,9 @@ from torch import Tensor
 
 from bench.api.call import Dims
 from bench.api.capabilities import Capability
-from bench.api.component import Position
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.position import Position
 from bench.api.registry import Citation, DefaultTask, register
 from variants.positions.rotation import frequencies, rotate
 from variants.precision import at_least_single

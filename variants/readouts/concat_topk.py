@@ -16,9 +16,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims
-from bench.api.component import OneQuery, Readout, expand_heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.heads import expand_heads
+from bench.api.one_query import OneQuery
+from bench.api.readout import Readout
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Mixed, Weights
 from variants.per_head_linear import per_head_linear

@@ -16,9 +16,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Call, Dims
-from bench.api.component import OneQuery, Readout
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
+from bench.api.one_query import OneQuery
+from bench.api.readout import Readout
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Mixed, Weights
 from variants.readouts.weighted_values import weighted_values

@@ -16,8 +16,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims
-from bench.api.component import OneQuery, Readout, expand_heads
 from bench.api.config import Choices, Config
+from bench.api.heads import expand_heads
+from bench.api.one_query import OneQuery
+from bench.api.readout import Readout
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Mixed, Weights
 from bench.api.source import Source, Tree, leaf

@@ -17,8 +17,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Call, Dims
-from bench.api.component import OneQuery, Readout
 from bench.api.config import Choices, Config
+from bench.api.one_query import OneQuery
+from bench.api.readout import Readout
 from bench.api.registry import Citation, register
 from bench.api.shapes import Allowed, Mixed, Weights
 from variants.normalizers.best_key import one_hot_best, oracle_best

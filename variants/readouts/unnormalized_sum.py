@@ -13,7 +13,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Call
-from bench.api.component import OneQuery, Readout
+from bench.api.one_query import OneQuery
+from bench.api.readout import Readout
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Mixed, Weights
 from variants.readouts.weighted_values import weighted_values

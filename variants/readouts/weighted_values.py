@@ -3,7 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.component import expand_heads
+from bench.api.heads import expand_heads
 from bench.api.shapes import Weights
 
 

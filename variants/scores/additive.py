@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Dims
-from bench.api.component import OneQuery
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
 from variants.per_head_linear import per_head_linear, xavier_per_head
 from variants.scores.hidden_layer import HiddenLayerConfig, HiddenLayerScore

@@ -11,8 +11,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Call
-from bench.api.component import OneQuery, Score, expand_heads
+from bench.api.heads import expand_heads
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
+from bench.api.score import Score
 from bench.api.shapes import Energy, Features
 
 

@@ -13,9 +13,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims
-from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import NoOptions
+from bench.api.heads import expand_heads
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
+from bench.api.score import Score
 from bench.api.shapes import Energy, Features, Query
 from variants.per_head_linear import per_head_linear, xavier_per_head
 

@@ -8,9 +8,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims
-from bench.api.component import Score, expand_heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.heads import expand_heads
+from bench.api.score import Score
 from bench.api.shapes import Energy, Features
 from bench.api.source import Source, Tree, leaf
 from variants.per_head_linear import xavier_per_head

@@ -17,10 +17,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.api.call import Call, Dims
-from bench.api.component import OneQuery, Score
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
+from bench.api.score import Score
 from bench.api.shapes import Allowed, Energy, Features
 from variants.per_head_linear import per_head_linear, uniform_per_head
 

@@ -15,11 +15,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Call, Dims
-from bench.api.component import OneQuery, Score
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.noise import Noise
+from bench.api.one_query import OneQuery
 from bench.api.registry import DefaultTask, register
+from bench.api.score import Score
 from bench.api.shapes import Energy, Features
 
 STREAM = "score.random"

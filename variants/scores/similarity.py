@@ -15,9 +15,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from bench.api.call import Call, Dims
-from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Choices, Config
+from bench.api.heads import expand_heads
+from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
+from bench.api.score import Score
 from bench.api.shapes import Energy, Features
 from variants.precision import at_least_single
 

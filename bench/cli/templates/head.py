@@ -13,9 +13,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bench.api.call import Dims
-from bench.api.component import Heads
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.heads import Heads
 from bench.api.registry import DefaultTask, register
 from bench.api.source import Source
 

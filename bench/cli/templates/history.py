@@ -14,8 +14,9 @@ from torch import Tensor
 
 from bench.api.call import Call, Dims, QueryShape
 from bench.api.capabilities import Capability
-from bench.api.component import History, OneQuery, OracleState
 from bench.api.config import NoOptions
+from bench.api.history import History
+from bench.api.one_query import OneQuery, OracleState
 from bench.api.registry import DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Features, Weights
 from bench.api.source import Memory, Tree, leaf

@@ -14,9 +14,10 @@ from torch import Tensor
 
 from bench.api.call import Call, Dims
 from bench.api.capabilities import Capability
-from bench.api.component import Mask, OneQuery
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.mask import Mask
+from bench.api.one_query import OneQuery
 from bench.api.registry import DefaultTask, register
 
 

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from bench.api.call import Call, Dims, MixResult, OracleOptions, Read
 from bench.api.capabilities import Capability
-from bench.api.component import expand_heads
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
+from bench.api.heads import expand_heads
 from bench.api.registry import DefaultTask, register
 from bench.api.source import Memory, Source, Tree, leaf
 from bench.api.variant import Impl, Variant

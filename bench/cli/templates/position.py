@@ -15,9 +15,10 @@ from torch import Tensor
 
 from bench.api.call import Call, Dims
 from bench.api.capabilities import Capability
-from bench.api.component import OneQuery, Position
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
+from bench.api.one_query import OneQuery
+from bench.api.position import Position
 from bench.api.registry import DefaultTask, register
 
 

@@ -13,10 +13,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Call, Dims
-from bench.api.component import OneQuery, Score, expand_heads
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
+from bench.api.heads import expand_heads
+from bench.api.one_query import OneQuery
 from bench.api.registry import DefaultTask, register
+from bench.api.score import Score
 from bench.api.shapes import Energy, Features
 
 

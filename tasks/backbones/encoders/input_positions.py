@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from bench.api import registry
 from bench.api.call import Dims
-from bench.api.component import POSITIONS, Position
 from bench.api.config import Choices
+from bench.api.position import POSITIONS, Position
 from bench.api.selector import Selector
 
 Kind = Annotated[Literal["off", "sinusoid", "learned"], Choices(("off", "sinusoid", "learned"))]

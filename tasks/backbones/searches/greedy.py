@@ -14,8 +14,7 @@ from torch import Tensor
 
 from bench.api.backbone import Generated
 from bench.api.batch import Batch, Sizes
-from bench.api.capabilities import Capability
-from bench.api.component import NOTHING
+from bench.api.capabilities import NOTHING, Capability
 from bench.api.config import Config
 from bench.api.registry import Citation, register
 from bench.api.search import Search, Walk

@@ -8,12 +8,12 @@ import pytest
 from bench.api import registry
 from bench.api.axes import DEFAULTS, VARIANT_AXES
 from bench.api.cell import Cell
-from bench.api.component import Score
 from bench.api.config import Config, FirstDefault
 from bench.api.loading import load_package
 from bench.api.options import canonical
 from bench.api.registry import Registration
 from bench.api.resolve import canonical_backbone, resolve
+from bench.api.score import Score
 from bench.api.selector import Selector, parse, parse_names
 from bench.running.revisions import revisions
 from bench.training.protocol import canonical_protocol

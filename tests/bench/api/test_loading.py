@@ -39,7 +39,7 @@ def test_loading_a_package_again_changes_nothing():
             "already registered by variants.scores.dot; choose another name",
         ),
         (
-            "from bench.api.component import Score\n"
+            "from bench.api.score import Score\n"
             "class Bad(Score):\n    needs = frozenset({'wings'})",
             "wings",
         ),

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from bench.api.component import Normalized, Normalizer
 from bench.api.errors import InvalidConfig
+from bench.api.normalizer import Normalized, Normalizer
 from bench.conformance import as_text, certify
 from bench.conformance.certificate import CheckFailed
 from bench.conformance.compare import expect_near, first_in_parts, greatest_of
@@ -51,7 +51,7 @@ def test_a_missing_method_is_called_one(plant):
 
     plant("normalizer", HeadTemperature)
     found = certify("planted", regimes=["cross"], checks=["oracle"])
-    sentence = "HeadTemperature has no oracle(); write it (see bench/api/component.py)"
+    sentence = "HeadTemperature has no oracle(); write it (see bench/api/normalizer.py)"
     assert found.failed["oracle"].endswith(sentence)
 
 

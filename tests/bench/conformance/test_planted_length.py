@@ -2,7 +2,7 @@
 
 import torch
 
-from bench.api.component import Normalized
+from bench.api.normalizer import Normalized
 from bench.conformance import certify
 from variants.masks import luong_local_m
 from variants.mechanisms import chunked_state, linear_attention

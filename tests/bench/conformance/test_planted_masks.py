@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from bench.api.call import MixResult
 from bench.api.chain import Chain
-from bench.api.component import Normalized
+from bench.api.normalizer import Normalized
 from bench.api.source import Memory
 from bench.api.variant import Variant
 from bench.conformance import certify

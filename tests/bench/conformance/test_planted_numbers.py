@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from bench.api.component import Normalized
+from bench.api.normalizer import Normalized
 from bench.api.source import leaf
 from bench.conformance import certify
 from variants.history.tu_coverage import TuCoverage, TuCoverageConfig

@@ -11,8 +11,8 @@ from torch.nn import functional
 from bench.api import registry
 from bench.api.call import MixResult
 from bench.api.chain import Chain
-from bench.api.component import Normalized
 from bench.api.config import Config, IntRange
+from bench.api.normalizer import Normalized
 from bench.api.registry import DefaultTask
 from bench.api.source import leaf
 from bench.api.variant import Variant

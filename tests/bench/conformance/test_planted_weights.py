@@ -2,7 +2,7 @@
 
 import torch
 
-from bench.api.component import Normalized
+from bench.api.normalizer import Normalized
 from bench.api.resolve import resolve
 from bench.conformance import certify
 from bench.conformance.place import gives

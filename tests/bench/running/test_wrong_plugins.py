@@ -26,7 +26,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from bench.api.component import Score
+from bench.api.score import Score
 from bench.api.registry import DefaultTask, register
 from variants.scores.scaled_dot import ScaledDotScore
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from bench.api.component import OneQuery
 from bench.api.gathered import spread
+from bench.api.one_query import OneQuery
 from bench.api.source import Source
 
 OPTIONS = {

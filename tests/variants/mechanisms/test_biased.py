@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import variants
 from bench.api.call import Dims, QueryShape
-from bench.api.component import Position
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
+from bench.api.position import Position
 from bench.api.registry import make, registrations
 from bench.api.selector import parse
 from bench.api.source import Source

@@ -8,7 +8,7 @@ from torch import Tensor
 
 import variants
 from bench.api.call import Call, Dims
-from bench.api.component import Position
+from bench.api.position import Position
 from bench.api.registry import make, registrations
 from bench.api.selector import parse
 from bench.api.source import Memory, Source

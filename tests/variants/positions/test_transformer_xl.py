@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import variants
-from bench.api.component import OneQuery
 from bench.api.errors import Refused
+from bench.api.one_query import OneQuery
 from bench.api.source import Source
 
 

@@ -1,0 +1,177 @@
+"""Heads: the projections around attention, from the width of a model to heads and back."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.axes import Axis
+from bench.api.call import Dims, Link, QueryShape
+from bench.api.capabilities import NOTHING, Capability, check_capabilities
+from bench.api.config import Config
+from bench.api.errors import Refused
+from bench.api.shapes import Query
+from bench.api.source import Source, Tree
+from bench.api.start import Starting
+
+
+class Heads(Starting):
+    """Owns every projection of a slot: model width to heads and back."""
+
+    needs: ClassVar[frozenset[Capability]] = NOTHING
+    gives: ClassVar[frozenset[Capability]] = NOTHING
+    removes: ClassVar[frozenset[Capability]] = NOTHING
+    unsupported: ClassVar[Mapping[Capability, str]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        check_capabilities(cls.__name__, cls.needs, cls.gives, cls.removes, cls.unsupported)
+
+    dims: Dims
+    output_width: int
+
+    def __init__(
+        self,
+        config: Config,
+        query_width: int,
+        source_width: int,
+        regime: Literal["cross", "causal", "self", "pool"],
+    ) -> None:
+        super().__init__()
+
+    def query(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B Hq L Eq"]:
+        """Make the queries."""
+        raise NotImplementedError
+
+    def source(
+        self, x: Float[Tensor, "B S Dk"], mask: Tensor | None, tokens: Tensor | None
+    ) -> Source:
+        """Make keys and values."""
+        raise NotImplementedError
+
+    def start(self, like: QueryShape) -> Tree:
+        """What is remembered before the first state of a sequence; empty for most."""
+        return {}
+
+    def own(
+        self,
+        x: Float[Tensor, "B L D"],
+        mask: Tensor | None,
+        tokens: Tensor | None,
+        past: Tree,
+    ) -> tuple[Query, Source, Tree]:
+        """Queries and keys of one sequence, and what must be remembered of it.
+
+        Heads whose projections see earlier states (short convolutions) replace this; others make
+        queries and keys of each state by itself.
+
+        Args:
+            x: The next states of the sequence.
+            mask: Which of them are real.
+            tokens: Their ids.
+            past: What the previous call returned.
+        """
+        return self.query(x), self.source(x, mask, tokens), past
+
+    def link(self, below: tuple[int, ...]) -> Link | None:
+        """What these heads read of a layer below; None for nothing.
+
+        Called once, by a slot that is built. Heads that read another layer leave out here the maps
+        that they do not need.
+
+        Args:
+            below: Layers below that hold the same attention and hand on their keys and values.
+        """
+        return None
+
+    def own_above(
+        self,
+        x: Float[Tensor, "B L D"],
+        mask: Tensor | None,
+        tokens: Tensor | None,
+        past: Tree,
+        below: Source,
+    ) -> tuple[Query, Source, Tree]:
+        """`own` where a layer below is read, unless it keeps everything for this one.
+
+        Args:
+            x: The next states of the sequence.
+            mask: Which of them are real.
+            tokens: Their ids.
+            past: What the previous call returned.
+            below: Keys and values of the same places in the layer below; keys are turned already.
+        """
+        raise NotImplementedError
+
+    def gate(
+        self, output: Float[Tensor, "B Hq L Ev"], x: Float[Tensor, "B L D"]
+    ) -> Float[Tensor, "B Hq L Ev"]:
+        """Norms and gates of each head, before the heads are joined; `x` is what asked."""
+        return output
+
+    def refuse_gates(self) -> None:
+        """Refuse heads whose output is no linear map of what they read.
+
+        Raises:
+            Refused: There are norms or gates behind the reading.
+        """
+        if type(self).gate is not Heads.gate:
+            raise Refused("these heads have gates or norms, so single values add no fixed share.")
+
+    def merge(self, output: Float[Tensor, "B Hq L Ev"]) -> Float[Tensor, "B L D"]:
+        """Join the heads."""
+        raise NotImplementedError
+
+    def oracle_query(self, x: Float[Tensor, " D"]) -> Float[Tensor, "Hq Eq"]:
+        """`query` for one query, head by head."""
+        raise NotImplementedError
+
+    def oracle_source(
+        self, x: Float[Tensor, " Dk"]
+    ) -> tuple[Float[Tensor, "Hk Ek"], Float[Tensor, "Hv Ev"]]:
+        """Key and value of one state, head by head."""
+        raise NotImplementedError
+
+    def oracle_own(
+        self, x: Float[Tensor, "L D"]
+    ) -> tuple[Float[Tensor, "Hq L Eq"], Float[Tensor, "Hk L Ek"], Float[Tensor, "Hv L Ev"]]:
+        """`own` for one whole sequence: queries, keys and values."""
+        query = torch.stack([self.oracle_query(state) for state in x], 1)
+        made = [self.oracle_source(state) for state in x]
+        key, value = (torch.stack([pair[i] for pair in made], 1) for i in range(2))
+        return query, key, value
+
+    def oracle_above(
+        self, x: Float[Tensor, "L D"], below: Source
+    ) -> tuple[Float[Tensor, "Hq L Eq"], Float[Tensor, "Hk L Ek"], Float[Tensor, "Hv L Ev"]]:
+        """Queries, keys and values of one whole sequence above a layer that is read.
+
+        Args:
+            x: Its states.
+            below: Keys and values of the layer below, one row; keys are not turned yet.
+        """
+        raise NotImplementedError
+
+    def oracle_gate(
+        self, output: Float[Tensor, "Hq Ev"], x: Float[Tensor, " D"]
+    ) -> Float[Tensor, "Hq Ev"]:
+        """`gate` for one query."""
+        return output
+
+    def oracle_merge(self, output: Float[Tensor, "Hq Ev"]) -> Float[Tensor, " Dv"]:
+        """`merge` for one query, by loops over heads."""
+        raise NotImplementedError
+
+
+def expand_heads(x: Float[Tensor, "B Hk S E"], heads: int) -> Float[Tensor, "B Hq S E"]:
+    """Repeat key heads so that every query head has one (grouped queries)."""
+    if x.shape[1] == heads:
+        return x
+    if x.shape[1] == 1:  # a view, which fused code reads without a copy
+        return x.expand(-1, heads, -1, -1)
+    return torch.repeat_interleave(x, heads // x.shape[1], 1)
+
+
+HEADS = Axis[type[Heads]]("head")

@@ -1,0 +1,53 @@
+"""Masks: which keys a query may see."""
+
+from typing import ClassVar, Literal, NamedTuple
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from bench.api.axes import Axis
+from bench.api.call import Call
+from bench.api.component import Component
+from bench.api.one_query import OneQuery
+from bench.api.shapes import Allowed
+
+
+class Windows(NamedTuple):
+    """A window of keys for every query, listed one by one."""
+
+    keys: Int[Tensor, "B Hq L W"]
+    """Places of the keys; where a window reaches out of the source, any real place."""
+    allowed: Bool[Tensor, "B Hq L W"]
+    """Whether the query may see them."""
+    log_post_weight: Float[Tensor, "B Hq L W"] | None = None
+    """Logarithm of a post-softmax weight applied after normalizer."""
+
+
+class Mask(Component):
+    """Which keys a query may see."""
+
+    branch = "mask"
+    kind: ClassVar[Literal["full", "window", "dense"]] = "dense"
+    """Symbolic form, so that a fused kernel need not read a mask."""
+    window_width: int | None = None
+    """Keys in the largest window; set where `gather` can list them."""
+    recent: int | None = None
+    """Under causality, the last keys that a query sees, its own among them, so that a cache may
+    forget older ones; None where it may see all. A mask that sets it goes by `key_position`."""
+    sinks: int = 0
+    """First keys that every query sees though they are old; used where `recent` is set."""
+
+    def window(self, call: Call) -> tuple[Allowed | None, Float[Tensor, "B Hq L S"] | None]:
+        """Allowed keys (None for all), and the log of a post-softmax weight, if any."""
+        raise NotImplementedError
+
+    def gather(self, call: Call) -> Windows:
+        """`window` as a list of keys for every query, so that long sources cost linear time."""
+        raise NotImplementedError
+
+    def oracle(self, one: OneQuery) -> tuple[list[bool], list[float] | Float[Tensor, " S"]]:
+        """Allowed keys of one query, and their post-softmax weights (not logarithms)."""
+        raise NotImplementedError
+
+
+MASKS = Axis[type[Mask]]("mask")

@@ -1,0 +1,77 @@
+"""Normalizers: from energies to weights."""
+
+from typing import ClassVar
+
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.axes import Axis
+from bench.api.call import Call, Read
+from bench.api.component import Component
+from bench.api.one_query import OneQuery, OracleState
+from bench.api.score import Score
+from bench.api.shapes import Allowed, Energy, Weights
+from bench.api.source import Tree
+
+
+class Normalized:
+    """Weights, the state to carry, and terms, as a normalizer returns them."""
+
+    __slots__ = ("state", "terms", "weights")
+
+    def __init__(
+        self, weights: Weights, state: Tree | None = None, terms: dict[str, Tensor] | None = None
+    ) -> None:
+        self.weights = weights
+        self.state: Tree = state or {}
+        self.terms: dict[str, Tensor] = terms or {}
+
+
+class Normalizer(Component):
+    """energy -> weights; owns its scan over queries if it needs one."""
+
+    branch = "normalizer"
+    default_read: Read = "expected"
+    """How a trained model reads when it is scored."""
+    reads: ClassVar[tuple[Read, ...]] = ("expected",)
+    """Read modes that differ from each other."""
+    softmax_temperature: float | None = None
+    """Set where this is a softmax over the allowed keys and nothing else, which fused code and
+    gathered windows may compute instead."""
+
+    def normalize(
+        self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call
+    ) -> Normalized:
+        """Weights of every key; exactly zero where not allowed and on rows without a key."""
+        raise NotImplementedError
+
+    def oracle(
+        self,
+        energy: Float[Tensor, " S"],
+        allowed: list[bool],
+        state: OracleState,
+        one: OneQuery,
+    ) -> Float[Tensor, " S"]:
+        """`normalize` for one query; carries by writing to `state`."""
+        raise NotImplementedError
+
+    own_scores: tuple[Score, ...] = ()
+    """Further scores that belong to this normalizer, which prepares them."""
+    lookback: int | None = 0
+    """Keys before the one that stopped a walk that are read with it; None for all of them."""
+    stays_at_end: bool = False
+    """Whether a walk that runs off the end reads the last key, not nothing."""
+
+    def stop_probability(self, energy: Energy) -> Energy | None:
+        """Probability of stopping at a key, for mechanisms that stream; None for others."""
+        return None
+
+    def stop_weights(self, call: Call, allowed: Allowed) -> Weights:
+        """Weights of a stop and of the keys before it, in a memory that holds nothing else.
+
+        For mechanisms that stream and have a `lookback`; the stop is the last key.
+        """
+        raise NotImplementedError
+
+
+NORMALIZERS = Axis[type[Normalizer]]("normalizer")

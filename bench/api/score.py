@@ -1,0 +1,45 @@
+"""Scores: how well a key answers a query."""
+
+from typing import ClassVar
+
+from jaxtyping import Float
+from torch import Tensor
+
+from bench.api.axes import Axis
+from bench.api.call import Call
+from bench.api.component import Component
+from bench.api.one_query import OneQuery
+from bench.api.shapes import Allowed, Energy, Features
+
+
+class Score(Component):
+    """score(query, key) -> energy."""
+
+    branch = "score"
+    takes_features: ClassVar[bool] = False
+
+    def energy(self, call: Call, features: Features | None) -> Energy:
+        """Energy of every query and key, before masking."""
+        raise NotImplementedError
+
+    def scored(self, call: Call) -> Allowed | None:
+        """Keys that have an energy at all; None says that every key has one."""
+        return None
+
+    def dot_form(self, call: Call) -> tuple[Tensor, Tensor, float] | None:
+        """Query, key and scale whose scaled dot product is the energy, or None.
+
+        A constant of each query may be left out, for softmax cancels it.
+        """
+        return None
+
+    def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
+        """`energy` for one query, by loops over keys."""
+        raise NotImplementedError
+
+    def oracle_scored(self, one: OneQuery) -> list[bool]:
+        """`scored` for one query."""
+        return [True] * one.num_keys
+
+
+SCORES = Axis[type[Score]]("score")
