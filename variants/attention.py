@@ -9,8 +9,8 @@ from torch import Tensor
 from bench.api.call import Attended, AttendOptions
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.noise import Noise
+from bench.api.slot import Slot
 from bench.api.source import Memory, State, Tree
-from bench.api.variant import Slot
 
 
 class Attention(Slot):

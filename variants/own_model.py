@@ -8,6 +8,7 @@ from bench.api.build import SlotPlace, build_slot
 from bench.api.call import REGIMES, regime_of
 from bench.api.capabilities import Capability, part_of
 from bench.api.errors import InvalidConfig, Refused, UnknownName
+from bench.api.impl import Impl
 from bench.api.loading import load_package
 from bench.api.loss import LOSSES, LossSizes
 from bench.api.options import options_of
@@ -15,7 +16,6 @@ from bench.api.output import OUTPUTS, OutputSizes
 from bench.api.registry import Recipe
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, Value, parse, show_value
-from bench.api.variant import Impl
 from variants.attention import Attention
 from variants.losses.attention_loss import AttentionLoss
 from variants.outputs.output_layer import OutputLayer

@@ -15,8 +15,8 @@ from bench.api.config import Config
 from bench.api.errors import Refused
 from bench.api.output import Output, OutputSizes
 from bench.api.selector import Selector
+from bench.api.slot import Slot
 from bench.api.trace import HasCapabilities, Mode, Trace
-from bench.api.variant import Slot
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from bench.api.chain import Chain
 from bench.api.errors import Refused
 from bench.api.heads import HEADS
 from bench.api.history import HISTORIES
+from bench.api.impl import Impl
 from bench.api.mask import MASKS
 from bench.api.normalizer import NORMALIZERS
 from bench.api.position import POSITIONS, Position
@@ -16,7 +17,8 @@ from bench.api.readout import READOUTS
 from bench.api.resolve import VariantSpec
 from bench.api.score import SCORES
 from bench.api.selector import parse
-from bench.api.variant import MECHANISMS, Impl, Slot, Variant
+from bench.api.slot import Slot
+from bench.api.variant import MECHANISMS, Variant
 
 
 def build_variant(

@@ -17,6 +17,7 @@ from bench.api.errors import Refused
 from bench.api.fused import fused_softmax
 from bench.api.gathered import fold_call, fold_windows, spread, unfold
 from bench.api.history import History
+from bench.api.impl import Impl
 from bench.api.inputs import all_inputs
 from bench.api.mask import Mask
 from bench.api.normalizer import Normalizer
@@ -27,7 +28,7 @@ from bench.api.score import Score
 from bench.api.shapes import Allowed, Features, Mixed, Weights
 from bench.api.source import Memory, Source, State, Tree, branch
 from bench.api.stream import stream_hard
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Variant
 
 GATHER_FROM = 24
 """Sources this many times as long as a window are read by copying windows out; shorter ones are

@@ -16,9 +16,9 @@ from bench.api.config import Config
 from bench.api.encoder import Encoded
 from bench.api.registry import make
 from bench.api.selector import Selector
+from bench.api.slot import Slot
 from bench.api.source import Memory, State, Tree, tree_map
 from bench.api.trace import HasCapabilities, Mode
-from bench.api.variant import Slot
 
 
 class DecoderState(NamedTuple):

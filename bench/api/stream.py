@@ -6,12 +6,38 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from bench.api.call import Call
+from bench.api.call import Attended, Call
 from bench.api.heads import expand_heads
-from bench.api.source import Memory, Source, tree_map
+from bench.api.shapes import Query
+from bench.api.source import Memory, Source, State, leaf, tree_map
 
 if TYPE_CHECKING:
     from bench.api.chain import Chain
+    from bench.api.variant import Variant
+
+POINTER = "pointer"
+"""Branch of a state under `read="stream"`: where each head goes on reading."""
+
+
+def attend_streaming(variant: "Variant", query: Query, memory: Memory, state: State) -> Attended:
+    """Stream query after query; each head of each row carries its own pointer.
+
+    `touched` is what the pointers say was read: up to the one that is furthest, or all of it.
+    """
+    pointer = torch.zeros(query.shape[:2], dtype=torch.long, device=query.device)
+    if state.offset > 0:
+        pointer = leaf(state.carried, POINTER)
+    num_keys, length = memory.source.key.shape[2], memory.source.length.unsqueeze(1)
+    found: list[Tensor] = []
+    touched: list[Tensor] = []
+    for one in query.split(1, 2):
+        output, pointer, _ = variant.stream(one, memory, pointer)
+        found.append(output)
+        over = (pointer == num_keys) | (length == 0)
+        touched.append(torch.where(over, length, pointer + 1).amax(1))
+    terms = {"touched": torch.stack(touched, 1).to(query.dtype)}
+    after = State(offset=state.offset + len(found), carried={POINTER: pointer})
+    return Attended(torch.cat(found, 2), None, after, terms)
 
 
 def stream_hard(

@@ -4,56 +4,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar, Literal, Unpack, get_args
+from typing import ClassVar, Unpack
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from bench.api.axes import DEFAULTS, Axis
-from bench.api.call import (
-    Attended,
-    AttendOptions,
-    Call,
-    Dims,
-    Edit,
-    Link,
-    MixResult,
-    OracleOptions,
-    QueryShape,
-    Read,
-)
+from bench.api.call import Attended, Call, Dims, Edit, MixResult, OracleOptions, QueryShape, Read
 from bench.api.capabilities import NOTHING, Capability, check_capabilities
-from bench.api.errors import Refused, UnknownName
-from bench.api.heads import Heads
+from bench.api.errors import Refused
 from bench.api.history import History
-from bench.api.inputs import NO_INPUTS, Inputs, input_maps, maps_of
+from bench.api.impl import Impl
+from bench.api.inputs import NO_INPUTS, Inputs
 from bench.api.noise import Noise
 from bench.api.position import Position
 from bench.api.shapes import Query, Value, Weights
-from bench.api.source import Memory, Source, State, Tree, leaf
+from bench.api.source import Memory, Source, State, Tree
 from bench.api.start import Starting
-
-Impl = Literal["auto", "eager", "sdpa", "compiled"]
-"""Which code computes the same mathematics: the best there is, plain torch, its fused kernel, or
-plain torch behind `torch.compile`, which is timed and never trained."""
-IMPLS: tuple[Impl, ...] = get_args(Impl)
-
-
-def impl_of(name: str) -> Impl:
-    """Read the name of an implementation.
-
-    Raises:
-        UnknownName: There is no such code.
-    """
-    for known in IMPLS:
-        if name == known:
-            return known
-    raise UnknownName.among("impl", name, IMPLS)
-
-
-POINTER = "pointer"
-"""Branch of a state under `read="stream"`: where each head goes on reading."""
+from bench.api.stream import attend_streaming
 
 
 class Variant(Starting, ABC):
@@ -226,23 +195,15 @@ class Variant(Starting, ABC):
             raise Refused("this mechanism has no weights that could be edited.")
         if read == "stream":
             assert memory is not None, "only cross attention streams"
-            return self._attend_streaming(query, memory, state)
-        causal = self.dims.regime == "causal"
-        cache = state.cache
+            return attend_streaming(self, query, memory, state)
         query = self.turn(query, state.offset)
-        if new is not None:
-            memory = self.receive(new, state.offset)
-            if causal and self.remembers_keys:
-                kept = memory if values is None else memory.without_values()
-                cache = kept if cache is None else self.remember(cache, kept)
-                memory = cache if values is None else cache.with_values(values)
-        assert memory is not None, "cross attention needs a memory, self-attention needs `new`"
+        memory, cache = self._memory_and_cache(memory, state, new, values)
         memory = self.unpack(memory)
         call = Call(
             query=query,
             memory=memory,
             offset=state.offset,
-            causal=causal,
+            causal=self.dims.regime == "causal",
             read=self.default_read if read is None else read,
             noise=noise,
             progress=progress,
@@ -258,6 +219,20 @@ class Variant(Starting, ABC):
         after = replace(state, offset=state.offset + query.shape[2], carried=carried, cache=cache)
         seen = memory if want_memory else None
         return Attended(output, weights if want_weights else None, after, terms, seen)
+
+    def _memory_and_cache(
+        self, memory: Memory | None, state: State, new: Source | None, values: Value | None
+    ) -> tuple[Memory, Memory | None]:
+        """What the queries read, and the cache once the keys have come that come with them."""
+        cache = state.cache
+        if new is not None:
+            memory = self.receive(new, state.offset)
+            if self.dims.regime == "causal" and self.remembers_keys:
+                kept = memory if values is None else memory.without_values()
+                cache = kept if cache is None else self.remember(cache, kept)
+                memory = cache if values is None else cache.with_values(values)
+        assert memory is not None, "cross attention needs a memory, self-attention needs `new`"
+        return memory, cache
 
     def row_sums(self) -> Float[Tensor, " Hq"] | None:
         """What each row of weights sums to, by head, for weights of either sign; None for anything.
@@ -286,26 +261,6 @@ class Variant(Starting, ABC):
         The pointer is the first key not yet passed; S where the search ran off the end.
         """
         raise Refused(f"{type(self).__name__} has no streaming form.")
-
-    def _attend_streaming(self, query: Query, memory: Memory, state: State) -> Attended:
-        """Stream query after query; each head of each row carries its own pointer.
-
-        `touched` is what the pointers say was read: up to the one that is furthest, or all of it.
-        """
-        pointer = torch.zeros(query.shape[:2], dtype=torch.long, device=query.device)
-        if state.offset > 0:
-            pointer = leaf(state.carried, POINTER)
-        num_keys, length = memory.source.key.shape[2], memory.source.length.unsqueeze(1)
-        found: list[Tensor] = []
-        touched: list[Tensor] = []
-        for one in query.split(1, 2):
-            output, pointer, _ = self.stream(one, memory, pointer)
-            found.append(output)
-            over = (pointer == num_keys) | (length == 0)
-            touched.append(torch.where(over, length, pointer + 1).amax(1))
-        terms = {"touched": torch.stack(touched, 1).to(query.dtype)}
-        after = State(offset=state.offset + len(found), carried={POINTER: pointer})
-        return Attended(torch.cat(found, 2), None, after, terms)
 
     def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
         """Add the positions that act before projection."""
@@ -361,113 +316,6 @@ def _each(
         for head in x
     ]
     return torch.stack(rows)
-
-
-class Slot(nn.Module):
-    """What a backbone holds in the place of attention: heads around a variant."""
-
-    def __init__(
-        self, heads: Heads, variant: Variant, source_width: int, link: Link | None = None
-    ) -> None:
-        super().__init__()
-        self.heads = heads
-        self.variant = variant
-        self.link = link
-        """What is read of a layer below; a backbone then hands it on in `attend`."""
-        self.output_width = heads.output_width
-        self.source_width = source_width
-        dims = heads.dims
-        # inputs of keys that stand in a layer below stand there, too
-        of_keys = {} if self.keeps_nothing else variant.key_inputs
-        self.key_maps = input_maps(of_keys, source_width, dims.kv_heads)
-        self.query_maps = input_maps(variant.query_inputs, dims.model_width, dims.heads)
-
-    @property
-    def keeps_nothing(self) -> bool:
-        """Whether a layer below keeps keys and values for this one."""
-        return self.link is not None and self.link.kept == "all"
-
-    @property
-    def keeps_keys_alone(self) -> bool:
-        """Whether a layer below keeps values for this one."""
-        return self.link is not None and self.link.kept == "values"
-
-    def prepare(
-        self,
-        x: Float[Tensor, "B S Dk"],
-        mask: Tensor | None = None,
-        tokens: Tensor | None = None,
-        values: Float[Tensor, "B S Dk"] | None = None,
-    ) -> Memory:
-        """Project a source and let the variant prepare it.
-
-        Args:
-            x: What is attended to.
-            mask: True where it is real.
-            tokens: Its ids, for variants that look at them.
-            values: What is read in its place, where keys and values are not the same states.
-        """
-        # keys of another sequence are the same at every query, so they are written out once
-        source = self._with_inputs(self.heads.source(x, mask, tokens).written(), x)
-        if values is not None:
-            read = self.heads.source(values, mask, tokens).written()
-            source = replace(source, value=read.value, shared=0)
-        return self.variant.receive(source)
-
-    def _with_inputs(self, source: Source, x: Float[Tensor, "B S Dk"]) -> Source:
-        """The source with the numbers that the variant wants beside its keys."""
-        if not self.key_maps:
-            return source
-        found = {name: one(x).transpose(1, 2) for name, one in maps_of(self.key_maps).items()}
-        return replace(source, extras={**source.extras, **found})
-
-    def start(self, memory: Memory | None, x: Float[Tensor, "B L D"]) -> State:
-        """State before the first query; `x` tells rows, dtype and device."""
-        dims = self.heads.dims
-        like = QueryShape(x.shape[0], dims.heads, dims.query_width, x.dtype, x.device)
-        return replace(self.variant.start(memory, like), heads=self.heads.start(like))
-
-    def attend(
-        self,
-        x: Float[Tensor, "B L D"],
-        memory: Memory | None,
-        state: State,
-        *,
-        own: tuple[Tensor, Tensor | None, Tensor | None] | None = None,
-        below: Memory | None = None,
-        **call: Unpack[AttendOptions],
-    ) -> tuple[Float[Tensor, "B L Dv"], Attended]:
-        """Answer hidden vectors.
-
-        Args:
-            x: The next vectors that ask.
-            memory: What `prepare` made of a source; None under self-attention.
-            state: What the previous call returned.
-            own: Sequence, mask and tokens under self-attention.
-            below: What the layer of `link` attended to in this call, where there is a link.
-            call: How to answer.
-        """
-        new, past = None, state.heads
-        if own is None:
-            query = self.heads.query(x)
-        elif self.link is None:
-            query, new, past = self.heads.own(*own, past)
-            new = self._with_inputs(new, own[0])
-        else:
-            assert below is not None, "what the layer of the link attended to must be handed on"
-            if self.keeps_nothing:
-                query, memory = self.heads.query(x), self.variant.read_below(below)
-            else:
-                query, new, past = self.heads.own_above(*own, past, below.newest(x.shape[1]))
-                new = self._with_inputs(new, own[0])
-            if self.keeps_keys_alone:
-                call["values"] = below.source.value
-        if self.query_maps:
-            found = {name: one(x) for name, one in maps_of(self.query_maps).items()}
-            call["extras"] = {**(call.get("extras") or {}), **found}
-        attended = self.variant.attend(query, memory, state, new=new, **call)
-        attended = attended._replace(state=replace(attended.state, heads=past))
-        return self.heads.merge(self.heads.gate(attended.output, x)), attended
 
 
 MECHANISMS = Axis[type[Variant]]("mechanism")

@@ -14,11 +14,12 @@ from torch import Tensor
 
 from bench.api.call import Attended
 from bench.api.errors import BenchError, Refused
+from bench.api.impl import Impl
 from bench.api.places import timed_place
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector
 from bench.api.source import Source
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Variant
 from bench.conformance.certificate import Certificate, CheckFailed, CheckSkipped
 from bench.conformance.compare import expect, gap
 from bench.conformance.place import KEYS, Placed, build_subject, gives, placements

@@ -21,10 +21,12 @@ from bench.api.capabilities import Capability
 from bench.api.config import IntRange, search_ranges
 from bench.api.decoder import DECODERS
 from bench.api.errors import BenchError, InvalidConfig, Refused
+from bench.api.impl import Impl
 from bench.api.places import ANYWHERE, UNKNOWN_UNTIL_BUILT
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector
-from bench.api.variant import Impl, Slot, Variant
+from bench.api.slot import Slot
+from bench.api.variant import Variant
 
 ROWS, HEADS, WIDTH, KEYS, QUERIES, SOURCE_WIDTH, VOCAB = 3, 2, 5, 7, 11, 13, 17
 WORD_WIDTH = 19

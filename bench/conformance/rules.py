@@ -8,10 +8,10 @@ from bench.api.call import REGIMES, Regime
 from bench.api.capabilities import Capability
 from bench.api.checks import MEANING
 from bench.api.history import History
+from bench.api.impl import Impl
 from bench.api.mask import Mask
 from bench.api.position import Position
 from bench.api.resolve import VariantSpec
-from bench.api.variant import Impl
 from bench.conformance.checks_loss import joints_of
 from bench.conformance.place import WEIGHTED, gives, refusals
 

@@ -5,9 +5,9 @@ from functools import partial
 
 from bench.api.call import REGIMES, Regime
 from bench.api.errors import BenchError, Refused, UnknownName
+from bench.api.impl import Impl
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector
-from bench.api.variant import Impl
 from bench.conformance.certificate import Certificate, CheckFailed, CheckSkipped
 from bench.conformance.checks_causality import causality
 from bench.conformance.checks_cost import cost

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from bench.api import registry
 from bench.api.axes import PLAIN
 from bench.api.errors import InvalidConfig, UnknownName
+from bench.api.impl import IMPLS
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse, parse_list
-from bench.api.variant import IMPLS
 from bench.running.presets import Preset, find_preset, sizes_of
 from bench.timing.asked_shapes import MOST_MB, MOST_S, NAMED, SERVED, asked_shapes
 from bench.timing.shape import AttendShape, Rounds, parse_rounds

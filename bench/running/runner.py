@@ -12,13 +12,13 @@ import torch
 
 from bench.api import registry
 from bench.api.errors import BenchError, DataDamaged, DataUnavailable, Diverged, Refused
+from bench.api.impl import impl_of
 from bench.api.loading import loaded_plugins
 from bench.api.opened_files import watch_opened
 from bench.api.plain_text import message_of, shortened, storable
 from bench.api.process_state import ProcessState
 from bench.api.registry import watch_made
 from bench.api.selector import parse
-from bench.api.variant import impl_of
 from bench.api.whole_file import written_whole
 from bench.conformance import CHECKS, COMPILE, certify, certify_on
 from bench.running.code_of_cells import timed_parts

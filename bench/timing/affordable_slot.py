@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import torch
 
+from bench.api.impl import Impl
 from bench.api.resolve import VariantSpec
-from bench.api.variant import Impl
 from bench.timing.affordable import CALL_S, ELEMENT_S, FLOP_S, PROBED, beyond, counted
 from bench.timing.shape import AttendShape, Rounds
 from bench.timing.workloads import build, draw_inputs, forward, plain_code

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from bench.api.errors import Refused
+from bench.api.impl import Impl
 from bench.api.resolve import resolve
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Variant
 from bench.conformance.compare import gap
 from bench.timing.reason import Reason, attempt
 from bench.timing.rounds import TimedVariant, run_rounds, warm_up

@@ -7,8 +7,8 @@ from typing import Literal
 
 import torch
 
+from bench.api.impl import Impl
 from bench.api.resolve import resolve
-from bench.api.variant import Impl
 from bench.timing.reason import Reason, attempt
 from bench.timing.shape import AttendShape
 from bench.timing.timer import Clock

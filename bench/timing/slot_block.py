@@ -12,9 +12,9 @@ import torch
 
 from bench.api.cell import Cell
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.impl import impl_of
 from bench.api.plain_text import message_of
 from bench.api.resolve import VariantSpec, resolve
-from bench.api.variant import impl_of
 from bench.timing.affordable_slot import too_large_slot
 from bench.timing.block import Measured, Outcome, measure_block
 from bench.timing.fitted_heads import dims_of_slot, fitted

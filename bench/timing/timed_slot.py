@@ -17,11 +17,13 @@ from bench.api.call import (
     QueryShape,
     Read,
 )
+from bench.api.impl import Impl
 from bench.api.places import timed_place
 from bench.api.resolve import VariantSpec
 from bench.api.shapes import Query
+from bench.api.slot import Slot
 from bench.api.source import Memory, Source, State, Tree
-from bench.api.variant import Impl, Slot, Variant
+from bench.api.variant import Variant
 from bench.timing.shape import SOURCE_VOCAB, AttendShape
 
 

@@ -8,11 +8,12 @@ import torch
 
 from bench.api.axes import CHAIN_AXES
 from bench.api.cell import Cell
+from bench.api.impl import impl_of
 from bench.api.kept_bytes import state_bytes
 from bench.api.places import timed_place
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.source import Source
-from bench.api.variant import Variant, impl_of
+from bench.api.variant import Variant
 from bench.timing.affordable import too_large
 from bench.timing.flops import analytic_flops, count_operations
 from bench.timing.memory import peak_bytes

@@ -11,12 +11,13 @@ from torch import Tensor
 from bench.api.build import build_variant
 from bench.api.call import Attended, Dims, QueryShape, Read
 from bench.api.errors import Refused
+from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.noise import Noise
 from bench.api.places import timed_place
 from bench.api.resolve import VariantSpec
 from bench.api.source import Memory, Source, State
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Variant
 from bench.timing.reason import Reason, attempt
 from bench.timing.shape import SOURCE_VOCAB, AttendShape, Workload
 from bench.timing.timed_dims import timed_dims

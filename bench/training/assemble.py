@@ -14,14 +14,15 @@ from bench.api.capabilities import Capability
 from bench.api.cell import Cell
 from bench.api.encoder import Encoder
 from bench.api.errors import Refused
+from bench.api.impl import Impl, impl_of
 from bench.api.loss import JOINTS, LOSSES, Loss, LossSizes
 from bench.api.options import complete
 from bench.api.output import OUTPUTS, Output, OutputSizes
 from bench.api.places import trained_place
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse
+from bench.api.slot import Slot
 from bench.api.task import TASKS, Task
-from bench.api.variant import Impl, Slot, impl_of
 from bench.training.refusals import cell_refusal, feed_width, joint_of, source_refusal
 from bench.training.system import System
 

@@ -29,9 +29,9 @@ from bench.api.noise import Noise
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.selector import Selector
+from bench.api.slot import Slot
 from bench.api.source import Memory
 from bench.api.trace import Mode, Trace
-from bench.api.variant import Slot
 from tasks.backbones.sentences import Sentences, split_sentences
 
 OTHER_DRAWS = 0x5E47E4CE

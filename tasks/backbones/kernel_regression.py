@@ -23,8 +23,8 @@ from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
+from bench.api.slot import Slot
 from bench.api.trace import Mode, Trace
-from bench.api.variant import Slot
 
 
 @dataclass(frozen=True, kw_only=True)

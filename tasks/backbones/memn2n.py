@@ -23,9 +23,9 @@ from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
+from bench.api.slot import Slot
 from bench.api.source import Memory
 from bench.api.trace import Mode, Trace
-from bench.api.variant import Slot
 from tasks.backbones.sentences import Sentences, split_sentences
 
 

@@ -26,9 +26,9 @@ from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
+from bench.api.slot import Slot
 from bench.api.source import Memory, State
 from bench.api.trace import Mode, Trace
-from bench.api.variant import Slot
 from tasks.backbones.recurrent_layers import encode
 from tasks.backbones.table_operations import OPERATIONS, Executed, execute
 

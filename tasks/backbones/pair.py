@@ -26,9 +26,9 @@ from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.resolve import resolve
 from bench.api.selector import Selector
+from bench.api.slot import Slot
 from bench.api.source import Memory
 from bench.api.trace import Mode, Trace
-from bench.api.variant import Slot
 
 ATTEND = "decomposable"
 INTRA = "decomposable[position=distance_bias]"

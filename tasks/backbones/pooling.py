@@ -24,8 +24,8 @@ from bench.api.errors import Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import register
 from bench.api.selector import Selector
+from bench.api.slot import Slot
 from bench.api.trace import Mode, Trace
-from bench.api.variant import Slot
 from tasks.backbones.source_embedding import embed_source, source_table
 
 

@@ -23,8 +23,8 @@ from bench.api.config import FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
+from bench.api.slot import Slot
 from bench.api.trace import Mode, Trace
-from bench.api.variant import Slot
 from tasks.backbones.recurrent_layers import Cell, RecurrentConfig, encode, recurrent
 from tasks.backbones.source_embedding import input_frames, with_frames
 

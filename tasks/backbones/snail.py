@@ -24,8 +24,8 @@ from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
+from bench.api.slot import Slot
 from bench.api.trace import Mode, Trace
-from bench.api.variant import Slot
 from tasks.backbones.source_embedding import input_frames, with_frames
 from tasks.backbones.transformer_blocks import embedding_table
 

@@ -25,8 +25,8 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.selector import Selector
+from bench.api.slot import Slot
 from bench.api.trace import Mode, Trace
-from bench.api.variant import Slot
 from tasks.backbones.encoders.input_positions import positions
 from tasks.backbones.transformer_blocks import (
     FEED_SIZE,

@@ -11,9 +11,9 @@ from bench.api.call import Attended
 from bench.api.combiner import Answers, Combiner
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.slot import Slot
 from bench.api.source import Memory, State
 from bench.api.trace import Mode
-from bench.api.variant import Slot
 
 
 @dataclass(frozen=True, kw_only=True)

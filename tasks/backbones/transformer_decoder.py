@@ -22,9 +22,9 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.selector import Selector
+from bench.api.slot import Slot
 from bench.api.source import Memory, Tree
 from bench.api.trace import Mode, Trace
-from bench.api.variant import Slot
 from tasks.backbones.searches.found_words import cut_at_eos
 from tasks.backbones.source_embedding import input_frames, with_frames
 from tasks.backbones.transformer_blocks import (

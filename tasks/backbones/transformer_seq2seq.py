@@ -27,9 +27,9 @@ from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.search import SEARCHES, Said
 from bench.api.selector import Selector
+from bench.api.slot import Slot
 from bench.api.source import Memory, Tree, tree_map
 from bench.api.trace import Mode, Trace
-from bench.api.variant import Slot
 from tasks.backbones.searches.found_words import repeated_rows
 from tasks.backbones.source_embedding import embed_source
 from tasks.backbones.transformer_blocks import (

@@ -7,7 +7,7 @@ from bench.api import registry
 from bench.api.errors import BenchError
 from bench.api.metric import Scored
 from bench.api.noise import Noise
-from bench.api.variant import Slot
+from bench.api.slot import Slot
 from tasks.claims.places import drawn, slot_of, weights_of
 
 KEYS, WIDTH = 16, 8

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from bench.api.metric import Scored
-from bench.api.variant import Slot
+from bench.api.slot import Slot
 from tasks.backbones.recurrent_layers import recurrent
 from tasks.claims.places import drawn, slot_of
 

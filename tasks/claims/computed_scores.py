@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bench.api.errors import Refused
 from bench.api.metric import Scored
-from bench.api.variant import Slot
+from bench.api.slot import Slot
 from tasks.claims.places import drawn, slot_of, weights_of
 
 WIDTHS = (2, 8, 32, 128, 512, 2048)

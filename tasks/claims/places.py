@@ -10,7 +10,7 @@ from bench.api.noise import Noise
 from bench.api.places import ANYWHERE
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.api.variant import Slot
+from bench.api.slot import Slot
 
 
 def slot_of(

@@ -21,8 +21,8 @@ from bench.api.heads import expand_heads
 from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
+from bench.api.slot import Slot
 from bench.api.source import Source
-from bench.api.variant import Slot
 from tasks.probes.diagnostic_metric import diagnostic
 from tasks.probes.observations import Observation, observations
 

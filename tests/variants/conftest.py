@@ -14,8 +14,9 @@ from bench.api.inputs import maps_of
 from bench.api.noise import Noise
 from bench.api.resolve import resolve
 from bench.api.selector import parse
+from bench.api.slot import Slot
 from bench.api.source import Memory, Source, tree_map
-from bench.api.variant import Slot, Variant
+from bench.api.variant import Variant
 
 VOCAB, WORD_DIM = 16, 3
 """Source token ids, and the width of the embedded word that comes with a query."""

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from bench.api.call import Dims
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.variant import Impl
 from variants.mechanisms.feature_attention import FeatureAttention
 from variants.mechanisms.turned import Turned
 from variants.per_head_linear import per_head_linear, xavier_per_head

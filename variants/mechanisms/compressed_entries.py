@@ -15,10 +15,10 @@ from torch.nn import functional
 from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.heads import expand_heads
+from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.shapes import Allowed
 from bench.api.source import Memory, Source, State, Tree, branch, leaf, tree_join, tree_map
-from bench.api.variant import Impl
 from variants.mechanisms.turned import Turned
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.one_sequence import CAUSAL_ONLY

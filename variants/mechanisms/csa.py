@@ -21,11 +21,11 @@ from torch import Tensor, nn
 from bench.api.call import Call, Dims, OracleOptions
 from bench.api.config import IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed
 from bench.api.source import Tree, leaf
-from bench.api.variant import Impl
 from variants.lightning_indexer import (
     KEY,
     KL,

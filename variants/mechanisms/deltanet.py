@@ -19,10 +19,10 @@ from torch import Tensor
 from bench.api.call import Call, Dims
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
+from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import leaf
-from bench.api.variant import Impl
 from variants.mechanisms.chunked_state import Steps
 from variants.mechanisms.state_recurrence import (
     Matrix,

@@ -20,10 +20,10 @@ from bench.api.call import Call, Dims, MixResult, OracleOptions, Read
 from bench.api.config import Choices, Config, FloatRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.heads import expand_heads
+from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Energy, Mixed
 from bench.api.source import Source, Tree
-from bench.api.variant import Impl
 from variants.mechanisms.biased import Biased, biased
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.precision import at_least_single

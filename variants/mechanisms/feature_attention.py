@@ -18,8 +18,9 @@ from torch import Tensor
 from bench.api.call import Call, Dims, MixResult, QueryShape, Read
 from bench.api.errors import Refused
 from bench.api.heads import expand_heads
+from bench.api.impl import Impl
 from bench.api.source import Memory, Source, State, Tree, leaf
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Variant
 from variants.mechanisms.chunked_state import Steps, run
 from variants.precision import at_least_single, wide_format
 

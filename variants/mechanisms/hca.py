@@ -15,8 +15,8 @@ from typing import Annotated
 
 from bench.api.call import Dims
 from bench.api.config import Config, IntRange
+from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.variant import Impl
 from variants.mechanisms.compressed_entries import CompressedEntries
 
 

@@ -17,8 +17,8 @@ from torch.nn import functional
 from bench.api.call import Call, Dims
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
+from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.variant import Impl
 from variants.mechanisms.chunked_state import Steps
 from variants.mechanisms.state_recurrence import Matrix, StateRecurrence, Token, oracle_written
 

@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from bench.api.call import Dims
 from bench.api.config import NoOptions
+from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.variant import Impl
 from variants.mechanisms.feature_attention import FeatureAttention
 from variants.mechanisms.turned import Turned
 

@@ -20,10 +20,10 @@ from torch.nn import functional
 from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, State, Tree, leaf
-from bench.api.variant import Impl
 from variants.mechanisms.chunked_state import Steps
 from variants.mechanisms.state_recurrence import StateRecurrence, without_padding
 from variants.mechanisms.step_decay import (

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 from bench.api.call import Call, Dims
 from bench.api.config import NoOptions
+from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Mixed
-from bench.api.variant import Impl
 from variants.mechanisms.chunked_state import Steps
 from variants.mechanisms.state_recurrence import (
     Matrix,

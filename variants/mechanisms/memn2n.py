@@ -20,9 +20,10 @@ from bench.api.call import Call, Dims, MixResult, Read
 from bench.api.config import Choices, Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.heads import expand_heads
+from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, Tree, leaf
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Variant
 from variants.mechanisms.memory_hop import check_hops, oracle_read, read_memory
 from variants.per_head_linear import per_head_linear, xavier_per_head
 

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from bench.api.call import Call, Dims
 from bench.api.errors import Refused
+from bench.api.impl import Impl
 from bench.api.shapes import Allowed, Weights
-from bench.api.variant import Impl
 from variants.normalizers.masked_softmax import masked_softmax
 
 

@@ -22,10 +22,11 @@ from bench.api.call import Call, Dims, MixResult, Read
 from bench.api.config import Choices, Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.heads import expand_heads
+from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Mixed, Weights
 from bench.api.source import Memory, Source, Tree, leaf
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Variant
 from variants.per_head_linear import per_head_linear, xavier_per_head
 
 CHUNK_ELEMENTS = 2**20

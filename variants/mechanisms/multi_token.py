@@ -22,10 +22,10 @@ from bench.api.capabilities import Capability
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.heads import expand_heads
+from bench.api.impl import Impl
 from bench.api.position import Position
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, State, Tree, leaf
-from bench.api.variant import Impl
 from variants.mechanisms.biased import Biased, biased
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.one_sequence import CAUSAL_ONLY

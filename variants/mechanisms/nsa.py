@@ -25,11 +25,11 @@ from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Rea
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.heads import expand_heads
+from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Mixed
 from bench.api.source import Memory, Source, State, Tree, leaf
-from bench.api.variant import Impl
 from variants.block_means import block_means
 from variants.mechanisms.biased import Biased, biased
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax

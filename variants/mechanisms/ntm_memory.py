@@ -25,9 +25,10 @@ from bench.api.capabilities import Capability
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.heads import expand_heads
+from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, State, Tree, leaf
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Variant
 from variants.normalizers.ntm_addressing import sharpened, shifted
 from variants.per_head_linear import per_head_linear, xavier_per_head
 from variants.precision import at_least_single, wide_format

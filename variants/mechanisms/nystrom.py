@@ -22,10 +22,11 @@ from bench.api.capabilities import Capability
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.heads import expand_heads
+from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, Tree, leaf
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Variant
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.precision import at_least_single
 

@@ -16,9 +16,10 @@ from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Rea
 from bench.api.capabilities import Capability
 from bench.api.errors import Refused
 from bench.api.heads import expand_heads
+from bench.api.impl import Impl
 from bench.api.shapes import Mixed
 from bench.api.source import Memory, Source, State, Tree, leaf, tree_map
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Variant
 from variants.mechanisms.chunked_state import Steps, run
 from variants.precision import wide_format
 

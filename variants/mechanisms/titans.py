@@ -17,10 +17,10 @@ from torch import Tensor, nn
 
 from bench.api.call import Call, Dims, MixResult, QueryShape
 from bench.api.config import NoOptions
+from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, State, Tree, leaf
-from bench.api.variant import Impl
 from variants.mechanisms.chunked_state import BLOCK
 from variants.mechanisms.state_recurrence import (
     StateRecurrence,

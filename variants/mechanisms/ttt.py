@@ -19,10 +19,10 @@ from torch import Tensor, nn
 from bench.api.call import Call, Dims, MixResult, QueryShape
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, State, Tree, leaf
-from bench.api.variant import Impl
 from variants.mechanisms.state_recurrence import (
     StateRecurrence,
     Table,

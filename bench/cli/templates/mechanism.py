@@ -17,9 +17,10 @@ from bench.api.capabilities import Capability
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
 from bench.api.heads import expand_heads
+from bench.api.impl import Impl
 from bench.api.registry import DefaultTask, register
 from bench.api.source import Memory, Source, Tree, leaf
-from bench.api.variant import Impl, Variant
+from bench.api.variant import Variant
 
 
 @register(

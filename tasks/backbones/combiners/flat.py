@@ -19,8 +19,8 @@ from bench.api.batch import Batch
 from bench.api.combiner import AttachSlot, Combiner, CombinerSizes, States
 from bench.api.config import NoOptions
 from bench.api.registry import Citation, register
+from bench.api.slot import Slot
 from bench.api.source import Memory
-from bench.api.variant import Slot
 
 
 @register(

@@ -14,8 +14,8 @@ from bench.api.combiner import Combiner, CombinerSizes
 from bench.api.errors import Refused
 from bench.api.resolve import resolve
 from bench.api.selector import parse
+from bench.api.slot import Slot
 from bench.api.trace import Mode
-from bench.api.variant import Slot
 from tasks.backbones.transformer_blocks import (
     Block,
     BlockConfig,

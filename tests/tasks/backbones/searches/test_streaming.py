@@ -11,7 +11,7 @@ from bench.api.errors import Refused
 from bench.api.resolve import resolve
 from bench.api.selector import parse
 from bench.api.trace import Mode
-from bench.api.variant import Variant
+from bench.api.stream import attend_streaming
 from bench.training.evaluate import _heard
 
 EOS, LONGEST, ROWS = 2, 9, 6
@@ -265,34 +265,31 @@ def test_each_of_two_sources_has_its_own_pointers(options, built):
     assert len(shares) > 2
 
 
-def forgets(self, query, memory, state):
+def forgets(attention, query, memory, state):
     """A walk that begins at the first key for every word."""
-    return STREAM(self, query, memory, type(state)())
+    return attend_streaming(attention, query, memory, type(state)())
 
 
-def shares_pointers(self, query, memory, state):
+def shares_pointers(attention, query, memory, state):
     """All rows walk with the one that is furthest."""
-    found = STREAM(self, query, memory, state)
+    found = attend_streaming(attention, query, memory, state)
     pointer = found.state.carried["pointer"]
     carried = {"pointer": pointer.amax(0, keepdim=True).expand_as(pointer).contiguous()}
     return found._replace(state=replace(found.state, carried=carried))
 
 
-def shares_heads(self, query, memory, state):
+def shares_heads(attention, query, memory, state):
     """All heads of a row walk with the one that is furthest."""
-    found = STREAM(self, query, memory, state)
+    found = attend_streaming(attention, query, memory, state)
     pointer = found.state.carried["pointer"]
     carried = {"pointer": pointer.amax(1, keepdim=True).expand_as(pointer).contiguous()}
     return found._replace(state=replace(found.state, carried=carried))
 
 
-STREAM = Variant._attend_streaming
-
-
 @pytest.mark.parametrize("defect", [forgets, shares_pointers, shares_heads])
 @pytest.mark.parametrize("variant", STREAMING)
 def test_planted_defects_of_the_pointer_are_found(variant, defect, drawn, monkeypatch):
-    monkeypatch.setattr(Variant, "_attend_streaming", defect)
+    monkeypatch.setattr("bench.api.variant.attend_streaming", defect)
     if defect is shares_heads:
         variant = f"{variant}[head=multi[heads=4]]"
     found = 0
