@@ -21,11 +21,11 @@ from bench.api.build import SlotPlace
 from bench.api.config import Choices, Config, IntRange
 from bench.api.encoder import ENCODERS, Encoded
 from bench.api.errors import Refused
-from bench.api.output import OutputSizes
 from bench.api.registry import register
 from bench.api.selector import Selector
 from bench.api.slot import Slot
 from bench.api.trace import Mode, Trace
+from tasks.backbones.output_sizes import output_sizes
 from tasks.backbones.source_embedding import embed_source, source_table
 
 
@@ -72,16 +72,12 @@ class Pooling(Backbone):
         )
         self.project = nn.Linear(self.slot.output_width, sizes.target_vocab)
         self.output = parts.output(
-            OutputSizes(
-                vocab=sizes.target_vocab,
+            output_sizes(
+                sizes,
                 states=asking,
                 context=self.slot.output_width,
                 embedded=asking,
-                unk=sizes.unk,
                 source=self.encoder.output_width,
-                source_vocab=sizes.source_vocabs[0],
-                bos=sizes.bos,
-                eos=sizes.eos,
             )
         )
 

@@ -21,10 +21,10 @@ from bench.api.batch import Batch
 from bench.api.build import SlotPlace
 from bench.api.config import FloatRange, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.slot import Slot
 from bench.api.trace import Mode, Trace
+from tasks.backbones.output_sizes import output_sizes
 from tasks.backbones.recurrent_layers import Cell, RecurrentConfig, encode, recurrent
 from tasks.backbones.source_embedding import input_frames, with_frames
 
@@ -89,16 +89,9 @@ class RnnDecoder(Backbone):
         self.of_context = nn.Linear(self.slot.output_width, hidden, bias=False)
         self.of_state = nn.Linear(hidden, hidden)
         self.project = nn.Linear(hidden, sizes.target_vocab)
+        context = self.slot.output_width
         self.output = parts.output(
-            OutputSizes(
-                vocab=sizes.target_vocab,
-                states=hidden,
-                context=self.slot.output_width,
-                embedded=config.embedding,
-                unk=sizes.unk,
-                bos=sizes.bos,
-                eos=sizes.eos,
-            )
+            output_sizes(sizes, states=hidden, context=context, embedded=config.embedding)
         )
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:

@@ -6,6 +6,7 @@ axes.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Literal
 
 import torch
@@ -21,7 +22,6 @@ from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.decoder import DECODERS, DecoderSizes, DecoderState, Steps, join_steps
 from bench.api.encoder import ENCODERS, SOURCE_ORDERS, Encoded, Encoder
-from bench.api.output import OutputSizes
 from bench.api.registry import register
 from bench.api.search import SEARCHES, Said
 from bench.api.selector import Selector
@@ -29,6 +29,7 @@ from bench.api.slot import Slot
 from bench.api.source import Memory, Tree, tree_map
 from bench.api.trace import Mode, Trace
 from tasks.backbones.child_sum import ChildSum
+from tasks.backbones.output_sizes import output_sizes
 from tasks.backbones.searches.found_words import repeated_rows
 from tasks.backbones.source_embedding import embed_source, source_table
 
@@ -87,50 +88,28 @@ class RnnSeq2Seq(Backbone):
         ]
         self.encoders = nn.ModuleList(encoders)
         self.source_order = registry.make(SOURCE_ORDERS, config.source_order, sizes.eos)
-        widths = tuple(encoder.summary_width for encoder in encoders)
         self.starts_unread = config.summaries == "none"
         self.child_sum: ChildSum | None = None
         if config.summaries == "child_sum":
-            self.child_sum = ChildSum(widths, config.hidden)
+            self.child_sum = ChildSum(_summary_widths(encoders), config.hidden)
 
         self.fed = parts.feed_width(encoders[0].output_width)
         embedded = config.embedding + self.fed
-
-        def attach(query_width: int, source_width: int) -> Slot:
-            return parts.attach(
-                SlotPlace(
-                    regime="cross",
-                    query_width=query_width,
-                    source_width=source_width,
-                    head="raw",
-                    source_vocab=sizes.source_vocabs[0],
-                    word_width=embedded,
-                    given=parts.capabilities,
-                )
-            )
-
-        wired = DecoderSizes(
-            embedded,
-            config.hidden,
-            {"basic": sum(widths), "child_sum": config.hidden, "none": 1}[config.summaries],
-            tuple(encoder.output_width for encoder in encoders),
-            config.combiner,
-            _backward_units(encoders) if config.summaries == "basic" else (),
-        )
         self.search = registry.make(SEARCHES, config.search, sizes)
-        self.decoder = registry.make(DECODERS, config.decoder, wired, attach)
+        self.decoder = registry.make(
+            DECODERS,
+            config.decoder,
+            _decoder_sizes(config, encoders, embedded),
+            partial(_attach, parts, embedded),
+        )
         self.project = nn.Linear(self.decoder.output_layer_width, sizes.target_vocab)
         self.output = parts.output(
-            OutputSizes(
-                vocab=sizes.target_vocab,
+            output_sizes(
+                sizes,
                 states=config.hidden,
                 context=self.decoder.context_width,
                 embedded=embedded,
-                unk=sizes.unk,
                 source=encoders[0].output_width,
-                source_vocab=sizes.source_vocabs[0],
-                bos=sizes.bos,
-                eos=sizes.eos,
             )
         )
 
@@ -279,6 +258,40 @@ class RnnSeq2Seq(Backbone):
     def variant_slots(self) -> tuple[Slot, ...]:
         """One slot a source, or one for all."""
         return self.decoder.slots
+
+
+def _attach(parts: BackboneParts, embedded: int, query_width: int, source_width: int) -> Slot:
+    """The variant between a decoder, whose inputs are `embedded` wide, and states of a source."""
+    return parts.attach(
+        SlotPlace(
+            regime="cross",
+            query_width=query_width,
+            source_width=source_width,
+            head="raw",
+            source_vocab=parts.sizes.source_vocabs[0],
+            word_width=embedded,
+            given=parts.capabilities,
+        )
+    )
+
+
+def _decoder_sizes(
+    config: RnnSeq2SeqConfig, encoders: list[Encoder], embedded: int
+) -> DecoderSizes:
+    """What the decoder is told of the sources and of its inputs, which are `embedded` wide."""
+    summaries = {"basic": sum(_summary_widths(encoders)), "child_sum": config.hidden, "none": 1}
+    return DecoderSizes(
+        embedded,
+        config.hidden,
+        summaries[config.summaries],
+        tuple(encoder.output_width for encoder in encoders),
+        config.combiner,
+        _backward_units(encoders) if config.summaries == "basic" else (),
+    )
+
+
+def _summary_widths(encoders: list[Encoder]) -> tuple[int, ...]:
+    return tuple(encoder.summary_width for encoder in encoders)
 
 
 def _backward_units(encoders: list[Encoder]) -> tuple[int, ...]:

@@ -22,12 +22,12 @@ from bench.api.build import SlotPlace
 from bench.api.call import Attended
 from bench.api.encoder import ENCODERS
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.selector import Selector
 from bench.api.slot import Slot
 from bench.api.trace import Mode, Trace
 from tasks.backbones.encoders.input_positions import positions
+from tasks.backbones.output_sizes import output_sizes
 from tasks.backbones.transformer_blocks import (
     FEED_SIZE,
     Block,
@@ -96,17 +96,7 @@ class Tagger(Backbone):
         )
         self.norm = last_norm(config)
         self.project = nn.Linear(width, sizes.target_vocab)
-        self.output = parts.output(
-            OutputSizes(
-                vocab=sizes.target_vocab,
-                states=width,
-                context=0,
-                embedded=width,
-                unk=sizes.unk,
-                bos=sizes.bos,
-                eos=sizes.eos,
-            )
-        )
+        self.output = parts.output(output_sizes(sizes, states=width, context=0, embedded=width))
 
     def arrange(self, batch: Batch) -> Batch:
         """Gold as the encoder lines it up with its states."""

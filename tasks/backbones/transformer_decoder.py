@@ -19,12 +19,12 @@ from bench.api.build import SlotPlace
 from bench.api.capabilities import Capability
 from bench.api.config import FloatRange
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.selector import Selector
 from bench.api.slot import Slot
 from bench.api.source import Memory, Tree
 from bench.api.trace import Mode, Trace
+from tasks.backbones.output_sizes import output_sizes
 from tasks.backbones.searches.found_words import cut_at_eos
 from tasks.backbones.source_embedding import input_frames, with_frames
 from tasks.backbones.transformer_blocks import (
@@ -121,17 +121,7 @@ class TransformerDecoder(Backbone):
         self.read_above = {link.layer for link in links if link is not None}
         self.norm = last_norm(config)
         self.project = nn.Linear(width, sizes.target_vocab)
-        self.output = parts.output(
-            OutputSizes(
-                vocab=sizes.target_vocab,
-                states=width,
-                context=0,
-                embedded=width,
-                unk=sizes.unk,
-                bos=sizes.bos,
-                eos=sizes.eos,
-            )
-        )
+        self.output = parts.output(output_sizes(sizes, states=width, context=0, embedded=width))
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Run the whole sequence; only the last layer that holds the variant returns weights."""

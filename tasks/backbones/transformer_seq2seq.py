@@ -23,13 +23,13 @@ from bench.api.build import SlotPlace
 from bench.api.call import Attended, Regime
 from bench.api.combiner import COMBINERS, Combiner, CombinerSizes, States
 from bench.api.errors import Refused
-from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
 from bench.api.search import SEARCHES, Said
 from bench.api.selector import Selector
 from bench.api.slot import Slot
 from bench.api.source import Memory, Tree, tree_map
 from bench.api.trace import Mode, Trace
+from tasks.backbones.output_sizes import output_sizes
 from tasks.backbones.searches.found_words import repeated_rows
 from tasks.backbones.source_embedding import embed_source
 from tasks.backbones.transformer_blocks import (
@@ -53,6 +53,54 @@ class TransformerSeq2SeqConfig(BlockConfig):
     """How words are chosen when decoding."""
     combiner: Selector = Selector("concat")
     """How several sources are read; with one source all do the same."""
+
+
+@dataclass(frozen=True)
+class LayerSlots:
+    """Makes what holds attention in a layer: the variant in one regime, the plain one elsewhere."""
+
+    config: TransformerSeq2SeqConfig
+    parts: BackboneParts
+    variant_regime: str
+
+    def slot(self, regime: Regime, layer: int) -> Slot:
+        """The slot of a regime, in a layer counted from the first."""
+        place = SlotPlace(
+            regime=regime,
+            query_width=self.config.width,
+            source_width=self.config.width,
+            head=f"multi[heads={self.config.heads}]",
+            source_vocab=self.parts.sizes.source_vocabs[0],
+            layer=layer,
+            given=self.parts.capabilities,
+        )
+        if regime == self.variant_regime:
+            return self.parts.attach(place)
+        return self.parts.attach_default(place)
+
+    def combiner(self, layer: int) -> Combiner:
+        """What reads the sources in a decoder layer.
+
+        Raises:
+            Refused: A residual block cannot add what it returns.
+        """
+        config, num_sources = self.config, len(self.parts.sizes.source_vocabs)
+        width = config.width
+        read = CombinerSizes(width, (width,) * num_sources, residual=True)
+        made = registry.make(
+            COMBINERS, config.combiner, read, lambda *widths: self.slot("cross", layer)
+        )
+        if num_sources == 1 and config.residual and made.context_width != width:
+            raise Refused(
+                f"a residual block adds values of width {width}, and the heads return "
+                f"{made.context_width}; choose heads that map back, such as head=multi."
+            )
+        if num_sources > 1 and made.context_width != width:
+            raise Refused(
+                f"{config.combiner.name} returns contexts of width {made.context_width}, and "
+                f"a residual block adds {width}; use combiner=serial, parallel or flat."
+            )
+        return made
 
 
 class Layer(NamedTuple):
@@ -89,65 +137,24 @@ class TransformerSeq2Seq(Backbone):
         self.scale = width**0.5
         self.search = registry.make(SEARCHES, config.search, sizes)
         self.variant_regime = parts.slot or "cross"
-        self.parts_given = parts.capabilities
+        making = LayerSlots(config, parts, self.variant_regime)
         sources = range(len(sizes.source_vocabs))
         self.source_embeddings = nn.ModuleList(_source_map(sizes, n, width) for n in sources)
         self.target_embedding = embedding_table(sizes.target_vocab, width)
-
-        def slot(regime: Regime, layer: int) -> Slot:
-            place = SlotPlace(
-                regime=regime,
-                query_width=width,
-                source_width=width,
-                head=f"multi[heads={config.heads}]",
-                source_vocab=sizes.source_vocabs[0],
-                layer=layer,
-                given=parts.capabilities,
-            )
-            if regime == self.variant_regime:
-                return parts.attach(place)
-            return parts.attach_default(place)
-
-        def combiner(layer: int) -> Combiner:
-            read = CombinerSizes(width, (width,) * len(sources), residual=True)
-            made = registry.make(
-                COMBINERS, config.combiner, read, lambda *widths: slot("cross", layer)
-            )
-            if len(sources) == 1 and config.residual and made.context_width != width:
-                raise Refused(
-                    f"a residual block adds values of width {width}, and the heads return "
-                    f"{made.context_width}; choose heads that map back, such as head=multi."
-                )
-            if len(sources) > 1 and made.context_width != width:
-                raise Refused(
-                    f"{config.combiner.name} returns contexts of width {made.context_width}, and "
-                    f"a residual block adds {width}; use combiner=serial, parallel or flat."
-                )
-            return made
-
         layers = range(config.layers)
         self.encoders = nn.ModuleList(
-            nn.ModuleList(Block(config, slot("self", n), first=n == 0) for n in layers)
+            nn.ModuleList(Block(config, making.slot("self", n), first=n == 0) for n in layers)
             for _ in sources
         )
         self.decoder = nn.ModuleList(
-            Block(config, slot("causal", n), combiner(n), first=n == 0) for n in layers
+            Block(config, making.slot("causal", n), making.combiner(n), first=n == 0)
+            for n in layers
         )
         self.encoder_norms = nn.ModuleList(last_norm(config) for _ in sources)
         self.decoder_norm = last_norm(config)
         self.project = nn.Linear(width, sizes.target_vocab)
         self.output = parts.output(
-            OutputSizes(
-                vocab=sizes.target_vocab,
-                states=width,
-                context=width,
-                embedded=width,
-                unk=sizes.unk,
-                source=width,
-                source_vocab=sizes.source_vocabs[0],
-                bos=sizes.bos,
-                eos=sizes.eos,
-            )
+            output_sizes(sizes, states=width, context=width, embedded=width, source=width)
         )
 
     def arrange(self, batch: Batch) -> Batch:
