@@ -11,6 +11,8 @@ from bench.cli import option_groups as options
 from bench.cli.light_start import light_start, need_real_packages
 
 if TYPE_CHECKING:
+    from bench.api.calibration import Choice
+    from bench.api.selector import Selector
     from bench.cli.run_options import RunOptions
 
 
@@ -60,19 +62,46 @@ def calibrate(text: str, options: "RunOptions", *, keep: bool = False) -> int:
     task = canonical("task", parse(text))
     options = replace(options, retry=("timeout",), out=options.out or f"runs/calibrate/{task.name}")
     need_real_packages()
-    from bench.api.calibration import keep_choice, stored_choices
+    from bench.api.calibration import keep_choice
     from bench.api.errors import InvalidConfig
-    from bench.api.foreign_prints import prints_to_standard_error
-    from bench.calibrate import Calibration
-    from bench.calibration_trials import OutOfTime, Trials
-    from bench.cli.execution import make_session, open_store
+    from bench.calibration_trials import OutOfTime
 
-    preset = options.sizes
     if not options.size.ranks:
         raise InvalidConfig(
             f"calibrate: the preset {options.preset} ranks nothing, so there is nothing to choose; "
             "leave out --preset, or name one that ranks, such as --preset quick."
         )
+    try:
+        choice = _choose(task, options, keep=keep)
+    except OutOfTime:
+        click.echo(
+            f"the time is up before a choice was made; trials are kept in {options.folder}, and "
+            "the same command goes on.",
+            err=True,
+        )
+        return 1
+    path = keep_choice(task.name, choice)
+    click.echo(f"{task.show()}: {choice.chosen.name if choice.chosen else 'nothing chosen'}")
+    click.echo(choice.why)
+    for who, rate in choice.rates.items():
+        click.echo(f"  lr {rate:g}  {who}")
+    click.echo(f"stored in {path}", err=True)
+    return 0
+
+
+def _choose(task: "Selector", options: "RunOptions", *, keep: bool) -> "Choice":
+    """Train what is missing, and choose.
+
+    Raises:
+        OutOfTime: Before a choice was made.
+    """
+    from bench.api.calibration import stored_choices
+    from bench.api.foreign_prints import prints_to_standard_error
+    from bench.calibrate import Calibration
+    from bench.calibration_trials import Trials
+    from bench.cli.execution import make_session, open_store
+
+    preset = options.sizes
     store = open_store(options)
     session = make_session(options, store)
     until = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
@@ -82,20 +111,6 @@ def calibrate(text: str, options: "RunOptions", *, keep: bool = False) -> int:
             stored = stored_choices(task.name) if keep else ()
             mine = (one for one in stored if (one.task, one.preset) == (task.show(), preset))
             trials = Trials(task, preset, session, until, kept=next(mine, None))
-            choice = Calibration(trials).choose()
-    except OutOfTime:
-        click.echo(
-            f"the time is up before a choice was made; trials are kept in {options.folder}, and "
-            "the same command goes on.",
-            err=True,
-        )
-        return 1
+            return Calibration(trials).choose()
     finally:
         store.close()
-    path = keep_choice(task.name, choice)
-    click.echo(f"{task.show()}: {choice.chosen.name if choice.chosen else 'nothing chosen'}")
-    click.echo(choice.why)
-    for who, rate in choice.rates.items():
-        click.echo(f"  lr {rate:g}  {who}")
-    click.echo(f"stored in {path}", err=True)
-    return 0

@@ -11,6 +11,7 @@ from bench.cli.light_start import light_start, need_real_packages
 
 if TYPE_CHECKING:
     from bench.cli.run_options import RunOptions
+    from bench.gpu.kit import Kit
     from bench.gpu.pieces import State
     from bench.gpu.work import Workshop
     from results.store import Store
@@ -70,16 +71,7 @@ def gpu(options: "RunOptions", *, rehearse: bool) -> int:
     if not rehearse:
         refuse_missing_device(kit.device, "add --rehearse to do all of it on the processor.")
     out = options.out or ("runs/gpu-rehearsal" if rehearse else "runs/gpu")
-    asked = replace(
-        options,
-        device=kit.device,
-        dtype=kit.dtype,
-        preset=kit.preset,
-        out=out,
-        jobs=kit.certificate_jobs,
-        retry=("timeout", "failed"),
-        minutes=0.0,
-    )
+    asked = _with_kit(replace(options, out=out), kit)
     store = open_store(asked)
     session = make_session(asked, store)
     shop = Workshop(kit, asked, session)
@@ -94,6 +86,19 @@ def gpu(options: "RunOptions", *, rehearse: bool) -> int:
     finally:
         store.close()
     return _end(asked, shop, state, len(left))
+
+
+def _with_kit(options: "RunOptions", kit: "Kit") -> "RunOptions":
+    """The options of every piece; the time is that of the call, not of a piece."""
+    return replace(
+        options,
+        device=kit.device,
+        dtype=kit.dtype,
+        preset=kit.preset,
+        jobs=kit.certificate_jobs,
+        retry=("timeout", "failed"),
+        minutes=0.0,
+    )
 
 
 def _write_names(options: "RunOptions", store: "Store", shop: "Workshop") -> None:

@@ -72,26 +72,16 @@ def report(
     Raises:
         InvalidConfig: What was asked would overwrite something, or does not go together.
     """
-    from bench.api.errors import InvalidConfig
     from bench.api.selector import parse_list
     from reports.export import export_tables
     from reports.pictures import write_figures
     from reports.render import render
-    from results.merge import merge as merge_runs
     from results.pack import open_run, write_pack
     from results.part import Part
 
     alone = [one.name for one in parse_list(tasks)] if tasks else []
     _refuse(folder, out, whole=not alone)
-    merged: list[str] = []
-    if merge:
-        if out is None or out.resolve() in [one.resolve() for one in (folder, *merge)]:
-            raise InvalidConfig(
-                "report: --merge writes a run folder of its own; give --out a new or empty folder."
-            )
-        done = merge_runs(out, [folder, *merge])
-        merged = [f"different test values, the newest kept: cell {id_}" for id_ in done.differing]
-        folder = out
+    folder, merged = _merged(folder, out, merge) if merge else (folder, [])
     written = render(folder, publish=publish, out=out, tasks=alone)
     lines = [*merged, f"report: {written.html}", f"Markdown: {written.markdown}"]
     if export:
@@ -103,6 +93,23 @@ def report(
         whole = open_run(folder)
         lines.append(f"pack: {write_pack(Part(whole, alone) if alone else whole, pack)}")
     return "\n".join(lines)
+
+
+def _merged(folder: Path, out: Path | None, others: tuple[Path, ...]) -> tuple[Path, list[str]]:
+    """Merge runs into a folder of its own: that folder, and a line of each cell that differs.
+
+    Raises:
+        InvalidConfig: The folder is not given, or is one of those that are merged.
+    """
+    from bench.api.errors import InvalidConfig
+    from results.merge import merge
+
+    if out is None or out.resolve() in [one.resolve() for one in (folder, *others)]:
+        raise InvalidConfig(
+            "report: --merge writes a run folder of its own; give --out a new or empty folder."
+        )
+    done = merge(out, [folder, *others])
+    return out, [f"different test values, the newest kept: cell {id_}" for id_ in done.differing]
 
 
 def _refuse(folder: Path, out: Path | None, *, whole: bool) -> None:

@@ -1,6 +1,7 @@
 """`bench study`: tune variants with equal budgets."""
 
 import sys
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from bench.cli.light_start import light_start, need_real_packages
 
 if TYPE_CHECKING:
     from bench.cli.run_options import RunOptions
+    from bench.running.request import AskedVariant
+    from bench.study import StudyResult
     from bench.study_request import StudyRequest, Tuning
 
 
@@ -49,7 +52,7 @@ def study(options: "RunOptions", tuning: "Tuning") -> int:
         tuning: What each variant may spend, and how it is searched.
     """
     from bench.running.quality_cells import sized_task
-    from bench.running.request import AskedTask, AskedVariant
+    from bench.running.request import AskedTask
 
     options, asked = _checked(options, tuning)
     options = replace(options, out=options.out or "runs/study")
@@ -73,11 +76,7 @@ def study(options: "RunOptions", tuning: "Tuning") -> int:
 
     def work() -> None:
         results = run_studies(asked, session)
-        finals = [
-            AskedVariant(f"{result.variant} tuned", planned.spec)
-            for result in results
-            for planned in result.finals
-        ]
+        finals = _finals(results)
         facts = study_facts(asked, results)
         trials = {variant: result.variant for result in results for variant in result.tried}
         every = [*variants, *finals]
@@ -86,6 +85,17 @@ def study(options: "RunOptions", tuning: "Tuning") -> int:
             session.certify([spec for _, spec in finals], options.impl)
 
     return guarded(options, session, work)
+
+
+def _finals(results: "Iterable[StudyResult]") -> "list[AskedVariant]":
+    """The variants that the best trials made, as reports name them."""
+    from bench.running.request import AskedVariant
+
+    return [
+        AskedVariant(f"{result.variant} tuned", planned.spec)
+        for result in results
+        for planned in result.finals
+    ]
 
 
 def _checked(options: "RunOptions", tuning: "Tuning") -> "tuple[RunOptions, StudyRequest]":

@@ -14,6 +14,8 @@ from bench.cli.light_start import light_start, need_real_packages
 
 if TYPE_CHECKING:
     from bench.cli.run_options import RunOptions
+    from bench.conformance import Certificate, RunsOn
+    from bench.running.job import Job
     from bench.timing.shape import AttendShape
 
 
@@ -51,16 +53,11 @@ def verify(options: "RunOptions", checks: tuple[str, ...] = ()) -> int:
 
     refuse_unknown_checks(checks)
     load_registry(options.plugin)
-    specs = options.specs
+    _ = options.specs  # a wrong name is refused before torch is there
     shapes = every_regime(options) if options.shape else []
     need_real_packages()
     refuse_missing_device(options.device)
-    from bench.conformance import Certificate, as_text, compared_on
-    from bench.running.job import Job
-    from bench.running.processes import ProcessExecutor
-    from bench.running.progress import Display
-    from bench.running.worker import WorkerSettings
-    from results.certificate import CertificateEntry, with_checks
+    from bench.conformance import as_text, compared_on
 
     on = compared_on(options.device, options.dtype, shapes, options.impl)
     if checks and on is not None:
@@ -68,7 +65,31 @@ def verify(options: "RunOptions", checks: tuple[str, ...] = ()) -> int:
             "--check runs checks in float64 on the processor; leave out --device, --dtype and "
             "--shape, or leave out --check."
         )
-    todo = [
+    certificates = _certified(options, _jobs(options, checks, on))
+    if options.as_json:
+        found = {c.variant: {**c.to_json(), "green": c.green()} for c in certificates}
+        click.echo(json.dumps(found, indent=1))
+    else:
+        click.echo(as_text(certificates))
+    return 0 if all(certificate.green() for certificate in certificates) else 1
+
+
+def refuse_unknown_checks(names: tuple[str, ...]) -> None:
+    """Refuse a misspelled check here, where one sentence says it for all variants.
+
+    Raises:
+        UnknownName: There is no such check.
+    """
+    for name in names:
+        if name not in MEANING:
+            raise UnknownName.among("check", name, MEANING)
+
+
+def _jobs(options: "RunOptions", checks: tuple[str, ...], on: "RunsOn | None") -> "list[Job]":
+    """A certificate in float64 of each variant and, where one was asked, one of where it runs."""
+    from bench.running.job import Job
+
+    return [
         Job(
             kind="certificate",
             label=name,
@@ -79,9 +100,19 @@ def verify(options: "RunOptions", checks: tuple[str, ...] = ()) -> int:
             seconds=6.0,
             on=where,
         )
-        for name, spec in specs
+        for name, spec in options.specs
         for where in ([None] if on is None else [None, on])
     ]
+
+
+def _certified(options: "RunOptions", todo: "list[Job]") -> "list[Certificate]":
+    """Run the jobs, and show how far they are; a variant has the checks of all its jobs."""
+    from bench.conformance import Certificate
+    from bench.running.processes import ProcessExecutor
+    from bench.running.progress import Display
+    from bench.running.worker import WorkerSettings
+    from results.certificate import CertificateEntry, with_checks
+
     executor = ProcessExecutor(WorkerSettings(plugins=options.plugin))
     done: dict[str, CertificateEntry] = {}
     display = Display(todo, options.jobs, sys.stderr) if len(todo) > 1 else None
@@ -100,24 +131,7 @@ def verify(options: "RunOptions", checks: tuple[str, ...] = ()) -> int:
         if display:
             display.close()
     names = dict.fromkeys(job.variant for job in todo)
-    certificates = [Certificate.from_json(name, done[name]) for name in names]
-    if options.as_json:
-        found = {c.variant: {**c.to_json(), "green": c.green()} for c in certificates}
-        click.echo(json.dumps(found, indent=1))
-    else:
-        click.echo(as_text(certificates))
-    return 0 if all(certificate.green() for certificate in certificates) else 1
-
-
-def refuse_unknown_checks(names: tuple[str, ...]) -> None:
-    """Refuse a misspelled check here, where one sentence says it for all variants.
-
-    Raises:
-        UnknownName: There is no such check.
-    """
-    for name in names:
-        if name not in MEANING:
-            raise UnknownName.among("check", name, MEANING)
+    return [Certificate.from_json(name, done[name]) for name in names]
 
 
 def every_regime(options: "RunOptions") -> "list[AttendShape]":
