@@ -158,23 +158,27 @@ def rank(
         primary=primary,
         pairs=_all_pairs(table, [*known]),
     )
-    sign = 1.0 if better == "higher" else -1.0
-    means = {variant: t_interval([*by_seed.values()], level) for variant, by_seed in known.items()}
-    order = sorted(known, key=lambda variant: -sign * _rounded(means[variant].estimate))
-    separable = {pair for pair, p in found.pairs.items() if p < 1 - level}
+    return Ranking(lines=_lines(known, found, baseline, uniform), tests=found)
+
+
+def _lines(scores: Scores, tests: Tests, baseline: str | None, uniform: str | None) -> list[Ranked]:
+    """The variants by mean, best first, each with its rank and its tests."""
+    sign, level = 1.0 if tests.better == "higher" else -1.0, tests.level
+    means = {variant: t_interval([*by_seed.values()], level) for variant, by_seed in scores.items()}
+    order = sorted(scores, key=lambda variant: -sign * _rounded(means[variant].estimate))
+    separable = {pair for pair, p in tests.pairs.items() if p < 1 - level}
     ranks = _ranks(order, separable)
-    lines = [
+    return [
         Ranked(
             rank=ranks[variant],
             variant=variant,
             differs_from_best=frozenset((order[0], variant)) in separable,
             mean=means[variant],
-            against_baseline=found.against(variant, baseline),
-            against_uniform=found.against(variant, uniform),
+            against_baseline=tests.against(variant, baseline),
+            against_uniform=tests.against(variant, uniform),
         )
         for variant in order
     ]
-    return Ranking(lines=lines, tests=found)
 
 
 def _all_pairs(table: DifferenceTable, variants: list[str]) -> dict[frozenset[str], float]:
