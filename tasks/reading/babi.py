@@ -210,24 +210,14 @@ class Babi(Reading):
         if absent:
             self.notes["left out"] = f"tasks without a training part here: {absent}"
         self.joined = config.joined
-        told: dict[str, list[str]] = {}
-        for row in table.parts["train"]:
-            for text in (*row["story"], row["question"]):
-                told.setdefault(text, tokenize(text))
-        answers = {row["answer"]: [row["answer"]] for row in table.parts["train"]}
-        self.words = Vocabulary.count((*told.values(), *answers.values()))
+        self.words = _vocabulary(table.parts["train"])
         self._known: dict[str, list[int]] = {}
-        train = [row for row in table.parts["train"] if row["told"] % HELD]
-        tests: dict[int, list[Row]] = {number: [] for number in sorted(there)}
-        for row in table.parts["test"]:
-            if row["number"] in tests:
-                tests[row["number"]].append(row)
         parts = {
-            "train": train,
+            "train": [row for row in table.parts["train"] if row["told"] % HELD],
             "validation": [row for row in table.parts["train"] if not row["told"] % HELD],
-            "test": [row for rows in tests.values() for row in rows[: config.test or None]],
+            "test": _first_of_each(table.parts["test"], sorted(there), config.test or None),
         }
-        seen = {_wording(row) for row in train}
+        seen = {_wording(row) for row in parts["train"]}
         self._rows: dict[str, list[Asked]] = {
             part: [self._encode(row, seen=_wording(row) in seen) for row in rows]
             for part, rows in parts.items()
@@ -292,6 +282,25 @@ class Babi(Reading):
         if text not in self._known:
             self._known[text] = self.words.encode(tokenize(text))
         return self._known[text]
+
+
+def _vocabulary(rows: Sequence[Row]) -> Vocabulary:
+    """Words of all stories and questions, and answers whole; what is repeated counts once."""
+    told: dict[str, list[str]] = {}
+    for row in rows:
+        for text in (*row["story"], row["question"]):
+            told.setdefault(text, tokenize(text))
+    answers = {row["answer"]: [row["answer"]] for row in rows}
+    return Vocabulary.count((*told.values(), *answers.values()))
+
+
+def _first_of_each(rows: Sequence[Row], numbers: Sequence[int], count: int | None) -> list[Row]:
+    """The first questions of some tasks, task by task; None for all of them."""
+    found: dict[int, list[Row]] = {number: [] for number in numbers}
+    for row in rows:
+        if row["number"] in found:
+            found[row["number"]].append(row)
+    return [row for mine in found.values() for row in mine[:count]]
 
 
 def _wording(row: Row) -> tuple[tuple[str, ...], str]:
