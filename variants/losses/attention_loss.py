@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from bench.api.batch import Batch, Text
 from bench.api.call import Attended
 from bench.api.loss import Loss, LossInputs, LossSizes
-from bench.api.source import Memory
+from bench.api.source import Memory, Source
 from bench.api.trace import Trace
 
 
@@ -68,13 +68,7 @@ class AttentionLoss(nn.Module):
             (memory,) * len(layers),
         )
         words = torch.zeros_like(mask, dtype=torch.long) if targets is None else targets
-        sources: tuple[Text, ...] = ()
-        if memory is not None:
-            source = memory.source
-            real = source.key_mask()
-            # ids that no loss takes for a special word, where the source has none
-            ids = torch.full_like(real, 2**31, dtype=torch.long)
-            sources = (Text(ids if source.tokens is None else source.tokens, source.mask),)
+        sources = () if memory is None else (_text(memory.source),)
         batch = Batch(sources, words, words, mask, gold=gold)
         likelihood = like.new_zeros(rows, steps) if nll is None else nll
         given = LossInputs(trace, likelihood, batch, progress)
@@ -82,3 +76,10 @@ class AttentionLoss(nn.Module):
         if self.training:
             self.carry = {name: value.detach() for name, value in carry.items()}
         return term
+
+
+def _text(source: Source) -> Text:
+    """The words of a source, as a batch has them."""
+    # ids that no loss takes for a special word, where the source has none
+    ids = torch.full_like(source.key_mask(), 2**31, dtype=torch.long)
+    return Text(ids if source.tokens is None else source.tokens, source.mask)

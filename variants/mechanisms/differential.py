@@ -180,12 +180,7 @@ class Differential(Biased):
         """Pair by pair, unit by unit."""
         heads, length, _ = query.shape
         num_keys, group = source.key.shape[2], heads // source.key.shape[1]
-        zero = query.new_zeros(())
-        one, two = (
-            sum((pair[0, unit] * pair[1, unit] for unit in range(self.map_width)), zero)
-            for pair in (self.added, self.taken)
-        )
-        share = torch.exp(one) - torch.exp(two) + self.begin
+        share = self._oracle_share(query.new_zeros(()))
         more = [
             self.oracle_position_energy(
                 query[..., part], source.with_key(source.key[..., part]), read, **call
@@ -195,16 +190,11 @@ class Differential(Biased):
         outputs, weights = [], []
         for head, t in ((h, t) for h in range(heads) for t in range(length)):
             seen = [s <= t or self.dims.regime != "causal" for s in range(num_keys)]
-            maps = []
-            for part, added in zip(self.maps, more, strict=True):
-                energies = []
-                for s in range(num_keys):
-                    units = range(part.start, part.stop)
-                    key = source.key[0, head // group, s]
-                    products = (query[head, t, unit] * key[unit] for unit in units)
-                    energy = sum(products, zero) / self.map_width**0.5
-                    energies.append(energy + added[head, t, s])
-                maps.append(oracle_softmax(torch.stack(energies), seen))
+            key = source.key[0, head // group]
+            maps = [
+                self._oracle_map(query[head, t, part], key[:, part], added[head, t], seen)
+                for part, added in zip(self.maps, more, strict=True)
+            ]
             weights.append(maps[0] - share * maps[1])
             values = source.value[0, head // group]
             total = torch.zeros_like(values[0])
@@ -213,6 +203,28 @@ class Differential(Biased):
             outputs.append(self._oracle_normalized(total))
         shape = (heads, length)
         return torch.stack(outputs).unflatten(0, shape), torch.stack(weights).unflatten(0, shape)
+
+    def _oracle_share(self, zero: Float[Tensor, ""]) -> Float[Tensor, ""]:
+        """`share`, unit by unit, in the precision of a zero."""
+        one, two = (
+            sum((pair[0, unit] * pair[1, unit] for unit in range(self.map_width)), zero)
+            for pair in (self.added, self.taken)
+        )
+        return torch.exp(one) - torch.exp(two) + self.begin
+
+    def _oracle_map(
+        self,
+        query: Float[Tensor, " Em"],
+        key: Float[Tensor, "S Em"],
+        added: Float[Tensor, " S"],
+        seen: list[bool],
+    ) -> Float[Tensor, " S"]:
+        """One map of one query, with what positions add, key by key."""
+        zero, energies = query.new_zeros(()), []
+        for s in range(len(key)):
+            products = (query[unit] * key[s, unit] for unit in range(self.map_width))
+            energies.append(sum(products, zero) / self.map_width**0.5 + added[s])
+        return oracle_softmax(torch.stack(energies), seen)
 
     def _oracle_normalized(self, output: Float[Tensor, " Ev"]) -> Float[Tensor, " Ev"]:
         if self.gain is None:
