@@ -102,15 +102,6 @@ def _backbone(
     capabilities: frozenset[Capability],
     impl: Impl,
 ) -> Backbone:
-    def attach(place: SlotPlace) -> Slot:
-        return build_slot(spec, place, impl=impl)
-
-    def attach_default(place: SlotPlace) -> Slot:
-        # keys of its own sequence have an order, which the query must know
-        ordered = place.regime not in ("cross", "pool")
-        position = {"position": (Selector(PLAIN_POSITION),)} if ordered else {}
-        return build_slot(resolve(Selector(PLAIN, position)), place)
-
     def attach_named(named: Selector, place: SlotPlace) -> Slot:
         other = resolve(named)
         if other.axes["output"] != spec.axes["output"] or other.axes["loss"] or other.fixes:
@@ -122,8 +113,8 @@ def _backbone(
 
     parts = BackboneParts(
         sizes=sizes,
-        attach=attach,
-        attach_default=attach_default,
+        attach=partial(build_slot, spec, impl=impl),
+        attach_default=_attach_default,
         attach_named=attach_named,
         output=output,
         feed_width=partial(feed_width, spec),
@@ -135,3 +126,11 @@ def _backbone(
         if isinstance(part, Encoder):
             part.adapt(sizes)
     return built
+
+
+def _attach_default(place: SlotPlace) -> Slot:
+    """Ordinary multi-head attention, for slots that do not hold the variant."""
+    # keys of its own sequence have an order, which the query must know
+    ordered = place.regime not in ("cross", "pool")
+    position = {"position": (Selector(PLAIN_POSITION),)} if ordered else {}
+    return build_slot(resolve(Selector(PLAIN, position)), place)
