@@ -101,9 +101,10 @@ docs: $(VENV)/.docs-ready
 	$(BIN)/python -m bench.docs site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
-# make readme: the tables and the figure of README.md from the published runs.
+# make readme: what README.md and reports/published/README.md say of the published runs.
 readme: setup
 	$(BIN)/python -m bench.docs readme
+	$(BIN)/python -m bench.docs choices
 
 format: setup
 	$(BIN)/ruff format .

@@ -31,6 +31,19 @@ AGAINST_HELP = (
 P_HELP = "Of no difference between the two scores, after Holm's correction."
 NON_NEURAL_HELP = "Score of the best non-neural baseline, such as counts."
 TIED_HELP = "Variants that are not significantly different from the best one."
+COLUMNS = (
+    Column(title="Use"),
+    Column(title="Test", help=TEST_HELP),
+    Column(title="Variant"),
+    Column(title="Score", help="Mean over seeds with its 95% interval."),
+    Column(title="Compared with", help=AGAINST_HELP),
+    Column(title="p", numeric=True, help=P_HELP),
+    Column(title="Seeds"),
+    Column(title="Non-neural baseline", help=NON_NEURAL_HELP),
+    Column(title="Tied with", help=TIED_HELP),
+    Column(title="Cost of a step", help=COST_HELP),
+)
+"""Columns of `choice_row`."""
 RULE = (
     "How a variant is chosen: it is tied with the best on some test of the use, and significantly "
     "better than the baseline on most tests. If that holds for several, these come first: those "
@@ -53,10 +66,10 @@ def choices_table(folder: RunFolder) -> TableBlock | None:
     decided, clear, open_ = divided(found)
     if len(found) <= MOST_ROWS:
         shown = [*decided, *clear, *open_]
-        rows = [_row(need) for need in shown]
+        rows = [choice_row(need) for need in shown]
     else:
         shown = decided[: MOST_ROWS - bool(clear) - bool(open_)]
-        rows = [_row(need) for need in shown]
+        rows = [choice_row(need) for need in shown]
         rows += [_merged(clear)] if clear else []
         rows += [_merged_open(open_)] if open_ else []
         shown = [*shown, *(one[0] for one in (clear, open_) if len(one) == 1)]
@@ -70,7 +83,7 @@ def every_need(folder: RunFolder) -> TableBlock | None:
     if not found:
         return None
     order = sorted(found, key=lambda need: (need.is_open, not need.beats_baseline, need.title))
-    return _table("every-need", EVERY, [*map(_row, order)])
+    return _table("every-need", EVERY, [*map(choice_row, order)])
 
 
 def _about_costs(noise: CostNoise) -> str:
@@ -94,18 +107,7 @@ def _table(
     return TableBlock(
         key=key,
         title=title,
-        columns=(
-            Column(title="Use"),
-            Column(title="Test", help=TEST_HELP),
-            Column(title="Variant"),
-            Column(title="Score", help="Mean over seeds with its 95% interval."),
-            Column(title="Compared with", help=AGAINST_HELP),
-            Column(title="p", numeric=True, help=P_HELP),
-            Column(title="Seeds"),
-            Column(title="Non-neural baseline", help=NON_NEURAL_HELP),
-            Column(title="Tied with", help=TIED_HELP),
-            Column(title="Cost of a step", help=COST_HELP),
-        ),
+        columns=COLUMNS,
         rows=tuple(rows),
         notes=notes,
     )
@@ -122,7 +124,8 @@ def _title(need: Need) -> str:
     return need.title[:1].upper() + need.title[1:]
 
 
-def _row(need: Need) -> tuple[TableCell, ...]:
+def choice_row(need: Need) -> tuple[TableCell, ...]:
+    """A use, the variant to choose, the numbers behind the choice, and its cost."""
     comparison, found = need.evidence, evidence_of(need)
     known, open_ = comparison.catalog, need.is_open
     cost = TableCell(text=NO_VALUE)
@@ -189,7 +192,7 @@ def _cost(
 def _merged(found: Sequence[Need]) -> tuple[TableCell, ...]:
     """One row for the uses where no variant is better than the baseline."""
     if len(found) == 1:
-        return _row(found[0])
+        return choice_row(found[0])
     known = found[0].comparisons[0].catalog
     told = f"The choice for each use is in the table “{EVERY}”"
     if known.baseline:
@@ -204,7 +207,7 @@ def _merged(found: Sequence[Need]) -> tuple[TableCell, ...]:
 def _merged_open(found: Sequence[Need]) -> tuple[TableCell, ...]:
     """One row for the needs where no variant is above uniform attention."""
     if len(found) == 1:
-        return _row(found[0])
+        return choice_row(found[0])
     told = "No variant is significantly above uniform attention, or nothing is decided"
     return _shared_row(found, NONE_YET, told)
 

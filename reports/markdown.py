@@ -46,7 +46,7 @@ def twin(document: Document) -> str:
         f"# {escape(document.title)}",
         f"**{escape(document.headline)}**" if document.headline else "",
         _notes(document),
-        _table(document.choices) if document.choices else "",
+        table_text(document.choices) if document.choices else "",
         _figure(document.overview_figure) if document.overview_figure else "",
         escape(document.lead),
         facts,
@@ -142,7 +142,7 @@ def _code(text: str) -> str:
 def _section(section: Section, most_rows: int | None = None) -> str:
     """A headed part; its tables are cut at so many rows, where that is asked."""
     blocks = [
-        _table(block, most_rows) if isinstance(block, TableBlock) else _block(block)
+        table_text(block, most_rows) if isinstance(block, TableBlock) else _block(block)
         for block in section.blocks
     ]
     parts = [f"## {escape(section.title)}", escape(section.synopsis), *blocks]
@@ -154,7 +154,7 @@ def _block(block: Block) -> str:
         Paragraph: _text,
         Bullets: _bullets,
         CodeBlock: lambda code: _code(code.text),
-        TableBlock: _table,
+        TableBlock: table_text,
         Figure: _figure,
         SampleBlock: _samples,
         StepsBlock: lambda steps: f"### {escape(steps.title)}",
@@ -179,7 +179,8 @@ def _figure(figure: Figure) -> str:
     return f"{image}\n\n**{escape(figure.title.rstrip('.'))}.** {escape(figure.caption)}"
 
 
-def _table(table: TableBlock, most_rows: int | None = None) -> str:
+def table_text(table: TableBlock, most_rows: int | None = None) -> str:
+    """A table below its title; folded, or cut after some rows, where there are many."""
     heads = [
         escape(column.title) + (f"<br>{escape(column.unit)}" if column.unit else "")
         for column in table.columns

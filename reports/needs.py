@@ -27,6 +27,12 @@ class Need:
     noise: CostNoise
     """From where on costs of the run differ."""
 
+    @property
+    def family(self) -> str:
+        """The family of its tasks, empty for a task of none."""
+        one = self.comparisons[0]
+        return one.catalog.family(one.task)
+
     @cached_property
     def candidates(self) -> dict[str, list[Comparison]]:
         """Each variant that is tied with the best, with the comparisons where it is.

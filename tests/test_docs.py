@@ -15,6 +15,7 @@ from bench.api.resolve import resolve
 from bench.calibration_trials import RATES
 from bench.cli.main import cli
 from bench.docs import readme
+from bench.docs.choices import update_choices
 from bench.docs.columns import columns_page
 from bench.docs.commands import commands_page
 from bench.docs.site import linked
@@ -114,6 +115,11 @@ def test_a_number_of_the_readme_may_be_of_another_metric_than_that_which_ranks()
     assert float(unknown.partition(" ")[0]) == pytest.approx(sum(values) / len(values), abs=0.01)
     with pytest.raises(LookupError, match="has no score of copynet on oov_copy nothing"):
         readme._filled(["{oov_copy/copynet|nothing}"], folder)
+
+
+@pytest.mark.slow
+def test_the_page_of_choices_is_that_of_the_published_runs():
+    assert not update_choices(ROOT, write=False), "run `make readme`"
 
 
 @pytest.mark.slow

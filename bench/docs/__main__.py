@@ -1,9 +1,14 @@
-"""`python -m bench.docs site` writes the pages for mkdocs, `readme` the tables of README.md."""
+"""Pages from code and published rows.
+
+`python -m bench.docs site` writes the pages for mkdocs, `readme` the tables of README.md, and
+`choices` the page that says what to choose by all published runs.
+"""
 
 from pathlib import Path
 
 import click
 
+from bench.docs.choices import PAGE, update_choices
 from bench.docs.readme import update_readme
 from bench.docs.site import write_site
 
@@ -34,6 +39,17 @@ def readme(check: bool) -> None:
     """Write the tables and the figure of README.md from the published runs."""
     changed = update_readme(ROOT, write=not check)
     click.echo("README.md: " + (f"changed {', '.join(changed)}" if changed else "up to date"))
+    raise SystemExit(1 if check and changed else 0)
+
+
+@main.command()
+@click.option(
+    "--check", is_flag=True, help="Write nothing; exit code 1 if the page is out of date."
+)
+def choices(check: bool) -> None:
+    """Write the page of what to choose by all published runs."""
+    changed = update_choices(ROOT, write=not check)
+    click.echo(f"{PAGE}: {'changed' if changed else 'up to date'}")
     raise SystemExit(1 if check and changed else 0)
 
 

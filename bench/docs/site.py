@@ -22,6 +22,7 @@ FROM_ROOT = {
     "ARCHITECTURE.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "reports/published/README.md": "choices.md",
 }
 GENERATED = ("variants.md", "tasks.md", "commands.md", "columns.md", "peers.md")
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\\.)*)\]\((?P<target>[^)\s]+)\)")

@@ -36,6 +36,8 @@ class PlannedCell:
     """The task that is trained; None where a variant is timed."""
     shown_variant: str = ""
     """The variant as it was asked for."""
+    check: bool = False
+    """Whether its comparison is a pipeline check, and no evidence."""
 
     def at(self, seed: int) -> "PlannedCell":
         """The same question under another seed."""
@@ -80,7 +82,7 @@ def on_default_tasks(request: Request, controls: Sequence[AskedVariant]) -> Iter
         for spec in roster
     ]
     for cells in (own, shared):
-        yield from (one.at(seed) for seed in request.paired_seeds for one in cells)
+        yield from _seed_by_seed(request, cells)
 
 
 def in_comparisons(
@@ -98,8 +100,18 @@ def in_comparisons(
     groups = [[*request.task_selectors]] if request.tasks else compared_tasks(request.sizes)
     asked = {spec.canonical.show() for _, spec in (*request.specs, *controls)}
     for group in groups:
-        cells = [list(_compared(request, task, controls, asked, variants)) for task in group]
-        yield from (one.at(seed) for seed in request.paired_seeds for task in cells for one in task)
+        cells = [
+            one for task in group for one in _compared(request, task, controls, asked, variants)
+        ]
+        yield from _seed_by_seed(request, cells)
+
+
+def _seed_by_seed(request: Request, cells: Sequence[PlannedCell]) -> Iterator[PlannedCell]:
+    """All cells of the first seed, then those of the next; pipeline checks end before the rest."""
+    for number, seed in enumerate(request.paired_seeds):
+        for one in cells:
+            if number < request.check_seeds or not one.check:
+                yield one.at(seed)
 
 
 def _compared(
@@ -198,7 +210,9 @@ def quality_cell(
         seed=seed,
         revisions=revisions(spec, task.name, backbone),
     )
-    return PlannedCell(cell, _expected(size, protocol, spec), spec, AskedTask(shown, task))
+    check = bool(registry.find(TASKS, task.name).target.pipeline_check) and not size.evidence
+    asked_task = AskedTask(shown, task)
+    return PlannedCell(cell, _expected(size, protocol, spec), spec, asked_task, check=check)
 
 
 def _rate(request: Request, asked: Selector, place: str) -> float | None:

@@ -44,6 +44,8 @@ class AskedTask(NamedTuple):
     """At the size of the preset, canonical."""
 
 
+CHECK_SEEDS = 2
+"""Seeds of a pipeline check, which shows that everything works and decides nothing."""
 MOST_SEEDS, LARGEST_SEED = 10_000, 2**32 - 1
 """Seeds of a request, and the number of one."""
 
@@ -209,8 +211,13 @@ class Request:
 
     @property
     def paired_seeds(self) -> range:
-        """Seeds of every quality cell."""
+        """Seeds of every quality cell, but for those of pipeline checks."""
         return range(self.first_seed, self.first_seed + (self.seeds or self.size.seeds))
+
+    @property
+    def check_seeds(self) -> int:
+        """How many of these seeds pipeline checks have; all of them where seeds were asked for."""
+        return self.seeds or CHECK_SEEDS
 
     @property
     def budget_s(self) -> float:

@@ -1,10 +1,18 @@
 """The sentence and the choice table say what the statistics say, and no more."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
-from synthetic import BASE, VARIANTS, catalog, quality_cell, record
+from synthetic import BASE, VARIANTS
+from synthetic_levels import (
+    DECIDED,
+    NEW,
+    NOTHING,
+    OTHER,
+    TIED,
+    UNIFORM,
+    written,
+)
 from synthetic_run import write_json, write_run
 
 from reports.blocks import NO_VALUE, TableBlock, TableCell
@@ -19,70 +27,6 @@ from reports.result_sentence import headline
 from reports.sections.all_tasks import all_tasks_section
 from reports.terminal import choices_text, result_text
 from reports.training_cost import CostNoise
-from results.row import Row
-
-UNIFORM = "no_attention"
-OTHER = "scaled_dot"
-NEW = "shaw_rpr[clip=16]"
-METRIC = "token_accuracy"
-SEEDS = (0.0, 0.001, 0.003)
-
-Levels = Mapping[str, float]
-TIED: Levels = {BASE: 0.90, OTHER: 0.9005, UNIFORM: 0.30}
-DECIDED: Levels = {BASE: 0.50, NEW: 0.90, UNIFORM: 0.30}
-NOTHING: Levels = {BASE: 0.300, OTHER: 0.3005, UNIFORM: 0.3002}
-
-
-def written(
-    path: Path,
-    tasks: Mapping[str, Levels],
-    *,
-    steps: Mapping[str, float] | None = None,
-    by_length: Mapping[str, Mapping[int, float]] | None = None,
-    without: Mapping[str, float] | None = None,
-    positions: tuple[str, ...] = (),
-    family: str = "",
-    **changes: object,
-) -> RunFolder:
-    """A run with a level for each task and variant; seeds differ by a little, each its own way."""
-    known = {**catalog(), **changes}
-    for name, facts in known["variants"].items():  # type: ignore[attr-defined]  # a plain dictionary
-        facts["family"] = "position" if name in positions else "score"
-    known["variants"][UNIFORM]["control"] = "uniform_baseline"  # type: ignore[index]  # a plain dictionary
-    one = next(iter(known["tasks"].values()))  # type: ignore[union-attr]  # a plain dictionary
-    known["tasks"] = {
-        name: {
-            **one,
-            "short": name,
-            "primary": METRIC,
-            "family": family or f"use of {name}",
-            "generated": True,
-        }
-        for name in tasks
-    }
-    records = []
-    for task, levels in tasks.items():
-        for at, (variant, level) in enumerate(levels.items()):
-            for seed in range(3):
-                value = level + SEEDS[(seed + at) % 3]
-                step = (steps or {}).get(variant, 10.0)
-                rows = [
-                    Row(metric=METRIC, value=value, split="validation"),
-                    Row(metric=METRIC, value=value, split="test"),
-                    Row(metric="train_step_time_ms", value=step + 0.01 * seed),
-                ]
-                rows += [
-                    Row(metric=METRIC, value=far + SEEDS[(seed + at) % 3] / 9, split="test",
-                        axis="length", x=float(length))
-                    for length, far in (by_length or {}).get(variant, {}).items()
-                ]  # fmt: skip
-                if task in (without or {}):
-                    rows.append(
-                        Row(metric=METRIC, value=without[task], split="test",
-                            baseline="naive Bayes")
-                    )  # fmt: skip
-                records.append(record(quality_cell(task, variant, seed), "ok", rows))
-    return read_folder(write_run(path, records=records, catalog_data=known, tasks=[*tasks]))
 
 
 def rows(folder: RunFolder) -> list[dict[str, TableCell]]:

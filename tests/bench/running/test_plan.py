@@ -14,6 +14,7 @@ from bench.api import registry
 from bench.api.cell import parse_label
 from bench.api.errors import BenchError, InvalidConfig, UnknownName
 from bench.api.resolve import resolve
+from bench.api.task import TASKS
 from bench.cli.main import cli
 from bench.running.left_out import CHOOSING, FILES, NARROWING
 from bench.running.plan import OTHERWISE, plan
@@ -206,7 +207,7 @@ def test_a_cell_that_does_not_fit_is_left_out_with_the_command_that_runs_it(quic
     everything = {cell.id for cell in quick.cells if cell.kind == "quality"}
     kept = {cell.id for cell in small.cells}
     for one in left:
-        assert "40 minutes" in one.reason
+        assert "65 minutes" in one.reason
         label = one.command.partition("--cell ")[2].strip("'")
         id_ = parse_label(label).id
         assert id_ in everything
@@ -282,11 +283,34 @@ def test_every_preset_plans_everything(name):
     assert len({c.seed for c in made.cells if c.kind == "quality"}) == preset.seeds
 
 
-def test_smoke_ranks_nothing_and_quick_is_three_seeds():
+def test_smoke_ranks_nothing_and_quick_is_four_seeds():
     assert not PRESETS["smoke"].ranks
     assert PRESETS["quick"].ranks
-    assert PRESETS["quick"].seeds == 3
+    assert PRESETS["quick"].seeds == 4
     assert len(PRESETS["quick"].lengths) >= 3
+
+
+@pytest.mark.parametrize("preset", ["quick", "families"])
+def test_pipeline_checks_have_two_seeds_unless_seeds_are_asked_for(preset):
+    checks = {
+        name for name, item in registry.registrations(TASKS).items() if item.target.pipeline_check
+    }
+
+    def seeds(**asked: int) -> dict[bool, set[int]]:
+        found: dict[bool, set[int]] = {True: set(), False: set()}
+        for cell in plan(Request(preset=preset, minutes=1e6, speed=False, **asked)).cells:
+            found[cell.task.partition("[")[0] in checks].add(cell.seed)
+        return found
+
+    assert seeds() == {True: {0, 1}, False: set(range(PRESETS[preset].seeds))}
+    assert seeds(first_seed=7)[True] == {7, 8}
+    assert seeds(seeds=3) == {True: {0, 1, 2}, False: {0, 1, 2}}
+    assert seeds(seeds=1) == {True: {0}, False: {0}}
+
+
+def test_a_size_that_is_evidence_has_all_seeds_of_its_preset():
+    made = plan(Request(preset="flagship", tasks="inflection", minutes=1e6))
+    assert {cell.seed for cell in made.cells} == set(range(PRESETS["flagship"].seeds))
 
 
 def test_mechanisms_below_quadratic_time_are_timed_further_beside_the_baseline():

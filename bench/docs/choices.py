@@ -1,0 +1,39 @@
+"""The page that says what to choose, by all published runs."""
+
+from pathlib import Path
+
+from reports.all_runs import choices_of_runs
+from reports.folder import read_folder
+from reports.markdown import table_text
+
+PUBLISHED = Path("results", "published")
+PAGES = Path("reports", "published")
+PAGE = PAGES / "README.md"
+RUNS = ("flagship", "modern", "quick", "families", "multi30k")
+"""Runs that rank variants, those that train longest first."""
+INTRODUCTION = """# What to choose, by all published runs
+
+One row is what one run says of one use of attention: the variant that its rule chooses, the test
+and the numbers behind the choice, and what it costs. Runs of one use stand one below the other,
+those that train longest first: `flagship` trains until nothing gets better, `modern` for minutes,
+`quick` and `families` for seconds. Sizes and variants differ between runs, so two of them may
+choose differently. “Tied with” says what is as good. A use is left out where no run has a variant
+above uniform attention. All runs are of small networks on a CPU; read
+[what the bench cannot show](../../docs/limits.md) before you quote a number.
+"""
+
+
+def choices_page(root: Path) -> str:
+    """The page, from the packs of a checkout."""
+    runs = {name: read_folder(root / PUBLISHED / f"{name}.parquet") for name in RUNS}
+    tables = [table_text(table) for table in choices_of_runs(runs)]
+    return "\n\n".join([INTRODUCTION.strip(), *tables]) + "\n"
+
+
+def update_choices(root: Path, *, write: bool = True) -> bool:
+    """Bring the page up to date; returns whether it was out of date."""
+    path, wanted = root / PAGE, choices_page(root)
+    changed = not path.is_file() or path.read_text(encoding="utf-8") != wanted
+    if write and changed:
+        path.write_text(wanted, encoding="utf-8")
+    return changed

@@ -1,0 +1,54 @@
+"""What to choose for each use of attention by several runs, side by side."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import groupby
+
+from reports.blocks import Column, TableBlock, TableCell
+from reports.choices import COLUMNS, RULE, choice_row
+from reports.folder import RunFolder
+from reports.needs import DIAGNOSTICS, Need, needs
+
+PAGE = "report.md"
+"""The page of a run, in the folder of its name."""
+DIAGNOSTIC_TITLE, USE_TITLE = "Diagnostic tests", "Uses of attention"
+
+
+def choices_of_runs(runs: Mapping[str, RunFolder]) -> list[TableBlock]:
+    """A row for each use and each run that can say something of it: uses, then diagnostic tests.
+
+    Args:
+        runs: Runs by the names of their folders of pages; of one use they stand in this order.
+    """
+    found = [(need, name) for name, folder in runs.items() for need in _known(folder)]
+    tables = []
+    for diagnostic, title in ((False, USE_TITLE), (True, DIAGNOSTIC_TITLE)):
+        mine = [one for one in found if (one[0].family == DIAGNOSTICS) is diagnostic]
+        # sorting keeps the order of runs
+        by_use = groupby(sorted(mine, key=lambda one: one[0].title), key=lambda one: one[0].title)
+        rows = [row for _, group in by_use for row in _rows(list(group))]
+        tables.append(
+            TableBlock(
+                key=title.lower().replace(" ", "-"),
+                title=title,
+                columns=(COLUMNS[0], Column(title="Run"), *COLUMNS[1:]),
+                rows=tuple(rows),
+            )
+        )
+    return [replace(table, notes=(RULE,)) if n == 0 else table for n, table in enumerate(tables)]
+
+
+def _known(folder: RunFolder) -> list[Need]:
+    """Uses of a run of which it says something; a run that ranks nothing has none."""
+    found = needs(folder) if folder.catalog.ranks else []
+    return [need for need in found if not need.is_open]
+
+
+def _rows(found: list[tuple[Need, str]]) -> list[tuple[TableCell, ...]]:
+    """The rows of one use, which the first of them names."""
+    rows = []
+    for number, (need, run) in enumerate(found):
+        use, *rest = choice_row(need)
+        link = TableCell(text=run, href=f"{run}/{PAGE}")
+        rows.append((use if number == 0 else TableCell(text=""), link, *rest))
+    return rows

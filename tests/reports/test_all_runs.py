@@ -1,0 +1,47 @@
+"""One page over several runs: a row for each use and run, in the order of the runs."""
+
+from pathlib import Path
+
+from synthetic import BASE
+from synthetic_levels import DECIDED, NEW, NOTHING, TIED, written
+
+from bench.docs import choices
+from reports.all_runs import DIAGNOSTIC_TITLE, USE_TITLE, choices_of_runs
+from reports.needs import DIAGNOSTICS
+
+ROOT = Path(__file__).parents[2]
+FIRST, CHOSEN = BASE.partition("[")[0], NEW.partition("[")[0]
+"""As tables call them."""
+
+
+def told(table):
+    titles = [column.title for column in table.columns]
+    return [dict(zip(titles, row, strict=True)) for row in table.rows]
+
+
+def test_runs_of_one_use_stand_together_and_those_without_an_answer_are_left_out(tmp_path: Path):
+    long = written(tmp_path / "long", {"copying": TIED})
+    short = written(tmp_path / "short", {"reading": DECIDED, "copying": DECIDED, "open": NOTHING})
+    uses, diagnostics = choices_of_runs({"long": long, "short": short})
+    assert (uses.title, diagnostics.title) == (USE_TITLE, DIAGNOSTIC_TITLE)
+    found = [[row[title].text for title in ("Use", "Run", "Variant")] for row in told(uses)]
+    assert found == [
+        ["Use of copying", "long", FIRST],
+        ["", "short", CHOSEN],
+        ["Use of reading", "short", CHOSEN],
+    ]
+    assert told(uses)[1]["Run"].href == "short/report.md"
+    assert not diagnostics.rows
+
+
+def test_diagnostic_tests_have_a_table_of_their_own(tmp_path: Path):
+    folder = written(tmp_path / "run", {"recall": DECIDED}, family=DIAGNOSTICS)
+    uses, diagnostics = choices_of_runs({"run": folder})
+    assert not uses.rows
+    (row,) = told(diagnostics)
+    assert row["Variant"].text == CHOSEN
+
+
+def test_every_run_that_ranks_is_on_the_page():
+    packs = {path.stem for path in (ROOT / choices.PUBLISHED).glob("*.parquet")}
+    assert {*choices.RUNS} == packs - {"claims", "erasure", "serving"}
