@@ -80,17 +80,12 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
     if not attention_only:
         _refuse_more_than_attention(asked)
     spec = resolve(asked, beneath=True)
-    given: set[Capability] = {"padding", "stepwise"}
-    for axis in ("output", "loss"):
-        # whoever leaves out a loss brings it along in a training loop of their own
-        for chosen in spec.axes[axis]:
-            given |= part_of(registry.find(axis, chosen.name).target).gives
-    usual = resolve(PLAIN).axes
-    spec = replace(spec, axes={**spec.axes, "output": usual["output"], "loss": usual["loss"]})
+    given: set[Capability] = {"padding", "stepwise", *_given_by_output_and_losses(spec)}
     given |= {"source_tokens"} if source_vocab else set()
     given |= {"token_extras"} if word_dim else set()
     given |= {"relations"} if relations else set()
     given |= set() if layers_below is None else {"layers_below"}
+    spec = _without_output_and_losses(spec)
     place = SlotPlace(
         regime=regime_of(regime),
         query_width=dim,
@@ -189,6 +184,19 @@ def _refuse_more_than_attention(asked: Selector) -> None:
             "pass attention_only=True for the attention alone, and see variants.build_output and "
             "variants.build_loss."
         )
+
+
+def _given_by_output_and_losses(spec: VariantSpec) -> frozenset[Capability]:
+    """What they would give: whoever leaves out a loss brings it along in a training loop."""
+    chosen = [(axis, one.name) for axis in ("output", "loss") for one in spec.axes[axis]]
+    parts = [part_of(registry.find(axis, name).target) for axis, name in chosen]
+    return frozenset[Capability]().union(*(part.gives for part in parts))
+
+
+def _without_output_and_losses(spec: VariantSpec) -> VariantSpec:
+    """The same attention with the output and the losses of plain attention."""
+    usual = resolve(PLAIN).axes
+    return replace(spec, axes={**spec.axes, "output": usual["output"], "loss": usual["loss"]})
 
 
 def _with_heads(asked: Selector, spec: VariantSpec, heads: int, bias: bool) -> VariantSpec:

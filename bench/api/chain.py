@@ -68,57 +68,80 @@ class Chain(Variant):
         self.stack_positions(positions, histories)
         for index, history in enumerate(histories):
             history.branch = f"history{index}"
-        single = {"score": score, "mask": mask, "normalizer": normalizer, "readout": readout}
-        stacked = {part.branch: part for part in (*positions, *histories)}
-        everyone: dict[str, Component] = {**single, **stacked}
-        self.key_inputs = all_inputs({name: one.key_inputs for name, one in everyone.items()})
-        self.query_inputs = all_inputs({name: one.query_inputs for name, one in everyone.items()})
+        parts = {part.branch: part for part in self.components}
+        self.key_inputs = all_inputs({name: part.key_inputs for name, part in parts.items()})
+        self.query_inputs = all_inputs({name: part.query_inputs for name, part in parts.items()})
         self.steps = any(history.feeds_back for history in histories)
         self.default_read: Read = normalizer.default_read
         # in the order in which the normalizer names them, and what only the readout has behind
         self.reads: tuple[Read, ...] = tuple(dict.fromkeys(normalizer.reads + readout.reads))
         self._has_features = bool(histories) or any(p.gives_features for p in positions)
-        plain = normalizer.softmax_temperature is not None and not self._has_features
-        # fused attention is open only where nothing looks at single weights
-        self._fusable = (
-            plain
-            and "weighted_sum" in readout.gives
-            and mask.kind == "full"
-            and not any(p.changes_output for p in positions)
-            and "dot_form" in score.gives
-        )
-        # a window that is copied out has forgotten where its keys stood, which draws go by
-        self._gatherable = (
-            plain
-            and "key_local" in score.gives
-            and not self._moved
-            and "train" not in readout.reads
-        )
-        # a cache without old keys has other lengths, which nobody else may go by
-        self._forgets = (
-            plain and "dot_form" in score.gives and "weighted_sum" in readout.gives
-        ) and not self._moved
-        parts = (score, mask, normalizer, readout, *positions, *histories)
-        local = self._gatherable and mask.window_width is not None and impl == "auto"
-        # PyTorch's kernels hold no matrix where nothing is added
-        fused = self._fusable and impl != "eager"
-        if local and mask.window_width is not None:
-            self.exponents_from = GATHER_FROM * mask.window_width
-        if not local:
-            self.time_exponent = max(part.time_exponent for part in parts)
-        if not local and not (fused and not any(p.changes_energy for p in positions)):
-            self.memory_exponent = max(part.memory_exponent for part in parts)
+        self._fusable = self._can_be_fused()
+        self._gatherable = self._can_be_gathered()
+        self._forgets = self._can_forget()
+        self._declare_cost()
         if impl == "sdpa" and not self._fusable:
             raise Refused(
                 "impl=sdpa needs a dot-product score, softmax over allowed keys, the full mask, "
                 "a weighted sum, and no history."
             )
 
+    @property
+    def components(self) -> tuple[Component, ...]:
+        """One of each axis, and those of the stacked axes behind them."""
+        single = (self.score, self.mask, self.normalizer, self.readout)
+        return (*single, *self.positions, *self.histories)
+
+    def _is_plain_softmax(self) -> bool:
+        """Whether nothing but energies of queries and keys goes into a softmax."""
+        return self.normalizer.softmax_temperature is not None and not self._has_features
+
+    def _can_be_fused(self) -> bool:
+        """Whether a fused kernel computes the same; nothing may look at single weights."""
+        return (
+            self._is_plain_softmax()
+            and "weighted_sum" in self.readout.gives
+            and self.mask.kind == "full"
+            and not any(p.changes_output for p in self.positions)
+            and "dot_form" in self.score.gives
+        )
+
+    def _can_be_gathered(self) -> bool:
+        """Whether windows may be copied out.
+
+        A copied window has forgotten where its keys stood, which draws go by.
+        """
+        return (
+            self._is_plain_softmax()
+            and "key_local" in self.score.gives
+            and not self._moved
+            and "train" not in self.readout.reads
+        )
+
+    def _can_forget(self) -> bool:
+        """Whether a cache may lose old keys: it has other lengths then, which nobody may go by."""
+        return (
+            self._is_plain_softmax()
+            and "dot_form" in self.score.gives
+            and "weighted_sum" in self.readout.gives
+            and not self._moved
+        )
+
+    def _declare_cost(self) -> None:
+        """Set the exponents of time and memory by the code that answers without weights."""
+        width, impl = self.mask.window_width, self.impl
+        if self._gatherable and width is not None and impl == "auto":
+            self.exponents_from = GATHER_FROM * width
+            return
+        self.time_exponent = max(part.time_exponent for part in self.components)
+        # PyTorch's kernels hold no matrix where nothing is added
+        adds = any(p.changes_energy for p in self.positions)
+        if impl == "eager" or not self._fusable or adds:
+            self.memory_exponent = max(part.memory_exponent for part in self.components)
+
     def prepare(self, source: Source) -> Memory:
         """Let every component prepare its branch."""
-        parts = (self.score, self.mask, self.normalizer, self.readout)
-        everyone = (*parts, *self.positions, *self.histories)
-        return Memory(source, {part.branch: part.prepare(source) for part in everyone})
+        return Memory(source, {part.branch: part.prepare(source) for part in self.components})
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
         """Let every component that carries something start its branch."""

@@ -1,6 +1,7 @@
 """The chain by plain loops: one query, one head, one unpadded example at a time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -45,31 +46,16 @@ def chain_oracle(
         places: Queries to answer, where none depends on earlier ones; None for all.
     """
     heads, length, _ = query.shape
-    group, value_group = heads // source.key.shape[1], heads // source.value.shape[1]
     outputs, weights, said = [], [], []
     for head in range(heads):
+        of_head = _questions(chain, source, head, heads)
+        asked = partial(of_head, read=read, row=row, noise=noise, progress=progress)
         state: dict[str, OracleState] = {"normalizer": {}}
         state |= {history.branch: {} for history in chain.histories}
         rows, noted = [], []
         for place in range(length) if places is None else places:
-            one = OneQuery(
-                query=query[head, place],
-                key=source.key[0, head // group],
-                value=source.value[0, head // value_group],
-                head=head,
-                position=place,
-                causal=chain.dims.regime == "causal",
-                read=read,
-                tokens=None if source.tokens is None else source.tokens[0].tolist(),
-                row=row,
-                noise=noise,
-                progress=progress,
-                extras=_of_query(extras or {}, place, head, chain.query_inputs),
-                key_extras={
-                    name: leaf(source.extras, name)[0, wanted.head(head // group)]
-                    for name, wanted in chain.key_inputs.items()
-                },
-            )
+            inputs = _of_query(extras or {}, place, head, chain.query_inputs)
+            one = asked(query=query[head, place], position=place, extras=inputs)
             rows.append(_one(chain, one, state))
             noted.append(one.said)
         said.append(noted)
@@ -80,6 +66,23 @@ def chain_oracle(
         names = found[0] if found else {}
         terms.update({name: torch.stack([term[name] for term in found]) for name in names})
     return torch.stack(outputs), torch.stack(weights)
+
+
+def _questions(chain: "Chain", source: Source, head: int, heads: int) -> Callable[..., OneQuery]:
+    """Makes the queries of one of so many heads, which all see the same of the source."""
+    group, value_group = heads // source.key.shape[1], heads // source.value.shape[1]
+    return partial(
+        OneQuery,
+        key=source.key[0, head // group],
+        value=source.value[0, head // value_group],
+        head=head,
+        causal=chain.dims.regime == "causal",
+        tokens=None if source.tokens is None else source.tokens[0].tolist(),
+        key_extras={
+            name: leaf(source.extras, name)[0, wanted.head(head // group)]
+            for name, wanted in chain.key_inputs.items()
+        },
+    )
 
 
 def _of_query(
