@@ -31,7 +31,7 @@ LEVELS = {"scaled_dot": 0.5, "uniform": 0.2, "dot": 0.95, "general": 0.5, "addit
 """`dot` is soon decided, `additive` needs many seeds, `general` is equivalent after some."""
 ASKED = (
     "run --variants uniform,dot,additive,general --tasks after_marker --preset quick --no-verify "
-    "--no-speed --jobs 1"
+    "--no-speed --jobs 1 --seeds 3"
 )
 
 
@@ -191,7 +191,7 @@ def planned():
     def make(minutes=0.0):
         request = RunOptions(
             variants="uniform,dot,additive,general", tasks="after_marker", minutes=minutes, jobs=1,
-            speed=False,
+            seeds=3, speed=False,
         )  # fmt: skip
         made = plan(request)
         noise = random.Random(1)
